@@ -1,10 +1,11 @@
 #include "bench/foresight_rates.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
+#include <map>
 #include <optional>
 #include <set>
 #include <vector>
@@ -12,72 +13,81 @@
 #include "base/memory_file.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
+#include "bench/foresight_file.h"
 #include "bench/foresight_rows.h"
 #include "bench/generated_text.h"
+#include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
-#include "paceline/version.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
+#include "train/prediction.h"
 
 namespace paceline::bench {
 namespace {
 
-constexpr const char* kHeader =
-    "machine,cores,date,commit,gbytes_per_s,row,model,strategy,ps,workers,link,wire,predicted,low,"
-    "high,measured,ratio,limit\n";
 constexpr std::int64_t kForesightWords = 300'000;
-
-// A field of CSV, in quotes.
-std::string quoted_field(const std::string& text) {
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
-  return field + "\"";
-}
+constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
 class ForesightRuns {
  public:
-  explicit ForesightRuns(const std::string& csv) : csv_(csv), commit_(version_and_commit()) {
-    std::ifstream file(csv);
-    for (std::string line; std::getline(file, line);) {
-      if (line.find(commit_) != line.npos) known_.insert(line);
-    }
-    if (!std::ifstream(csv)) std::ofstream(csv) << kHeader;
-  }
-
-  bool knows(const ForesightRow& row) const {
-    return std::ranges::any_of(known_, [&](const std::string& line) {
-      return line.find(quoted_field(row.name())) != line.npos;
-    });
-  }
-
-  /// Returns measured ÷ predicted; nothing when nothing was expected.
-  std::optional<double> run(const ForesightRow& row) {
-    const ForecastHost host = measured_host();
+  /// Returns what the row expected and made; nothing when nothing was expected.
+  std::optional<ForesightResult> run(const ForesightRow& row) {
+    if (row.computed()) learn_pace(row);
+    ForesightResult result{.host = measured_host(), .expected = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
-    write_text_file("the roof", roof.path(), roof_file_text(host));
-    std::vector<std::string> arguments = {"train", row.model};
-    const std::vector<std::string> flags = row.flags();
-    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    write_text_file("the roof", roof.path(), roof_file_text(result.host));
+    std::vector<std::string> arguments = arguments_of(row);
     arguments.insert(arguments.end(), {"--roof", roof.path()});
-    if (row.model == "ptb") arguments.insert(arguments.end(), {"--data", text_.folder()});
+    if (row.alone()) result.expected = expected_alone(row, roof.path());
     const Report report = run_train(arguments);
-    const double made = total_steps_per_s(report);
+    if (row.computed()) result.roof_moved = roof_change(result.host, measured_host());
+    result.made = total_steps_per_s(report);
+    if (row.alone()) return result;
     if (!report.expected) return {};
-    const ExpectedSpeed& expected = *report.expected;
-    std::ofstream(csv_, std::ios::app) << fmt::format(
-        "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{}\n",
-        quoted_field(processor_name()), host.cores, today(), commit_, host.bytes_per_s * 1e-9,
-        quoted_field(row.name()), row.model, row.strategy, row.ps, row.workers, row.link,
-        row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s, expected.low, expected.high,
-        made, made / expected.steps_per_s, quoted_field(expected.limit));
-    return made / expected.steps_per_s;
+    result.expected = *report.expected;
+    return result;
   }
 
  private:
-  const std::string csv_, commit_;
-  std::set<std::string> known_;
+  std::vector<std::string> arguments_of(const ForesightRow& row) {
+    std::vector<std::string> arguments = {"train", row.model};
+    const std::vector<std::string> flags = row.flags();
+    arguments.insert(arguments.end(), flags.begin(), flags.end());
+    if (row.model == "ptb") arguments.insert(arguments.end(), {"--data", text_.folder()});
+    return arguments;
+  }
+
+  // Predictions know the kernels of a step from earlier runs in one process: on all cores, and on
+  // the one that a worker among several has.
+  void learn_pace(const ForesightRow& row) {
+    if (!paced_.insert(row.model).second) return;
+    ForesightRow one = row;
+    one.strategy = "local";
+    one.ps = 0;
+    one.workers = 1;
+    std::vector<std::string> arguments = arguments_of(one);
+    run_train(arguments);
+    arguments.insert(arguments.end(), {"--threads", "1"});
+    run_train(arguments);
+  }
+
+  // A run in one process says nothing before its first step.
+  ExpectedSpeed expected_alone(const ForesightRow& row, const std::string& roof) {
+    std::map<std::string, std::string> settings = row.settings;
+    if (row.model == "ptb") settings["data"] = text_.folder();
+    const models::Model& model = *models::find_model(row.model);
+    const std::vector<models::StepGraph> steps = model.step_graphs(model.settings(settings));
+    PredictionOptions options;
+    options.roof = roof;
+    const Prediction prediction({row.model, request_of(steps.front())}, Cluster(), options);
+    const Forecast made = forecast(prediction.job(), {});
+    return {made.steps_per_s, made.low, made.high, made.limit,
+            std::string(name_of(made.limited_by))};
+  }
+
+  std::set<std::string> paced_;  // models
   GeneratedText text_{kForesightWords};
 };
 
@@ -86,24 +96,43 @@ double percentile(std::vector<double> values, double part) {
   return values[std::size_t(std::llround(part * double(values.size() - 1)))];
 }
 
+void say_set_apart(Recorder& recorder, const std::vector<std::string>& apart, std::size_t rows) {
+  if (apart.empty()) return;
+  recorder.note(fmt::format("Set apart, since the roof was another one afterwards, {} of {}: {}",
+                            apart.size(), rows, fmt::join(apart, "; ")));
+  if (double(apart.size()) <= kMostSetApart * double(rows)) return;
+  recorder.note("These are more than a fifth: something else ran on the machine meanwhile");
+}
+
 }  // namespace
 
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection) {
   const RealClock clock;
   const TimePoint begun = clock.now();
   const std::string no_lab = why_no_lab();
-  if (!no_lab.empty()) recorder.note("Rows with links of a limited rate are left out: " + no_lab);
-  ForesightRuns runs(selection.csv);
+  if (!no_lab.empty() && !selection.computed)
+    recorder.note("Rows with links of a limited rate are left out: " + no_lab);
+  ForesightFile file(selection.csv);
+  ForesightRuns runs;
   std::vector<double> errors;
-  for (const ForesightRow& row : foresight_rows()) {
-    if (!selection.only.empty() && row.model != selection.only) continue;
-    if ((row.link == "1 Gbit/s" && !no_lab.empty()) || row.strategy == "local" || runs.knows(row))
-      continue;
+  std::vector<std::string> apart;
+  for (const ForesightRow& row : selection.computed ? computed_rows() : foresight_rows()) {
+    if (row.name().find(selection.only) == std::string::npos || file.knows(row)) continue;
+    const bool expects = row.computed() || !row.alone();
+    if ((row.link == "1 Gbit/s" && !no_lab.empty()) || !expects) continue;
     if (double((clock.now() - begun).count()) * 1e-9 > 60 * selection.minutes) break;
     recorder.progress(row.name());
-    if (const auto ratio = runs.run(row)) errors.push_back(100 * std::abs(*ratio - 1));
+    const std::optional<ForesightResult> result = runs.run(row);
+    if (!result) continue;
+    file.add(row, *result);
+    if (result->roof_moved.value_or(0) > kRoofMayMove) {
+      apart.push_back(row.name());
+    } else {
+      errors.push_back(100 * std::abs(result->ratio() - 1));
+    }
   }
-  if (errors.empty()) return recorder.note("There was no row to measure: the file has them all");
+  say_set_apart(recorder, apart, apart.size() + errors.size());
+  if (errors.empty()) return recorder.note("No row was measured: the file may have them all");
   recorder.add(figure_of(fmt::format("error of {} predictions, median", errors.size()), "%",
                          {percentile(errors, 0.5)}));
   recorder.add(figure_of("the same, 95th percentile", "%", {percentile(errors, 0.95)}));

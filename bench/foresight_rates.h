@@ -8,14 +8,16 @@
 namespace paceline::bench {
 
 struct ForesightSelection {
-  std::string only;     // a model; empty: all
-  std::string csv;      // the file that rows are appended to
-  double minutes = 60;  // no row begins later
+  std::string only;       // rows with this in their name; empty: all
+  std::string csv;        // the file that rows are appended to
+  double minutes = 60;    // no row begins later
+  bool computed = false;  // on this machine's cores, instead of on simulated devices
 };
 
 /// The case `foresight`: runs configurations, each of which says before its first step what it
 /// expects, and appends what it expected and what it made to the file. Rows of this version that
-/// the file has are left out, so that a run goes on where the last one ended.
+/// the file has are left out, so that a run goes on where the last one ended. The roof is measured
+/// before each row, and after those that the cores compute: where it moved, the row is set apart.
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection);
 
 }  // namespace paceline::bench

@@ -19,6 +19,16 @@ struct Workload {
 constexpr Workload kWorkloads[] = {
     {"mlp", 5.6, 2}, {"ptb", 36, 2}, {"cifar10", 21, 2}, {"resnet", 333, 3}};
 constexpr int kWorkers[] = {1, 2, 4, 8}, kPs[] = {1, 2, 4};
+constexpr int kComputingWorkers[] = {1, 2, 4};
+constexpr double kComputedSeconds = 4;
+
+/// A workload that the cores compute.
+struct ComputedWorkload {
+  std::string_view model, setting = {}, value = {};
+};
+constexpr ComputedWorkload kComputedWorkloads[] = {
+    {"mlp"}, {"ptb"}, {"cifar10"}, {"resnet", "depth", "20"}};
+
 constexpr std::string_view kLinks[] = {"shm", "tcp", "1 Gbit/s"};
 constexpr std::string_view kSimulatedLink = "1 Gbit/s";
 
@@ -62,22 +72,50 @@ void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
   }
 }
 
+void add_computed_workload(std::vector<ForesightRow>& rows, const ComputedWorkload& workload) {
+  ForesightRow row{.model = std::string(workload.model),
+                   .strategy = "local",
+                   .link = "shm",
+                   .seconds = kComputedSeconds};
+  if (!workload.setting.empty()) row.settings.emplace(workload.setting, workload.value);
+  rows.push_back(row);
+  for (const int workers : kComputingWorkers) {
+    row.workers = workers;
+    for (const char* strategy : {"async", "sync", "allreduce"}) {
+      row.strategy = strategy;
+      row.ps = row.strategy == "allreduce" ? 0 : 1;
+      if (workers > 1 || row.strategy == "async") rows.push_back(row);
+    }
+  }
+}
+
+// The same order for all versions. Any beginning has some of all kinds.
+void mix(std::vector<ForesightRow>& rows) {
+  std::ranges::stable_sort(rows, {},
+                           [](const ForesightRow& row) { return random_key(1, row.name()); });
+}
+
 }  // namespace
 
 std::string ForesightRow::name() const {
-  if (strategy == "local") return fmt::format("{}, one process", model);
-  return fmt::format("{}, {}, {} ps + {} worker{}, {}{}", model, strategy, ps, workers,
-                     workers == 1 ? "" : "s", link, bfloat16 ? ", bfloat16" : "");
+  const char* const how = computed() ? ", computed" : "";
+  if (alone()) return fmt::format("{}, one process{}", model, how);
+  return fmt::format("{}, {}, {} ps + {} worker{}, {}{}{}", model, strategy, ps, workers,
+                     workers == 1 ? "" : "s", link, bfloat16 ? ", bfloat16" : "", how);
 }
 
 std::vector<std::string> ForesightRow::flags() const {
-  std::vector<std::string> flags = {"--device",      "sim",
-                                    "--sim-step-ms", fmt::format("{}", device_ms),
-                                    "--seconds",     fmt::format("{}", seconds)};
+  std::vector<std::string> flags;
   const auto add = [&](const std::string& flag, const std::string& value) {
     flags.insert(flags.end(), {flag, value});
   };
-  if (strategy == "local") return flags;
+  for (const auto& [name, value] : settings) add("--set", name + "=" + value);
+  if (!computed()) {
+    add("--device", "sim");
+    add("--sim-step-ms", fmt::format("{}", device_ms));
+  }
+  add("--seconds", fmt::format("{}", seconds));
+  if (alone()) return flags;
   add("--ps", std::to_string(ps));
   add("--workers", std::to_string(workers));
   add("--strategy", strategy);
@@ -94,8 +132,15 @@ std::vector<std::string> ForesightRow::flags() const {
 std::vector<ForesightRow> foresight_rows() {
   std::vector<ForesightRow> rows;
   for (const Workload& workload : kWorkloads) add_workload(rows, workload);
-  std::ranges::stable_sort(rows, {},
-                           [](const ForesightRow& row) { return random_key(1, row.name()); });
+  mix(rows);
+  return rows;
+}
+
+std::vector<ForesightRow> computed_rows() {
+  std::vector<ForesightRow> rows;
+  for (const ComputedWorkload& workload : kComputedWorkloads) add_computed_workload(rows, workload);
+  mix(rows);
+  std::ranges::stable_partition(rows, &ForesightRow::alone);
   return rows;
 }
 

@@ -51,13 +51,13 @@ JobHosts ReportBound::hosts(const Roof& roof) const {
   return {.ps = lab.ps,
           .workers = lab.workers,
           .link_bytes_per_s = row_.gbps * kPayloadOfGigabit * numbers,
-          .memory_bytes_per_s = roof.bytes_per_s,
+          .memory_bytes_per_s = roof.rule_bytes_per_s,
           .contributions = row_.strategy == "sync" ? counted_workers(row_) : 1};
 }
 
 // One process applies its rules on its own thread, after the device's kernels.
 SpeedBound ReportBound::one_process(const Roof& roof) const {
-  const double seconds = schedule_.seconds + work_.rule_bytes / roof.bytes_per_s;
+  const double seconds = schedule_.seconds + work_.rule_bytes / roof.rule_bytes_per_s;
   return by_devices(1 / seconds, row_.towers, "the devices and their rules");
 }
 
@@ -70,7 +70,7 @@ SpeedBound ReportBound::local_steps(const Roof& roof) const {
     exchanged.bytes_in[v] = exchanged.bytes_out[v] =
         double(byte_count(specs_[v].dtype, specs_[v].shape)) / kReportLocalSteps;
   }
-  const StepSchedule alone{schedule_.seconds + work_.rule_bytes / roof.bytes_per_s,
+  const StepSchedule alone{schedule_.seconds + work_.rule_bytes / roof.rule_bytes_per_s,
                            std::vector<VariableMoments>(specs_.size())};
   return ps_bound(exchanged, alone, place_variables(specs_, row_.ps), hosts(roof));
 }

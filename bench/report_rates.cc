@@ -40,7 +40,7 @@ void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured)
   measured.made.push_back(run_report_row(row, text));
   const Roof after = roof_now();
   measured.bound =
-      ReportBound(row, text).by(before.bytes_per_s > after.bytes_per_s ? before : after);
+      ReportBound(row, text).by(before.rule_bytes_per_s > after.rule_bytes_per_s ? before : after);
   const double steps = measured.bound.steps_per_s;
   measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
 }

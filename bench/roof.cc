@@ -51,12 +51,18 @@ void measure_memory(Recorder& recorder, int threads) {
   measure("write", passes.write_bytes(), [&] { passes.write(); });
   measure("copy", passes.copy_bytes(), [&] { passes.copy(); });
   measure("update", passes.update_bytes(), [&] { passes.update(); });
+  RulePasses rules(threads);
+  const Rule rule = RulePasses::usual();
+  measure(std::string(rule.name()).c_str(), rules.bytes(rule), [&] { rules.apply(rule); });
 }
 
 }  // namespace
 
 RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
-    : products_(precision, threads), memory_(threads), link_bytes_per_s_(link_bytes_per_s) {}
+    : products_(precision, threads),
+      memory_(threads),
+      rules_(threads),
+      link_bytes_per_s_(link_bytes_per_s) {}
 
 Roof RoofMeter::measure() {
   // A core's clock that moves within a second affects the mean of a run's steps, so it must affect
@@ -68,8 +74,11 @@ Roof RoofMeter::measure() {
   };
   const double product = seconds([&] { products_.run(); });
   const double update = seconds([&] { memory_.update(); });
+  const Rule rule = RulePasses::usual();
+  const double rules = seconds([&] { rules_.apply(rule); });
   return {.flops_per_s = products_.flops() / product,
           .bytes_per_s = memory_.update_bytes() / update,
+          .rule_bytes_per_s = rules_.bytes(rule) / rules,
           .link_bytes_per_s = link_bytes_per_s_,
           .cache_bytes = cache_bytes()};
 }

@@ -6,6 +6,7 @@
 #include "bench/recorder.h"
 #include "predict/memory_passes.h"
 #include "predict/roof.h"
+#include "predict/rule_passes.h"
 
 namespace paceline::bench {
 
@@ -14,13 +15,14 @@ class RoofMeter {
  public:
   /// `precision` is that of the products. Throws kUnavailable, as PlainProduct does.
   RoofMeter(DType precision, int threads, double link_bytes_per_s);
-  /// Takes about 1.7 s: three times 0.25 s of products and of passes over memory each, and finding
-  /// how many of them take so long.
+  /// Takes about 2.5 s: three times 0.25 s of products, of passes over memory and of rules each,
+  /// and finding how many of them take so long.
   Roof measure();
 
  private:
   Products products_;
   MemoryPasses memory_;
+  RulePasses rules_;
   double link_bytes_per_s_;
 };
 

@@ -142,15 +142,17 @@ class StepRuns {
   }
 
   void record_roof() const {
-    std::vector<double> products, memory;
+    std::vector<double> products, memory, rules;
     for (const Roof& roof : roofs_) {
       products.push_back(roof.flops_per_s / 1e9);
       memory.push_back(roof.bytes_per_s / 1e9);
+      rules.push_back(roof.rule_bytes_per_s / 1e9);
     }
     recorder_.add(figure_of(
         detail(fmt::format("roof, {}", paceline::name_of(product_dtype(case_.cluster.precision)))),
         "GFLOP/s", products));
     recorder_.add(figure_of(detail("roof, memory update"), "GB/s", memory));
+    recorder_.add(figure_of(detail("roof, rules"), "GB/s", rules));
     if (roofs_[0].link_bytes_per_s > 0) {
       recorder_.add(figure_of(detail("roof, link"), "GB/s", {roofs_[0].link_bytes_per_s / 1e9}));
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <concepts>
 #include <string>
 
 namespace paceline::models {
@@ -37,18 +38,11 @@ PtbConfig config_of_size(const std::string& size) {
   return config;
 }
 
-Setting whole_setting(const char* name, std::int64_t value, const char* default_text,
-                      const char* help, double least = 1, double most = Setting::kNoLimit) {
-  return {.name = name,
-          .value = value,
-          .help = help,
-          .least = least,
-          .most = most,
-          .default_text = default_text};
-}
-
-Setting number_setting(const char* name, double value, const char* default_text, const char* help,
-                       double least = 0, double most = Setting::kNoLimit) {
+// A setting whose usual value depends on the size: whole numbers are from 1 on, others from 0.
+template <typename Number>
+Setting number_setting(const char* name, Number value, const char* default_text, const char* help,
+                       double least = std::integral<Number> ? 1 : 0,
+                       double most = Setting::kNoLimit) {
   return {.name = name,
           .value = value,
           .help = help,
@@ -70,12 +64,14 @@ Setting text_folder() {
   return data;
 }
 
-void take(const Settings& settings, const char* name, std::int64_t& value) {
-  if (settings.given(name)) value = settings.whole(name);
-}
-
-void take(const Settings& settings, const char* name, double& value) {
-  if (settings.given(name)) value = settings.number(name);
+template <typename Number>
+void take(const Settings& settings, const char* name, Number& value) {
+  if (!settings.given(name)) return;
+  if constexpr (std::integral<Number>) {
+    value = settings.whole(name);
+  } else {
+    value = settings.number(name);
+  }
 }
 
 }  // namespace
@@ -96,21 +92,21 @@ std::vector<Setting> ptb_settings() {
        .flag = true},
       number_setting("init_scale", 0.1, "0.1; medium 0.05, large 0.04",
                      "Weights are initialised uniformly in ± this"),
-      number_setting("learning_rate", 1, "", "SGD's learning rate in the first epochs"),
-      number_setting("max_grad_norm", 5, "5; large 10, test 1",
+      number_setting("learning_rate", 1.0, "", "SGD's learning rate in the first epochs"),
+      number_setting("max_grad_norm", 5.0, "5; large 10, test 1",
                      "Gradients are clipped to this global norm"),
-      whole_setting("layers", 2, "2; test 1", "LSTM layers", 1, 10'000),
-      whole_setting("unroll", 20, "20; medium and large 35, test 2", "Time steps per batch"),
-      whole_setting("hidden", 200, "200; medium 650, large 1500, test 2",
-                    "Units of a layer and of a word's embedding"),
-      whole_setting("full_rate_epochs", 4, "4; medium 6, large 14, test 1",
-                    "Epochs before the learning rate decays", 0),
+      number_setting("layers", 2, "2; test 1", "LSTM layers", 1, 10'000),
+      number_setting("unroll", 20, "20; medium and large 35, test 2", "Time steps per batch"),
+      number_setting("hidden", 200, "200; medium 650, large 1500, test 2",
+                     "Units of a layer and of a word's embedding"),
+      number_setting("full_rate_epochs", 4, "4; medium 6, large 14, test 1",
+                     "Epochs before the learning rate decays", 0),
       number_setting("rate_decay", 0.5, "0.5; medium 0.8, large 1/1.15",
                      "Factor on the learning rate in each later epoch"),
-      number_setting("keep_prob", 1, "1; medium 0.5, large 0.35",
+      number_setting("keep_prob", 1.0, "1; medium 0.5, large 0.35",
                      "Probability that dropout keeps a value; 1: no dropout", 1e-3, 1),
-      whole_setting("vocabulary", 10000, "",
-                    "Number of words in the vocabulary, the most frequent ones"),
+      number_setting("vocabulary", 10000, "",
+                     "Number of words in the vocabulary, the most frequent ones"),
   };
 }
 

@@ -124,6 +124,36 @@ TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {
   EXPECT_FALSE(report.expected->limit.empty());
 }
 
+TEST_F(PredictTest, TheLauncherTakesTheFastestWayThatIsLeftOpen) {
+  const std::string path = folder_.path("report.json");
+  const Finished made =
+      run({"train"}, {"--workers", "2", "--strategy", "auto", "--steps", "20", "--report", path});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output,
+              ContainsRegex("--strategy auto: of [0-9]+ ways takes --ps [0-9] --workers 2"));
+  const Report report = read_report(path);
+  EXPECT_THAT(made.output, HasSubstr("--workers 2 --strategy " + report.strategy));
+}
+
+TEST_F(PredictTest, OneProcessMayBecomeACluster) {
+  const Finished made = run({"train"}, {"--strategy", "auto", "--steps", "20"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, ContainsRegex("takes --ps [0-9] --workers 8"));
+}
+
+TEST_F(PredictTest, TowersAreNotCompared) {
+  const Finished made = run({"train"}, {"--towers", "2", "--strategy", "auto", "--steps", "20"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("no speed can be expected"));
+}
+
+TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
+  const Finished table = run({"predict"}, {"--workers", "4"});
+  EXPECT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output,
+              AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
+}
+
 TEST_F(PredictTest, EveryProgramPredicts) {
   const Finished made = run({"train"}, {"--ps", "1", "--workers", "2", "--predict"});
   EXPECT_EQ(made.status, 0) << made.output;

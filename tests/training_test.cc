@@ -156,6 +156,7 @@ TEST_F(Training, ARunSaysHowNearItCameToTheRoofOfTheMachine) {
   EXPECT_GT(alone["bound"]["steps_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["gflops_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["gbytes_per_s"].get<double>(), 0);
+  EXPECT_GT(alone["bound"]["rule_gbytes_per_s"].get<double>(), 0);
   EXPECT_THAT(output_, ContainsRegex("GB/s would allow [0-9.,]+ steps/s"));
   // So many that each worker makes some that are measured, though one may begin late.
   const json two =

@@ -76,6 +76,7 @@ Examples:
   paceline bench step ptb --data text --size medium
   paceline bench reports --quick
   paceline bench foresight --minutes 5
+  paceline bench foresight --computed --only mlp
 
 Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)",
       {{"--list", "", "Print the cases and end", "Flags"},
@@ -84,9 +85,11 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
         "Flags"},
        {"--only", "NAME",
         "With reports: measure the rows with this in their name (resnet, 'local steps'); with "
-        "foresight: this model",
+        "foresight: the same ('mlp, async')",
         "Flags"},
        {"--quick", "", "With reports: measure a few rows of each", "Flags"},
+       {"--computed", "",
+        "With foresight: train on this machine's cores, instead of on simulated devices", "Flags"},
        {"--csv", "FILE", "With foresight: append rows to this file (default foresight.csv)",
         "Flags"},
        {"--minutes", "M",
@@ -193,14 +196,23 @@ std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arg
 
 bench::ReportSelection read_selection(const FlagValues& values,
                                       const std::vector<const bench::Case*>& cases) {
-  const bool foresees = std::ranges::count(cases, "foresight", &bench::Case::name) > 0;
-  for (const char* flag : {"--only", "--quick"}) {
-    if (foresees && flag == std::string_view("--only")) continue;
-    if (values.given(flag) && std::ranges::count(cases, "reports", &bench::Case::name) == 0) {
-      throw Error(ErrorCode::kUsage, fmt::format("{} selects rows of the case reports: paceline "
-                                                 "bench reports {}",
-                                                 flag, flag));
+  const auto measures = [&](std::string_view name) {
+    return std::ranges::count(cases, name, &bench::Case::name) > 0;
+  };
+  const auto refuse = [&](const std::string& flag, const char* of) {
+    throw Error(ErrorCode::kUsage, fmt::format("{} selects rows of the case {}: paceline bench {} "
+                                               "{}",
+                                               flag, of, of, flag));
+  };
+  if (!measures("foresight")) {
+    for (const char* flag : {"--computed", "--csv", "--minutes"}) {
+      if (values.given(flag)) refuse(flag, "foresight");
     }
+  }
+  if (!measures("reports")) {
+    if (values.given("--quick")) refuse("--quick", "reports");
+    if (values.given("--only") && !measures("foresight")) refuse("--only", "reports");
+    return {};
   }
   bench::ReportSelection selection{values.text("--only"), values.given("--quick")};
   bench::check(selection);
@@ -210,7 +222,8 @@ bench::ReportSelection read_selection(const FlagValues& values,
 bench::ForesightSelection read_foresight(const FlagValues& values) {
   bench::ForesightSelection selection{.only = values.text("--only"),
                                       .csv = values.text("--csv"),
-                                      .minutes = values.positive_number("--minutes").value_or(60)};
+                                      .minutes = values.positive_number("--minutes").value_or(60),
+                                      .computed = values.given("--computed")};
   if (selection.csv.empty()) selection.csv = "foresight.csv";
   return selection;
 }

@@ -122,26 +122,38 @@ std::string dry_run_of(const Model& model, const TrainJob& job) {
   return dry_run_text(model.name(), steps, job.cluster, job.run);
 }
 
+std::vector<ComparedWay> ways_of(const Model& model, const TrainJob& job) {
+  const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
+  return compare_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
+                      job.run.prediction);
+}
+
 int train(const Model& model, const Arguments& arguments) {
   const CommandLine line = train_flags(model);
-  std::optional<FlagValues> values =
-      parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
+  std::vector<std::string> words(arguments.begin() + 1, arguments.end());
+  std::optional<FlagValues> values = parse_job(line, words, std::getenv("TF_CONFIG"));
   if (!values) return 0;
   const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
-  const TrainJob job = read_train_job(model, line, *values);
+  TrainJob job = read_train_job(model, line, *values);
   if (job.run.prediction.asked) {
     const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
     predict_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
                  job.run.prediction);
     return 0;
   }
+  if (leaves_way_open(*values, job.cluster)) {
+    const auto read = [&](const std::vector<std::string>& with) {
+      job = read_train_job(model, line, *parse_job(line, with, nullptr));
+    };
+    words = with_fastest_way(words, *values, ways_of(model, job), read);
+  }
   if (job.run.dry_run) {
     fmt::print("{}", dry_run_of(model, job));
     return 0;
   }
   Program program = program_of(model, job);
-  program.arguments = {"train"};
-  program.arguments.insert(program.arguments.end(), arguments.begin(), arguments.end());
+  program.arguments = {"train", arguments.front()};
+  program.arguments.insert(program.arguments.end(), words.begin(), words.end());
   return run_role(program);
 }
 

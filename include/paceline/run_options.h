@@ -14,6 +14,7 @@ namespace paceline {
 class Interrupt;
 class Log;
 struct Report;
+struct ComparedWay;
 
 /// An interval: a number of global steps or of seconds. If both are 0, it never elapses.
 struct Interval {
@@ -49,6 +50,10 @@ struct PredictionOptions {
   /// The worker whose simulated device is slower than those of the others.
   int straggler = 0;
   double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
+  bool any_ps = false;         // a launcher's number of parameter servers may be chosen
+  /// For run_program: a session lists here the ways to distribute the job that it compared, and
+  /// ends the program. Null: it trains.
+  std::vector<ComparedWay>* compared = nullptr;
 };
 
 /// The options of a run, which are flags of every program.

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "cluster/automatic_way.h"
 #include "cluster/completion/shell_completion.h"
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
@@ -35,6 +36,35 @@ CommandLine command_line(const std::string& name, const ProgramOptions& options)
   return line;
 }
 
+using Work = std::function<void(const Cluster&, const RunOptions&, const Settings&)>;
+
+// What it is given by reference outlives it.
+Program program_of(const FlagValues& values, const std::vector<std::string>& arguments,
+                   const ProgramOptions& options, const Work& work) {
+  const Settings settings = read_settings(options.settings, values);
+  Program program{read_cluster(values), read_run_options(values), "", arguments,
+                  [&work, settings](const Cluster& cluster, const RunOptions& run) {
+                    work(cluster, run, settings);
+                  }};
+  program.lab = read_lab(values, program.cluster);
+  set_places(program.lab, program.run.prediction);
+  if (options.evaluate) {
+    program.evaluate = [&options, settings](const RunOptions& run) {
+      return options.evaluate(run, settings);
+    };
+  }
+  program.run.flags = flags_and_settings(values, settings);
+  return program;
+}
+
+// The ways that the program's first session compares.
+std::vector<ComparedWay> compared_by(Program program) {
+  std::vector<ComparedWay> ways;
+  program.run.prediction.compared = &ways;
+  run_dry(program);
+  return ways;
+}
+
 }  // namespace
 
 int run_program(
@@ -52,17 +82,13 @@ int run_program(
     }
     const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
     return values->with_places([&] {
-      const Settings settings = read_settings(options.settings, *values);
-      Program program{
-          read_cluster(*values), read_run_options(*values), "", arguments,
-          [&](const Cluster& cluster, const RunOptions& run) { work(cluster, run, settings); }};
-      program.lab = read_lab(*values, program.cluster);
-      set_places(program.lab, program.run.prediction);
-      if (options.evaluate) {
-        program.evaluate = [&](const RunOptions& run) { return options.evaluate(run, settings); };
-      }
-      program.run.flags = flags_and_settings(*values, settings);
-      return run_role(program);
+      const Program asked = program_of(*values, arguments, options, work);
+      if (!leaves_way_open(*values, asked.cluster)) return run_role(asked);
+      const auto with = [&](const std::vector<std::string>& words) {
+        return program_of(*parse_job(line, words, nullptr), words, options, work);
+      };
+      return run_role(with(with_fastest_way(arguments, *values, compared_by(asked),
+                                            [&](const auto& words) { with(words); })));
     });
   });
 }

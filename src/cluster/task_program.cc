@@ -187,19 +187,20 @@ int run_with(const Program& program, const Log& log) {
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
 }
 
-// The first session prints the plan of the job, or its prediction, and throws DryRunShown.
-int run_dry(const Program& program) {
+}  // namespace
+
+void run_dry(const Program& program) {
   try {
     program.work(program.cluster, program.run);
   } catch (const DryRunShown&) {
   }
-  return 0;
 }
 
-}  // namespace
-
 int run_role(const Program& program) {
-  if (program.run.dry_run || program.run.prediction.asked) return run_dry(program);
+  if (program.run.dry_run || program.run.prediction.asked) {
+    run_dry(program);
+    return 0;
+  }
   const Log log(log_options(program.cluster, program.run));
   if (program.run.log_format != "json") return run_with(program, log);
   try {

@@ -31,6 +31,10 @@ struct Program {
 /// A session of a dry run throws it when it has printed what the job would be. It is no error.
 struct DryRunShown {};
 
+/// Works until the first session has shown the plan of the job, or its prediction, and thrown
+/// DryRunShown.
+void run_dry(const Program& program);
+
 /// Does the work of this process's role and returns the exit status. A task that fails writes a
 /// report with its error. Throws whatever the task threw.
 int run_role(const Program& program);

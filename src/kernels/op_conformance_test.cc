@@ -33,19 +33,30 @@ struct Built {
   Feeds feeds;
 };
 
-std::unique_ptr<Built> build(const OpCase& c, bool in_double) {
+std::string input_name(std::size_t i) { return "input_" + std::to_string(i); }
+
+/// Without the inputs' values.
+std::unique_ptr<Built> build_graph(const OpCase& c, bool in_double) {
   auto built = std::make_unique<Built>();
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
-    const std::string name = "input_" + std::to_string(i);
-    const Tensor tensor = fill(c.inputs[i], in_double, random_key(i, c.op + c.label));
+    const ValueType& type = c.inputs[i].type;
+    const bool doubled = in_double && type.dtype == DType::kFloat32;
+    const DType dtype = doubled ? DType::kFloat64 : type.dtype;
     // Variables: their gradient may be sparse, as it is in a training step.
-    const bool floating = is_floating(tensor.dtype());
-    built->inputs.push_back(
-        floating ? built->graph.variable(name, tensor.shape(), Initializer::zeros(), tensor.dtype())
-                 : built->graph.input(name, tensor.shape(), tensor.dtype()));
-    built->feeds[name] = tensor;
+    built->inputs.push_back(is_floating(dtype)
+                                ? built->graph.variable(input_name(i), type.shape,
+                                                        Initializer::zeros(), dtype)
+                                : built->graph.input(input_name(i), type.shape, dtype));
   }
   built->outputs = c.build(built->graph, built->inputs);
+  return built;
+}
+
+std::unique_ptr<Built> build(const OpCase& c, bool in_double) {
+  auto built = build_graph(c, in_double);
+  for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+    built->feeds[input_name(i)] = fill(c.inputs[i], in_double, random_key(i, c.op + c.label));
+  }
   return built;
 }
 
@@ -291,7 +302,7 @@ TEST_P(GradientTest, EqualsCentralDifferences) {
 
 bool may_be_in_place(const OpCase& c) {
   if (builtin_ops().find(c.op).in_place.empty()) return false;
-  const auto built = build(c, false);
+  const auto built = build_graph(c, false);
   return !inputs_in_place(tested_node(*built, c.op)).empty();
 }
 

@@ -2,37 +2,46 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "predict/own_pace.h"
+#include "predict/round_seconds.h"
 
 namespace paceline {
 namespace {
 
-// Returns the bytes that pass the memory for one variable in a round of all workers.
-double memory_bytes(const StepCost& work, std::size_t variable, double workers) {
+/// What one variable uses in a round of all workers.
+struct UseOfRound {
+  double summed = 0, updated = 0;  // bytes that pass the memory
+  double sent = 0;                 // bytes of each host
+};
+
+UseOfRound use_of(const StepCost& work, std::size_t variable, const JobHosts& hosts) {
   const VariableSpec& spec = work.specs[variable];
   const double given = work.bytes_out[variable];
   const double update = given / double(size_of(spec.dtype)) * rule_bytes_per_element(spec.rule);
-  return (workers + 1) * given + workers * update;
+  const double workers = double(hosts.workers.size()), m = hosts.hosts();
+  return {.summed = (workers + 1) * given,
+          .updated = workers * update,
+          .sent = 2 * (m - 1) / m * given};
 }
+
+double seconds(double amount, double per_s) { return per_s > 0 ? amount / per_s : 0; }
 
 }  // namespace
 
 SpeedBound allreduce_bound(const StepCost& work, const StepSchedule& schedule,
                            const JobHosts& hosts) {
-  const std::size_t workers = hosts.workers.size();
-  const double m = hosts.hosts();
-  const double sent = 2 * (m - 1) / m;  // times the bytes of a contribution
-  std::vector<double> back(work.specs.size());
-  double passed = 0;
-  for (std::size_t v = 0; v < work.specs.size(); ++v) {
+  const std::size_t workers = hosts.workers.size(), variables = work.specs.size();
+  std::vector<double> back(variables), updating(variables), summing(variables), sending(variables);
+  double passed = 0, sent = 0;
+  for (std::size_t v = 0; v < variables; ++v) {
     if (work.bytes_out[v] == 0) continue;
-    passed += memory_bytes(work, v, double(workers));
-    if (hosts.memory_bytes_per_s > 0) {
-      back[v] += memory_bytes(work, v, double(workers)) / hosts.memory_bytes_per_s;
-    }
-    if (hosts.link_bytes_per_s > 0) back[v] += sent * work.bytes_out[v] / hosts.link_bytes_per_s;
+    const UseOfRound use = use_of(work, v, hosts);
+    passed += use.summed + use.updated;
+    sent += use.sent;
+    updating[v] = seconds(use.updated, hosts.memory_bytes_per_s);
+    summing[v] = seconds(use.summed, hosts.memory_bytes_per_s);
+    sending[v] = seconds(use.sent, hosts.link_bytes_per_s);
+    back[v] = updating[v] + summing[v] + sending[v];
   }
   std::vector<SharedResource> all;
   for (std::size_t worker = 0; worker < workers; ++worker) {
@@ -43,14 +52,19 @@ SpeedBound allreduce_bound(const StepCost& work, const StepSchedule& schedule,
   const auto evenly = [&](double bytes) {
     return std::vector<double>(workers, bytes / double(workers));
   };
-  const double given = std::accumulate(work.bytes_out.begin(), work.bytes_out.end(), 0.0);
   for (int host = 0; hosts.link_bytes_per_s > 0 && host < hosts.hosts(); ++host) {
-    all.push_back(
-        {fmt::format("the link of host {}", host), hosts.link_bytes_per_s, evenly(sent * given)});
+    all.push_back({fmt::format("the link of host {}", host), hosts.link_bytes_per_s, evenly(sent)});
   }
   if (hosts.memory_bytes_per_s > 0) {
     all.push_back(
         {"the memory that sums and rules pass over", hosts.memory_bytes_per_s, evenly(passed)});
+  }
+  // A step is committed, by all or none, before any value is overwritten.
+  const SecondsByResource reduction = {summing, sending};
+  const double round = round_seconds(schedule, {.last = {updating}, .first = {updating}},
+                                     {.last = reduction, .first = reduction});
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    all.push_back(pace_of("the way of a round", round, worker, workers));
   }
   return share_fairly(all, workers);
 }

@@ -32,7 +32,7 @@ TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
   const SpeedBound four = bound({.workers = {0, 0, 0, 0}, .memory_bytes_per_s = 68 * kMega});
   EXPECT_NEAR(four.steps_per_s, 4 / 2.0, 1e-9);
   EXPECT_EQ(four.limit, "the way of a from ready to needed");
-  ASSERT_EQ(four.terms.size(), 3);
+  ASSERT_EQ(four.terms.size(), 4);
   EXPECT_EQ(four.terms[0].what, "the device");
   EXPECT_NEAR(four.terms[0].steps_per_s, 1, 1e-9);
   EXPECT_NEAR(four.terms[1].steps_per_s, 0.5, 1e-9);
@@ -40,11 +40,23 @@ TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
   EXPECT_NEAR(four.terms[2].steps_per_s, 1, 1e-9);
 }
 
+TEST_F(AllreduceBoundTest, NoValueIsUpdatedBeforeAllSumsAreThere) {
+  // Of two variables one is needed first and ready first. Its way alone is half as long as a round:
+  // 24 MB are updated, and a second of kernels and 12 MB of sums follow.
+  work_.specs.push_back({.name = "b", .shape = {1'000'000}, .rule = Sgd{}});
+  work_.bytes_in.push_back(4 * kMega);
+  work_.bytes_out.push_back(4 * kMega);
+  schedule_.variables = {{0, 0.2}, {0.8, 1}};
+  const SpeedBound two = bound({.workers = {0, 0}, .memory_bytes_per_s = 48 * kMega});
+  EXPECT_NEAR(two.steps_per_s, 2 / (0.5 + 1 + 0.25), 1e-9);
+  EXPECT_EQ(two.limit, "the way of a round");
+}
+
 TEST_F(AllreduceBoundTest, AHostSendsOnceForAllItsWorkers) {
   // Two hosts send and receive each byte once, in 8 seconds of the link; the way adds the step.
   const SpeedBound four = bound({.workers = {0, 0, 1, 1}, .link_bytes_per_s = 0.5 * kMega});
   EXPECT_NEAR(four.steps_per_s, 4 / 9.0, 1e-9);
-  ASSERT_EQ(four.terms.size(), 4);  // the device, the way, two links
+  ASSERT_EQ(four.terms.size(), 5);  // the device, the way, two links, a round
   EXPECT_EQ(four.terms[2].what, "the link of host 0");
   EXPECT_NEAR(four.terms[2].steps_per_s, 1 / 8.0, 1e-9);
 }

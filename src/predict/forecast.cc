@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/printed.h"
 #include "paceline/error.h"
@@ -16,45 +17,55 @@
 namespace paceline {
 namespace {
 
-// Of the memory's rate, when several updates are under way (mlp, 1 ps + 2 and 4 workers).
-constexpr double kSeveralPasses = 0.75;
+// Parameter servers run on the hosts without devices first, and then on the others in their order.
+std::vector<int> ps_hosts_of(const ForecastJob& job, const Way& way) {
+  std::vector<int> order(job.hosts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_partition(
+      order, [&](int host) { return job.hosts[std::size_t(host)].devices == 0; });
+  std::vector<int> hosts = way.ps_hosts;
+  while (int(hosts.size()) < way.ps) hosts.push_back(order[hosts.size() % order.size()]);
+  return hosts;
+}
 
-// Workers are spread over the hosts, each with a device; parameter servers over the hosts from the
-// first on.
+// Workers are spread over the hosts, each with a device, from the first on: that after the last
+// parameter server where there is a host for every task, as emulated hosts have their tasks.
+std::vector<int> worker_hosts_of(const ForecastJob& job, const Way& way,
+                                 const std::vector<int>& ps_hosts) {
+  std::vector<int> hosts = way.worker_hosts, room;
+  std::int64_t devices = 0;
+  for (const ForecastHost& host : job.hosts) {
+    room.push_back(host.devices);
+    devices += host.devices;
+  }
+  const int all = int(job.hosts.size());
+  const bool apart = way.ps > 0 && all >= way.ps + way.workers;
+  for (int next = apart ? ps_hosts.back() + 1 : 0; int(hosts.size()) < way.workers; ++next) {
+    if (devices < way.workers) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[predict] the hosts have devices for {} workers, and not for {}",
+                              devices, way.workers));
+    }
+    if (room[std::size_t(next % all)]-- > 0) hosts.push_back(next % all);
+  }
+  return hosts;
+}
+
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   SimulatedCluster cluster;
   cluster.share_memory = job.share_memory;
   for (const ForecastHost& host : job.hosts) {
     if (std::size_t(host.machine) >= cluster.machines.size()) {
-      cluster.machines.push_back(
-          {host.cores, host.bytes_per_s, host.thread_bytes_per_s, kSeveralPasses});
+      cluster.machines.push_back({.cores = host.cores,
+                                  .bytes_per_s = host.bytes_per_s,
+                                  .thread_bytes_per_s = host.thread_bytes_per_s,
+                                  .rule_bytes_per_s = host.rule_bytes_per_s,
+                                  .thread_rule_bytes_per_s = host.thread_rule_bytes_per_s});
     }
     cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
   }
-  cluster.ps = way.ps_hosts;
-  cluster.workers = way.worker_hosts;
-  for (int i = int(cluster.ps.size()); i < way.ps; ++i) {
-    cluster.ps.push_back(i % int(job.hosts.size()));
-  }
-  std::vector<int> used(job.hosts.size());
-  for (int host = 0; int(cluster.workers.size()) < way.workers;) {
-    const bool full = used[std::size_t(host)] >= job.hosts[std::size_t(host)].devices;
-    if (!full) {
-      cluster.workers.push_back(host);
-      ++used[std::size_t(host)];
-    }
-    const auto room = [&](int at) {
-      return used[std::size_t(at)] < job.hosts[std::size_t(at)].devices;
-    };
-    int next = (host + 1) % int(job.hosts.size());
-    while (next != host && !room(next)) next = (next + 1) % int(job.hosts.size());
-    if (!room(next) && int(cluster.workers.size()) < way.workers) {
-      throw Error(ErrorCode::kInvalidArgument,
-                  fmt::format("[predict] the hosts have devices for {} workers, and not for {}",
-                              cluster.workers.size(), way.workers));
-    }
-    host = next;
-  }
+  cluster.ps = ps_hosts_of(job, way);
+  cluster.workers = worker_hosts_of(job, way, cluster.ps);
   return cluster;
 }
 
@@ -99,6 +110,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                                  .accumulate = way.accumulate,
                                  .staleness = way.staleness,
                                  .replicas = way.replicas,
+                                 .late = way.late,
                                  .outer = way.outer},
                          .costs = costs_of(job),
                          .warm_steps = job.warm_steps,
@@ -110,13 +122,16 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
-  made.limit = limit_in_words(job, simulated, speed);
+  NamedLimit limit = limit_in_words(job, simulated, speed);
+  made.limit = std::move(limit.words);
+  made.limited_by = limit.kind;
   if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
     made.limit = fmt::format("the input gives {} steps/s; the devices could make {}",
                              rounded(job.input_steps_per_s), rounded(made.steps_per_s));
+    made.limited_by = LimitKind::kInput;
     made.steps_per_s = job.input_steps_per_s;
   }
-  const SpeedInterval interval = interval_of(way);
+  const SpeedInterval interval = interval_of(made.limited_by);
   made.low = made.steps_per_s * interval.low;
   made.high = made.steps_per_s * interval.high;
   made.examples_per_s = made.steps_per_s * step.examples;

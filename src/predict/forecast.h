@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
 
 namespace paceline {
@@ -17,6 +18,8 @@ struct ForecastHost {
   double flops_per_s = 0;         // products on all cores
   double bytes_per_s = 0;         // memory, all cores
   double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
+  // The same of passes over several arrays at once, as of rules; 0: as above.
+  double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
   // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   int devices = 1;              // workers that fit
@@ -33,8 +36,9 @@ struct Way {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
-  /// Where each task runs; empty: chosen.
+  /// Where each task runs; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   /// Workers make local steps between their rounds: each step learns less than one of other ways.
@@ -67,6 +71,7 @@ struct Forecast {
   double times_alone = 0;
   double of_bound = 0;     // of what devices, links and memory allow at most
   std::string limit = {};  // in words
+  LimitKind limited_by = LimitKind::kAnswers;
 };
 
 /// Throws kInvalidArgument when the hosts have no room for the workers.

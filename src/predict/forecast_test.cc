@@ -83,6 +83,30 @@ TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
   EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
 }
 
+TEST(ForecastTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
+  const ForecastJob job = job_on(6, 100e6);
+  const Way chosen{.strategy = "async", .ps = 2, .workers = 4};
+  Way apart = chosen, beside = chosen;
+  apart.ps_hosts = {0, 1};
+  apart.worker_hosts = {2, 3, 4, 5};
+  beside.ps_hosts = {0, 1};
+  beside.worker_hosts = {0, 1, 2, 3};
+  EXPECT_EQ(forecast(job, chosen).steps_per_s, forecast(job, apart).steps_per_s);
+  EXPECT_NE(forecast(job, chosen).steps_per_s, forecast(job, beside).steps_per_s);
+  const ForecastJob few = job_on(4, 100e6);
+  EXPECT_EQ(forecast(few, chosen).steps_per_s, forecast(few, beside).steps_per_s);
+}
+
+TEST(ForecastTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
+  ForecastJob job = job_on(4, 100e6);
+  job.hosts[2].devices = 0;
+  const Way way{.strategy = "async", .ps = 1, .workers = 3};
+  Way placed = way;
+  placed.ps_hosts = {2};
+  placed.worker_hosts = {0, 1, 3};
+  EXPECT_EQ(forecast(job, way).steps_per_s, forecast(job, placed).steps_per_s);
+}
+
 TEST(ForecastTest, TheInputIsALimit) {
   ForecastJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;
@@ -166,6 +190,17 @@ TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
   const Way way = ways_to_try(asked).back();
   EXPECT_EQ(way.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
   EXPECT_EQ(flags_of(way), "--ps 1 --workers 2 --wire int8 --top-k 8");
+}
+
+TEST(WaysTest, WhatBecomesOfLateContributionsIsKept) {
+  WaysAsked asked;
+  asked.strategy = "sync";
+  asked.workers = 4;
+  asked.replicas = 3;
+  asked.late = LateContribution::kFold;
+  const Way way = ways_to_try(asked).back();
+  EXPECT_EQ(way.late, LateContribution::kFold);
+  EXPECT_THAT(flags_of(way), HasSubstr("--replicas-to-aggregate 3 --late fold"));
 }
 
 TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {

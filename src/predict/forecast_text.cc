@@ -83,6 +83,7 @@ std::string flags_of(const Way& way) {
   }
   if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
   if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
+  if (way.replicas > 0 && way.late == LateContribution::kFold) flags += " --late fold";
   flags += way.wire.flags();
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
   return flags;
@@ -106,7 +107,8 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"examples_per_s", it.examples_per_s},
                     {"times_alone", it.times_alone},
                     {"of_bound", it.of_bound},
-                    {"limit", it.limit}});
+                    {"limit", it.limit},
+                    {"limited_by", name_of(it.limited_by)}});
   }
   const nlohmann::ordered_json all = {{"model", model}, {"ways", ways}};
   return all.dump(2) + "\n";

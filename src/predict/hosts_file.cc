@@ -56,6 +56,8 @@ constexpr HostNumber kHostNumbers[] = {
     {"gflops", &ForecastHost::flops_per_s, 1e9, 1e-3},
     {"gbytes_per_s", &ForecastHost::bytes_per_s, 1e9, 1e-3},
     {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
+    {"rule_gbytes_per_s", &ForecastHost::rule_bytes_per_s, 1e9, 0},
+    {"thread_rule_gbytes_per_s", &ForecastHost::thread_rule_bytes_per_s, 1e9, 0},
     {"tcp_send_gbytes_per_s", &ForecastHost::tcp_send_bytes_per_s, 1e9, 0},
     {"tcp_receive_gbytes_per_s", &ForecastHost::tcp_receive_bytes_per_s, 1e9, 0},
     {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
@@ -133,9 +135,11 @@ std::string roof_file_text(const ForecastHost& host) {
       "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n"
       "[[host]]\nname = \"{}\"\ncores = {:.0f}\ngflops = {:.4g}\n"
       "gbytes_per_s = {:.4g}\nthread_gbytes_per_s = {:.4g}\n"
+      "rule_gbytes_per_s = {:.4g}\nthread_rule_gbytes_per_s = {:.4g}\n"
       "tcp_send_gbytes_per_s = {:.4g}\ntcp_receive_gbytes_per_s = {:.4g}\n",
       host.name, host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9,
-      host.thread_bytes_per_s * 1e-9, host.tcp_send_bytes_per_s * 1e-9,
+      host.thread_bytes_per_s * 1e-9, host.rule_bytes_per_s * 1e-9,
+      host.thread_rule_bytes_per_s * 1e-9, host.tcp_send_bytes_per_s * 1e-9,
       host.tcp_receive_bytes_per_s * 1e-9);
 }
 

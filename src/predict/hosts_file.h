@@ -15,7 +15,8 @@ namespace paceline {
 ///     name = "node"
 ///     cores = 32
 ///     gflops = 2000         # products on all cores
-///     gbytes_per_s = 180    # memory, all cores
+///     gbytes_per_s = 180    # memory, all cores; thread_gbytes_per_s, of one, too
+///     rule_gbytes_per_s = 120       # the same of update rules; thread_rule_gbytes_per_s, too
 ///     tcp_send_gbytes_per_s = 5     # of one core; tcp_receive_gbytes_per_s, too
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit

@@ -60,6 +60,8 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                           .flops_per_s = 219e9,
                           .bytes_per_s = 57e9,
                           .thread_bytes_per_s = 40e9,
+                          .rule_bytes_per_s = 50e9,
+                          .thread_rule_bytes_per_s = 30e9,
                           .tcp_send_bytes_per_s = 5e9,
                           .tcp_receive_bytes_per_s = 4e9};
   const MemoryFile file;
@@ -69,6 +71,8 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.flops_per_s, DoubleNear(219e9, 1e6));
   EXPECT_THAT(read.bytes_per_s, DoubleNear(57e9, 1e6));
   EXPECT_THAT(read.thread_bytes_per_s, DoubleNear(40e9, 1e6));
+  EXPECT_THAT(read.rule_bytes_per_s, DoubleNear(50e9, 1e6));
+  EXPECT_THAT(read.thread_rule_bytes_per_s, DoubleNear(30e9, 1e6));
   EXPECT_THAT(read.tcp_send_bytes_per_s, DoubleNear(5e9, 1e6));
   EXPECT_THAT(read.tcp_receive_bytes_per_s, DoubleNear(4e9, 1e6));
 }

@@ -2,11 +2,33 @@
 
 namespace paceline {
 
-// The 10th and the 90th percentile of measured ÷ predicted, of the rows of bench/foresight.csv.
-SpeedInterval interval_of(const Way& way) {
-  if (way.ps == 0 && way.workers == 1) return {0.97, 1.02};
-  if (way.strategy == "async" || way.strategy == "ssp") return {0.75, 1.06};
-  return {0.88, 1.08};  // workers wait for each other
+// About the 10th and the 90th percentile of measured ÷ predicted, of the rows of
+// bench/foresight.csv. Few rows have a straggler, the transport of another system or local steps:
+// they are taken to be like those that wait for the same.
+SpeedInterval interval_of(LimitKind limit) {
+  switch (limit) {
+    case LimitKind::kAlone:
+      return {0.97, 1.02};
+    case LimitKind::kDevices:
+    case LimitKind::kStraggler:
+    case LimitKind::kInput:
+      return {0.94, 1.002};
+    case LimitKind::kLink:
+    case LimitKind::kTransport:
+      return {0.885, 1.002};
+    case LimitKind::kAnswers:
+    case LimitKind::kOthers:
+    case LimitKind::kExchanges:
+      return {0.93, 1.08};
+    case LimitKind::kRules:
+    case LimitKind::kMemory:
+      return {0.86, 1.09};
+    case LimitKind::kCores:
+      return {0.97, 1.14};
+    case LimitKind::kKernels:
+      return {0.86, 1.09};
+  }
+  return {};
 }
 
 }  // namespace paceline

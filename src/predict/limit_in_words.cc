@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "predict/simulation/shared_variables.h"
 
@@ -26,15 +27,24 @@ class Limit {
   Limit(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
       : hosts_(hosts), job_(job), speed_(speed) {}
 
-  std::string text() const {
-    for (const auto part : {&Limit::link, &Limit::straggler, &Limit::device, &Limit::applying,
-                            &Limit::transport, &Limit::memory, &Limit::cores}) {
-      if (const std::string text = (this->*part)(); !text.empty()) return text;
+  NamedLimit found() const {
+    using enum LimitKind;
+    const LimitKind device_kind = job_.step->threads > 0 ? kKernels : kDevices;
+    const Part parts[] = {{kLink, &Limit::link},           {kStraggler, &Limit::straggler},
+                          {device_kind, &Limit::device},   {kRules, &Limit::applying},
+                          {kTransport, &Limit::transport}, {kMemory, &Limit::memory},
+                          {kCores, &Limit::cores}};
+    for (const auto& [kind, text_of] : parts) {
+      if (std::string text = (this->*text_of)(); !text.empty()) return {kind, std::move(text)};
     }
     return waiting();
   }
 
  private:
+  struct Part {
+    LimitKind kind;
+    std::string (Limit::*text_of)() const;
+  };
   int workers() const { return int(job_.cluster.workers.size()); }
   double step_ms() const { return 1e3 * workers() / speed_.steps_per_s; }
 
@@ -114,7 +124,7 @@ class Limit {
     for (std::size_t m = 0; m < speed_.use.memory.size(); ++m) {
       if (speed_.use.memory[m] < kUsedUp) continue;
       return fmt::format("the memory moves {:.0f} GB/s, which rules and kernels want",
-                         job_.cluster.machines[m].bytes_per_s * 1e-9);
+                         speed_.use.moved[m] * 1e-9);
     }
     return {};
   }
@@ -128,7 +138,7 @@ class Limit {
     return {};
   }
 
-  std::string local_steps() const {
+  std::string exchanges() const {
     const SimulatedUse& use = speed_.use;
     const double waits = use.values + use.answer + use.others;
     if (waits < use.rules) {
@@ -142,21 +152,21 @@ class Limit {
   }
 
   // Nothing is used up: a step is a chain of things that follow one another.
-  std::string waiting() const {
+  NamedLimit waiting() const {
     const SimulatedUse& use = speed_.use;
     if (workers() == 1 && job_.cluster.ps.empty()) {
-      return fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time", 100 * use.device,
-                         100 * use.rules);
+      return {LimitKind::kAlone, fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time",
+                                             100 * use.device, 100 * use.rules)};
     }
-    if (makes_local_steps(job_)) return local_steps();
+    if (makes_local_steps(job_)) return {LimitKind::kExchanges, exchanges()};
     const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
-      return fmt::format("workers wait {:.3g} of {:.3g} ms for one another", use.others * step_ms(),
-                         step_ms());
+      return {LimitKind::kOthers, fmt::format("workers wait {:.3g} of {:.3g} ms for one another",
+                                              use.others * step_ms(), step_ms())};
     }
-    return fmt::format(
-        "each step waits {:.3g} of {:.3g} ms for its contributions to be applied and answered",
-        waits, step_ms());
+    return {LimitKind::kAnswers, fmt::format("each step waits {:.3g} of {:.3g} ms for its "
+                                             "contributions to be applied and answered",
+                                             waits, step_ms())};
   }
 
   const ForecastJob& hosts_;
@@ -166,9 +176,9 @@ class Limit {
 
 }  // namespace
 
-std::string limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
-                           const SimulatedSpeed& speed) {
-  return Limit(hosts, job, speed).text();
+NamedLimit limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
+                          const SimulatedSpeed& speed) {
+  return Limit(hosts, job, speed).found();
 }
 
 }  // namespace paceline

@@ -7,8 +7,13 @@
 
 namespace paceline {
 
+struct NamedLimit {
+  LimitKind kind = LimitKind::kAnswers;
+  std::string words;
+};
+
 /// "ps:0's link carries 118 MB/s; 8 workers ask for 166": one cause.
-std::string limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
-                           const SimulatedSpeed& speed);
+NamedLimit limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
+                          const SimulatedSpeed& speed);
 
 }  // namespace paceline

@@ -24,12 +24,16 @@ std::string file_in_cache(const char* kind) {
 
 // Whatever ran beside a measurement made it lower.
 ForecastHost host_with(int cores, const Roof& all, const Roof& one) {
+  const auto of_thread = [&](double Roof::*rate) {
+    return std::clamp(one.*rate, kLeastOfThread * (all.*rate), all.*rate);
+  };
   return {.name = "this machine",
           .cores = double(cores),
           .flops_per_s = all.flops_per_s,
           .bytes_per_s = all.bytes_per_s,
-          .thread_bytes_per_s =
-              std::clamp(one.bytes_per_s, kLeastOfThread * all.bytes_per_s, all.bytes_per_s),
+          .thread_bytes_per_s = of_thread(&Roof::bytes_per_s),
+          .rule_bytes_per_s = all.rule_bytes_per_s,
+          .thread_rule_bytes_per_s = of_thread(&Roof::rule_bytes_per_s),
           .tcp_send_bytes_per_s = std::max(all.tcp.send, one.tcp.send),
           .tcp_receive_bytes_per_s = std::max(all.tcp.receive, one.tcp.receive)};
 }

@@ -15,10 +15,6 @@ constexpr std::size_t kLeastArray = std::size_t(128) << 20, kMostArray = std::si
 // Floats that one turn of a loop handles: a constant, so that the compiler uses vectors.
 constexpr std::size_t kTurn = 64;
 
-std::size_t array_bytes() {
-  return round_up(std::clamp(4 * cache_bytes(), kLeastArray, kMostArray), 1 << 20);
-}
-
 }  // namespace
 
 std::size_t cache_bytes() {
@@ -32,7 +28,11 @@ std::size_t cache_bytes() {
   return largest > 0 ? largest : kDefaultCache;
 }
 
-MemoryPasses::MemoryPasses(int threads) : pool_(threads), first_(array_bytes()) {
+std::size_t uncached_bytes() {
+  return round_up(std::clamp(4 * cache_bytes(), kLeastArray, kMostArray), 1 << 20);
+}
+
+MemoryPasses::MemoryPasses(int threads) : pool_(threads), first_(uncached_bytes()) {
   write();  // so that the pages are there
 }
 

@@ -12,6 +12,8 @@ namespace paceline {
 /// Returns the bytes of the last-level cache that one core sees; 32 MiB where the machine does not
 /// say.
 std::size_t cache_bytes();
+/// Returns the bytes of an array of which no cache holds much.
+std::size_t uncached_bytes();
 
 /// Passes over memory, each split over the threads of a pool. Owns its arrays.
 class MemoryPasses {

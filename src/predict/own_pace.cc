@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace paceline {
 namespace {
@@ -11,6 +12,12 @@ namespace {
 constexpr double kNoticeable = 1.01;
 
 }  // namespace
+
+SharedResource pace_of(std::string name, double seconds, std::size_t worker, std::size_t workers) {
+  SharedResource one{std::move(name), 1, std::vector<double>(workers)};
+  one.per_step[worker] = seconds;
+  return one;
+}
 
 std::vector<SharedResource> own_pace(const StepSchedule& schedule,
                                      std::span<const VariableSpec> specs,
@@ -27,9 +34,7 @@ std::vector<SharedResource> own_pace(const StepSchedule& schedule,
     slowest = v;
   }
   const auto pace = [&](std::string name, double seconds) {
-    SharedResource one{std::move(name), 1, std::vector<double>(workers)};
-    one.per_step[worker] = seconds;
-    return one;
+    return pace_of(std::move(name), seconds, worker, workers);
   };
   if (longest <= kNoticeable * schedule.seconds) {
     return {pace("the device", std::max(longest, schedule.seconds))};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <vector>
 
 #include "exec/parameter_store.h"
@@ -9,6 +10,9 @@
 #include "predict/step_schedule.h"
 
 namespace paceline {
+
+/// Something that holds back one of several workers alone: each of its steps takes so long.
+SharedResource pace_of(std::string name, double seconds, std::size_t worker, std::size_t workers);
 
 /// Returns what holds one of several workers back that shares nothing with the others: its device,
 /// and where a variable's way from one step to the next takes longer, that way. `return_s` has the

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "base/row_count.h"
 #include "predict/own_pace.h"
+#include "predict/round_seconds.h"
 
 namespace paceline {
 namespace {
@@ -85,6 +88,83 @@ std::vector<double> return_seconds(const StepCost& work, std::span<const Piece> 
   return seconds;
 }
 
+// Returns the sums over all workers of a link, by variable, as seconds: of all bytes that leave, or
+// reach, a host on the way between parameter servers and workers.
+class LinkSeconds {
+ public:
+  LinkSeconds(const StepCost& work, std::span<const Piece> pieces, const JobHosts& hosts)
+      : work_(work),
+        hosts_(hosts),
+        share_(hosts.ps.size(), std::vector<double>(work.specs.size())) {
+    for (const Piece& piece : pieces) {
+      const auto v = std::size_t(piece.variable);
+      share_[std::size_t(piece.ps)][v] +=
+          double(piece.rows) / double(row_count(work.specs[v].shape));
+    }
+  }
+  /// Of the links of all hosts; `bytes`: by variable, that each worker moves.
+  SecondsByResource of_hosts(const std::vector<double>& bytes) const {
+    SecondsByResource ends(std::size_t(2 * hosts_.hosts()), none());
+    for (std::size_t worker = 0; worker < hosts_.workers.size(); ++worker) {
+      for (std::size_t ps = 0; ps < hosts_.ps.size(); ++ps) {
+        if (hosts_.ps[ps] == hosts_.workers[worker]) continue;
+        add(ends[std::size_t(2 * hosts_.ps[ps])], ps, bytes);
+        add(ends[std::size_t(2 * hosts_.workers[worker] + 1)], ps, bytes);
+      }
+    }
+    return ends;
+  }
+  /// Of the worker that moves the least over its own link.
+  std::vector<double> of_first_worker(const std::vector<double>& bytes) const {
+    std::vector<double> least;
+    for (const int host : hosts_.workers) {
+      std::vector<double> own = none();
+      for (std::size_t ps = 0; ps < hosts_.ps.size(); ++ps) {
+        if (hosts_.ps[ps] != host) add(own, ps, bytes);
+      }
+      if (least.empty() || std::accumulate(own.begin(), own.end(), 0.0) <
+                               std::accumulate(least.begin(), least.end(), 0.0)) {
+        least = std::move(own);
+      }
+    }
+    return least;
+  }
+
+ private:
+  std::vector<double> none() const { return std::vector<double>(work_.specs.size()); }
+  void add(std::vector<double>& seconds, std::size_t ps, const std::vector<double>& bytes) const {
+    for (std::size_t v = 0; v < seconds.size(); ++v) {
+      seconds[v] += share_[ps][v] * bytes[v] / hosts_.link_bytes_per_s;
+    }
+  }
+
+  const StepCost& work_;
+  const JobHosts& hosts_;
+  std::vector<std::vector<double>> share_;  // of each variable, by ps
+};
+
+double seconds_of_round(const StepCost& work, const StepSchedule& schedule,
+                        std::span<const Piece> pieces, const JobHosts& hosts) {
+  RoundPart values, contributions;
+  if (hosts.memory_bytes_per_s > 0) {
+    std::vector<double> updates(work.specs.size());
+    for (std::size_t v = 0; v < updates.size(); ++v) {
+      updates[v] = update_bytes(work, v, hosts.contributions) / hosts.memory_bytes_per_s;
+    }
+    values = {.last = {updates}, .first = {updates}};
+  }
+  if (hosts.link_bytes_per_s > 0) {
+    const LinkSeconds links(work, pieces, hosts);
+    for (std::vector<double>& link : links.of_hosts(work.bytes_in)) {
+      values.last.push_back(std::move(link));
+    }
+    values.first.push_back(links.of_first_worker(work.bytes_in));
+    contributions = {.last = links.of_hosts(work.bytes_out),
+                     .first = {links.of_first_worker(work.bytes_out)}};
+  }
+  return round_seconds(schedule, values, contributions);
+}
+
 }  // namespace
 
 SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
@@ -107,6 +187,12 @@ SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
   if (hosts.memory_bytes_per_s > 0 && updated > 0) {
     all.push_back({"the memory that rules pass over", hosts.memory_bytes_per_s,
                    std::vector<double>(workers, updated)});
+  }
+  if (hosts.contributions > 1) {
+    const double round = seconds_of_round(work, schedule, pieces, hosts);
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+      all.push_back(pace_of("the way of a round", round, worker, workers));
+    }
   }
   return share_fairly(all, workers);
 }

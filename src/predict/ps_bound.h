@@ -14,7 +14,9 @@ namespace paceline {
 /// its device. None begins to read a variable before its own last contribution to it is applied and
 /// has come back. The bytes of values and contributions pass the links of both hosts, those that
 /// tasks of one host exchange none. The rules' bytes, and further gradients that they sum, pass
-/// the machine's memory.
+/// the machine's memory. In rounds (several contributions for one update)
+/// nothing is updated before the contributions of all workers are whole, so that values and
+/// contributions pass the links one after the other (round_seconds).
 SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
                     std::span<const Piece> pieces, const JobHosts& hosts);
 

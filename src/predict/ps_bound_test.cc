@@ -6,6 +6,7 @@ namespace paceline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Field;
@@ -77,8 +78,21 @@ TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
                                  .workers = std::vector<int>(4, 0),
                                  .memory_bytes_per_s = 12 * kMega,
                                  .contributions = 4});
-  EXPECT_NEAR(four.steps_per_s, 1, 1e-9);
-  EXPECT_EQ(four.limit, "the memory that rules pass over");
+  EXPECT_THAT(four.terms, Contains(term("the memory that rules pass over", 0.25)));
+  // Half of it is over when the kernels begin, and all of it before those that read b.
+  EXPECT_NEAR(four.steps_per_s, 4 / (4 + 0.6), 1e-9);
+  EXPECT_EQ(four.limit, "the way of a round");
+}
+
+TEST_F(PsBoundTest, ValuesOfARoundFollowItsContributions) {
+  // 8 MB of values for each of two workers, and as much of contributions, at 10 MB/s; asynchronous
+  // workers use both ways of the link at once.
+  JobHosts hosts{.ps = {0}, .workers = {1, 2}, .link_bytes_per_s = 10 * kMega};
+  EXPECT_NEAR(bound(hosts).steps_per_s, 2 / 1.6, 1e-9);
+  hosts.contributions = 2;
+  const SpeedBound rounds = bound(hosts);
+  EXPECT_NEAR(rounds.steps_per_s, 2 / (0.8 + 0.3 + 1.6), 1e-9);
+  EXPECT_EQ(rounds.limit, "the way of a round");
 }
 
 TEST_F(PsBoundTest, AWorkerWaitsForItsOwnContribution) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "predict/memory_passes.h"
+#include "predict/rule_passes.h"
 
 namespace paceline {
 namespace {
@@ -50,14 +51,19 @@ double Products::flops() const {
 }
 
 Roof measure_roof(DType precision, int threads) {
-  constexpr double kSeconds = 0.11;
+  constexpr double kProductSeconds = 0.1, kMemorySeconds = 0.05;
   Products products(precision, threads);
   MemoryPasses memory(threads);
-  return {.flops_per_s = products.flops() / best_seconds(kSeconds, [&] { products.run(); }),
-          .bytes_per_s = memory.update_bytes() / best_seconds(kSeconds, [&] { memory.update(); }),
-          .link_bytes_per_s = 0,
-          .cache_bytes = cache_bytes(),
-          .tcp = measure_tcp_rates()};
+  RulePasses rules(threads);
+  const Rule rule = RulePasses::usual();
+  return {
+      .flops_per_s = products.flops() / best_seconds(kProductSeconds, [&] { products.run(); }),
+      .bytes_per_s = memory.update_bytes() / best_seconds(kMemorySeconds, [&] { memory.update(); }),
+      .rule_bytes_per_s =
+          rules.bytes(rule) / best_seconds(kMemorySeconds, [&] { rules.apply(rule); }),
+      .link_bytes_per_s = 0,
+      .cache_bytes = cache_bytes(),
+      .tcp = measure_tcp_rates()};
 }
 
 }  // namespace paceline

@@ -13,7 +13,8 @@ namespace paceline {
 /// Rates of all threads together.
 struct Roof {
   double flops_per_s = 0;       // products
-  double bytes_per_s = 0;       // memory that is read and written
+  double bytes_per_s = 0;       // memory, in one array that is read and written
+  double rule_bytes_per_s = 0;  // memory, in several arrays at once, as rules pass over them
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
   TcpRates tcp = {};            // of one core
@@ -34,8 +35,8 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// Measures products of that type, memory on so many threads, and TCP, in about 0.25 s: the best of
-/// a few tries each. Throws kUnavailable, as PlainProduct does.
+/// Measures products of that type, memory and rules on so many threads, and TCP, in about 0.3 s:
+/// the best of a few tries each. Throws kUnavailable, as PlainProduct does.
 Roof measure_roof(DType precision, int threads);
 
 }  // namespace paceline

@@ -47,12 +47,13 @@ bool is_rate(const RoofJson& entry, const char* name) {
 
 std::optional<Roof> roof_of(const RoofJson& entry) {
   if (!is_rate(entry, "flops_per_s") || !is_rate(entry, "bytes_per_s") ||
-      !is_rate(entry, "cache_bytes") || !is_number(entry, "tcp_send_bytes_per_s") ||
-      !is_number(entry, "tcp_receive_bytes_per_s")) {
+      !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes") ||
+      !is_number(entry, "tcp_send_bytes_per_s") || !is_number(entry, "tcp_receive_bytes_per_s")) {
     return std::nullopt;
   }
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
               .bytes_per_s = entry["bytes_per_s"].get<double>(),
+              .rule_bytes_per_s = entry["rule_bytes_per_s"].get<double>(),
               .link_bytes_per_s = 0,
               .cache_bytes = entry["cache_bytes"].get<std::size_t>(),
               .tcp = {.send = entry["tcp_send_bytes_per_s"].get<double>(),
@@ -60,13 +61,11 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
 }
 
 RoofJson entry_of(const Roof& roof, DType precision, int threads) {
-  return {{"precision", name_of(precision)},
-          {"threads", threads},
-          {"flops_per_s", roof.flops_per_s},
-          {"bytes_per_s", roof.bytes_per_s},
-          {"cache_bytes", roof.cache_bytes},
-          {"tcp_send_bytes_per_s", roof.tcp.send},
-          {"tcp_receive_bytes_per_s", roof.tcp.receive}};
+  return {
+      {"precision", name_of(precision)},           {"threads", threads},
+      {"flops_per_s", roof.flops_per_s},           {"bytes_per_s", roof.bytes_per_s},
+      {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes},
+      {"tcp_send_bytes_per_s", roof.tcp.send},     {"tcp_receive_bytes_per_s", roof.tcp.receive}};
 }
 
 void write_roofs(const std::string& path, const RoofJson& roofs) {
@@ -96,6 +95,7 @@ Roof RoofCache::measure(DType precision, int threads) const {
   if (const std::optional<Roof> kept = find(precision, threads)) {
     roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
     roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
+    roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
     roof.tcp.send = std::max(roof.tcp.send, kept->tcp.send);
     roof.tcp.receive = std::max(roof.tcp.receive, kept->tcp.receive);
   }

@@ -139,7 +139,7 @@ double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
 double speed_limit(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
   const double workers = double(cluster.workers.size());
-  const double memory = cluster.machines[0].bytes_per_s;
+  const double memory = cluster.machines[0].rate_of_rules();
   const auto seconds = [&](double bytes) { return memory > 0 ? bytes / memory : 0; };
   const auto accumulated = double(job.way.accumulate);
   double step = 0;

@@ -66,6 +66,7 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
                           .accumulate = asked.accumulate,
                           .staleness = asked.staleness,
                           .replicas = asked.replicas,
+                          .late = asked.late,
                           .outer = outer_of(asked, ps > 0, workers)});
         }
       }

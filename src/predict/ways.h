@@ -16,6 +16,7 @@ struct WaysAsked {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {.fragments = 0};  // of local steps; 0: as many as are usual
   bool outer_async = false;               // their outer rule has no rounds
   int most_workers = 8;                   // that fit

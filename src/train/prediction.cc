@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "base/cores.h"
 #include "base/print_text.h"
@@ -33,20 +34,25 @@ namespace {
 constexpr int kMostSimulated = 8;  // workers with devices that are simulated
 // Of the roof, where no step was measured: what the kernels of the workloads reach.
 constexpr double kKernelsOfRoof = 0.85;
+constexpr int kSpareHosts = 4;  // for parameter servers of other ways
 
 std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
 
-// The tasks of another way are where they are in this one, as far as it has them, too.
-void take_places(Way& way, const Way& own) {
-  if (own.worker_hosts.size() == std::size_t(way.workers)) way.worker_hosts = own.worker_hosts;
-  way.ps_hosts = own.ps_hosts;
-  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
+void take_memory(ForecastHost& host, const ForecastHost& like) {
+  host.bytes_per_s = like.bytes_per_s;
+  host.thread_bytes_per_s = like.thread_bytes_per_s;
+  host.rule_bytes_per_s = like.rule_bytes_per_s;
+  host.thread_rule_bytes_per_s = like.thread_rule_bytes_per_s;
 }
 
 WireForm wire_of(const Cluster& cluster) {
   return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
+}
+
+LateContribution late_of(const Cluster& cluster) {
+  return cluster.fold_late ? LateContribution::kFold : LateContribution::kDrop;
 }
 
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
@@ -105,12 +111,13 @@ void Prediction::take_hosts() {
     job_.hosts = read_hosts(options_.hosts);
     for (ForecastHost& host : job_.hosts) {
       if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
-      if (host.bytes_per_s == 0) host.bytes_per_s = here_.bytes_per_s;
+      if (host.bytes_per_s == 0) take_memory(host, here_);
       if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
       if (host.tcp_receive_bytes_per_s == 0) {
         host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
       }
     }
+    own_hosts_ = int(job_.hosts.size());
     return;
   }
   ForecastHost host = here_;
@@ -142,6 +149,7 @@ void Prediction::take_hosts() {
     here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
                                                                : int(cluster_.spec.workers.size()));
     job_.hosts = {here_};
+    own_hosts_ = 1;
     ps_hosts_.clear();
     worker_hosts_.clear();
     return;
@@ -153,6 +161,27 @@ void Prediction::take_hosts() {
     host.machine = emulated ? 0 : int(i);
     host.link_bytes_per_s = gbps * kPayloadOfGigabit;
     job_.hosts.push_back(host);
+  }
+  own_hosts_ = int(job_.hosts.size());
+  if (!emulated || !each_task_has_a_host()) return;
+  for (int i = 0; i < kSpareHosts; ++i) {
+    host.name = fmt::format("host {}", own_hosts_ + i);
+    job_.hosts.push_back(host);
+  }
+}
+
+bool Prediction::each_task_has_a_host() const {
+  std::set<int> used(ps_hosts_.begin(), ps_hosts_.end());
+  used.insert(worker_hosts_.begin(), worker_hosts_.end());
+  return used.size() == ps_hosts_.size() + worker_hosts_.size();
+}
+
+void Prediction::place(Way& way) const {
+  if (worker_hosts_.size() == std::size_t(way.workers)) way.worker_hosts = worker_hosts_;
+  way.ps_hosts = ps_hosts_;
+  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
+  for (int spare = own_hosts_; spare < int(job_.hosts.size()); ++spare) {
+    if (int(way.ps_hosts.size()) < way.ps) way.ps_hosts.push_back(spare);
   }
 }
 
@@ -232,6 +261,7 @@ Way Prediction::own_way() const {
   way.accumulate = cluster_.accumulate;
   way.staleness = cluster_.staleness;
   way.replicas = cluster_.replicas_to_aggregate;
+  way.late = late_of(cluster_);
   way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
   way.ps_hosts = ps_hosts_;
   way.worker_hosts = worker_hosts_;
@@ -243,18 +273,19 @@ WaysAsked Prediction::asked() const {
   asked.accumulate = cluster_.accumulate;
   asked.staleness = cluster_.staleness;
   asked.replicas = cluster_.replicas_to_aggregate;
+  asked.late = late_of(cluster_);
   asked.outer = {.local_steps = cluster_.local_steps,
                  .rate = cluster_.outer_rate,
                  .momentum = cluster_.outer_momentum,
                  .fragments = cluster_.outer_fragments,
                  .delay = cluster_.outer_delay};
   asked.outer_async = cluster_.outer_async;
-  asked.links = job_.hosts.size() > 1;
+  asked.links = own_hosts_ > 1;
   asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();
-    asked.ps = own.ps;
+    if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     asked.workers = own.workers;
     // The default may be there because nobody asked for another.
     const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
@@ -276,9 +307,9 @@ std::string Prediction::facts() const {
     return other.cores == host.cores && other.flops_per_s == host.flops_per_s &&
            other.bytes_per_s == host.bytes_per_s && other.link_bytes_per_s == host.link_bytes_per_s;
   });
-  const std::string who = job_.hosts.size() == 1 ? host.name
-                                                 : fmt::format("{} hosts, {}", job_.hosts.size(),
-                                                               alike ? "each" : host.name);
+  const std::string who = own_hosts_ == 1
+                              ? host.name
+                              : fmt::format("{} hosts, {}", own_hosts_, alike ? "each" : host.name);
   std::string text = fmt::format("{}: {:.0f} cores, {:.3g} GFLOP/s, {:.3g} GB/s", who, host.cores,
                                  host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9);
   if (host.link_bytes_per_s > 0) {
@@ -292,6 +323,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
   const Prediction prediction(step, cluster, options);
   std::vector<Way> ways = ways_to_try(prediction.asked());
+  for (Way& way : ways) prediction.place(way);
   // The cluster's own way is among them, with its tasks where they are.
   const Way own = prediction.own_way();
   if (own.workers > 1 || own.ps > 0) {
@@ -322,6 +354,32 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
   }
 }
 
+std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
+                                      const PredictionOptions& options) {
+  if (cluster.towers > 1 || cluster.sync_batch_norm) return {};
+  const Prediction prediction(step, cluster, options);
+  const Way own = prediction.own_way();
+  WaysAsked asked = prediction.asked();
+  asked.strategy.reset();
+  asked.wire = own.wire;  // nothing is rounded unasked
+  std::vector<Way> ways = ways_to_try(asked);
+  std::erase_if(ways, [&](const Way& way) {
+    const bool one = way.ps == 0 && way.workers == 1;
+    // Bounded staleness is async with a limit, which makes nothing faster.
+    return way.strategy == "ssp" || (one && launches(cluster));
+  });
+  for (Way& way : ways) prediction.place(way);
+  std::vector<ComparedWay> compared;
+  for (const Forecast& made : forecast_all(prediction.job(), ways)) {
+    compared.push_back({.strategy = made.way.strategy,
+                        .ps = made.way.ps,
+                        .workers = made.way.workers,
+                        .steps_per_s = made.steps_per_s,
+                        .local_steps = made.way.makes_local_steps()});
+  }
+  return compared;
+}
+
 Expectation expect(const PredictedStep& step, const Cluster& cluster,
                    const PredictionOptions& options) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
@@ -338,7 +396,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   for (Way way : ways_to_try(asked)) {
     if (clock.now() - begun > kPatience) break;
     if (way.text() == made.own.way.text()) continue;
-    take_places(way, prediction.own_way());
+    prediction.place(way);
     const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
     // Local steps learn less each: they are named where nothing else is better.
     std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/real_clock.h"
+#include "cluster/automatic_way.h"
 #include "exec/plan.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -39,12 +40,16 @@ class Prediction {
   Way own_way() const;
   /// The ways to compare it with, or all when the cluster does not say.
   WaysAsked asked() const;
+  /// The tasks of another way are where they are in the own one, as far as that has them; where
+  /// each task has an emulated host of its own, the others have one, too.
+  void place(Way& way) const;
   /// Lines about the hosts and the step: what the prediction is made from.
   std::string facts() const;
 
  private:
   void make_plans();
   void take_hosts();
+  bool each_task_has_a_host() const;
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   const ForecastHost& worker_host() const;
   Cluster with_addresses() const;
@@ -61,6 +66,8 @@ class Prediction {
   std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
+  int own_hosts_ =
+      0;  // behind these, emulated hosts are spare, for tasks that other ways have more
   mutable std::string pace_from_;  // where the time of kernels is known from
   mutable std::map<const Plan*, std::string> pace_keys_;
 };
@@ -69,6 +76,11 @@ class Prediction {
 /// options ask for.
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options);
+
+/// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
+/// job that is not predicted (towers, batch norm of the whole batch). The wire is the cluster's.
+std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
+                                      const PredictionOptions& options);
 
 /// What is expected of a job of several tasks, before its first step.
 struct Expectation {

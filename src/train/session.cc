@@ -40,13 +40,18 @@ std::vector<DryStep> dry_steps(std::span<const Training> trainings, const Sessio
   throw DryRunShown();
 }
 
-// Prints the ways to distribute the job, and ends the program through run_program.
+// Prints the ways to distribute the job, or lists them for run_program, and ends the program
+// through it.
 [[noreturn]] void predict(const std::vector<DryStep>& steps, const Cluster& cluster,
                           const RunOptions& run, const SessionOptions& options) {
-  predict_ways({.model = options.model,
-                .request = steps.front().request,
-                .examples = double(options.examples_per_step)},
-               cluster, run.prediction);
+  const PredictedStep step{.model = options.model,
+                           .request = steps.front().request,
+                           .examples = double(options.examples_per_step)};
+  if (run.prediction.compared == nullptr) {
+    predict_ways(step, cluster, run.prediction);
+  } else if (steps.size() == 1) {
+    *run.prediction.compared = compare_ways(step, cluster, run.prediction);
+  }
   throw DryRunShown();
 }
 
@@ -79,7 +84,8 @@ Session::Session(std::vector<Training> trainings, const Cluster& cluster, const 
     throw Error(ErrorCode::kInvalidArgument, "[session] of no training: give it a graph instead");
   }
   if (run.dry_run) dry_run(dry_steps(trainings, options), cluster, run, options);
-  if (run.prediction.asked) predict(dry_steps(trainings, options), cluster, run, options);
+  if (run.prediction.asked || run.prediction.compared != nullptr)
+    predict(dry_steps(trainings, options), cluster, run, options);
   std::vector<const Graph*> graphs = graphs_of(trainings);
   impl_ = std::make_unique<Impl>(std::move(trainings), std::move(graphs), cluster, run, options);
 }

@@ -200,6 +200,7 @@ void Session::Impl::add_bound() {
   report.set("bound", "rules_share", bound().rules / bound().total());
   report.set("bound", "gflops_per_s", roof.flops_per_s * 1e-9);
   report.set("bound", "gbytes_per_s", roof.bytes_per_s * 1e-9);
+  report.set("bound", "rule_gbytes_per_s", roof.rule_bytes_per_s * 1e-9);
 }
 
 void Session::Impl::write_report() {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
 #include "cluster/explain/causes.h"
 
 namespace paceline {

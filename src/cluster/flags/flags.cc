@@ -42,8 +42,9 @@ std::string strategy_help() {
                                    usual ? "default " : "", flags_of(strategy.kind)));
   }
   return fmt::format(
-      "The way in which workers share their updates. {}; {}: local for workers on several hosts, "
-      "else the default",
+      "The way in which workers share their updates. {}; {}: the way that is expected to be the "
+      "fastest, with as many tasks as --ps and --workers say, or any; for a task that is started "
+      "by itself, local if there are workers on several hosts, else the default",
       fmt::join(meanings, "; "), kAutomatic);
 }
 

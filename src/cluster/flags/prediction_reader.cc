@@ -2,6 +2,7 @@
 
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/straggler.h"
+#include "params/strategies.h"
 
 namespace paceline {
 
@@ -15,6 +16,9 @@ PredictionOptions read_prediction(const FlagValues& values) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
   }
+  const std::string strategy = values.text("--strategy");
+  prediction.any_ps = (strategy.empty() || strategy == kAutomatic) && !values.given("--ps") &&
+                      !values.given("--existing-servers");
   // The cluster's reader says what is wrong with it.
   if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
     prediction.straggler = straggler->worker;

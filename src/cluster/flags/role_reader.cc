@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cluster/flags/flag_checks.h"
+#include "params/strategies.h"
 
 namespace paceline {
 namespace {
@@ -22,6 +23,15 @@ void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
                     }).ps;
 }
 
+// A strategy that has none, or a prediction of what would be the best number. The hosts of a lab
+// are known only with it.
+bool ps_may_be_chosen(const FlagValues& values) {
+  const std::string strategy = values.text("--strategy");
+  if (strategy == "allreduce") return true;
+  const bool lab = values.given("--lab-hosts") || values.given("--lab-place");
+  return !lab && (strategy == kAutomatic || (strategy.empty() && values.given("--predict")));
+}
+
 void read_launcher(const FlagValues& values, Cluster& cluster) {
   cluster.local_ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
   cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
@@ -30,7 +40,7 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
   const bool existing = values.given("--existing-servers");
   if (existing) {
     read_launcher_of_workers(values, cluster);
-  } else if (cluster.local_ps == 0 && !no_ps && values.text("--strategy") != "allreduce") {
+  } else if (cluster.local_ps == 0 && !no_ps && !ps_may_be_chosen(values)) {
     refuse_flags(
         fmt::format("--workers {} needs --ps M: --ps 1 starts a parameter server, --ps 0 trains "
                     "without one, by all-reduce",

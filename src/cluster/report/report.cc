@@ -126,6 +126,7 @@ std::string Report::to_json() const {
                           {"low", expected->low},
                           {"high", expected->high},
                           {"limit", expected->limit},
+                          {"limited_by", expected->limited_by},
                           {"way", expected->way},
                           {"other_ways", to_object(expected->other_ways)}};
   }
@@ -167,6 +168,7 @@ Report Report::from_json(const std::string& text) {
                          .low = expected.at("low"),
                          .high = expected.at("high"),
                          .limit = expected.at("limit").get<std::string>(),
+                         .limited_by = expected.value("limited_by", ""),
                          .way = expected.value("way", "")};
       if (expected.contains("other_ways")) {
         for (const auto& [way, speed] : expected["other_ways"].items()) {

@@ -92,10 +92,11 @@ struct ReportSection {
 
 /// The speed that was expected before the first step (docs/foresight.md).
 struct ExpectedSpeed {
-  double steps_per_s = 0;    // of all workers
-  double low = 0, high = 0;  // 80 of 100 runs are between them
-  std::string limit;         // in words
-  std::string way = {};      // the flags that ask for this way; empty: not known
+  double steps_per_s = 0;       // of all workers
+  double low = 0, high = 0;     // 80 of 100 runs are between them
+  std::string limit;            // in words
+  std::string limited_by = {};  // its kind: "link", "rules"; empty: an earlier version did not say
+  std::string way = {};         // the flags that ask for this way; empty: not known
   /// Other ways with the same workers, and their speed.
   std::vector<std::pair<std::string, double>> other_ways = {};
 

@@ -21,6 +21,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kRowIds:
     case MessageType::kContribution:
     case MessageType::kTaken:
+    case MessageType::kCopied:
     case MessageType::kClip:
     case MessageType::kStepEnd:
     case MessageType::kStepDone:
@@ -49,7 +50,6 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kPullNext:
     case MessageType::kChanged:
     case MessageType::kReadDone:
-    case MessageType::kCopied:
     // Beginnings, ends and checkpoints.
     case MessageType::kRefuse:
     case MessageType::kWrite:

@@ -14,21 +14,28 @@ constexpr double kRounding = 1e-10;  // seconds
 
 Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(seconds * 1e9))); }
 
+double pass_seconds(double bytes, double all, double of_thread, double threads) {
+  if (bytes <= 0 || all <= 0) return 0;
+  return bytes / (of_thread > 0 ? std::min(all, threads * of_thread) : all);
+}
+
 }  // namespace
 
-double MachineShare::memory_seconds(const SimulatedWork& work) const {
-  if (machine_.bytes_per_s <= 0) return 0;
-  double rate = machine_.bytes_per_s;
-  if (machine_.thread_bytes_per_s > 0) {
-    const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
-    rate = std::min(rate, threads * machine_.thread_bytes_per_s);
-  }
-  return work.bytes / rate;
+double MachineShare::memory_seconds(const SimulatedWork& work, double threads) const {
+  return pass_seconds(work.bytes, machine_.bytes_per_s, machine_.thread_bytes_per_s, threads) +
+         pass_seconds(work.rule_bytes, machine_.rate_of_rules(),
+                      machine_.rule_bytes_per_s > 0 ? machine_.thread_rule_bytes_per_s
+                                                    : machine_.thread_bytes_per_s,
+                      threads);
+}
+
+double MachineShare::threads_of(const SimulatedWork& work) const {
+  return std::min(double(work.threads), most_threads());
 }
 
 double MachineShare::seconds_alone(const SimulatedWork& work) const {
-  const double threads = std::min(double(work.threads), std::max(1.0, machine_.cores));
-  return std::max(work.core_seconds / threads, memory_seconds(work));
+  const double threads = threads_of(work);
+  return std::max(work.core_seconds / threads, memory_seconds(work, threads));
 }
 
 void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
@@ -38,8 +45,9 @@ void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
   running_.push_back({.left = seconds,
                       .rate = 0,
                       .seconds = seconds,
-                      .bytes = work.bytes,
-                      .memory = memory_seconds(work) / seconds,
+                      .bytes = work.bytes + work.rule_bytes,
+                      .memory = memory_seconds(work, threads_of(work)) / seconds,
+                      .full_memory = memory_seconds(work, most_threads()) / seconds,
                       .threads = work.threads,
                       .done = std::move(done)});
   set_rates();
@@ -53,6 +61,7 @@ void MachineShare::advance() {
     each.left -= made;
     core_seconds_ += each.threads * made;
     bytes_ += each.bytes * made / each.seconds;
+    memory_seconds_ += each.full_memory * made;
   }
 }
 
@@ -60,16 +69,11 @@ void MachineShare::advance() {
 // others want the memory too.
 void MachineShare::set_rates() {
   double threads = 0, wanted = 0;
-  int passes = 0;
   for (const Running& each : running_) {
     threads += each.threads;
-    passes += each.memory > 0 ? 1 : 0;
   }
   const double share = threads > machine_.cores ? machine_.cores / threads : 1;
-  const double rate = machine_.bytes_per_s * (passes > 1 ? machine_.several_passes : 1);
-  if (rate > 0) {
-    for (const Running& each : running_) wanted += share * each.bytes / each.seconds / rate;
-  }
+  for (const Running& each : running_) wanted += share * each.full_memory;
   double first = std::numeric_limits<double>::infinity();
   for (Running& each : running_) {
     const double slower = wanted > 1 ? 1 - each.memory + each.memory * wanted : 1;

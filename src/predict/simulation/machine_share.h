@@ -1,6 +1,7 @@
 // The cores and the memory of a machine in virtual time, shared by all that runs on it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -13,13 +14,17 @@ struct SimulatedMachine {
   double cores = 1;
   double bytes_per_s = 0;         // of all cores together; 0: memory takes no time
   double thread_bytes_per_s = 0;  // of one thread; 0: one thread reaches all of it
-  double several_passes = 1;      // of the rate that is left when several pass over it at once
+  // The same of passes over several arrays at once; 0: as above.
+  double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
+
+  double rate_of_rules() const { return rule_bytes_per_s > 0 ? rule_bytes_per_s : bytes_per_s; }
 };
 
 /// Work that takes the longer of its computing and its memory traffic when it is alone.
 struct SimulatedWork {
   double core_seconds = 0;  // on one core; several threads divide them
   double bytes = 0;         // that pass the memory
+  double rule_bytes = 0;    // the same of several arrays at once, as rules read and write them
   int threads = 1;
 };
 
@@ -40,17 +45,22 @@ class MachineShare {
   // Until now.
   double core_seconds() const { return core_seconds_; }
   double bytes() const { return bytes_; }
+  double memory_seconds() const { return memory_seconds_; }  // at its full rate
 
  private:
   struct Running {
     double left = 0;  // seconds alone
     double rate = 0;  // of them in a second
     double seconds = 0, bytes = 0;
-    double memory = 0;  // the part of the time in which it waits for the memory
+    double memory = 0;       // the part of the time in which it waits for the memory
+    double full_memory = 0;  // the same where it has all threads
     int threads = 1;
     std::function<void()> done;
   };
-  double memory_seconds(const SimulatedWork& work) const;
+  /// On so many threads.
+  double memory_seconds(const SimulatedWork& work, double threads) const;
+  double most_threads() const { return std::max(1.0, machine_.cores); }
+  double threads_of(const SimulatedWork& work) const;
   void advance();
   void set_rates();
   void finish(std::uint64_t plan);
@@ -60,7 +70,7 @@ class MachineShare {
   std::vector<Running> running_;
   TimePoint advanced_{};
   std::uint64_t plan_ = 0;
-  double core_seconds_ = 0, bytes_ = 0;
+  double core_seconds_ = 0, bytes_ = 0, memory_seconds_ = 0;
 };
 
 }  // namespace paceline

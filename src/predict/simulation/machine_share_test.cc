@@ -35,6 +35,17 @@ TEST(MachineShareTest, OneThreadDoesNotReachAllOfTheMemory) {
   EXPECT_THAT(ends_of(machine, {{.bytes = 10, .threads = 2}})[0], DoubleNear(1, 1e-6));
 }
 
+TEST(MachineShareTest, PassesOverSeveralArraysHaveARateOfTheirOwn) {
+  SimulatedMachine machine{.cores = 2, .bytes_per_s = 10, .thread_bytes_per_s = 6};
+  EXPECT_THAT(ends_of(machine, {{.rule_bytes = 10, .threads = 2}})[0], DoubleNear(1, 1e-6));
+  machine.rule_bytes_per_s = 5;
+  EXPECT_THAT(ends_of(machine, {{.rule_bytes = 10, .threads = 2}})[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends_of(machine, {{.bytes = 10, .rule_bytes = 10, .threads = 2}})[0],
+              DoubleNear(3, 1e-6));
+  machine.thread_rule_bytes_per_s = 4;
+  EXPECT_THAT(ends_of(machine, {{.rule_bytes = 10}})[0], DoubleNear(2.5, 1e-6));
+}
+
 TEST(MachineShareTest, MoreThreadsThanCoresTakeTurns) {
   const std::vector<double> ends =
       ends_of({.cores = 2},

@@ -30,7 +30,7 @@ void check_strategy(const SimulatedJob& job) {
 /// What the tasks have used of the hosts at some moment.
 struct Used {
   TimePoint at{};
-  std::vector<double> sent, received, cores = {}, memory = {}, applying = {};
+  std::vector<double> sent, received, cores = {}, memory = {}, moved = {}, applying = {};
 };
 
 class Simulation {
@@ -66,7 +66,8 @@ class Simulation {
              .applying = tasks_.applying()};
     for (const auto& machine : tasks_.transport().machines()) {
       now.cores.push_back(machine->core_seconds());
-      now.memory.push_back(machine->bytes());
+      now.memory.push_back(machine->memory_seconds());
+      now.moved.push_back(machine->bytes());
     }
     return now;
   }
@@ -100,11 +101,10 @@ class Simulation {
     speed.use.received = rates(before.received, after.received);
     speed.use.cores = rates(before.cores, after.cores);
     speed.use.memory = rates(before.memory, after.memory);
+    speed.use.moved = rates(before.moved, after.moved);
     speed.use.applying = rates(before.applying, after.applying);
     for (std::size_t i = 0; i < speed.use.cores.size(); ++i) {
-      const SimulatedMachine& machine = job_.cluster.machines[i];
-      speed.use.cores[i] /= machine.cores;
-      if (machine.bytes_per_s > 0) speed.use.memory[i] /= machine.bytes_per_s;
+      speed.use.cores[i] /= job_.cluster.machines[i].cores;
     }
     return speed;
   }

@@ -203,6 +203,37 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   }
 }
 
+// One worker of three takes three times as long, and two contributions close a round. Each that is
+// folded takes the place of another, whose worker then waits for the next round.
+TEST(SimulateTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
+  const SimulatedStep step = two_layers();
+  SimulatedJob job{.step = &step,
+                   .cluster = hosts(1, 3, 100e9),
+                   .way = {.strategy = "sync", .replicas = 2},
+                   .costs = free_of_cost(),
+                   .steps = 60};
+  job.cluster.slowness = {1, 1, 3};
+  const double dropped = simulate(job).steps_per_s;
+  EXPECT_THAT(dropped, DoubleNear(233, 25));
+  job.way.late = LateContribution::kFold;
+  EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
+}
+
+// Where others have made steps meanwhile, it reads values of now.
+TEST(SimulateTest, AWorkerThatHadToWaitHasItsCopyInSharedMemoryRenewed) {
+  SimulatedStep step = two_layers();
+  for (StepVariable& use : step.variables) use.reread = true;
+  const auto moved = [&](const char* strategy) {
+    const SimulatedSpeed speed = simulate({.step = &step,
+                                           .cluster = one_host(1, 2),
+                                           .way = {.strategy = strategy},
+                                           .costs = free_of_cost()});
+    return speed.use.moved[0] / speed.steps_per_s;
+  };
+  constexpr double kCopied = 2.0 * (8 << 20);  // read and written
+  EXPECT_THAT(moved("ssp") - moved("async"), DoubleNear(kCopied, 0.3 * kCopied));
+}
+
 // Values return while contributions leave, whether the step is clipped or not.
 TEST(SimulateTest, AClippedStepUsesBothWaysOfALinkAtOnce) {
   double speeds[2] = {};
@@ -329,7 +360,8 @@ TEST(SimulateTest, EveryStrategyIsKnown) {
 TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
   using enum MessageType;
   for (const MessageType type : {kWhole, kDecided, kSquares, kScale, kGiven, kCommitted, kRoundOpen,
-                                 kSumsWhole, kCommit, kPartialSum, kContributedRows, kInPlace}) {
+                                 kSumsWhole, kCommit, kPartialSum, kContributedRows, kInPlace,
+                                 kCopied}) {
     EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
   }
   // A contribution is withdrawn when a member is lost, and clocks are asked while a timeline is

@@ -8,6 +8,7 @@
 
 #include "exec/parameter_store.h"
 #include "params/outer/outer_options.h"
+#include "params/protocol/aggregation.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 #include "predict/wire_form.h"
@@ -48,8 +49,8 @@ struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
   double frame_s = 4e-6;                                           // of each frame, at each end
   double shared_frame_s = 3e-6;                                    // the same in shared memory
-  /// The pass that applies the mean of several contributions reaches so much of the memory's rate.
-  double mean_of_roof = 0.53;
+  /// The pass that applies the mean of several contributions reaches so much of the rate of rules.
+  double mean_of_roof = 0.45;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
@@ -83,6 +84,7 @@ struct SimulatedWay {
   int accumulate = 1;
   std::int64_t staleness = 0;
   int replicas = 0;
+  LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
 };
 
@@ -103,6 +105,7 @@ struct SimulatedUse {
   std::vector<double> sent = {}, received = {};  // bytes a second, by host
   std::vector<double> cores = {};                // busy, by machine: of all of its cores
   std::vector<double> memory = {};               // busy, by machine
+  std::vector<double> moved = {};                // bytes a second of its memory
   std::vector<double> applying = {};  // by ps: the share of the time in which it applies rules
 };
 

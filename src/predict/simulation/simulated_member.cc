@@ -137,7 +137,8 @@ void SimulatedMember::take_frames() {
         world_.transport.receive_seconds(streams_in_[std::size_t(first.from)], first.frame);
     // Sums are made, or copied, where they arrive.
     if (first.frame.type == MessageType::kPartialSum) {
-      work.bytes += ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
+      work.rule_bytes +=
+          ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
     }
     bytes += first.frame.bytes;
     some.push_back(std::move(inbox_.front()));
@@ -211,7 +212,7 @@ void SimulatedMember::apply() {
   const TimePoint begun = world_.time.now();
   user().spent(&SpentSeconds::answer, seconds_of(begun - ended_at_));
   SimulatedWork work{.threads = world_.step.rule_threads};
-  for (const VariableId v : world_.plans[plan_]) work.bytes += world_.use(v).rule_bytes;
+  for (const VariableId v : world_.plans[plan_]) work.rule_bytes += world_.use(v).rule_bytes;
   machine().run(work, [this, begun, done = std::exchange(ended_, nullptr)] {
     user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
     done();
@@ -271,7 +272,7 @@ void SimulatedMember::turn(std::size_t b) {
     // Its part of a dense bucket; all of the rows.
     const double bytes =
         double(bucket_bytes(b)) * (sparse ? 3.0 * size() : double(size() + 1) / size());
-    return reduce({.bytes = bytes}, [this, b, sparse] {
+    return reduce({.rule_bytes = bytes}, [this, b, sparse] {
       if (sparse) return note_whole(b);
       announce(b, kSummedPart);
       if (work_[b].summed == size() - 1) note_whole(b);
@@ -307,7 +308,7 @@ void SimulatedMember::scatter(std::size_t b) {
   const std::size_t end = segment_begin(b, before + 1);
   for (std::size_t at = segment_begin(b, before); at < end; at += kRingBytes) {
     const std::size_t bytes = std::min(kRingBytes, end - at);
-    reduce({.bytes = 2 * double(bytes)}, [this, b, at, bytes] {
+    reduce({.rule_bytes = 2 * double(bytes)}, [this, b, at, bytes] {
       send(next(), {.type = MessageType::kPartialSum,
                     .piece = std::uint32_t(b),
                     .offset = at,
@@ -316,7 +317,8 @@ void SimulatedMember::scatter(std::size_t b) {
     });
   }
   for (const SimulatedFrame& frame : std::exchange(work_[b].early, {})) {
-    reduce({.bytes = 3 * double(frame.bytes)}, [this, b, frame] { add_and_pass_on(b, frame); });
+    reduce({.rule_bytes = 3 * double(frame.bytes)},
+           [this, b, frame] { add_and_pass_on(b, frame); });
   }
 }
 

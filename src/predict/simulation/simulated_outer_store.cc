@@ -139,7 +139,7 @@ void SimulatedOuterStore::contribute(int fragment) {
 void SimulatedOuterStore::pass(VariableId variable, double passes, const Done& done) {
   const VariableSpec& spec = shared_.specs[std::size_t(variable)];
   const TimePoint begun = time_.now();
-  machine_.run({.bytes = passes * double(byte_count(spec.dtype, spec.shape)),
+  machine_.run({.rule_bytes = passes * double(byte_count(spec.dtype, spec.shape)),
                 .threads = shared_.rule_threads},
                [this, begun, done] {
                  user().spent(&SpentSeconds::rules, seconds_of(time_.now() - begun));

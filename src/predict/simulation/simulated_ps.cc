@@ -129,17 +129,18 @@ void SimulatedPs::receive_some(std::size_t from) {
   SimulatedWork receiving, applying;
   std::size_t bytes = 0;
   while (!peer.inbox.empty() && bytes < kSimulatedTurnBytes &&
-         applying.bytes < double(kSimulatedTurnBytes)) {
+         applying.rule_bytes < double(kSimulatedTurnBytes)) {
     const SimulatedWork one = work_of(peer, peer.inbox.front());
     receiving.core_seconds += one.core_seconds;
-    applying.bytes += one.bytes;
+    receiving.bytes += one.bytes;
+    applying.rule_bytes += one.rule_bytes;
     bytes += peer.inbox.front().bytes;
     frames.push_back(std::move(peer.inbox.front()));
     peer.inbox.pop_front();
   }
   world_.transport.machine_of(host_).run(
       receiving, [this, from, applying, frames = std::move(frames)]() mutable {
-        if (applying.bytes == 0) return finish_turn(from, frames);
+        if (applying.rule_bytes == 0) return finish_turn(from, frames);
         apply_some(from, applying, std::move(frames));
       });
 }
@@ -179,22 +180,29 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   return rule_bytes(position, double(frame.bytes) / double(target.bytes())) + double(frame.bytes);
 }
 
+// A pull copies values into frames, or into a copy in shared memory.
+bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
+  return !world_.transport.shared(peer.stream) || world_.is_read_in_copy(target.where.variable);
+}
+
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const bool keeps = world_.in_rounds();
   switch (frame.type) {
     case MessageType::kChunk:
       work.core_seconds += serial_seconds(frame);
-      if (!keeps) work.bytes = chunk_bytes(frame);
+      if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
       if (keeps) break;
-      work.bytes = rule_bytes(position_of(frame.piece));
+      work.rule_bytes = rule_bytes(position_of(frame.piece));
       if ((frame.flags & kRenewCopy) != 0)
-        work.bytes += double(targets_[position_of(frame.piece)].bytes());
+        work.rule_bytes += double(targets_[position_of(frame.piece)].bytes());
       break;
     case MessageType::kPull:
-      for (const AssemblyTarget& target : targets_) work.bytes += 2 * double(target.bytes());
+      for (const AssemblyTarget& target : targets_) {
+        if (copies(peer, target)) work.bytes += 2 * double(target.bytes());
+      }
       break;
     default:
       break;
@@ -310,7 +318,9 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
 
 void SimulatedPs::pulled(Peer& peer) {
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (targets_[at].sparse) {
+    if (world_.transport.shared(peer.stream)) {
+      if (copies(peer, targets_[at])) tell(peer, MessageType::kCopied, targets_[at].where.id);
+    } else if (targets_[at].sparse) {
       send_next_rows(peer, at, 0);
     } else if (world_.use(targets_[at].where.variable).read) {
       for (const Cut cut : byte_cuts(targets_[at].bytes())) answer(peer, at, cut);

@@ -29,7 +29,7 @@ void SimulatedPs::carry_out_rounds() {
     // The mean is written, and its squares are summed.
     SimulatedWork work{.threads = threads()};
     for (const AssemblyTarget& target : targets_) {
-      work.bytes += double(target.bytes()) * double(decision.contributors.size() + 2);
+      work.rule_bytes += double(target.bytes()) * double(decision.contributors.size() + 2);
     }
     return world_.transport.machine_of(host_).run(work, [this] {
       squares_told_ = true;
@@ -60,8 +60,8 @@ void SimulatedPs::apply_round(std::size_t position) {
     const double given = targets_[position].sparse
                              ? double(rows_[position].size() * targets_[position].row_bytes)
                              : double(targets_[position].bytes());
-    work.bytes = rule_bytes(position) + (world_.step.clipped ? 0 : more * given);
-    if (more > 0) work.bytes /= world_.job.costs.mean_of_roof;
+    work.rule_bytes = rule_bytes(position) + (world_.step.clipped ? 0 : more * given);
+    if (more > 0) work.rule_bytes /= world_.job.costs.mean_of_roof;
   }
   const TimePoint begun = world_.time.now();
   world_.transport.machine_of(host_).run(work, [this, position, begun] {

@@ -21,7 +21,7 @@ AggregationSpec aggregation_of(const SimulatedJob& job) {
     spec = {.kind = AggregationKind::kBounded, .staleness = job.way.staleness};
   const bool local_rounds = job.way.strategy == "local" && job.way.outer.delay == 0;
   if (job.way.strategy == "sync" || local_rounds)
-    spec = {.kind = AggregationKind::kRounds, .replicas = job.way.replicas};
+    spec = {.kind = AggregationKind::kRounds, .replicas = job.way.replicas, .late = job.way.late};
   if (job.way.strategy == "mixed")
     spec = {.kind = AggregationKind::kRounds, .workers_commit = true};
   spec.num_ps = std::max(1, int(job.cluster.ps.size()));

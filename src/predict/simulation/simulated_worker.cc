@@ -101,14 +101,16 @@ void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
   world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
 }
 
-// All that it reads and does not see where it lies.
+// All that it reads and does not see where it lies; copies in shared memory are renewed.
 void SimulatedWorker::pull() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
-    if (!world_.transport.shared(streams_[std::size_t(ps)]))
-      send(ps, MessageType::kPull, kSimulatedControlBytes);
+    send(ps, MessageType::kPull, kSimulatedControlBytes);
   }
   for (const Piece& piece : world_.pieces) {
-    if (world_.transport.shared(streams_[std::size_t(piece.ps)])) continue;
+    if (world_.transport.shared(streams_[std::size_t(piece.ps)])) {
+      missing_[std::size_t(piece.variable)] += world_.is_read_in_copy(piece.variable) ? 1 : 0;
+      continue;
+    }
     const VariableSpec& spec = world_.spec(piece.variable);
     if (!world_.use(piece.variable).read) continue;
     const auto row = std::int64_t(piece_bytes(spec, piece)) / piece.rows;
@@ -151,7 +153,7 @@ void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
     missing_[std::size_t(piece.variable)] -= std::int64_t(frame.bytes);
     return;
   }
-  if (frame.type == MessageType::kTaken) {
+  if (frame.type == MessageType::kTaken || frame.type == MessageType::kCopied) {
     --missing_[std::size_t(world_.pieces[frame.piece].variable)];
     return;
   }
@@ -209,8 +211,7 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
                           .in_shared_memory = shared,
                           .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
                           .values_mapped = shared,
-                          .renew_copy = world_.use(piece.variable).reread &&
-                                        world_.num_workers() > 1 && !world_.in_rounds()};
+                          .renew_copy = world_.is_read_in_copy(piece.variable)};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));
     route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));

@@ -28,6 +28,14 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
+  /// While a worker reads them to make a contribution that will count.
+  bool others_change_values() const {
+    return !in_rounds() || aggregation.late == LateContribution::kFold;
+  }
+  /// A worker that shares memory with a ps reads such a variable in a copy of its own.
+  bool is_read_in_copy(VariableId v) const {
+    return use(v).reread && num_workers() > 1 && others_change_values();
+  }
   /// The part of a variable's rows that are in the piece.
   double part_of(const Piece& piece) const;
   /// The number of rows of a sparse variable that a step names in the piece.

@@ -1,0 +1,76 @@
+#include "bench/foresight_file.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <utility>
+
+#include "bench/figures.h"
+#include "paceline/error.h"
+#include "paceline/version.h"
+
+namespace paceline::bench {
+namespace {
+
+constexpr const char* kHeader =
+    "machine,cores,date,commit,gbytes_per_s,row,model,strategy,ps,workers,link,wire,predicted,low,"
+    "high,measured,ratio,limit,limited_by,rule_gbytes_per_s,computed,roof_moved_percent";
+
+// A field of CSV, in quotes.
+std::string quoted_field(const std::string& text) {
+  std::string field = "\"";
+  for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);
+  return field + "\"";
+}
+
+}  // namespace
+
+double roof_change(const ForecastHost& before, const ForecastHost& after) {
+  double most = 0;
+  for (const auto rate : {&ForecastHost::flops_per_s, &ForecastHost::rule_bytes_per_s}) {
+    if (before.*rate > 0) most = std::max(most, std::abs(after.*rate / before.*rate - 1));
+  }
+  return most;
+}
+
+ForesightFile::ForesightFile(std::string path)
+    : path_(std::move(path)), commit_(version_and_commit()) {
+  std::ifstream file(path_);
+  std::string line;
+  if (!std::getline(file, line)) {
+    std::ofstream(path_) << kHeader << '\n';
+    return;
+  }
+  if (line != kHeader) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("--csv {}: its columns are not those of this version; name another "
+                            "file",
+                            path_));
+  }
+  while (std::getline(file, line)) {
+    if (line.find(commit_) != line.npos) known_.insert(line);
+  }
+}
+
+bool ForesightFile::knows(const ForesightRow& row) const {
+  return std::ranges::any_of(known_, [&](const std::string& line) {
+    return line.find(quoted_field(row.name())) != line.npos;
+  });
+}
+
+void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) const {
+  const ExpectedSpeed& expected = result.expected;
+  std::ofstream(path_, std::ios::app) << fmt::format(
+      "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{},{},{:.1f},{},{"
+      "}\n",
+      quoted_field(processor_name()), result.host.cores, today(), commit_,
+      result.host.bytes_per_s * 1e-9, quoted_field(row.name()), row.model, row.strategy, row.ps,
+      row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s,
+      expected.low, expected.high, result.made, result.ratio(), quoted_field(expected.limit),
+      expected.limited_by, result.host.rule_bytes_per_s * 1e-9, row.computed() ? "yes" : "no",
+      result.roof_moved ? fmt::format("{:.1f}", 100 * *result.roof_moved) : "");
+}
+
+}  // namespace paceline::bench

@@ -1,0 +1,46 @@
+// The file of predicted speeds beside measured ones.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "bench/foresight_rows.h"
+#include "cluster/report/report.h"
+#include "predict/forecast.h"
+
+namespace paceline::bench {
+
+/// What a row expected and what it made.
+struct ForesightResult {
+  ForecastHost host;  // as it was measured before
+  ExpectedSpeed expected;
+  double made = 0;
+  /// The share by which the roof was another one afterwards; nothing: it was not measured again.
+  std::optional<double> roof_moved = {};
+
+  double ratio() const { return made / expected.steps_per_s; }
+};
+
+/// The largest change of a rate that kernels or rules depend on: of products, and of the passes of
+/// rules over memory. A pass over one array has two rates, whatever else runs.
+double roof_change(const ForecastHost& before, const ForecastHost& after);
+/// A row whose roof moved by more is set apart.
+constexpr double kRoofMayMove = 0.05;
+
+/// A file of CSV, a row in each line.
+class ForesightFile {
+ public:
+  /// Makes the file where there is none. Throws kFailedPrecondition when it has other columns.
+  explicit ForesightFile(std::string path);
+
+  /// True when this version has measured the row.
+  bool knows(const ForesightRow& row) const;
+  void add(const ForesightRow& row, const ForesightResult& result) const;
+
+ private:
+  const std::string path_, commit_;
+  std::set<std::string> known_;  // lines
+};
+
+}  // namespace paceline::bench

@@ -1,0 +1,92 @@
+// The rows of the case `foresight`, and their file.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <set>
+
+#include "base/temporary_folder.h"
+#include "bench/foresight_file.h"
+#include "bench/foresight_rows.h"
+#include "paceline/error.h"
+
+namespace paceline::bench {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+TEST(ForesightRows, HaveNamesOfTheirOwn) {
+  std::vector<ForesightRow> rows = foresight_rows();
+  const std::vector<ForesightRow> computed = computed_rows();
+  rows.insert(rows.end(), computed.begin(), computed.end());
+  std::set<std::string> names;
+  for (const ForesightRow& row : rows) EXPECT_TRUE(names.insert(row.name()).second) << row.name();
+}
+
+TEST(ForesightRows, ThoseThatTheCoresComputeBeginWithOneProcessOfEachModel) {
+  const std::vector<ForesightRow> rows = computed_rows();
+  EXPECT_TRUE(std::ranges::is_partitioned(rows, &ForesightRow::alone));
+  EXPECT_EQ(std::ranges::count_if(rows, &ForesightRow::alone), 4);
+  for (const ForesightRow& row : rows) EXPECT_THAT(row.flags(), Not(Contains("sim"))) << row.name();
+  const auto resnet = std::ranges::find(rows, "resnet", &ForesightRow::model);
+  EXPECT_THAT(resnet->flags(), Contains("depth=20"));
+}
+
+TEST(ForesightRows, SimulatedDevicesAreAskedFor) {
+  for (const ForesightRow& row : foresight_rows()) {
+    EXPECT_THAT(row.flags(), Contains("--sim-step-ms")) << row.name();
+  }
+}
+
+TEST(ForesightFile, KnowsTheRowsThatItHas) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("foresight.csv");
+  const std::vector<ForesightRow> rows = computed_rows();
+  const ForesightResult result{
+      .host = {.name = "", .cores = 2, .bytes_per_s = 120e9, .rule_bytes_per_s = 65e9},
+      .expected = {100, 95, 105, "the \"cores\", all", "kernels"},
+      .made = 90,
+      .roof_moved = 0.06};
+  {
+    const ForesightFile file(path);
+    EXPECT_FALSE(file.knows(rows[0]));
+    file.add(rows[0], result);
+  }
+  const ForesightFile again(path);
+  EXPECT_TRUE(again.knows(rows[0]));
+  EXPECT_FALSE(again.knows(rows[1]));
+  std::ifstream file(path);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0\n"));
+}
+
+TEST(ForesightFile, OneWithOtherColumnsIsRefused) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("foresight.csv");
+  std::ofstream(path) << "machine,row\n";
+  try {
+    const ForesightFile file(path);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr(path));
+  }
+}
+
+TEST(RoofChange, IsThatOfProductsAndRules) {
+  const ForecastHost before{
+      .name = "", .flops_per_s = 100, .bytes_per_s = 100, .rule_bytes_per_s = 100};
+  ForecastHost after = before;
+  after.bytes_per_s = 50;
+  EXPECT_EQ(roof_change(before, after), 0);
+  after.rule_bytes_per_s = 90;
+  EXPECT_NEAR(roof_change(before, after), 0.1, 1e-9);
+  after.flops_per_s = 120;
+  EXPECT_NEAR(roof_change(before, after), 0.2, 1e-9);
+}
+
+}  // namespace
+}  // namespace paceline::bench

@@ -1,0 +1,36 @@
+#include "predict/round_seconds.h"
+
+#include <gtest/gtest.h>
+
+namespace paceline {
+namespace {
+
+// Of two variables the first is needed at once and ready at the end, the other in between.
+const StepSchedule kSchedule = {1, {{0, 1}, {0.4, 0.7}}};
+
+TEST(RoundSeconds, AreThoseOfTheKernelsWhereNothingElseTakesTime) {
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {}, {}), 1);
+}
+
+TEST(RoundSeconds, BeginWithTheValuesThatAreNeededFirst) {
+  // The second value comes after 0.6 s, and 0.6 s of kernels follow; the first delays all of them.
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.3, 0.3}}, .first = {}}, {}), 1.3);
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.1, 0.6}}, .first = {}}, {}), 1.3);
+}
+
+TEST(RoundSeconds, EndWithTheContributionsThatAreReadyLast) {
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {}, {.last = {{0.2, 0.2}}, .first = {}}), 1.2);
+  // The other one, which is ready at 0.7, and then the last one.
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {}, {.last = {{0.2, 0.4}}, .first = {}}), 1.3);
+}
+
+TEST(RoundSeconds, WaitForTheBusiestResourceAndTheSlowestWorker) {
+  // Two workers behind one link in each part: the second has its values after 1.6 s, 0.6 s of
+  // kernels follow, and its own last contribution takes 0.4 s; the first one gives what is ready at
+  // 0.7 after 0.8 s and 0.3 s of kernels, and the link then carries 1.6 s of contributions.
+  const RoundPart part{.last = {{0.8, 0.8}, {0.1, 0.1}}, .first = {{0.4, 0.4}}};
+  EXPECT_DOUBLE_EQ(round_seconds(kSchedule, part, part), 0.8 + 0.3 + 1.6);
+}
+
+}  // namespace
+}  // namespace paceline
