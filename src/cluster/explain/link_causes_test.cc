@@ -35,6 +35,15 @@ const StagedRun kStaged[] = {
                                    {"--ps 1 --workers 2 --strategy local --local-steps 20", 20.4}};
        use_network(run, 50e6, 58e6);
      }},
+    {"a wire that is too wide for a link that is used in turns", Cause::kWire, "ps:0",
+     "Workers wait 38% of their time for values and for each other. --ps 1 --workers 2 --wire int8",
+     [](Report& run) {
+       for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
+       run.expected->steps_per_s = 13.4;
+       run.expected->way = "--ps 1 --workers 2";
+       run.expected->other_ways = {{"--ps 1 --workers 2 --wire int8", 20.1},
+                                   {"--ps 0 --workers 2", 14}};
+     }},
     {"a link that a narrower wire would fill, too", Cause::kLink, "ps:0",
      "the workers wait 69% of their time for it. --ps 1 --workers 2 --wire bfloat16: 6.667 → 13",
      [](Report& run) {

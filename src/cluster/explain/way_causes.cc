@@ -52,7 +52,10 @@ std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
 std::vector<Finding> slow_way(const RunFacts& facts) {
   const auto way = best_other_way(facts);
   if (!way || idle(facts) < kLeastIdle) return {};
-  return {{.cause = Cause::kWay,
+  const auto wire = narrower_wire(facts);
+  const bool only_wire = wire && wire->flags == way->flags && facts.ps().size() == 1;
+  return {{.cause = only_wire ? Cause::kWire : Cause::kWay,
+           .task = only_wire ? facts.ps().front()->task : "",
            .sentence = fmt::format("Workers wait {:.0f}% of their time for values and for each "
                                    "other.",
                                    100 * idle(facts)),
