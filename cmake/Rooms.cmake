@@ -171,7 +171,10 @@ function(add_process_tests)
   # And what is preloaded into one.
   add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
   target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})
-  # What scripts/stage_causes preloads.
+  # What scripts/stage_causes trains, beside the command's models, and preloads.
+  add_executable(staged_task ${PROJECT_SOURCE_DIR}/tests/programs/staged_task.cc)
+  target_compile_options(staged_task PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(staged_task PRIVATE paceline_train fmt::fmt)
   add_library(slow_calls SHARED ${PROJECT_SOURCE_DIR}/tests/programs/slow_calls.cc)
   target_compile_options(slow_calls PRIVATE ${PACELINE_WARNINGS})
   add_test_program(process_tests ${support})

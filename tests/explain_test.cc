@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "base/temporary_folder.h"
 #include "cluster/explain/explain.h"
+#include "tests/held_saves.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -50,6 +51,46 @@ TEST_F(ExplainTest, NeedsARunWithTimedSteps) {
   const Finished told = run_paceline({"explain", report});
   EXPECT_EQ(told.status, 1);
   EXPECT_THAT(told.output, HasSubstr("no step of this run was timed"));
+}
+
+TEST_F(ExplainTest, ReportsTellOfCopiesAndOfWhatEachPsKeeps) {
+  const std::string report = folder_.path("report.json");
+  const Finished run = run_paceline({"train", "mlp", "--hidden", "48", "--device", "sim",
+                                     "--sim-step-ms", "1", "--sim-copy-gbps", "1", "--ps", "2",
+                                     "--workers", "1", "--steps", "40", "--report", report});
+  ASSERT_EQ(run.status, 0) << run.output;
+  const Report told = read_report(report);
+  ASSERT_EQ(told.tasks.size(), 3U);
+  // The batch there, and each variable there and back.
+  const double values = 256 * 48 + 48 + 48 * 48 + 48 + 48 * 256 + 256;
+  const double bytes = sizeof(float) * (2 * 128 * 256 + 2 * values);
+  EXPECT_NEAR(told.tasks[0].copies_ms.value_or(0), bytes * 1e-6, bytes * 1e-7);
+  double kept = 0;
+  for (const int ps : {1, 2}) {
+    ASSERT_TRUE(told.tasks[std::size_t(ps)].kept);
+    EXPECT_NE(told.tasks[std::size_t(ps)].kept->largest, "");
+    kept += told.tasks[std::size_t(ps)].kept->bytes;
+  }
+  EXPECT_EQ(kept, sizeof(float) * values);
+}
+
+TEST_F(ExplainTest, SaysThatCheckpointsAreLate) {
+  const std::string report = folder_.path("report.json");
+  HeldSaves saves(folder_.path("pipe"), "/index.json");
+  saves.hold();
+  Process run(saves.of(
+      paceline_words({"train", "mlp", "--hidden", "48", "--batch", "16", "--set", "print_every=1",
+                      "--save-every", "1", "--out", folder_.path("out"), "--report", report})));
+  ASSERT_TRUE(run.wait_for(HeldSaves::kSaid, 60s)) << run.output();
+  // By now it would have saved twice.
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(run.wait_for_more("Step: ", 60s)) << run.output();
+  saves.let_go();
+  run.signal(SIGINT);
+  EXPECT_EQ(run.wait_exit(60s), 130) << run.output();
+  const Report told = read_report(report);
+  EXPECT_GE(told.value("checkpoints", "written").value_or(0), 1);
+  EXPECT_GT(told.value("checkpoints", "late_s").value_or(0), 0);
+  EXPECT_GT(told.value("checkpoints", "bytes_per_s").value_or(0), 0);
 }
 
 // A report is enough; nothing is run.

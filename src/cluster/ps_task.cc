@@ -65,6 +65,11 @@ TaskReport task_report(const ServerSummary& summary, const Cluster& cluster) {
   task.seconds = summary.seconds;
   task.share = {
       {"apply", summary.apply_share}, {"queue", summary.queue_share}, {"idle", summary.idle_share}};
+  if (const KeptOnPs& kept = summary.kept; !kept.largest.empty()) {
+    task.kept = {.bytes = double(kept.bytes),
+                 .largest = kept.largest,
+                 .largest_bytes = double(kept.largest_bytes)};
+  }
   task.use = task_use(summary.use, summary.bytes_sent, summary.bytes_received);
   return task;
 }

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "cluster/report/testing/sample_report.h"
 #include "dashboard/live_text.h"
 #include "paceline/error.h"
 
@@ -15,44 +16,26 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 Report report() {
-  TaskReport worker;
-  worker.task = "worker:0";
+  TaskReport worker = worker_report(0);
   worker.steps = 1500;
-  worker.seconds = 15;
-  worker.steps_per_s = 100;
-  worker.examples_per_s = 3200;
-  worker.unit = "images";
-  worker.step_ms_p50 = 9.5;
   worker.share = {{"compute", 0.75}, {"pull", 0.25}};
-  LinkReport link;
-  link.to = "ps:0";
-  link.kind = "tcp";
-  link.round_trip_us = 48;
-  link.sent = 2.5e6;
-  link.received = 7e6;
-  worker.links = {link};
-  TaskReport ps;
-  ps.task = "ps:0";
-  ps.steps = 1500;
+  worker.links = {tcp_link(worker, 2.5e6, 7e6)};
+  TaskReport ps = ps_report(0);
   ps.share = {{"apply", 0.5}, {"queue", 0.1}, {"idle", 0.4}};
-  Report report;
-  report.model = "mlp";
-  report.strategy = "async";
-  report.tasks = {worker, ps};
+  Report report = sample_report({worker, ps});
   report.global_step = 1500;
   report.last_loss = 0.25;
-  report.expected = ExpectedSpeed{.steps_per_s = 104, .low = 98, .high = 110, .limit = ""};
   return report;
 }
 
 TEST(TerminalView, ShowsARunThatHasEnded) {
   const std::string view = terminal_view(state_json(report()), 100, false);
-  EXPECT_THAT(view, HasSubstr("mlp  async  ended  15 s\n"));
-  EXPECT_THAT(view, HasSubstr("100 steps/s (expected 104, 98 to 110)  step 1,500  loss 0.25\n"));
+  EXPECT_THAT(view, HasSubstr("cifar10  async  ended  20 s\n"));
+  EXPECT_THAT(view, HasSubstr("10 steps/s (expected 20, 19 to 21)  step 1,500  loss 0.25\n"));
   EXPECT_THAT(view, HasSubstr("worker:0"));
   EXPECT_THAT(view, HasSubstr(std::string(25, 'c') + std::string(8, 'p') + "\n"));
   EXPECT_THAT(view,
-              HasSubstr("worker:0 > ps:0         tcp          48 us      2.5 MB        7 MB"));
+              HasSubstr("worker:0 > ps:0         tcp         100 us      2.5 MB        7 MB"));
   EXPECT_THAT(view, HasSubstr("time: c compute  p pull  a apply  q queue\n"));
   EXPECT_THAT(view, Not(HasSubstr("\x1b")));
 }
@@ -69,7 +52,7 @@ TEST(TerminalView, KeepsToTheWidthOfTheTerminal) {
 
 TEST(TerminalView, GivesATerminalNoCommandsOfTheRun) {
   Report evil = report();
-  evil.model = "mlp\x1b[2J";
+  evil.model = "cifar10\x1b[2J";
   EXPECT_THAT(terminal_view(state_json(evil), 100, false), Not(HasSubstr("\x1b")));
 }
 

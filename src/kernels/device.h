@@ -48,6 +48,9 @@ class Device {
   virtual void download(void* to, const void* from, std::size_t bytes) {
     copy_bytes(to, from, bytes);
   }
+  /// How long copies from and to the host's memory have kept the device busy so far; 0 for a device
+  /// that cannot tell. Any thread.
+  virtual Duration copy_time() const { return Duration(0); }
   /// Copies within the device's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
   /// Happens when all that was called so far is done.

@@ -253,6 +253,7 @@ TEST_F(SimTest, CopiesToMemoryOfItsOwnTakeTime) {
   EXPECT_EQ(to.data<float>()[1], 4);
   device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(10) + std::chrono::nanoseconds(8)));
+  EXPECT_EQ(device_->copy_time(), milliseconds(10) + std::chrono::nanoseconds(8));
 }
 
 TEST_F(SimTest, ComputesWhereItIsToldTo) {

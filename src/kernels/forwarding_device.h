@@ -29,6 +29,7 @@ class ForwardingDevice : public Device {
   void copy(void* to, const void* from, std::size_t bytes) override {
     device_->copy(to, from, bytes);
   }
+  Duration copy_time() const override { return device_->copy_time(); }
   Event record() override { return device_->record(); }
   void wait(const Event& event) override { device_->wait(event); }
   ThreadPool& threads() override { return device_->threads(); }

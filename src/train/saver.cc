@@ -58,6 +58,11 @@ bool Saver::busy() const {
   return last_.valid() && last_.wait_for(std::chrono::seconds(0)) != std::future_status::ready;
 }
 
+Saver::Written Saver::written() const {
+  const std::lock_guard lock(counting_);
+  return written_;
+}
+
 void Saver::start(TaskState own, std::int64_t global_step) {
   parts_.store.mark();
   started_step_ = global_step;
@@ -114,6 +119,12 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
   const std::string path = save.finish(index);
   checkpoints_.keep_last(parts_.keep);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  {
+    const std::lock_guard lock(counting_);
+    ++written_.count;
+    written_.seconds += took.count();
+    written_.bytes += double(bytes_of(index));
+  }
   // The line is printed only now, so that whoever reads it can rely on the checkpoint.
   parts_.say(fmt::format("Saving model to {} ({:.1f} MB in {:.2f} s)", path,
                          double(bytes_of(index)) * 1e-6, took.count()));

@@ -5,6 +5,7 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <mutex>
 #include <string>
 
 #include "checkpoint/checkpoints.h"
@@ -32,6 +33,12 @@ class Saver {
   Saver& operator=(const Saver&) = delete;
 
   bool busy() const;
+  /// The checkpoints that were written so far. Any thread.
+  struct Written {
+    int count = 0;
+    double seconds = 0, bytes = 0;  // of all of them
+  };
+  Written written() const;
   /// Begins to save the present values. After a failure, the user is told and training goes on. Not
   /// to be called while busy.
   void start(TaskState own, std::int64_t global_step);
@@ -50,6 +57,8 @@ class Saver {
   const Parts parts_;
   const Checkpoints checkpoints_;
   std::shared_future<void> last_;
+  mutable std::mutex counting_;
+  Written written_;  // under counting_
   std::int64_t started_step_ = -1;
 };
 

@@ -26,8 +26,9 @@ void Session::Impl::say_expected() {
         std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), trained[0].plans[0].plan.get());
     const Expectation expected = expect(step, cluster, run_options.prediction);
     const Forecast& own = expected.own;
-    report.expected = {own.steps_per_s, own.low, own.high, own.limit,
-                       std::string(name_of(own.limited_by))};
+    report.expected = {
+        own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
+        flags_of(own.way)};
     console.print("Expected: " + forecast_line(own));
     for (const Forecast& other : expected.others) {
       report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);

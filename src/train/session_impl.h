@@ -165,6 +165,7 @@ class Session::Impl {
 
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
+  Duration copies_before_{0};                   // Device::copy_time then
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;
   TimePoint told_progress_{};

@@ -97,6 +97,7 @@ void Session::Impl::start_use() {
   if (account_before_) return;
   account_before_ = job->store().account();
   links_before_ = job->store().links();
+  copies_before_ = device->copy_time();
   use_.start();
 }
 
@@ -150,6 +151,8 @@ TaskReport Session::Impl::measured_task() const {
   add_links(task, use ? use->seconds : 0);
   task.use = task_use(use, now.bytes_sent - account_before_->bytes_sent,
                       now.bytes_received - account_before_->bytes_received);
+  const double copied_ms = double((device->copy_time() - copies_before_).count()) * 1e-6;
+  if (task.steps > 0 && copied_ms > 0) task.copies_ms = copied_ms / double(task.steps);
   if (task.steps > 0) {
     task.step_sent = double(now.bytes_sent - account_before_->bytes_sent) / double(task.steps);
     task.step_received =
@@ -166,6 +169,7 @@ TaskReport Session::Impl::measured_task() const {
 
 void Session::Impl::add_results() {
   if (meter != nullptr) report.tasks = {task_report()};
+  if (saving != nullptr) saving->add_to(report);
   if (loop == nullptr || loop->steps_made() == 0) return;
   report.global_step = loop->last().global_step;
   report.first_loss = loop->first_loss();

@@ -147,9 +147,15 @@ void SessionSaving::tend() {
 bool SessionSaving::begin() {
   if (!saves()) return false;
   if (saver_ == nullptr) make_saver(0);
-  if (saver_->busy()) return false;
+  const TimePoint now = parts_.clock.now();
+  if (saver_->busy()) {
+    if (!late_since_) late_since_ = now;
+    return false;
+  }
+  if (late_since_) late_ += now - *late_since_;
+  late_since_.reset();
   saver_->start(own_state(), parts_.loop->last().global_step);
-  due_.begin(parts_.loop->last().global_step, parts_.clock.now());
+  due_.begin(parts_.loop->last().global_step, now);
   return true;
 }
 
@@ -158,7 +164,25 @@ void SessionSaving::save() {
   if (saver_ == nullptr) make_saver(0);
   if (saver_->saved_step() == parts_.job.store().global_step()) return;
   begin();
+  wait_for_saver();
+}
+
+void SessionSaving::wait_for_saver() {
+  const TimePoint began = parts_.clock.now();
   saver_->wait();
+  waited_ += parts_.clock.now() - began;
+}
+
+void SessionSaving::add_to(Report& report) const {
+  const Saver::Written written = saver_ ? saver_->written() : Saver::Written();
+  if (written.count == 0) return;
+  const auto seconds = [](Duration time) { return std::chrono::duration<double>(time).count(); };
+  const Duration late = late_ + (late_since_ ? parts_.clock.now() - *late_since_ : Duration(0));
+  report.set("checkpoints", "written", written.count);
+  report.set("checkpoints", "seconds_each", written.seconds / written.count);
+  report.set("checkpoints", "bytes_per_s", written.bytes / std::max(1e-9, written.seconds));
+  report.set("checkpoints", "late_s", seconds(late));
+  report.set("checkpoints", "waited_s", seconds(waited_));
 }
 
 // The chief saves values that include the last step of every worker.
@@ -176,9 +200,13 @@ void SessionSaving::save_last(Deadline deadline) {
     if (parts_.job.interrupted()) break;
   }
   const std::int64_t step = parts_.job.store().global_step();
-  if (saver_->saved_step() == step) return;
-  saver_->start(own_state(), step);
-  saver_->wait();
+  // The last one that was begun may still be written.
+  const TimePoint began = parts_.clock.now();
+  if (saver_->saved_step() != step) {
+    saver_->start(own_state(), step);
+    saver_->wait();
+  }
+  waited_ += parts_.clock.now() - began;
 }
 
 }  // namespace paceline

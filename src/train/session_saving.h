@@ -5,10 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "cluster/report/report.h"
 #include "paceline/session.h"
 #include "params/interval_timer.h"
 #include "train/device_context.h"
@@ -53,6 +55,8 @@ class SessionSaving {
   void save_at_end();
   /// The same for a task that is told to stop, and does not wait for the others.
   void save_interrupted();
+  /// Adds how long checkpoints took, and how long they were waited for, once one was written.
+  void add_to(Report& report) const;
 
  private:
   void restore_locals(std::size_t graph, std::size_t tower);
@@ -62,6 +66,7 @@ class SessionSaving {
   bool saves() const;
   void make_saver(std::int64_t global_step);
   void save_last(Deadline deadline);
+  void wait_for_saver();
   TaskState own_state();
   void tell_state();
 
@@ -69,6 +74,8 @@ class SessionSaving {
   IntervalTimer due_;
   std::unique_ptr<Saver> saver_;  // null: this task begins no checkpoint
   std::function<void(TaskPosition&)> tell_position_;
+  std::optional<TimePoint> late_since_;  // a checkpoint was due while the last one was written
+  Duration late_{0}, waited_{0};         // in all
   bool left_out_ = false;  // local variables are too large to be saved, and it was said
 };
 

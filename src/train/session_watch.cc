@@ -79,6 +79,7 @@ void Session::Impl::tell_progress(bool anyway) {
   now.at = std::chrono::duration<double>(told_progress_.time_since_epoch()).count();
   now.report = report;
   now.report.tasks = {measured_task()};
+  saving->add_to(now.report);
   if (loop->steps_made() > 0) {
     now.report.global_step = loop->last().global_step;
     now.report.first_loss = loop->first_loss();

@@ -1,7 +1,7 @@
-// Preloaded into a task, it makes reads of files slow, or the decoding of JPEG rows, as a slow disk
-// or a costly stage would be. PACELINE_SLOW: the call ("read" or "decode"); PACELINE_SLOW_US: the
-// microseconds of each; PACELINE_SLOW_PATH: only of files with this text in their path, and
-// PACELINE_SLOW_TASK: only in the process whose command line has this text.
+// Preloaded into a task, it makes reads or writes of files slow, as a slow disk would be.
+// PACELINE_SLOW: the call ("read" or "write"); PACELINE_SLOW_US: the microseconds of each;
+// PACELINE_SLOW_PATH: only of files with this text in their path, and PACELINE_SLOW_TASK: only in
+// the process whose command line has this text.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>
@@ -78,9 +78,21 @@ ssize_t pread64(int fd, void* to, size_t bytes, off64_t at) {
   return real(fd, to, bytes, at);
 }
 
-unsigned jpeg_read_scanlines(void* decoder, void* rows, unsigned most) {
-  static const auto real = next<unsigned (*)(void*, void*, unsigned)>("jpeg_read_scanlines");
-  take_time("decode");
-  return real(decoder, rows, most);
+ssize_t write(int fd, const void* from, size_t bytes) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t)>("write");
+  if (is_data(fd)) take_time("write");
+  return real(fd, from, bytes);
+}
+
+ssize_t pwrite(int fd, const void* from, size_t bytes, off_t at) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off_t)>("pwrite");
+  if (is_data(fd)) take_time("write");
+  return real(fd, from, bytes, at);
+}
+
+ssize_t pwrite64(int fd, const void* from, size_t bytes, off64_t at) {
+  static const auto real = next<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
+  if (is_data(fd)) take_time("write");
+  return real(fd, from, bytes, at);
 }
 }

@@ -25,6 +25,10 @@ std::vector<Finding> busy_ps(const RunFacts& facts);
 // worker_causes.cc
 std::vector<Finding> slow_devices(const RunFacts& facts);
 std::vector<Finding> small_batch(const RunFacts& facts);
+// copy_causes.cc
+std::vector<Finding> slow_copies(const RunFacts& facts);
+// checkpoint_causes.cc
+std::vector<Finding> slow_checkpoints(const RunFacts& facts);
 // way_causes.cc
 std::vector<Finding> slow_way(const RunFacts& facts);
 
@@ -35,6 +39,8 @@ struct OtherWay {
   double gain = 1;
 };
 std::optional<OtherWay> best_other_way(const RunFacts& facts);
+/// The same way with a narrower wire, as far as the predictor has tried one.
+std::optional<OtherWay> narrower_wire(const RunFacts& facts);
 
 // no_cause.cc
 /// "Nothing to gain: 0.97 of what 2 cores can do: …"

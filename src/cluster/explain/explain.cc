@@ -14,8 +14,12 @@ bool is_from_outside(Cause cause) {
   return cause == Cause::kStopped || cause == Cause::kOthers || cause == Cause::kMemory;
 }
 
-// A stop is said from a smaller loss on than other causes: it is no matter of degree.
-double least_gain(Cause cause) { return cause == Cause::kStopped ? 1.02 : kWorthSaying; }
+// A stop is said from a smaller loss on than other causes: it is no matter of degree. Checkpoints
+// that are late cost no speed.
+double least_gain(Cause cause) {
+  if (cause == Cause::kCheckpoints) return 1;
+  return cause == Cause::kStopped ? 1.02 : kWorthSaying;
+}
 
 }  // namespace
 
@@ -24,7 +28,7 @@ std::vector<Finding> findings_of(const Report& run) {
   std::vector<Finding> all;
   if (facts.workers().empty() || facts.is_short()) return all;
   for (const auto part : {stopped_tasks, busy_cores, short_memory, slow_input, slow_links, busy_ps,
-                          slow_devices, small_batch, slow_way}) {
+                          slow_devices, slow_copies, small_batch, slow_way, slow_checkpoints}) {
     std::ranges::move(part(facts), std::back_inserter(all));
   }
   std::erase_if(all, [](const Finding& each) { return each.gain < least_gain(each.cause); });

@@ -30,20 +30,30 @@ std::string_view name_of(Cause cause) {
       return "input copies";
     case Cause::kLink:
       return "link";
+    case Cause::kWire:
+      return "wide wire";
     case Cause::kTaskLink:
       return "link of one task";
     case Cause::kPsBusy:
       return "ps busy";
     case Cause::kHotShard:
       return "hot shard";
+    case Cause::kUnsplit:
+      return "unsplit variable";
     case Cause::kLock:
       return "lock";
     case Cause::kSlowDevice:
       return "slow device";
+    case Cause::kSlowMemory:
+      return "slow memory";
+    case Cause::kCopies:
+      return "copies to the device";
     case Cause::kWay:
       return "way to distribute";
     case Cause::kSmallBatch:
       return "small batch";
+    case Cause::kCheckpoints:
+      return "checkpoints";
   }
   return "";
 }

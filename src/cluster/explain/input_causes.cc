@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/grouped_digits.h"
 #include "base/printed.h"
@@ -30,13 +33,28 @@ class SlowInput {
         takes_(worker.examples_per_s.value_or(0) / std::max(0.01, 1 - share_)) {}
 
   Finding finding() const {
-    Finding found{.task = worker_.task, .advice = {}, .gain = gain(share_)};
-    if (!worker_.input || worker_.input->slowest() == nullptr) return without_numbers(found);
+    if (!worker_.input || worker_.input->slowest() == nullptr) return without_numbers();
     const InputReport& input = *worker_.input;
-    if (input.waited < 0.5 * share_ * input.seconds) return copies(found);
-    if (double(input.bad) > kManyBad * double(input.bad + input.records)) return bad(found);
-    if (makes_ > kAmple * takes_) return cores(found);
-    return input.slowest()->name == "read" ? disk(found) : stage(found);
+    if (input.waited < 0.5 * share_ * input.seconds) return copies();
+    const bool bad = double(input.bad) > kManyBad * double(input.bad + input.records);
+    if (!bad && makes_ > kAmple * takes_) return cores();
+    const std::string& slowest = input.slowest()->name;
+    const std::string limit =
+        fmt::format("The input of {} is the limit, at {}: with {} it could make {}.", worker_.task,
+                    slowest, threads(), rates());
+    if (bad) {
+      return told(Cause::kBadRecords,
+                  limit + fmt::format(" {:.0f}% of the records were bad, and left out.",
+                                      100 * double(input.bad) / double(input.bad + input.records)),
+                  "With whole records");
+    }
+    if (slowest == "read") {
+      return told(Cause::kDisk, limit,
+                  "With files on a faster disk, or in memory (the stage cache)");
+    }
+    return with_threads(
+        told(Cause::kInputStage, limit,
+             "With a faster stage, or its results kept in memory (the stage cache)"));
   }
 
  private:
@@ -51,62 +69,43 @@ class SlowInput {
     return std::max(facts_.gain_without(worker_, saved), RunFacts::gain_without(all));
   }
 
+  Finding told(Cause cause, std::string sentence, std::string advice = {}) const {
+    return {.cause = cause,
+            .task = worker_.task,
+            .sentence = std::move(sentence),
+            .advice = std::move(advice),
+            .gain = gain(share_)};
+  }
   std::string threads() const { return counted(worker_.input->most_threads, "thread"); }
-  std::string limit(const std::string& at) const {
-    return fmt::format(
-        "The input of {} is the limit, at {}: with {} it could make {}, and the rest of the step "
-        "could take {}.",
-        worker_.task, at, threads(), rate_text(makes_, worker_.unit),
-        rate_text(takes_, worker_.unit));
+  // "300 images/s, and the rest of the step could take 646 images/s"
+  std::string rates() const {
+    return fmt::format("{}, and the rest of the step could take {}",
+                       rate_text(makes_, worker_.unit), rate_text(takes_, worker_.unit));
   }
 
-  Finding without_numbers(Finding found) const {
-    found.cause = Cause::kInputStage;
-    found.sentence =
-        fmt::format("Making batches takes {:.0f}% of the time of {}.", 100 * share_, worker_.task);
-    found.advice = "With batches that are made ahead, on other threads";
-    return found;
+  Finding without_numbers() const {
+    return told(
+        Cause::kInputStage,
+        fmt::format("Making batches takes {:.0f}% of the time of {}.", 100 * share_, worker_.task),
+        "With batches that are made ahead, on other threads");
   }
-  Finding copies(Finding found) const {
-    found.cause = Cause::kInputCopy;
-    found.sentence = fmt::format(
-        "Batches of {} were ready when they were wanted; {:.0f}% of the time went to copying them "
-        "to where the step reads them.",
-        worker_.task, 100 * share_);
-    return found;
+  Finding copies() const {
+    return told(Cause::kInputCopy,
+                fmt::format("Batches of {} were ready when they were wanted; {:.0f}% of the time "
+                            "went to copying them to where the step reads them.",
+                            worker_.task, 100 * share_));
   }
-  Finding bad(Finding found) const {
-    const InputReport& input = *worker_.input;
-    found.cause = Cause::kBadRecords;
-    found.sentence = limit(input.slowest()->name) +
-                     fmt::format(" {:.0f}% of the records were bad, and left out.",
-                                 100 * double(input.bad) / double(input.bad + input.records));
-    found.advice = "With whole records";
-    return found;
-  }
-  Finding cores(Finding found) const {
-    found.cause = Cause::kInputCores;
-    found.sentence = fmt::format(
-        "{} waited {:.0f}% of the time for batches, though with {} the input could make {}, and "
-        "the rest of the step could take {}: its threads lacked cores.",
-        worker_.task, 100 * share_, threads(), rate_text(makes_, worker_.unit),
-        rate_text(takes_, worker_.unit));
-    found.advice = "With free cores, or fewer --threads for the kernels";
-    return found;
-  }
-  Finding disk(Finding found) const {
-    found.cause = Cause::kDisk;
-    found.sentence = limit("read");
-    found.advice = "With files on a faster disk, or in memory (the stage cache)";
-    return found;
+  Finding cores() const {
+    return told(Cause::kInputCores,
+                fmt::format("{} waited {:.0f}% of the time for batches, though with {} the input "
+                            "could make {}: its threads lacked cores.",
+                            worker_.task, 100 * share_, threads(), rates()),
+                "With free cores, or fewer --threads for the kernels");
   }
   // More threads make more, as far as there are cores for them.
-  Finding stage(Finding found) const {
+  Finding with_threads(Finding found) const {
     const int most = worker_.input->most_threads;
     const double free = facts_.cores() - worker_.use.pressure.machine_cores.value_or(0);
-    found.cause = Cause::kInputStage;
-    found.sentence = limit(worker_.input->slowest()->name);
-    found.advice = "With a faster stage, or its results kept in memory (the stage cache)";
     if (free < kCoreForInput || most >= facts_.cores()) return found;
     const double ratio = std::min(takes_, makes_ * facts_.cores() / std::max(1, most)) /
                          std::max(1.0, worker_.examples_per_s.value_or(1));

@@ -75,14 +75,22 @@ class Links {
     return found;
   }
 
+  // Where a narrower wire leaves hardly anything to wait for, the link is large enough.
   Finding full_link(const std::string& task, double carries, double share) const {
-    return with_advice(
-        {.cause = Cause::kLink,
-         .task = task,
-         .sentence = fmt::format("{}'s link carries {:.0f} MB/s of the {:.0f} that it can, and the "
-                                 "workers wait {:.0f}% of their time for it.",
-                                 task, carries / kMegabyte, most_ / kMegabyte, 100 * share)},
-        share);
+    constexpr double kNearlyAll = 0.85;
+    Finding found{
+        .cause = Cause::kLink,
+        .task = task,
+        .sentence = fmt::format("{}'s link carries {:.0f} MB/s of the {:.0f} that it can, and "
+                                "the workers wait {:.0f}% of their time for it.",
+                                task, carries / kMegabyte, most_ / kMegabyte, 100 * share)};
+    const auto wire = narrower_wire(facts_);
+    const double least = std::max(kWorthSaying, kNearlyAll * RunFacts::gain_without(share));
+    if (!wire || wire->gain < least) return with_advice(std::move(found), share);
+    found.cause = Cause::kWire;
+    found.advice = wire->flags;
+    found.gain = wire->gain;
+    return found;
   }
 
   std::vector<Finding> full() const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/printed.h"
 #include "cluster/explain/causes.h"
 
 namespace paceline {
@@ -38,12 +39,32 @@ bool cores_are_free(const RunFacts& facts) {
   return true;
 }
 
+// True when the ps is busier than others since it keeps more, which is one variable.
+bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
+  constexpr double kMostly = 0.8;
+  if (!ps.kept || ps.kept->largest_bytes < kMostly * ps.kept->bytes) return false;
+  return std::ranges::all_of(facts.ps(), [&](const TaskReport* each) {
+    return each == &ps || (each->kept && kHotter * each->kept->bytes < ps.kept->bytes);
+  });
+}
+
+Finding unsplit(const TaskReport& ps, double others, double saved) {
+  return {.cause = Cause::kUnsplit,
+          .task = ps.task,
+          .sentence =
+              fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
+                          "{:.0f}%: it keeps all of {}, {} of its {} MB.",
+                          ps.task, 100 * busy(ps), 100 * others, ps.kept->largest,
+                          rounded(1e-6 * ps.kept->largest_bytes), rounded(1e-6 * ps.kept->bytes)),
+          .advice = "With that variable split, or cut into several",
+          .gain = RunFacts::gain_without(saved)};
+}
+
 Finding hot_shard(const TaskReport& ps, double others, double saved) {
   return {.cause = Cause::kHotShard,
           .task = ps.task,
           .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
-                                  "{:.0f}%: it has a variable that is not split, or that most "
-                                  "steps touch.",
+                                  "{:.0f}%: it has the rows that most steps touch.",
                                   ps.task, 100 * busy(ps), 100 * others),
           .advice = "With equal work for all of them (--show-placement names what each has)",
           .gain = RunFacts::gain_without(saved)};
@@ -60,8 +81,15 @@ Finding locked(const TaskReport& ps, double saved) {
           .gain = RunFacts::gain_without(saved)};
 }
 
+// True when the predictor has foreseen about this speed, and so the work of the ps.
+bool was_foreseen(const RunFacts& facts) {
+  constexpr double kNear = 0.7;
+  const auto& expected = facts.run().expected;
+  return expected && facts.steps_per_s() > kNear * expected->low;
+}
+
 // A second ps brings something on a machine with free cores only, unless the predictor knows
-// better.
+// better. How long a rule of one's own takes it does not know.
 std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
   Finding found{.cause = Cause::kPsBusy,
                 .task = ps.task,
@@ -70,7 +98,7 @@ std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, doub
                                         ps.task, 100 * busy(ps), step_ms(ps)),
                 .advice = "Another ps",
                 .gain = RunFacts::gain_without(saved)};
-  if (const auto way = best_other_way(facts)) {
+  if (const auto way = best_other_way(facts); way && was_foreseen(facts)) {
     found.advice = way->flags;
     found.gain = std::min(found.gain, way->gain);
     return found;
@@ -93,10 +121,11 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
   if (count > 1) others /= double(count - 1);
   const double saved = std::min(transfer, 0.5 * busy(hottest));
   if (count > 1 && busy(hottest) > kHotter * others) {
-    return {hot_shard(hottest, others,
-                      std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count))))};
+    const double even = std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count)));
+    const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
+    return {tell(hottest, others, even)};
   }
-  constexpr double kMostlyQueue = 1.5;
+  constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
   const double queue = RunFacts::share(hottest, "queue");
   if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
     return {locked(hottest, saved)};

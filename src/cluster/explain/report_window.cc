@@ -85,6 +85,12 @@ TaskReport between(const TaskReport& before, TaskReport task) {
 
 Report report_between(const Report& before, const Report& now) {
   Report rest = now;
+  for (const char* const sum : {"late_s", "waited_s"}) {
+    const auto value = now.value("checkpoints", sum);
+    if (value) {
+      rest.set("checkpoints", sum, *value - before.value("checkpoints", sum).value_or(0));
+    }
+  }
   rest.tasks.clear();
   for (const TaskReport& task : now.tasks) {
     const auto old = std::ranges::find(before.tasks, task.task, &TaskReport::task);

@@ -13,7 +13,7 @@ double own_share(const TaskReport& worker) { return 1 - RunFacts::share(worker, 
 
 RunFacts::RunFacts(const Report& run) : run_(run) {
   for (const TaskReport& task : run.tasks) {
-    if (task.task.starts_with("ps:") && task.steps > 0) ps_.push_back(&task);
+    if (task.is_ps() && task.steps > 0) ps_.push_back(&task);
     if (!task.task.starts_with("worker:") || !task.steps_per_s || task.share.empty()) continue;
     workers_.push_back(&task);
     steps_per_s_ += *task.steps_per_s;
@@ -29,6 +29,10 @@ double RunFacts::share(const TaskReport& task, std::string_view activity) {
 
 double RunFacts::transfer(const TaskReport& worker) {
   return share(worker, "pull") + share(worker, "push");
+}
+
+double RunFacts::copies(const TaskReport& worker) {
+  return 1e-3 * worker.copies_ms.value_or(0) * worker.steps_per_s.value_or(0);
 }
 
 double RunFacts::mean_share(std::string_view activity) const {

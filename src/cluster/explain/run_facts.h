@@ -21,12 +21,16 @@ class RunFacts {
   double steps_per_s() const { return steps_per_s_; }
   /// True when the steps took so little time that what the system counts says nothing.
   bool is_short() const { return seconds_ < 0.5; }
+  /// In which the steps were made.
+  double seconds() const { return seconds_; }
   int cores() const { return run_.cores.value_or(1); }
 
   /// This is a share of the time of a task; 0 when it is not told.
   static double share(const TaskReport& task, std::string_view activity);
   /// Of a worker's time: waiting for values, and handing contributions over.
   static double transfer(const TaskReport& worker);
+  /// Of a worker's time: its device copied from and to the host's memory.
+  static double copies(const TaskReport& worker);
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }

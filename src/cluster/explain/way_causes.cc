@@ -12,24 +12,50 @@ constexpr double kLeastIdle = 0.15;  // of a worker's time, in which it does not
 
 double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_share("wait"); }
 
-}  // namespace
-
 // Of a run that is slower than expected, another way need not be as fast as it was expected to be
 // either; one that is faster than expected has less to gain.
-std::optional<OtherWay> best_other_way(const RunFacts& facts) {
+template <typename Counts>
+std::optional<OtherWay> fastest(const RunFacts& facts, Counts&& counts) {
   const auto& expected = facts.run().expected;
-  if (!expected || expected->other_ways.empty() || facts.steps_per_s() <= 0) return {};
-  const auto& [flags, speed] = *std::ranges::max_element(
-      expected->other_ways, {}, [](const auto& way) { return way.second; });
+  if (!expected || facts.steps_per_s() <= 0) return {};
+  const std::pair<std::string, double>* best = nullptr;
+  for (const auto& way : expected->other_ways) {
+    if (counts(way.first) && (best == nullptr || way.second > best->second)) best = &way;
+  }
+  if (best == nullptr) return {};
+  const auto& [flags, speed] = *best;
   const double gain = std::min({speed / expected->steps_per_s, speed / facts.steps_per_s(),
                                 RunFacts::gain_without(idle(facts))});
   return OtherWay{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
 }
 
+}  // namespace
+
+// Local steps learn less each: they are told where nothing else is worth telling.
+std::optional<OtherWay> best_other_way(const RunFacts& facts) {
+  const auto is_local = [](const std::string& flags) {
+    return flags.find("--local-steps") != std::string::npos;
+  };
+  const auto exact = fastest(facts, [&](const std::string& flags) { return !is_local(flags); });
+  return exact && exact->gain >= kWorthSaying
+             ? exact
+             : fastest(facts, [](const std::string&) { return true; });
+}
+
+std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
+  const auto& expected = facts.run().expected;
+  if (!expected || expected->way.empty()) return {};
+  const std::string begin = expected->way + " --wire ";
+  return fastest(facts, [&](const std::string& flags) { return flags.starts_with(begin); });
+}
+
 std::vector<Finding> slow_way(const RunFacts& facts) {
   const auto way = best_other_way(facts);
   if (!way || idle(facts) < kLeastIdle) return {};
-  return {{.cause = Cause::kWay,
+  const auto wire = narrower_wire(facts);
+  const bool only_wire = wire && wire->flags == way->flags && facts.ps().size() == 1;
+  return {{.cause = only_wire ? Cause::kWire : Cause::kWay,
+           .task = only_wire ? facts.ps().front()->task : "",
            .sentence = fmt::format("Workers wait {:.0f}% of their time for values and for each "
                                    "other.",
                                    100 * idle(facts)),

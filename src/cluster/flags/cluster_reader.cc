@@ -66,7 +66,11 @@ void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoi
   if (!named) {
     refuse_flag("--sim-straggler", text,
                 "must be a worker and how many times as long its steps take, from 1 to 1e6, as in "
-                "1:3");
+                "1:3, and how many times as long its copies, as in 1:3:2");
+  }
+  if (named->copy_times > 1 && device.sim_copy_gbps == 0) {
+    refuse_flag("--sim-straggler", text,
+                "slower copies need --sim-copy-gbps G: how fast those of the others are");
   }
   const int workers = workers_of(cluster);
   if (named->worker >= workers) {
@@ -80,6 +84,7 @@ void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoi
   }
   device.sim_step_ms *= named->times;
   device.sim_gflops /= named->times;
+  device.sim_copy_gbps /= named->copy_times;
 }
 
 DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {

@@ -241,6 +241,13 @@ TEST(Flags, OnlyTheStragglerIsSlower) {
   EXPECT_EQ(device_of("worker:1", "--sim-step-ms 4").sim_step_ms, 10);
   EXPECT_EQ(device_of("worker:1", "--sim-gflops 5").sim_gflops, 2);
   EXPECT_EQ(device_of("ps:0", "--sim-step-ms 4").sim_step_ms, 4);
+  const DeviceChoice copies =
+      read(
+          "--cluster ps=a:1;worker=b:1,c:1 --device sim --sim-step-ms 4 --sim-copy-gbps 6 "
+          "--sim-straggler 1:1:3 --task worker:1")
+          .cluster.device;
+  EXPECT_EQ(copies.sim_step_ms, 4);
+  EXPECT_EQ(copies.sim_copy_gbps, 2);
 }
 
 TEST(Flags, Precision) {

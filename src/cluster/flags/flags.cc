@@ -252,8 +252,9 @@ std::vector<Flag> device_flags() {
       {"--sim-copy-gbps", "G",
        "Give sim memory of its own, to and from which copies run at G GB/s (default: the host's)",
        kDevice},
-      {"--sim-straggler", "I:K",
-       "Make worker I slower than the others: each of its steps takes K times as long, as in 1:3",
+      {"--sim-straggler", "I:K[:C]",
+       "Make worker I slower than the others: each of its steps takes K times as long, as in 1:3, "
+       "and its copies to and from the device C times, as in 1:1:4",
        kDevice},
       {"--sim-compute", "", "Let sim also compute, on the cores of this machine", kDevice},
       {"--threads", "T",

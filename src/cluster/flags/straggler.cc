@@ -3,16 +3,33 @@
 #include <charconv>
 
 namespace paceline {
+namespace {
 
-std::optional<Straggler> straggler_named(const std::string& text) {
+// Takes "I" from the front of the text; false when it does not begin with a number.
+template <typename Number>
+bool take_number(std::string_view& text, Number& number) {
+  const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (status != std::errc()) return false;
+  text.remove_prefix(std::size_t(end - text.data()));
+  return true;
+}
+
+// Takes ":K", a number of times.
+bool take_times(std::string_view& text, double& times) {
   constexpr double kMostSlowness = 1e6;
+  if (!text.starts_with(':')) return false;
+  text.remove_prefix(1);
+  return take_number(text, times) && times >= 1 && times <= kMostSlowness;
+}
+
+}  // namespace
+
+std::optional<Straggler> straggler_named(std::string_view text) {
   Straggler named;
-  const char* const end = text.data() + text.size();
-  const auto [colon, index] = std::from_chars(text.data(), end, named.worker);
-  if (index != std::errc() || colon == end || *colon != ':') return std::nullopt;
-  const auto [stop, status] = std::from_chars(colon + 1, end, named.times);
-  const bool well = status == std::errc() && stop == end && named.worker >= 0;
-  if (!well || !(named.times >= 1 && named.times <= kMostSlowness)) return std::nullopt;
+  const bool begins = take_number(text, named.worker) && take_times(text, named.times);
+  if (!begins || named.worker < 0) return std::nullopt;
+  if (!text.empty() && !take_times(text, named.copy_times)) return std::nullopt;
+  if (!text.empty()) return std::nullopt;
   return named;
 }
 

@@ -2,16 +2,18 @@
 #pragma once
 
 #include <optional>
-#include <string>
+#include <string_view>
 
 namespace paceline {
 
 struct Straggler {
   int worker = 0;
-  double times = 1;  // as long as those of the others are its steps
+  double times = 1;       // as long as those of the others are its steps
+  double copy_times = 1;  // and its copies to and from the device
 };
 
-/// "1:3" is worker 1, 3 times as slow. Nothing when the text does not say that.
-std::optional<Straggler> straggler_named(const std::string& text);
+/// "1:3" is worker 1, 3 times as slow; "1:3:2" also copies half as fast. Nothing when the text does
+/// not say that.
+std::optional<Straggler> straggler_named(std::string_view text);
 
 }  // namespace paceline

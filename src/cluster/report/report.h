@@ -38,6 +38,15 @@ struct KernelReport {
   bool operator==(const KernelReport&) const = default;
 };
 
+/// The values that a ps keeps, without their slots.
+struct KeptValues {
+  double bytes = 0;
+  std::string largest;       // the variable of the largest piece among them
+  double largest_bytes = 0;  // of that piece
+
+  bool operator==(const KeptValues&) const = default;
+};
+
 /// One entry of "tasks". A number that was not measured is empty, and null in the file: a worker
 /// that made fewer than 11 steps has no timed steps.
 struct TaskReport {
@@ -49,7 +58,10 @@ struct TaskReport {
   std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;
   /// Fractions of the time, in the order in which they are written; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
-  std::optional<double> hidden_ms;                 // per step: transfers behind computing
+  std::optional<double> hidden_ms;  // per step: transfers behind computing
+  /// Per step: the time for which copies to and from a device's own memory kept it busy. Only of a
+  /// device that can tell.
+  std::optional<double> copies_ms;
   std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
   /// The staleness of a worker's contributions: updates of others between the read of the values
   /// and their own.
@@ -62,6 +74,9 @@ struct TaskReport {
   std::vector<LinkReport> links;      // of a worker, by ps
   std::vector<KernelReport> kernels;  // of a worker: the ops that took most
   std::optional<InputReport> input;   // of a worker whose input is a pipeline
+  std::optional<KeptValues> kept;     // of a ps
+
+  bool is_ps() const { return task.starts_with("ps:"); }
 
   bool operator==(const TaskReport&) const = default;
 };
@@ -81,6 +96,7 @@ struct ExpectedSpeed {
   double low = 0, high = 0;     // 80 of 100 runs are between them
   std::string limit;            // in words
   std::string limited_by = {};  // its kind: "link", "rules"; empty: an earlier version did not say
+  std::string way = {};         // the flags that ask for this way; empty: not known
   /// Other ways with the same workers, and their speed.
   std::vector<std::pair<std::string, double>> other_ways = {};
 

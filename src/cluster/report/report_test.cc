@@ -28,6 +28,7 @@ TaskReport worker(int index, double rate) {
   task.hidden_ms = 1.5;
   task.step_sent = 1e5 / 3;
   task.step_received = 7;
+  task.copies_ms = 2.0 / 3;
   task.staleness_mean = 1.0 / 3;
   task.staleness_p95 = 2;
   task.links = {{.to = "ps:0",
@@ -71,6 +72,7 @@ TaskReport ps() {
   task.steps = 220;
   task.seconds = 10.0;
   task.share = {{"apply", 0.25}, {"queue", 0.5}, {"idle", 0.25}};
+  task.kept = {.bytes = 3e7, .largest = "layer2/w", .largest_bytes = 2.5e7};
   return task;
 }
 
@@ -88,6 +90,7 @@ Report report_of(const TaskReport& task) {
 
 TEST(Report, ReadsBackEveryDigit) {
   Report report = report_of(worker(0, 1.0 / 3.0));
+  report.tasks.push_back(ps());
   report.circumstances = {"0.1.0", "here", "2026-11-21T15:53:01Z", "paceline train ptb"};
   report.first_loss = 6.9077553749084473;
   report.last_loss = 0.1 + 0.2;
@@ -97,7 +100,8 @@ TEST(Report, ReadsBackEveryDigit) {
   report.set("fetch/256x128x64", "local_us", 40.25);
   report.global_step = 1234;
   report.cores = 2;
-  report.expected = {1.5, 1, 2, "the device", "devices", {{"--ps 2 --workers 2", 2.25}}};
+  report.expected = {
+      1.5, 1, 2, "the device", "devices", "--ps 1 --workers 2", {{"--ps 2 --workers 2", 2.25}}};
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }

@@ -107,7 +107,9 @@ void SimDevice::download(void* to, const void* from, std::size_t bytes) {
 void SimDevice::take_time_to_copy(std::size_t bytes) {
   if (!copies()) return;
   const std::chrono::duration<double> time(double(bytes) / (options_.sim_copy_gbps * 1e9));
-  timeline_.run(std::chrono::duration_cast<Duration>(time));
+  const auto busy = std::chrono::duration_cast<Duration>(time);
+  copied_ns_ += busy.count();
+  timeline_.run(busy);
 }
 
 // Its own queue runs in order.

@@ -2,6 +2,8 @@
 // is used, unless it is told to compute.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "kernels/device.h"
@@ -27,6 +29,7 @@ class SimDevice : public Device {
   MemorySpace space() const override { return copies() ? MemorySpace(this) : MemorySpace(); }
   void upload(void* to, const void* from, std::size_t bytes) override;
   void download(void* to, const void* from, std::size_t bytes) override;
+  Duration copy_time() const override { return Duration(copied_ns_); }
   ThreadPool& threads() override { return host_->threads(); }
   void begin_plan(double total_flops) override;
   Event record() override { return timeline_.record(); }
@@ -41,6 +44,7 @@ class SimDevice : public Device {
   const DeviceOptions options_;
   const std::unique_ptr<Device> host_;
   SimTimeline timeline_;
+  std::atomic<std::int64_t> copied_ns_{0};
   std::shared_ptr<SimPlan> plan_;
 };
 

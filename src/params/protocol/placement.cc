@@ -127,6 +127,20 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
   return pieces;
 }
 
+KeptOnPs kept_on_ps(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                    int ps) {
+  KeptOnPs kept;
+  for (const Piece& piece : pieces) {
+    if (piece.ps != ps) continue;
+    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
+    kept.bytes += bytes;
+    if (bytes <= kept.largest_bytes) continue;
+    kept.largest = variables[std::size_t(piece.variable)].name;
+    kept.largest_bytes = bytes;
+  }
+  return kept;
+}
+
 std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces) {
   std::string text;
   for (const Piece& piece : pieces) {

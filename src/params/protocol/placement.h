@@ -38,6 +38,14 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 /// the arguments only; the pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
+/// What one ps keeps of the variables.
+struct KeptOnPs {
+  std::size_t bytes = 0;          // of values
+  std::string largest = {};       // the variable of its largest piece; empty: it has none
+  std::size_t largest_bytes = 0;  // of that piece
+};
+KeptOnPs kept_on_ps(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps);
+
 /// Returns one line for each piece: variable, rows, bytes, ps.
 std::string placement_text(std::span<const VariableSpec> variables, std::span<const Piece> pieces);
 

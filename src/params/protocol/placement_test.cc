@@ -104,6 +104,21 @@ TEST(Placement, EveryRowIsPlacedOnceInOrder) {
   }
 }
 
+TEST(Placement, TellsWhatAPsKeepsAndItsLargestPiece) {
+  const auto variables = specs({Shape{16, 16}, Shape{4096, 64}, Shape{8}});
+  const auto pieces = place_variables(variables, 2);
+  std::size_t bytes = 0;
+  for (const int ps : {0, 1}) {
+    const KeptOnPs kept = kept_on_ps(variables, pieces, ps);
+    EXPECT_EQ(kept.largest, "v1") << "both have a part of it";
+    EXPECT_GT(kept.largest_bytes, kept.bytes - (16 * 16 + 8) * sizeof(float) - 1);
+    EXPECT_EQ(kept.bytes, load(variables, pieces).at(ps));
+    bytes += kept.bytes;
+  }
+  EXPECT_EQ(bytes, (16 * 16 + 4096 * 64 + 8) * sizeof(float));
+  EXPECT_EQ(kept_on_ps(variables, pieces, 2).largest, "");
+}
+
 TEST(Placement, TextNamesVariableRowsBytesAndPs) {
   const auto variables = specs({Shape{6, 5}});
   EXPECT_EQ(placement_text(variables, place_variables(variables, 1)),

@@ -51,7 +51,14 @@ ServerSummary ServerJob::summary() const {
           .error = {},
           .use = use(),
           .bytes_sent = sent.sent,
-          .bytes_received = sent.received};
+          .bytes_received = sent.received,
+          .kept = kept()};
+}
+
+KeptOnPs ServerJob::kept() const {
+  const std::lock_guard lock(mutex_);
+  if (!shard_) return {};
+  return kept_on_ps(shard_->variables(), shard_->all_pieces(), shard_->ps());
 }
 
 void ServerJob::tell_progress(ServerPeer& peer) {

@@ -96,6 +96,7 @@ class ServerJob {
   std::optional<MachineUse> use() const { return use_.measure(); }
   /// The work that was done so far.
   ServerSummary summary() const;
+  KeptOnPs kept() const;
   /// Threads of the link.
   int threads() const { return threads_; }
   /// True while some worker asks that this ps polls.

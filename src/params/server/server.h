@@ -13,6 +13,7 @@
 #include "net/link.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
+#include "params/protocol/placement.h"
 #include "params/shard/after_read.h"
 #include "trace/timeline.h"
 #include "trace/use_meter.h"
@@ -31,6 +32,7 @@ struct ServerSummary {
   /// The machine's resources that it took, from the first contribution on.
   std::optional<MachineUse> use = {};
   std::int64_t bytes_sent = 0, bytes_received = 0;
+  KeptOnPs kept = {};  // nothing before variables were declared
 };
 
 struct ServerOptions {

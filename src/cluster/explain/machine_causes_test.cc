@@ -1,0 +1,61 @@
+// Causes that come from the machine.
+#include <gtest/gtest.h>
+
+#include "cluster/explain/testing/staged_run.h"
+
+namespace paceline {
+namespace {
+
+const StagedRun kStaged[] = {
+    {"a worker was stopped", Cause::kStopped, "worker:1",
+     "worker:1 stood still for 2.0 s of 20: a signal or a debugger stopped it, or its host was "
+     "frozen. Without that: 19.05 → 20",
+     [](Report& run) {
+       slow_down(run.tasks[1], "compute", 0.11);
+       run.tasks[0].steps_per_s = 10.04;
+       run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
+     }},
+    {"a ps was stopped", Cause::kStopped, "ps:0", "ps:0 stood still for 3.0 s",
+     [](Report& run) {
+       for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.17);
+       run.tasks[2].use.pressure.stops = {.seconds = 3, .longest = 3};
+     }},
+    {"a worker was stopped in rounds, and another one computes while it waits", Cause::kStopped,
+     "worker:1", "worker:1 stood still for 2.0 s of 20",
+     [](Report& run) {
+       run.strategy = "sync";
+       slow_down(run.tasks[0], "compute", 0.3);
+       slow_down(run.tasks[1], "wait", 1);
+       run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
+       run.expected->steps_per_s = 15;
+     }},
+    {"another process on the core of one worker", Cause::kOthers, "worker:1",
+     "worker:1 is slow: it waited 40% of its time for a free core, and other processes kept 0.6 "
+     "cores busy. Without that:",
+     [](Report& run) {
+       slow_down(run.tasks[1], "compute", 0.66);
+       run.tasks[1].use.pressure.queued = run.tasks[1].use.pressure.waited = 0.4;
+       run.tasks[1].use.cores = 0.5;
+       run.tasks[2].use.cores = 0.0;
+     }},
+    {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
+     [](Report& run) {
+       for (int i : {0, 1}) {
+         Pressure& pressure = run.tasks[std::size_t(i)].use.pressure;
+         slow_down(run.tasks[std::size_t(i)], "compute", 0.9);
+         pressure.queued = pressure.waited = 0.5;
+         run.tasks[std::size_t(i)].use.cores = 0.4;
+       }
+       run.tasks[2].use.cores = 0.0;
+     }},
+    {"too little memory", Cause::kMemory, "worker:0", "worker:0 lacks memory: 400 of its pages",
+     [](Report& run) {
+       run.tasks[0].use.pressure.major_faults = 400;
+       run.tasks[0].use.pressure.memory_wait = 0.4;
+     }},
+};
+
+TEST(MachineCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+
+}  // namespace
+}  // namespace paceline

@@ -1,0 +1,116 @@
+// staged_task [--set name=value …] [flags of a cluster]: a model whose sizes make one parameter
+// server busier than the others, or whose records take long to make. For scripts/stage_causes.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "paceline/paceline.h"
+
+using namespace paceline;
+
+namespace {
+
+const ProgramOptions kOptions = {
+    .about = "Trains a table of rows and a dense layer on noise.",
+    .settings = {
+        batch_setting(32),
+        {.name = "rows", .value = 4096, .help = "Rows of the table", .least = 1},
+        {.name = "columns", .value = 64, .help = "Columns of the table", .least = 1},
+        {.name = "ids", .value = 0, .help = "Rows that an example reads; 0: it reads none"},
+        {.name = "first", .value = 1, .help = "Examples read the first so many rows"},
+        {.name = "inputs", .value = 64, .help = "Numbers of an example", .least = 1},
+        {.name = "units", .value = 64, .help = "Units of the dense layer", .least = 1},
+        {.name = "rule",
+         .value = std::string("adagrad"),
+         .help = "The update rule",
+         .choices = {"adagrad", "whole", "long"}},
+        {.name = "record_us", .value = 0, .help = "Microseconds to make a record"}}};
+
+/// Records that exist only as numbers.
+class Numbers : public RecordSource {
+ public:
+  std::vector<std::int64_t> files() const override { return {100'000}; }
+  void read(std::int64_t, Example& to) const override { to.label = 0; }
+  std::string name(std::int64_t index) const override { return fmt::format("record {}", index); }
+};
+
+Pipeline records_of(const Settings& settings, const Cluster& cluster) {
+  const std::chrono::microseconds takes(settings.whole("record_us"));
+  return Pipeline(std::make_shared<Numbers>())
+      .shard(cluster.task.index, cluster.workers())
+      .shuffle(1000)
+      .repeat()
+      .map("augment", [takes](Example&) { std::this_thread::sleep_for(takes); })
+      .into({settings.whole("inputs")}, "numbers",
+            [](Example& example, std::span<float> values) {
+              std::ranges::fill(values, float(example.index % 7) - 3);
+            })
+      .batch(settings.whole("batch"));
+}
+
+// w ← w − lr·m / |m|, of all of w at once.
+Rule whole_rule() {
+  return CustomRule{.name = "whole",
+                    .learning_rate = 1e-3f,
+                    .slots = {{"m"}},
+                    .update =
+                        [](const RuleTerms& r) {
+                          const Value m = 0.9 * r.slots[0] + 0.1 * r.gradient;
+                          const Value norm = 1e-6 + sqrt(reduce_sum(m * m));
+                          return RuleUpdate{r.value - r.learning_rate * m / norm, {m}};
+                        },
+                    .whole = true};
+}
+
+// One that takes long for each element.
+Rule long_rule() {
+  return CustomRule{.name = "long", .learning_rate = 1e-3f, .update = [](const RuleTerms& r) {
+                      Value step = r.gradient;
+                      for (int i = 0; i < 60; ++i) step = tanh(step);
+                      return RuleUpdate{r.value - r.learning_rate * step, {}};
+                    }};
+}
+
+Rule rule_named(const std::string& name) {
+  if (name == "whole") return whole_rule();
+  if (name == "long") return long_rule();
+  return Adagrad{};
+}
+
+void train(const Cluster& cluster, const RunOptions& run, const Settings& settings) {
+  const std::int64_t batch = settings.whole("batch"), ids = settings.whole("ids");
+  Graph graph;
+  const Value numbers = graph.input("numbers", {batch, settings.whole("inputs")});
+  const Value labels = graph.input("labels", {batch}, DType::kInt32);
+  const Value dense_part = dense(numbers, settings.whole("units"), "dense");
+  Value loss = reduce_mean(dense_part * dense_part);
+  Value chosen;
+  if (ids > 0) {
+    chosen = graph.input("ids", {batch, ids}, DType::kInt32);
+    const Value table =
+        graph.variable("table", {settings.whole("rows"), settings.whole("columns")});
+    const Value looked_up = embedding_lookup(table, chosen);
+    loss = loss + reduce_mean(looked_up * looked_up);
+  }
+  PipelineFeed feed(records_of(settings, cluster), numbers, labels);
+  SessionOptions options = {.examples_per_step = batch, .unit = "records"};
+  options.input = [feed] { return feed.report(); };
+  Session session(minimize(loss, rule_named(settings.text("rule"))), cluster, run, options);
+  session.add(Progress());
+  std::uint64_t drawn = std::uint64_t(cluster.task.index) + 1;
+  session.run([&](Feed& step) {
+    feed(step);
+    if (ids == 0) return;
+    const auto first = std::uint64_t(settings.whole("first"));
+    for (std::int32_t& id : step.data<std::int32_t>(chosen)) {
+      drawn = drawn * 6364136223846793005u + 1442695040888963407u;
+      id = std::int32_t((drawn >> 33) % first);
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return run_program(argc, argv, kOptions, train); }
