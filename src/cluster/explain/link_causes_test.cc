@@ -61,6 +61,16 @@ const StagedRun kStaged[] = {
        use_network(run, 1e6, 6e6);
        run.tasks[1].links[0].received = 4.75e6;
      }},
+    {"a throttled link whose worker waits for its own contribution", Cause::kTaskLink, "worker:1",
+     "With a link like that: 2.801 → 18 steps/s.",
+     [](Report& run) {
+       run.strategy = "sync";
+       slow_down(run.tasks[0], "wait", 6.14);
+       slow_down(run.tasks[1], "pull", 3.35);
+       slow_down(run.tasks[1], "wait", 0.6414);
+       use_network(run, 2.5e6, 2.5e6);
+       run.expected->steps_per_s = 18;
+     }},
     {"a throttled link in rounds", Cause::kTaskLink, "worker:1", "worker:1's link is slow",
      [](Report& run) {
        run.strategy = "sync";
