@@ -108,7 +108,7 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
     case MessageType::kAskRecords:
       return on_ask_records(id, peer, message.as<RecordWish>(), out);
     case MessageType::kReadsRecords:
-      return on_reads_records(id, peer, std::int64_t(message.step), message.as<std::int64_t>());
+      return on_reads_records(id, peer, std::int64_t(message.step), message.as<std::int64_t>(), out);
     case MessageType::kCommitted:
       return on_committed(id, message.as<CommittedRound>(), out);
     case MessageType::kWithdraw:

@@ -213,7 +213,8 @@ class PsJob {
   TimePoint stop_waiting_for_absent(TimePoint now, Outbox& out);
   // Records that are shared out (ps_job_records.cc).
   void on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, Outbox& out);
-  void on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records);
+  void on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records,
+                        Outbox& out);
   void counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
                       Outbox& out);
   void reads_no_more(const Peer& peer, bool lost, Outbox& out);

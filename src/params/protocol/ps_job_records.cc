@@ -17,9 +17,13 @@ void PsJob::on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, 
   give_records(answers, out);
 }
 
-void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records) {
+void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records,
+                             Outbox& out) {
   check_agreed(id, true);
-  if (shares_) shares_->reads(peer.worker, peer.incarnation, step, records);
+  if (!shares_) return;
+  RecordShares::Answers answers;
+  shares_->reads(peer.worker, peer.incarnation, step, records, answers);
+  give_records(answers, out);
 }
 
 void PsJob::counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,

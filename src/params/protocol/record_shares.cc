@@ -12,6 +12,9 @@ namespace {
 
 // More at a time is a lie.
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
+// No block is more than its worker's even part of what is left, by this. A worker that is so many
+// times slower than the others still ends with them.
+constexpr std::int64_t kSlowest = 4;
 
 [[noreturn]] void refuse_records(const std::string& why) {
   throw Error(ErrorCode::kDataLoss, "[ps] " + why);
@@ -58,6 +61,7 @@ void RecordShares::ask(int worker, std::uint64_t incarnation, const RecordWish& 
   if (wish.starves && before == 0) return;  // the answer is on its way
   its->starves = wish.starves;
   its->waiting = wish;
+  if (!wish.starves) its->of_block = wish.records;
   its->waiting->records = std::min(before + wish.records, kMostRecords);
   answer_waiting(answers);
 }
@@ -70,12 +74,32 @@ bool RecordShares::anybody_holds(std::int64_t below) const {
   });
 }
 
+std::int64_t RecordShares::left_below(std::int64_t limit) const {
+  std::int64_t left = 0;
+  for (const RecordRange& range : left_.ranges()) {
+    left += std::max<std::int64_t>(std::min(range.end, limit) - range.first, 0);
+  }
+  return left;
+}
+
+std::int64_t RecordShares::piece_of(const Worker& worker, const RecordWish& wish) const {
+  const bool several_steps = worker.of_step > 0 && worker.of_block > worker.of_step;
+  const auto here = std::ranges::count(workers_, true, &Worker::here);
+  const std::int64_t part = left_below(wish.limit) / (kSlowest * std::int64_t(here));
+  if (!several_steps || part >= wish.records) return wish.records;
+  if (worker.given - worker.reads >= worker.of_step) return 0;
+  return std::min(std::max(part, worker.of_step), wish.records);
+}
+
 // A wish is answered with several ranges where what has gone back is in pieces, and in part where
 // less is left: the rest waits.
 bool RecordShares::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
+  bool later = false;
   while (wish.records > 0) {
-    const RecordRange next = left_.take(wish.records, wish.limit);
+    const std::int64_t piece = piece_of(worker, wish);
+    later = piece == 0;
+    const RecordRange next = later ? RecordRange() : left_.take(piece, wish.limit);
     if (next.size() == 0) break;
     answer.given.ranges.push_back(next);
     worker.starves = false;
@@ -88,7 +112,7 @@ bool RecordShares::try_answer(int index, Worker& worker, RecordWish& wish, Answe
     }
   }
   const bool whole = wish.records == 0 && !answer.given.ranges.empty();
-  answer.given.over = !whole && !(waits_ && anybody_holds(wish.limit));
+  answer.given.over = !whole && !later && !(waits_ && anybody_holds(wish.limit));
   const bool answered = whole || answer.given.over;
   if (answered || !answer.given.ranges.empty()) answers.push_back(std::move(answer));
   return answered;
@@ -103,7 +127,7 @@ void RecordShares::answer_waiting(Answers& answers) {
 }
 
 void RecordShares::reads(int worker, std::uint64_t incarnation, std::int64_t step,
-                         std::int64_t records) {
+                         std::int64_t records, Answers& answers) {
   Worker* const its = find_here(worker, incarnation);
   if (its == nullptr) return;
   if (records > its->given || records < its->reads) {
@@ -111,7 +135,9 @@ void RecordShares::reads(int worker, std::uint64_t incarnation, std::int64_t ste
                                step, worker, records, its->given));
   }
   its->step = step;
+  if (records > its->reads) its->of_step = records - its->reads;
   its->reads = records;
+  answer_waiting(answers);
 }
 
 void RecordShares::end_step(Worker& worker, std::int64_t step, bool used) {

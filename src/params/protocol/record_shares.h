@@ -1,6 +1,7 @@
 // How ps 0 shares out the records of a data set: a worker that asks is given the next ones, and a
 // record is used when the step that read it counts. What a lost worker has not used is given to
-// others. A plain state machine.
+// others. Blocks of several steps become smaller near the end, so that nobody waits for a slow
+// worker's last block. A plain state machine.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +35,8 @@ class RecordShares {
   void ask(int worker, std::uint64_t incarnation, const RecordWish& wish, Answers& answers);
   /// The step reads what the worker was given, up to this number of records since it joined.
   /// Throws kDataLoss when it was given fewer.
-  void reads(int worker, std::uint64_t incarnation, std::int64_t step, std::int64_t records);
+  void reads(int worker, std::uint64_t incarnation, std::int64_t step, std::int64_t records,
+             Answers& answers);
   /// The step counts: its records are used.
   void counted(int worker, std::uint64_t incarnation, std::int64_t step, Answers& answers);
   /// The step was made in vain: its records go back.
@@ -52,10 +54,11 @@ class RecordShares {
  private:
   struct Worker {
     std::uint64_t incarnation = 0;
-    bool here = false;                  // it has joined, and not left
-    std::deque<RecordRange> held;       // in the order in which they were given
-    std::int64_t given = 0, done = 0;   // records since it joined; those that are held no more
-    std::int64_t step = -1, reads = 0;  // the last step, and where its records end
+    bool here = false;                       // it has joined, and not left
+    std::deque<RecordRange> held;            // in the order in which they were given
+    std::int64_t given = 0, done = 0;        // records since it joined; those that are held no more
+    std::int64_t step = -1, reads = 0;       // the last step, and where its records end
+    std::int64_t of_step = 0, of_block = 0;  // records; 0: not known yet
     bool starves = false, done_training = false;
     std::optional<RecordWish> waiting;  // all that it has asked for and not been answered
   };
@@ -66,6 +69,9 @@ class RecordShares {
   void answer_waiting(Answers& answers);
   /// Returns true when there is nothing left of the wish.
   bool try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers);
+  /// The records that the worker is given now; 0: none before it has read more of what it has.
+  std::int64_t piece_of(const Worker& worker, const RecordWish& wish) const;
+  std::int64_t left_below(std::int64_t limit) const;
   bool anybody_holds(std::int64_t below) const;
 
   const bool waits_;

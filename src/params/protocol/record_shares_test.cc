@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "base/testing/error_of.h"
 
 namespace paceline {
@@ -63,7 +67,7 @@ TEST(RecordShares, WithoutWaitingTheLastOnesComeWithTheWordThatAllIsOver) {
 TEST_F(RecordSharesTest, RecordsAreUsedWhenTheirStepCounts) {
   ask(0, 20);
   ask(1, 10);
-  shares_.reads(0, 1, 7, 10);
+  shares_.reads(0, 1, 7, 10, answers_);
   shares_.counted(0, 1, 6, answers_);
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, RecordSet::kNoEnd}));
   shares_.counted(0, 1, 7, answers_);
@@ -73,16 +77,16 @@ TEST_F(RecordSharesTest, RecordsAreUsedWhenTheirStepCounts) {
 TEST_F(RecordSharesTest, WhatALostWorkerHasNotUsedIsGivenAgain) {
   ask(0, 20);
   ask(1, 10);
-  shares_.reads(0, 1, 0, 8);
+  shares_.reads(0, 1, 0, 8, answers_);
   shares_.counted(0, 1, 0, answers_);
-  shares_.reads(0, 1, 1, 16);
+  shares_.reads(0, 1, 1, 16, answers_);
   shares_.left(0, 1, false, answers_);
   EXPECT_THAT(ask(1, 20), ElementsAre(RecordRange{8, 20}, RecordRange{30, 38}));
 }
 
 TEST_F(RecordSharesTest, AStepThatMayStillCountKeepsItsRecords) {
   ask(0, 20);
-  shares_.reads(0, 1, 0, 10);
+  shares_.reads(0, 1, 0, 10, answers_);
   shares_.left(0, 1, true, answers_);
   EXPECT_THAT(ask(1, 30), ElementsAre(RecordRange{10, 40}));
   shares_.counted(0, 1, 0, answers_);
@@ -91,10 +95,10 @@ TEST_F(RecordSharesTest, AStepThatMayStillCountKeepsItsRecords) {
 
 TEST_F(RecordSharesTest, AStepInVainGivesItsRecordsBack) {
   ask(0, 20);
-  shares_.reads(0, 1, 0, 10);
+  shares_.reads(0, 1, 0, 10, answers_);
   shares_.in_vain(0, 1, 0, answers_);
   EXPECT_THAT(ask(1, 20), ElementsAre(RecordRange{0, 10}, RecordRange{20, 30}));
-  shares_.reads(0, 1, 1, 20);
+  shares_.reads(0, 1, 1, 20, answers_);
   shares_.counted(0, 1, 1, answers_);
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, 10}, RecordRange{20, RecordSet::kNoEnd}));
 }
@@ -111,7 +115,7 @@ TEST_F(RecordSharesTest, WhoeverFindsNothingLeftWaitsForTheOthers) {
   ask(0, 20, 20);
   EXPECT_THAT(ask(1, 10, 20), IsEmpty());
   EXPECT_THAT(answers_, IsEmpty());
-  shares_.reads(0, 1, 0, 15);
+  shares_.reads(0, 1, 0, 15, answers_);
   shares_.counted(0, 1, 0, answers_);
   EXPECT_THAT(answers_, IsEmpty());
   shares_.left(0, 1, false, answers_);
@@ -124,7 +128,7 @@ TEST_F(RecordSharesTest, WhoeverFindsNothingLeftWaitsForTheOthers) {
 TEST_F(RecordSharesTest, AllIsOverOnceEverythingIsUsed) {
   ask(0, 20, 20);
   ask(1, 10, 20);
-  shares_.reads(0, 1, 0, 20);
+  shares_.reads(0, 1, 0, 20, answers_);
   shares_.counted(0, 1, 0, answers_);
   ASSERT_EQ(answers_.size(), 1U);
   EXPECT_TRUE(answers_[0].given.over);
@@ -167,7 +171,59 @@ TEST_F(RecordSharesTest, RefusesWhatCannotBe) {
   EXPECT_THAT(why([&] { ask(0, 0); }), HasSubstr("worker:0 asks for 0 records"));
   EXPECT_THAT(why([&] { ask(0, std::int64_t{1} << 40); }), HasSubstr("asks for"));
   ask(0, 10);
-  EXPECT_THAT(why([&] { shares_.reads(0, 1, 3, 11); }), HasSubstr("up to record 11 of 10"));
+  EXPECT_THAT(why([&] { shares_.reads(0, 1, 3, 11, answers_); }),
+              HasSubstr("up to record 11 of 10"));
+}
+
+// The workers read blocks of so many records, and make a step of each record. Returns the time of
+// the last step, over that in which they would make all steps together.
+double epoch_time(std::int64_t records, std::int64_t block, const std::vector<int>& step_times) {
+  struct Reader {
+    std::int64_t given = 0, read = 0, asked = 0;
+    int ends = 0;  // when its step ends
+  };
+  RecordShares shares(int(step_times.size()), true);
+  std::vector<Reader> readers(step_times.size());
+  RecordShares::Answers answers;
+  const auto take_answers = [&] {
+    for (const RecordShares::Answer& answer : std::exchange(answers, {})) {
+      for (const RecordRange& range : answer.given.ranges) {
+        readers[std::size_t(answer.worker)].given += range.size();
+      }
+    }
+  };
+  int last = 0;
+  std::int64_t done = 0;
+  for (std::size_t w = 0; w < readers.size(); ++w) shares.joined(int(w), 1, answers);
+  for (int now = 0; done < records; ++now) {
+    for (std::size_t w = 0; w < readers.size(); ++w) {
+      Reader& reader = readers[w];
+      if (now < reader.ends) continue;
+      if (reader.read == reader.asked) {
+        reader.asked += block;
+        shares.ask(int(w), 1, {.records = block, .limit = records}, answers);
+      }
+      take_answers();
+      if (reader.read == reader.given) continue;
+      shares.reads(int(w), 1, reader.read, reader.read + 1, answers);
+      take_answers();
+      ++reader.read;
+      ++done;
+      reader.ends = now + step_times[w];
+      last = std::max(last, reader.ends);
+    }
+    EXPECT_LT(now, 100 * records) << "nobody gets the rest";
+    if (now >= 100 * records) break;
+  }
+  double rate = 0;
+  for (const int time : step_times) rate += 1.0 / time;
+  return last * rate / double(records);
+}
+
+TEST(RecordShares, NobodyWaitsForTheLastBlockOfASlowWorker) {
+  EXPECT_LE(epoch_time(300, 16, {1, 3}), 1.05);
+  EXPECT_LE(epoch_time(600, 16, {3, 1, 1, 1}), 1.05);
+  EXPECT_LE(epoch_time(2323, 16, {10, 30}), 1.01);
 }
 
 }  // namespace
