@@ -41,8 +41,8 @@ const StagedRun kStaged[] = {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
        run.expected->steps_per_s = 13.4;
        run.expected->way = "--ps 1 --workers 2";
-       run.expected->other_ways = {{"--ps 1 --workers 2 --wire int8", 20.1},
-                                   {"--ps 0 --workers 2", 14}};
+       run.expected->other_ways = {{"--ps 1 --workers 2 --wire int8", 19.5},
+                                   {"--ps 2 --workers 2 --wire int8", 20.1}};
      }},
     {"a link that a narrower wire would fill, too", Cause::kLink, "ps:0",
      "the workers wait 69% of their time for it. --ps 1 --workers 2 --wire bfloat16: 6.667 → 13",
