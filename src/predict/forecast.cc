@@ -11,6 +11,7 @@
 #include "params/protocol/placement.h"
 #include "predict/interval.h"
 #include "predict/limit_in_words.h"
+#include "predict/simulation/coarse_step.h"
 #include "predict/simulation/simulate.h"
 #include "predict/speed_limit.h"
 
@@ -103,6 +104,14 @@ void count_whole_periods(SimulatedJob& job) {
   job.steps = whole(job.steps);
 }
 
+// Many workers with many variables each: some are taken together, so that it takes seconds.
+SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
+  constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
+  const auto workers = std::size_t(way.workers);
+  if (workers * step.specs.size() <= kMostMessages || way.strategy == "mixed") return step;
+  return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
+}
+
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
                          .way = {.strategy = way.strategy,
@@ -118,7 +127,8 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   simulated.cluster.slowness = slowness_of(job, way);
   if (way.makes_local_steps()) count_whole_periods(simulated);
   const bool own_rules = way.makes_local_steps() || (way.workers == 1 && way.ps == 0);
-  const SimulatedStep step = job.step(own_rules, most_workers_on_a_host(simulated.cluster));
+  const SimulatedStep step =
+      simulated_step_of(job.step(own_rules, most_workers_on_a_host(simulated.cluster)), way);
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};

@@ -3,22 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <memory>
 #include <set>
 
 #include "base/cores.h"
-#include "base/print_text.h"
-#include "base/real_clock.h"
-#include "base/text_file.h"
-#include "cluster/cache_folder.h"
-#include "cluster/gnuplot.h"
 #include "cluster/launch/launcher.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
-#include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "predict/link_payload.h"
 #include "predict/machine_facts.h"
@@ -317,96 +309,6 @@ std::string Prediction::facts() const {
   }
   return text +
          fmt::format("\nThe kernels of a step take {:.3g} ms ({}).\n", 1e3 * seconds, pace_from_);
-}
-
-void predict_ways(const PredictedStep& step, const Cluster& cluster,
-                  const PredictionOptions& options) {
-  const Prediction prediction(step, cluster, options);
-  std::vector<Way> ways = ways_to_try(prediction.asked());
-  for (Way& way : ways) prediction.place(way);
-  // The cluster's own way is among them, with its tasks where they are.
-  const Way own = prediction.own_way();
-  if (own.workers > 1 || own.ps > 0) {
-    std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
-    ways.push_back(own);
-  }
-  std::size_t made = 0;
-  const std::vector<Forecast> all = forecast_all(prediction.job(), ways, [&](const Way& way) {
-    if (++made % 8 == 0) {
-      print_text(stderr, fmt::format("{} of {} ways: {}\n", made, ways.size(), way.text()));
-    }
-  });
-  print_text(stdout, prediction.facts() + "\n" + forecast_table(all, "examples"));
-  print_text(stdout, "\n" + fastest_text(all));
-  print_text(stdout,
-             "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
-             "input, checkpoints and evaluations.\n");
-  if (!options.json.empty()) {
-    write_text_file("the prediction", options.json, forecast_json(all, step.model));
-  }
-  if (!options.plot.empty()) {
-    const std::string title = step.model + ": expected speed";
-    write_text_file("the picture", options.plot,
-                    drawn_by_gnuplot(options.plot,
-                                     [&](const std::string& terminal, const std::string& picture) {
-                                       return forecast_plot(all, title, terminal, picture);
-                                     }));
-  }
-}
-
-std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
-                                      const PredictionOptions& options) {
-  if (cluster.towers > 1 || cluster.sync_batch_norm) return {};
-  const Prediction prediction(step, cluster, options);
-  const Way own = prediction.own_way();
-  WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
-  asked.wire = own.wire;  // nothing is rounded unasked
-  std::vector<Way> ways = ways_to_try(asked);
-  std::erase_if(ways, [&](const Way& way) {
-    const bool one = way.ps == 0 && way.workers == 1;
-    // Bounded staleness is async with a limit, which makes nothing faster.
-    return way.strategy == "ssp" || (one && launches(cluster));
-  });
-  for (Way& way : ways) prediction.place(way);
-  std::vector<ComparedWay> compared;
-  for (const Forecast& made : forecast_all(prediction.job(), ways)) {
-    compared.push_back({.strategy = made.way.strategy,
-                        .ps = made.way.ps,
-                        .workers = made.way.workers,
-                        .steps_per_s = made.steps_per_s,
-                        .local_steps = made.way.makes_local_steps()});
-  }
-  return compared;
-}
-
-Expectation expect(const PredictedStep& step, const Cluster& cluster,
-                   const PredictionOptions& options) {
-  constexpr Duration kPatience = std::chrono::milliseconds(250);
-  constexpr double kWorthSaying = 1.1;
-  constexpr double kFasterAtAll = 1.01;  // one process, which needs no more machines
-  RealClock clock;
-  const TimePoint begun = clock.now();
-  const Prediction prediction(step, cluster, options);
-  Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
-  std::optional<Forecast> local;
-  WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
-  asked.ps.reset();
-  for (Way way : ways_to_try(asked)) {
-    if (clock.now() - begun > kPatience) break;
-    if (way.text() == made.own.way.text()) continue;
-    prediction.place(way);
-    const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
-    // Local steps learn less each: they are named where nothing else is better.
-    std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
-    const double best = better ? better->steps_per_s : made.own.steps_per_s;
-    const bool alone = way.ps == 0 && way.workers == 1;
-    const double worth = better ? 1 : alone ? kFasterAtAll : kWorthSaying;
-    if (other.steps_per_s > worth * best) better = other;
-  }
-  if (!made.better) made.better = std::move(local);
-  return made;
 }
 
 }  // namespace paceline

@@ -75,6 +75,19 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
         run.set("checkpoints", "late_s", 0.9);
         run.set("checkpoints", "waited_s", 1.9);
       },
+      // Threads that run shortly wait for others that do, and it is as fast as it was expected to
+      // be.
+      [](Report& run) {
+        run.tasks[2].use.pressure.queued = 0.7;
+        run.tasks[2].use.cores = 0.1;
+        for (int i : {0, 1}) {
+          slow_down(run.tasks[std::size_t(i)], "pull", 0.3);
+          run.tasks[std::size_t(i)].use.cores = 0.1;
+        }
+        run.expected->steps_per_s = 15.5;
+        run.expected->low = 14;
+        run.expected->high = 15.6;
+      },
       // Another way is no faster by much.
       [](Report& run) {
         run.expected->other_ways = {{"--ps 2 --workers 2", 21}};

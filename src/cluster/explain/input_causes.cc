@@ -35,7 +35,9 @@ class SlowInput {
   Finding finding() const {
     if (!worker_.input || worker_.input->slowest() == nullptr) return without_numbers();
     const InputReport& input = *worker_.input;
-    if (input.waited < 0.5 * share_ * input.seconds) return copies();
+    // An evaluation after training counts as its time, too.
+    const double seconds = std::min(input.seconds, worker_.seconds.value_or(input.seconds));
+    if (input.waited < 0.5 * share_ * seconds) return copies();
     const bool bad = double(input.bad) > kManyBad * double(input.bad + input.records);
     if (!bad && makes_ > kAmple * takes_) return cores();
     const std::string& slowest = input.slowest()->name;

@@ -35,6 +35,12 @@ const StagedRun kStaged[] = {
        run.tasks = {worker_report(0)};
        make_input_slow(run.tasks[0], "read");
      }},
+    {"a slow disk, and an evaluation after training", Cause::kDisk, "worker:0", "at read",
+     [](Report& run) {
+       run.tasks = {worker_report(0)};
+       make_input_slow(run.tasks[0], "read");
+       run.tasks[0].input->seconds = 60;
+     }},
     {"a slow stage", Cause::kInputStage, "worker:0", "at decode",
      [](Report& run) {
        run.tasks = {worker_report(0)};

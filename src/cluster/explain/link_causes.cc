@@ -130,10 +130,23 @@ class Links {
       if (network.held_up < kLeastForLinks || network.rate > kMuchSlower * best) continue;
       const double saved = network.held_up * (1 - network.rate / best);
       found.push_back(slow_link(network.worker->task, network.rate, best, "those of others",
-                                facts_.in_step() ? RunFacts::gain_without(saved)
+                                facts_.in_step() ? gain_of_round(network, saved)
                                                  : facts_.gain_without(*network.worker, saved)));
     }
     return found;
+  }
+
+  // In rounds a contribution may still be on its way while its worker waits, as all others do for
+  // it. The forecast knows what is left to wait for.
+  double gain_of_round(const Network& slow, double saved) const {
+    double others = 1;
+    for (const TaskReport* const each : facts_.workers()) {
+      if (each != slow.worker) others = std::min(others, RunFacts::share(*each, "wait"));
+    }
+    const double own = RunFacts::gain_without(saved), all = RunFacts::gain_without(others);
+    const auto& expected = facts_.run().expected;
+    const double most = expected ? expected->steps_per_s / facts_.steps_per_s() : all;
+    return facts_.workers().size() < 2 ? own : std::max(own, std::min(all, most));
   }
 
   // All of them are slower than the network is said to be: the one that they share is the cause.

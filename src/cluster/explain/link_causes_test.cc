@@ -35,6 +35,15 @@ const StagedRun kStaged[] = {
                                    {"--ps 1 --workers 2 --strategy local --local-steps 20", 20.4}};
        use_network(run, 50e6, 58e6);
      }},
+    {"a wire that is too wide for a link that is used in turns", Cause::kWire, "ps:0",
+     "Workers wait 38% of their time for values and for each other. --ps 1 --workers 2 --wire int8",
+     [](Report& run) {
+       for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
+       run.expected->steps_per_s = 13.4;
+       run.expected->way = "--ps 1 --workers 2";
+       run.expected->other_ways = {{"--ps 1 --workers 2 --wire int8", 19.5},
+                                   {"--ps 2 --workers 2 --wire int8", 20.1}};
+     }},
     {"a link that a narrower wire would fill, too", Cause::kLink, "ps:0",
      "the workers wait 69% of their time for it. --ps 1 --workers 2 --wire bfloat16: 6.667 → 13",
      [](Report& run) {
@@ -51,6 +60,16 @@ const StagedRun kStaged[] = {
        slow_down(run.tasks[1], "pull", 1);
        use_network(run, 1e6, 6e6);
        run.tasks[1].links[0].received = 4.75e6;
+     }},
+    {"a throttled link whose worker waits for its own contribution", Cause::kTaskLink, "worker:1",
+     "With a link like that: 2.801 → 18 steps/s.",
+     [](Report& run) {
+       run.strategy = "sync";
+       slow_down(run.tasks[0], "wait", 6.14);
+       slow_down(run.tasks[1], "pull", 3.35);
+       slow_down(run.tasks[1], "wait", 0.6414);
+       use_network(run, 2.5e6, 2.5e6);
+       run.expected->steps_per_s = 18;
      }},
     {"a throttled link in rounds", Cause::kTaskLink, "worker:1", "worker:1's link is slow",
      [](Report& run) {

@@ -73,6 +73,15 @@ double lost(const RunFacts& facts, const TaskReport& task) {
   return is_worker(task) ? share : std::min(share, facts.mean_transfer());
 }
 
+// Without other processes a run would hardly be faster than the forecast says at most, which knows
+// of none.
+double bounded_by_forecast(const RunFacts& facts, double gain) {
+  const auto& expected = facts.run().expected;
+  if (!expected || facts.steps_per_s() <= 0) return gain;
+  if (facts.steps_per_s() > expected->high) return gain;  // it was off
+  return std::min(gain, expected->high / facts.steps_per_s());
+}
+
 }  // namespace
 
 std::vector<Finding> stopped_tasks(const RunFacts& facts) {
@@ -112,18 +121,19 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
                                              "processes kept {:.1f} cores busy.",
                                              task.task, waiting_text(task), others),
                      .advice = kWithoutThat,
-                     .gain = gain_of(facts, task, lost(facts, task))});
+                     .gain = bounded_by_forecast(facts, gain_of(facts, task, lost(facts, task)))});
     best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;
   const bool alike = facts.workers().size() > 1 && least >= kAlike * most;
-  if (!alike || best > RunFacts::gain_without(share)) return found;
+  const double all = bounded_by_forecast(facts, RunFacts::gain_without(share));
+  if (!alike || best > all) return found;
   return {{.cause = Cause::kOthers,
            .sentence = fmt::format("Other processes kept {:.1f} of {} cores busy: the workers "
                                    "waited up to {:.0f}% of their time for a free one.",
                                    others, facts.cores(), 100 * most),
            .advice = kWithoutThat,
-           .gain = RunFacts::gain_without(share)}};
+           .gain = all}};
 }
 
 std::vector<Finding> short_memory(const RunFacts& facts) {

@@ -42,6 +42,7 @@ const StagedRun kStaged[] = {
      [](Report& run) {
        for (int i : {0, 1}) {
          Pressure& pressure = run.tasks[std::size_t(i)].use.pressure;
+         slow_down(run.tasks[std::size_t(i)], "compute", 0.9);
          pressure.queued = pressure.waited = 0.5;
          run.tasks[std::size_t(i)].use.cores = 0.4;
        }

@@ -81,8 +81,15 @@ Finding locked(const TaskReport& ps, double saved) {
           .gain = RunFacts::gain_without(saved)};
 }
 
+// True when the predictor has foreseen about this speed, and so the work of the ps.
+bool was_foreseen(const RunFacts& facts) {
+  constexpr double kNear = 0.7;
+  const auto& expected = facts.run().expected;
+  return expected && facts.steps_per_s() > kNear * expected->low;
+}
+
 // A second ps brings something on a machine with free cores only, unless the predictor knows
-// better.
+// better. How long a rule of one's own takes it does not know.
 std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
   Finding found{.cause = Cause::kPsBusy,
                 .task = ps.task,
@@ -91,7 +98,7 @@ std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, doub
                                         ps.task, 100 * busy(ps), step_ms(ps)),
                 .advice = "Another ps",
                 .gain = RunFacts::gain_without(saved)};
-  if (const auto way = best_other_way(facts)) {
+  if (const auto way = best_other_way(facts); way && was_foreseen(facts)) {
     found.advice = way->flags;
     found.gain = std::min(found.gain, way->gain);
     return found;
@@ -118,7 +125,7 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
     const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
     return {tell(hottest, others, even)};
   }
-  constexpr double kMostlyQueue = 1.5;
+  constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
   const double queue = RunFacts::share(hottest, "queue");
   if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
     return {locked(hottest, saved)};

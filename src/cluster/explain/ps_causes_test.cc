@@ -16,6 +16,14 @@ const StagedRun kStaged[] = {
        run.expected->steps_per_s = 15;
        run.expected->other_ways = {{"--ps 2 --workers 2", 21}};
      }},
+    {"a ps whose rule takes longer than was foreseen", Cause::kPsBusy, "ps:0",
+     "ps:0 is busy 95% of the time, 45.2 ms for each step of a worker. Another ps: 6.667 → 12.",
+     [](Report& run) {
+       for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 2);
+       run.tasks[2].share = {{"apply", 0.9}, {"queue", 0.05}, {"idle", 0.05}};
+       for (TaskReport& task : run.tasks) task.use.pressure.machine_cores = 1.2;
+       run.expected->other_ways = {{"--ps 2 --workers 2", 20.5}};
+     }},
     {"one ps has most of the work", Cause::kHotShard, "ps:1",
      "it has the rows that most steps touch",
      [](Report& run) {

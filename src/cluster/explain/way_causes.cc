@@ -50,9 +50,15 @@ std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
 }
 
 std::vector<Finding> slow_way(const RunFacts& facts) {
-  const auto way = best_other_way(facts);
+  auto way = best_other_way(facts);
   if (!way || idle(facts) < kLeastIdle) return {};
-  return {{.cause = Cause::kWay,
+  // The smaller change is told where it brings nearly as much.
+  constexpr double kNearlyAsMuch = 0.85;
+  const auto wire = narrower_wire(facts);
+  const bool only_wire = wire && wire->gain >= kNearlyAsMuch * way->gain && facts.ps().size() == 1;
+  if (only_wire) way = wire;
+  return {{.cause = only_wire ? Cause::kWire : Cause::kWay,
+           .task = only_wire ? facts.ps().front()->task : "",
            .sentence = fmt::format("Workers wait {:.0f}% of their time for values and for each "
                                    "other.",
                                    100 * idle(facts)),

@@ -19,6 +19,16 @@ const StagedRun kStaged[] = {
        run.tasks[1].share[1].second -= 0.4;
        run.tasks[1].share[5].second += 0.4;
      }},
+    {"a slow device in rounds that the forecast knows", Cause::kSlowDevice, "worker:1",
+     "worker:1's device is slow: it computes",
+     [](Report& run) {
+       run.strategy = "sync";
+       slow_down(run.tasks[0], "wait", 1);
+       slow_down(run.tasks[1], "compute", 1);
+       run.expected->steps_per_s = 10.2;
+       run.expected->limit = "worker:1, whose steps take 2 times as long as those of the others";
+       run.expected->other_ways = {{"--ps 1 --workers 2", 15}};
+     }},
     {"a small batch", Cause::kSmallBatch, "",
      "The batch is small, 4 images: 75% of a step is updates and transfers, which take as long "
      "whatever the batch. --batch 32: 40 → 116.4 images/s.",

@@ -9,8 +9,9 @@
 namespace paceline {
 
 /// The time from the first contribution to the last is divided into three shares. Apply is the time
-/// in rules; queue is the time in which a frame had begun to arrive and was not dealt with yet,
-/// without apply; idle is the rest. Safe from any thread.
+/// in rules, without waiting for another thread that has the variable locked; queue is the time in
+/// which a frame had begun to arrive and was not dealt with yet, without apply; idle is the rest.
+/// Safe from any thread.
 class ServerAccount {
  public:
   struct Shares {

@@ -1,4 +1,6 @@
 // How a contribution that has arrived is applied, and answered.
+#include <algorithm>
+
 #include "base/denormals.h"
 #include "params/server/job.h"
 #include "params/server/peer.h"
@@ -10,8 +12,10 @@ void ServerPeer::timed_apply(std::size_t position, F&& apply) {
   const TimelineScope event(job_.timeline(), job_.label(position));
   const TimePoint began = job_.now();
   const FlushDenormals flush;
+  ShardPiece::take_lock_wait();
   apply();
-  job_.account().add_apply(job_.now() - began);
+  const Duration applied = job_.now() - began - ShardPiece::take_lock_wait();
+  job_.account().add_apply(std::max(Duration(0), applied));
 }
 
 ReplyBlocks::Lent ServerPeer::apply_range(std::size_t position, std::size_t offset,

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <utility>
 
 #include "base/check.h"
 #include "base/copy_bytes.h"
@@ -21,6 +23,18 @@ constexpr std::size_t kRegionBytes = kVersionedBytes;
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 // More than this is no longer in a cache when it is read.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
+
+thread_local Duration waited_for_locks{0};
+
+// Counts the time that locking takes when another thread has it.
+std::unique_lock<std::mutex> counted_lock(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  const auto began = std::chrono::steady_clock::now();
+  lock.lock();
+  waited_for_locks += std::chrono::steady_clock::now() - began;
+  return lock;
+}
 
 void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> to) {
   copy_bytes(to.data(), from.data(), from.size());
@@ -52,12 +66,14 @@ ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::sp
       pool_(pool),
       regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {}
 
+Duration ShardPiece::take_lock_wait() { return std::exchange(waited_for_locks, Duration(0)); }
+
 template <typename F>
 void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   while (begin < end) {
     const std::size_t region = begin / region_bytes_;
     const std::size_t stop = std::min(end, (region + 1) * region_bytes_);
-    const std::lock_guard lock(regions_[region]);
+    const auto lock = counted_lock(regions_[region]);
     function(begin, stop);
     begin = stop;
   }
@@ -74,7 +90,7 @@ void ShardPiece::write_regions(std::size_t begin, std::size_t end, F&& function)
 // Nobody else holds one region while waiting for another.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
-  for (std::mutex& region : regions_) locks.emplace_back(region);
+  for (std::mutex& region : regions_) locks.push_back(counted_lock(region));
   return locks;
 }
 
@@ -166,7 +182,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
   const std::int64_t grain =
       std::max<std::int64_t>(1, kApplyGrain / std::max<std::int64_t>(row_size, 1));
   {
-    const std::lock_guard lock(regions_.front());
+    const auto lock = counted_lock(regions_.front());
     pool_.for_ranges(std::int64_t(rows.size()), grain, [&](std::int64_t first, std::int64_t last) {
       memory_.apply_row_range(step, rows.subspan(std::size_t(first), std::size_t(last - first)),
                               gradient + first * row_size);

@@ -56,6 +56,10 @@ class ShardPiece {
   /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 
+  /// Returns how long the calling thread has waited for regions that others had locked, since it
+  /// asked last. Helpers of the pool are not counted.
+  static Duration take_lock_wait();
+
   /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns what it
   /// returns. Where the value is locked region by region it returns false and calls nothing.
   template <typename F>

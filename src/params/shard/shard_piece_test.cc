@@ -55,6 +55,32 @@ TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
   EXPECT_EQ(row, (std::vector<float>{3, 4}));
 }
 
+// It is tried again where the other thread was let go before this one came.
+TEST(ShardPiece, CountsHowLongAnApplyWaitsForAnotherThread) {
+  HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
+                 {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
+  const std::vector<std::byte> gradient = bytes_of({1, 2, 3, 4});
+  ShardPiece::take_lock_wait();
+  held.piece.apply({.count = 1}, 0, gradient, {});
+  EXPECT_EQ(ShardPiece::take_lock_wait(), Duration(0)) << "nobody else was there";
+  Duration waited{0};
+  for (const Deadline until = Deadline::after(std::chrono::seconds(60));
+       waited == Duration(0) && !until.passed();) {
+    std::barrier both(2);
+    std::jthread other([&] {
+      held.piece.with_value([&](std::span<const std::byte>) {
+        both.arrive_and_wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        return true;
+      });
+    });
+    both.arrive_and_wait();
+    held.piece.apply({.count = 1}, 0, gradient, {});
+    waited = ShardPiece::take_lock_wait();
+  }
+  EXPECT_GT(waited, Duration(0));
+}
+
 TEST(ShardPiece, AChunkGivesBackItsNewValues) {
   HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});

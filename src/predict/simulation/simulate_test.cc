@@ -359,9 +359,9 @@ TEST(SimulateTest, EveryStrategyIsKnown) {
 
 TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
   using enum MessageType;
-  for (const MessageType type : {kWhole, kDecided, kSquares, kScale, kGiven, kCommitted, kRoundOpen,
-                                 kSumsWhole, kCommit, kPartialSum, kContributedRows, kInPlace,
-                                 kCopied}) {
+  for (const MessageType type :
+       {kWhole, kDecided, kSquares, kScale, kGiven, kCommitted, kRoundOpen, kSumsWhole, kCommit,
+        kPartialSum, kContributedRows, kInPlace, kCopied}) {
     EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
   }
   // A contribution is withdrawn when a member is lost, and clocks are asked while a timeline is

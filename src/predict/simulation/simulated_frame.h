@@ -23,6 +23,7 @@ struct SimulatedFrame {
   std::size_t bytes = 0;       // of float32, which may travel as fewer
   std::size_t wire_bytes = 0;  // of the payload as it travels
   std::uint64_t step = 0;
+  int messages = 1;  // that it stands for
   // The time on a core to make numbers of fewer bytes of float32 when it is sent, and to widen them
   // again when it arrives.
   double pack_s = 0, unpack_s = 0;

@@ -30,6 +30,7 @@ struct StepVariable {
   bool reread = false;         // by several kernels
   std::int64_t most_rows = 0;  // of a sparse one
   double rule_bytes = 0;       // that its update passes over, the contribution included
+  int tensors = 1;             // that it stands for, each with messages of its own
 };
 
 /// The step of one worker.

@@ -167,11 +167,6 @@ void SimulatedPs::finish_turn(std::size_t from, const std::vector<SimulatedFrame
   take_frames();
 }
 
-// A transport that handles messages one by one has one for each variable.
-double SimulatedPs::serial_seconds(const SimulatedFrame& frame) const {
-  return frame.offset == 0 ? world_.job.costs.serial_message_s : 0;
-}
-
 // The rule passes over its part, and the new values are written beside.
 double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   const std::size_t position = position_of(frame.piece);
@@ -187,10 +182,12 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
+  const TransportCosts& costs = world_.job.costs;
   const bool keeps = world_.in_rounds();
   switch (frame.type) {
     case MessageType::kChunk:
-      work.core_seconds += serial_seconds(frame);
+      // A transport that handles messages one by one has one for each variable.
+      if (frame.offset == 0) work.core_seconds += frame.messages * costs.serial_message_s;
       if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
@@ -352,20 +349,24 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
 void SimulatedPs::send_replies(Peer& peer) {
   const ContributionForm form = world_.job.way.wire.of_values();
   while (auto reply = peer.replies.next()) {
+    const FrameHeader& header = reply->header;
     const auto bytes = double(reply->payload);  // of float32
-    world_.transport.send(peer.stream, {.type = MessageType{reply->header.type},
-                                        .piece = reply->header.id,
-                                        .offset = reply->header.offset,
-                                        .bytes = reply->payload,
-                                        .wire_bytes = reply->bytes,
-                                        .step = reply->header.step,
-                                        .pack_s = bytes * pack_s_per_byte(form, false),
-                                        .unpack_s = bytes * unpack_s_per_byte(form)});
+    world_.transport.send(peer.stream,
+                          {.type = MessageType{header.type},
+                           .piece = header.id,
+                           .offset = header.offset,
+                           .bytes = reply->payload,
+                           .wire_bytes = reply->bytes,
+                           .step = header.step,
+                           .messages = world_.messages_of(world_.pieces[header.id], header.offset),
+                           .pack_s = bytes * pack_s_per_byte(form, false),
+                           .unpack_s = bytes * unpack_s_per_byte(form)});
   }
 }
 
 void SimulatedPs::tell(Peer& peer, MessageType type, std::uint32_t piece) {
-  world_.transport.send(peer.stream, {.type = type, .piece = piece});
+  const int messages = world_.messages_of(world_.pieces[piece], 0);
+  world_.transport.send(peer.stream, {.type = type, .piece = piece, .messages = messages});
 }
 
 void SimulatedPs::send(PeerId to, ControlMessage message) {

@@ -47,7 +47,6 @@ class SimulatedPs : public FrameReceiver {
   void receive_some(std::size_t from);
   void apply_some(std::size_t from, SimulatedWork work, std::vector<SimulatedFrame> frames);
   void finish_turn(std::size_t from, const std::vector<SimulatedFrame>& frames);
-  double serial_seconds(const SimulatedFrame& frame) const;
   double chunk_bytes(const SimulatedFrame& frame) const;
   SimulatedWork work_of(const Peer& peer, const SimulatedFrame& frame) const;
   void handle(Peer& peer, const SimulatedFrame& frame, Outbox& out);

@@ -36,6 +36,10 @@ struct SimulatedWorld {
   bool is_read_in_copy(VariableId v) const {
     return use(v).reread && num_workers() > 1 && others_change_values();
   }
+  /// The messages that the part of a piece at that offset stands for.
+  int messages_of(const Piece& piece, std::size_t offset) const {
+    return offset == 0 && piece.first_row == 0 ? use(piece.variable).tensors : 1;
+  }
   /// The part of a variable's rows that are in the piece.
   double part_of(const Piece& piece) const;
   /// The number of rows of a sparse variable that a step names in the piece.

@@ -45,8 +45,9 @@ void Transport::send(int stream, SimulatedFrame frame) {
 }
 
 double Transport::receive_seconds(int stream, const SimulatedFrame& frame) const {
-  if (streams_[std::size_t(stream)].shared) return costs_.shared_frame_s;
-  return costs_.frame_s + double(frame.wire_bytes) * costs_.receive_s_per_byte + frame.unpack_s;
+  if (streams_[std::size_t(stream)].shared) return frame.messages * costs_.shared_frame_s;
+  return frame.messages * costs_.frame_s + double(frame.wire_bytes) * costs_.receive_s_per_byte +
+         frame.unpack_s;
 }
 
 void Transport::send_some(int number) {
@@ -57,16 +58,17 @@ void Transport::send_some(int number) {
   std::vector<SimulatedFrame> frames;
   std::size_t bytes = 0;
   double packing = 0;
+  int messages = 0;
   while (!stream.queue.empty() && (frames.empty() || bytes < kBatchBytes)) {
     bytes += stream.queue.front().wire_bytes;
     packing += stream.queue.front().pack_s;
+    messages += stream.queue.front().messages;
     frames.push_back(std::move(stream.queue.front()));
     stream.queue.pop_front();
   }
   const double each = stream.shared ? costs_.shared_frame_s : costs_.frame_s;
   const double per_byte = stream.shared ? 0 : costs_.send_s_per_byte;
-  const SimulatedWork work{.core_seconds =
-                               double(frames.size()) * each + double(bytes) * per_byte + packing};
+  const SimulatedWork work{.core_seconds = messages * each + double(bytes) * per_byte + packing};
   machine_of(stream.from).run(work, [this, number, frames = std::move(frames)]() mutable {
     sent(number, std::move(frames));
   });
