@@ -43,10 +43,10 @@ std::unique_ptr<Built> build_graph(const OpCase& c, bool in_double) {
     const bool doubled = in_double && type.dtype == DType::kFloat32;
     const DType dtype = doubled ? DType::kFloat64 : type.dtype;
     // Variables: their gradient may be sparse, as it is in a training step.
-    built->inputs.push_back(is_floating(dtype)
-                                ? built->graph.variable(input_name(i), type.shape,
-                                                        Initializer::zeros(), dtype)
-                                : built->graph.input(input_name(i), type.shape, dtype));
+    built->inputs.push_back(
+        is_floating(dtype)
+            ? built->graph.variable(input_name(i), type.shape, Initializer::zeros(), dtype)
+            : built->graph.input(input_name(i), type.shape, dtype));
   }
   built->outputs = c.build(built->graph, built->inputs);
   return built;
