@@ -11,7 +11,7 @@
 
 namespace paceline::bench {
 
-/// What a row expected and what it made.
+/// The result of a row: what it expected and what it made.
 struct ForesightResult {
   ForecastHost host;  // as it was measured before
   ExpectedSpeed expected;

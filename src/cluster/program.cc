@@ -38,7 +38,7 @@ CommandLine command_line(const std::string& name, const ProgramOptions& options)
 
 using Work = std::function<void(const Cluster&, const RunOptions&, const Settings&)>;
 
-// What it is given by reference outlives it.
+// The program borrows the options and the work, which must outlive it.
 Program program_of(const FlagValues& values, const std::vector<std::string>& arguments,
                    const ProgramOptions& options, const Work& work) {
   const Settings settings = read_settings(options.settings, values);

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-/// What one variable uses in a round of all workers.
+/// The bytes that one variable moves in a round of all workers.
 struct UseOfRound {
   double summed = 0, updated = 0;  // bytes that pass the memory
   double sent = 0;                 // bytes of each host

@@ -41,7 +41,7 @@ TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
 }
 
 TEST_F(AllreduceBoundTest, NoValueIsUpdatedBeforeAllSumsAreThere) {
-  // Of two variables one is needed first and ready first. Its way alone is half as long as a round:
+  // One of two variables is needed first and ready first. A round is longer than its way alone:
   // 24 MB are updated, and a second of kernels and 12 MB of sums follow.
   work_.specs.push_back({.name = "b", .shape = {1'000'000}, .rule = Sgd{}});
   work_.bytes_in.push_back(4 * kMega);

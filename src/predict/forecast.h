@@ -38,7 +38,7 @@ struct Way {
   int replicas = 0;
   LateContribution late = LateContribution::kDrop;
   OuterOptions outer = {};  // of local steps
-  /// Where each task runs; those that are missing are chosen.
+  /// The host of each task; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   /// Workers make local steps between their rounds: each step learns less than one of other ways.

@@ -1,4 +1,4 @@
-// What may limit a job.
+// The kinds of limits that a job may have.
 #pragma once
 
 #include <array>

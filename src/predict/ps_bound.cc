@@ -102,7 +102,7 @@ class LinkSeconds {
           double(piece.rows) / double(row_count(work.specs[v].shape));
     }
   }
-  /// Of the links of all hosts; `bytes`: by variable, that each worker moves.
+  /// The seconds of the links of all hosts; `bytes` are those of each variable that a worker moves.
   SecondsByResource of_hosts(const std::vector<double>& bytes) const {
     SecondsByResource ends(std::size_t(2 * hosts_.hosts()), none());
     for (std::size_t worker = 0; worker < hosts_.workers.size(); ++worker) {

@@ -1,4 +1,4 @@
-// What is said of a run as a whole.
+// These tests are about a run as a whole; those of single causes stand beside the causes.
 #include "cluster/explain/explain.h"
 
 #include <gmock/gmock.h>

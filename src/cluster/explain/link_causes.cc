@@ -75,7 +75,7 @@ class Links {
     return found;
   }
 
-  // Where a narrower wire leaves hardly anything to wait for, the link is large enough.
+  // The link is large enough if a narrower wire leaves hardly anything to wait for.
   Finding full_link(const std::string& task, double carries, double share) const {
     constexpr double kNearlyAll = 0.85;
     Finding found{

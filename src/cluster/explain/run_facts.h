@@ -29,7 +29,7 @@ class RunFacts {
   static double share(const TaskReport& task, std::string_view activity);
   /// Of a worker's time: waiting for values, and handing contributions over.
   static double transfer(const TaskReport& worker);
-  /// Of a worker's time: its device copied from and to the host's memory.
+  /// The share of a worker's time in which its device copied from and to the host's memory.
   static double copies(const TaskReport& worker);
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;

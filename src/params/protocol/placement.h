@@ -38,7 +38,7 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 /// the arguments only; the pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
-/// What one ps keeps of the variables.
+/// The part of the variables that one ps keeps.
 struct KeptOnPs {
   std::size_t bytes = 0;          // of values
   std::string largest = {};       // the variable of its largest piece; empty: it has none

@@ -44,7 +44,7 @@ class VirtualFence {
   bool begin(std::uint64_t process, std::int64_t round);
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
-  /// What it has given was not dropped, so that the steps before it count.
+  /// True if nothing that the process has given was dropped, so that the steps before it count.
   bool accepts(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
   /// Its group has thrown the step away, and the process has the values of that round.
