@@ -4,6 +4,7 @@
 #include "base/printed.h"
 #include "predict/forecast_text.h"
 #include "predict/machine_facts.h"
+#include "train/kernel_seconds.h"
 #include "train/prediction.h"
 #include "train/session_impl.h"
 
@@ -50,16 +51,14 @@ void Session::Impl::say_expected() {
 
 // A step that was made alone tells the predictions of later runs how long its kernels take.
 void Session::Impl::keep_pace() const {
-  const std::optional<double> speed = task_at_end_->steps_per_s;
   if (cluster.distributed() || cluster.device.kind != "cpu" || trained.size() != 1 ||
-      cluster.towers > 1 || !speed) {
+      cluster.towers > 1) {
     return;
   }
-  for (const auto& [name, share] : task_at_end_->share) {
-    if (name != "compute") continue;
+  if (const std::optional<double> seconds = kernel_seconds(*task_at_end_)) {
     const Plan& plan = *trained[0].plans[0].plan;
     this_pace_cache().keep(pace_key(plan, cluster.precision),
-                           {device->threads().threads(), share / *speed});
+                           {device->threads().threads(), *seconds});
   }
 }
 

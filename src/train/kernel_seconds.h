@@ -1,0 +1,21 @@
+// The time of a step's kernels, as a run of one process has measured it.
+#pragma once
+
+#include <optional>
+
+#include "cluster/report/report.h"
+
+namespace paceline {
+
+/// Returns the seconds that the kernels of a step took while they had a core: what the task waited
+/// for a free one, since other programs ran, does not count. Nothing when no step was timed.
+inline std::optional<double> kernel_seconds(const TaskReport& task) {
+  if (!task.steps_per_s) return std::nullopt;
+  for (const auto& [name, share] : task.share) {
+    if (name != "compute") continue;
+    return share * (1 - task.use.pressure.waited.value_or(0)) / *task.steps_per_s;
+  }
+  return std::nullopt;
+}
+
+}  // namespace paceline
