@@ -13,27 +13,34 @@
 namespace paceline {
 namespace {
 
-// Returns the bytes that a step reads from, or contributes to, each ps.
-std::vector<double> bytes_by_ps(const StepCost& work, std::span<const Piece> pieces, std::size_t ps,
-                                const std::vector<double>& bytes) {
-  std::vector<double> by_ps(ps);
-  for (const Piece& piece : pieces) {
-    const auto v = std::size_t(piece.variable);
-    by_ps[std::size_t(piece.ps)] +=
-        bytes[v] * double(piece.rows) / double(row_count(work.specs[v].shape));
+/// The share of each variable that each ps keeps.
+class Shares {
+ public:
+  Shares(const StepCost& work, std::span<const Piece> pieces, std::size_t ps)
+      : of_(ps, std::vector<double>(work.specs.size())) {
+    for (const Piece& piece : pieces) {
+      const auto v = std::size_t(piece.variable);
+      of_[std::size_t(piece.ps)][v] += double(piece.rows) / double(row_count(work.specs[v].shape));
+    }
   }
-  return by_ps;
-}
+  std::size_t variables() const { return of_.front().size(); }
+  double of(std::size_t ps, std::size_t variable) const { return of_[ps][variable]; }
+  /// The bytes that a step reads from, or contributes to, a ps; `bytes` are those of each variable.
+  double bytes_of(std::size_t ps, const std::vector<double>& bytes) const {
+    return std::inner_product(bytes.begin(), bytes.end(), of_[ps].begin(), 0.0);
+  }
+
+ private:
+  std::vector<std::vector<double>> of_;  // by ps and variable
+};
 
 /// The bytes that leave and reach a host.
 struct HostLink {
   SharedResource out, in;
 };
 
-std::vector<SharedResource> links_of(const StepCost& work, std::span<const Piece> pieces,
+std::vector<SharedResource> links_of(const StepCost& work, const Shares& shares,
                                      const JobHosts& hosts) {
-  const std::vector<double> values = bytes_by_ps(work, pieces, hosts.ps.size(), work.bytes_in);
-  const std::vector<double> given = bytes_by_ps(work, pieces, hosts.ps.size(), work.bytes_out);
   std::vector<HostLink> links(std::size_t(hosts.hosts()));
   for (std::size_t host = 0; host < links.size(); ++host) {
     for (SharedResource* way : {&links[host].out, &links[host].in}) {
@@ -45,12 +52,14 @@ std::vector<SharedResource> links_of(const StepCost& work, std::span<const Piece
   for (std::size_t worker = 0; worker < hosts.workers.size(); ++worker) {
     for (std::size_t ps = 0; ps < hosts.ps.size(); ++ps) {
       if (hosts.ps[ps] == hosts.workers[worker]) continue;
+      const double values = shares.bytes_of(ps, work.bytes_in);
+      const double given = shares.bytes_of(ps, work.bytes_out);
       HostLink& server = links[std::size_t(hosts.ps[ps])];
       HostLink& own = links[std::size_t(hosts.workers[worker])];
-      server.out.per_step[worker] += values[ps];
-      own.in.per_step[worker] += values[ps];
-      own.out.per_step[worker] += given[ps];
-      server.in.per_step[worker] += given[ps];
+      server.out.per_step[worker] += values;
+      own.in.per_step[worker] += values;
+      own.out.per_step[worker] += given;
+      server.in.per_step[worker] += given;
     }
   }
   std::vector<SharedResource> all;
@@ -67,41 +76,29 @@ double update_bytes(const StepCost& work, std::size_t variable, int contribution
 }
 
 // Returns, by variable, the time until a worker has the value that includes its contribution.
-std::vector<double> return_seconds(const StepCost& work, std::span<const Piece> pieces,
+std::vector<double> return_seconds(const StepCost& work, const Shares& shares,
                                    const JobHosts& hosts, std::size_t worker) {
-  std::vector<double> remote(work.specs.size()), seconds(work.specs.size());
-  for (const Piece& piece : pieces) {
-    if (hosts.ps[std::size_t(piece.ps)] == hosts.workers[worker]) continue;
-    const auto v = std::size_t(piece.variable);
-    remote[v] += double(piece.rows) / double(row_count(work.specs[v].shape));
-  }
+  std::vector<double> seconds(work.specs.size());
   for (std::size_t v = 0; v < work.specs.size(); ++v) {
     if (work.bytes_out[v] == 0) continue;
+    double remote = 0;
+    for (std::size_t ps = 0; ps < hosts.ps.size(); ++ps) {
+      if (hosts.ps[ps] != hosts.workers[worker]) remote += shares.of(ps, v);
+    }
     if (hosts.memory_bytes_per_s > 0) {
       seconds[v] += update_bytes(work, v, hosts.contributions) / hosts.memory_bytes_per_s;
     }
     if (hosts.link_bytes_per_s > 0) {
-      seconds[v] +=
-          remote[v] * std::max(work.bytes_in[v], work.bytes_out[v]) / hosts.link_bytes_per_s;
+      seconds[v] += remote * std::max(work.bytes_in[v], work.bytes_out[v]) / hosts.link_bytes_per_s;
     }
   }
   return seconds;
 }
 
-// Returns the sums over all workers of a link, by variable, as seconds: of all bytes that leave, or
-// reach, a host on the way between parameter servers and workers.
+/// The seconds for which links carry what workers move, by variable.
 class LinkSeconds {
  public:
-  LinkSeconds(const StepCost& work, std::span<const Piece> pieces, const JobHosts& hosts)
-      : work_(work),
-        hosts_(hosts),
-        share_(hosts.ps.size(), std::vector<double>(work.specs.size())) {
-    for (const Piece& piece : pieces) {
-      const auto v = std::size_t(piece.variable);
-      share_[std::size_t(piece.ps)][v] +=
-          double(piece.rows) / double(row_count(work.specs[v].shape));
-    }
-  }
+  LinkSeconds(const Shares& shares, const JobHosts& hosts) : shares_(shares), hosts_(hosts) {}
   /// The seconds of the links of all hosts; `bytes` are those of each variable that a worker moves.
   SecondsByResource of_hosts(const std::vector<double>& bytes) const {
     SecondsByResource ends(std::size_t(2 * hosts_.hosts()), none());
@@ -131,20 +128,19 @@ class LinkSeconds {
   }
 
  private:
-  std::vector<double> none() const { return std::vector<double>(work_.specs.size()); }
+  std::vector<double> none() const { return std::vector<double>(shares_.variables()); }
   void add(std::vector<double>& seconds, std::size_t ps, const std::vector<double>& bytes) const {
     for (std::size_t v = 0; v < seconds.size(); ++v) {
-      seconds[v] += share_[ps][v] * bytes[v] / hosts_.link_bytes_per_s;
+      seconds[v] += shares_.of(ps, v) * bytes[v] / hosts_.link_bytes_per_s;
     }
   }
 
-  const StepCost& work_;
+  const Shares& shares_;
   const JobHosts& hosts_;
-  std::vector<std::vector<double>> share_;  // of each variable, by ps
 };
 
-double seconds_of_round(const StepCost& work, const StepSchedule& schedule,
-                        std::span<const Piece> pieces, const JobHosts& hosts) {
+double seconds_of_round(const StepCost& work, const StepSchedule& schedule, const Shares& shares,
+                        const JobHosts& hosts) {
   RoundPart values, contributions;
   if (hosts.memory_bytes_per_s > 0) {
     std::vector<double> updates(work.specs.size());
@@ -154,7 +150,7 @@ double seconds_of_round(const StepCost& work, const StepSchedule& schedule,
     values = {.last = {updates}, .first = {updates}};
   }
   if (hosts.link_bytes_per_s > 0) {
-    const LinkSeconds links(work, pieces, hosts);
+    const LinkSeconds links(shares, hosts);
     for (std::vector<double>& link : links.of_hosts(work.bytes_in)) {
       values.last.push_back(std::move(link));
     }
@@ -169,16 +165,17 @@ double seconds_of_round(const StepCost& work, const StepSchedule& schedule,
 
 SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
                     std::span<const Piece> pieces, const JobHosts& hosts) {
+  const Shares shares(work, pieces, hosts.ps.size());
   std::vector<SharedResource> all;
   const std::size_t workers = hosts.workers.size();
   for (std::size_t worker = 0; worker < workers; ++worker) {
-    const std::vector<double> back = return_seconds(work, pieces, hosts, worker);
+    const std::vector<double> back = return_seconds(work, shares, hosts, worker);
     for (SharedResource& pace : own_pace(schedule, work.specs, back, worker, workers)) {
       all.push_back(std::move(pace));
     }
   }
   if (hosts.link_bytes_per_s > 0) {
-    for (SharedResource& link : links_of(work, pieces, hosts)) all.push_back(std::move(link));
+    for (SharedResource& link : links_of(work, shares, hosts)) all.push_back(std::move(link));
   }
   double updated = 0;
   for (std::size_t v = 0; v < work.specs.size(); ++v) {
@@ -189,7 +186,7 @@ SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
                    std::vector<double>(workers, updated)});
   }
   if (hosts.contributions > 1) {
-    const double round = seconds_of_round(work, schedule, pieces, hosts);
+    const double round = seconds_of_round(work, schedule, shares, hosts);
     for (std::size_t worker = 0; worker < workers; ++worker) {
       all.push_back(pace_of("the way of a round", round, worker, workers));
     }
