@@ -99,31 +99,34 @@ std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& 
 
 void Prediction::take_hosts() {
   here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
-  if (!options_.hosts.empty()) {
-    job_.hosts = read_hosts(options_.hosts);
-    for (ForecastHost& host : job_.hosts) {
-      if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
-      if (host.bytes_per_s == 0) take_memory(host, here_);
-      if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
-      if (host.tcp_receive_bytes_per_s == 0) {
-        host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
-      }
+  if (!options_.hosts.empty()) return take_hosts_of_file();
+  const std::vector<std::string> names = place_tasks();
+  if (names.size() > 1) return take_hosts_of_cluster(names);
+  here_.name = "this machine";
+  here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
+                                                             : int(cluster_.spec.workers.size()));
+  job_.hosts = {here_};
+  own_hosts_ = 1;
+  ps_hosts_.clear();
+  worker_hosts_.clear();
+}
+
+void Prediction::take_hosts_of_file() {
+  job_.hosts = read_hosts(options_.hosts);
+  for (ForecastHost& host : job_.hosts) {
+    if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+    if (host.bytes_per_s == 0) take_memory(host, here_);
+    if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
+    if (host.tcp_receive_bytes_per_s == 0) {
+      host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
     }
-    own_hosts_ = int(job_.hosts.size());
-    return;
   }
-  ForecastHost host = here_;
-  host.devices = 1 << 20;  // the cluster says who is where
-  host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
-  // Addresses say which tasks share a host; all emulated hosts are this machine.
+  own_hosts_ = int(job_.hosts.size());
+}
+
+// Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
+std::vector<std::string> Prediction::place_tasks() {
   std::vector<std::string> names;
-  const auto place = [&](const std::vector<std::string>& addresses, std::vector<int>& hosts) {
-    for (const std::string& name : task_hosts(addresses)) {
-      const auto found = std::ranges::find(names, name);
-      hosts.push_back(int(found - names.begin()));
-      if (found == names.end()) names.push_back(name);
-    }
-  };
   if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
     ps_hosts_ = options_.ps_hosts;
     worker_hosts_ = options_.worker_hosts;
@@ -132,26 +135,31 @@ void Prediction::take_hosts() {
         while (int(names.size()) <= at) names.push_back(fmt::format("host {}", names.size()));
       }
     }
-  } else if (!launches(cluster_)) {
-    place(cluster_.spec.ps, ps_hosts_);
-    place(cluster_.spec.workers, worker_hosts_);
+    return names;
   }
-  if (names.size() <= 1) {
-    here_.name = "this machine";
-    here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
-                                                               : int(cluster_.spec.workers.size()));
-    job_.hosts = {here_};
-    own_hosts_ = 1;
-    ps_hosts_.clear();
-    worker_hosts_.clear();
-    return;
-  }
+  if (launches(cluster_)) return names;
+  const auto place = [&](const std::vector<std::string>& addresses, std::vector<int>& hosts) {
+    for (const std::string& name : task_hosts(addresses)) {
+      const auto found = std::ranges::find(names, name);
+      hosts.push_back(int(found - names.begin()));
+      if (found == names.end()) names.push_back(name);
+    }
+  };
+  place(cluster_.spec.ps, ps_hosts_);
+  place(cluster_.spec.workers, worker_hosts_);
+  return names;
+}
+
+// All emulated hosts are this machine.
+void Prediction::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
-  const double gbps = emulated ? options_.link_gbps : network_gbps();
+  ForecastHost host = here_;
+  host.devices = 1 << 20;  // the cluster says who is where
+  host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
+  host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
   for (std::size_t i = 0; i < names.size(); ++i) {
     host.name = names[i];
     host.machine = emulated ? 0 : int(i);
-    host.link_bytes_per_s = gbps * kPayloadOfGigabit;
     job_.hosts.push_back(host);
   }
   own_hosts_ = int(job_.hosts.size());

@@ -49,6 +49,9 @@ class Prediction {
  private:
   void make_plans();
   void take_hosts();
+  void take_hosts_of_file();
+  std::vector<std::string> place_tasks();
+  void take_hosts_of_cluster(const std::vector<std::string>& names);
   bool each_task_has_a_host() const;
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   const ForecastHost& worker_host() const;
