@@ -126,7 +126,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                          .steps = job.steps};
   simulated.cluster.slowness = slowness_of(job, way);
   if (way.makes_local_steps()) count_whole_periods(simulated);
-  const bool own_rules = way.makes_local_steps() || (way.workers == 1 && way.ps == 0);
+  const bool own_rules = way.makes_local_steps() || way.is_one_process();
   const SimulatedStep step =
       simulated_step_of(job.step(own_rules, most_workers_on_a_host(simulated.cluster)), way);
   simulated.step = &step;
@@ -153,7 +153,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 }  // namespace
 
 std::string Way::text() const {
-  if (ps == 0 && workers == 1) return "one process";
+  if (is_one_process()) return "one process";
   std::string text = strategy;
   if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
   if (makes_local_steps() && outer.delay > 0) text += " async";

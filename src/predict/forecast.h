@@ -41,6 +41,7 @@ struct Way {
   /// The host of each task; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
+  bool is_one_process() const { return ps == 0 && workers == 1; }
   /// Workers make local steps between their rounds: each step learns less than one of other ways.
   bool makes_local_steps() const { return strategy == "local" && (ps > 0 || workers > 1); }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"

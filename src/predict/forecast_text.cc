@@ -70,7 +70,7 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
 }
 
 std::string flags_of(const Way& way) {
-  if (way.ps == 0 && way.workers == 1) return "";
+  if (way.is_one_process()) return "";
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
   const ClusterKind kind = way.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
   if (way.strategy != default_strategy(kind).name) flags += " --strategy " + way.strategy;
@@ -122,7 +122,7 @@ std::string forecast_plot(std::span<const Forecast> forecasts, const std::string
   std::map<std::string, Line> lines;
   double alone = 0;
   for (const Forecast& it : forecasts) {
-    if (it.way.ps == 0 && it.way.workers == 1) {
+    if (it.way.is_one_process()) {
       alone = it.steps_per_s;
       continue;
     }

@@ -14,6 +14,7 @@
 #include "train/prediction.h"
 
 namespace paceline {
+
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
   const Prediction prediction(step, cluster, options);
@@ -21,7 +22,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
   for (Way& way : ways) prediction.place(way);
   // The cluster's own way is among them, with its tasks where they are.
   const Way own = prediction.own_way();
-  if (own.workers > 1 || own.ps > 0) {
+  if (!own.is_one_process()) {
     std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
     ways.push_back(own);
   }
@@ -59,9 +60,9 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
   asked.wire = own.wire;  // nothing is rounded unasked
   std::vector<Way> ways = ways_to_try(asked);
   std::erase_if(ways, [&](const Way& way) {
-    const bool one = way.ps == 0 && way.workers == 1;
     // Bounded staleness is async with a limit, which makes nothing faster.
-    return way.strategy == "ssp" || (one && cluster.role == Cluster::Role::kLauncher);
+    return way.strategy == "ssp" ||
+           (way.is_one_process() && cluster.role == Cluster::Role::kLauncher);
   });
   for (Way& way : ways) prediction.place(way);
   std::vector<ComparedWay> compared;
@@ -96,8 +97,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     // Local steps learn less each: they are named where nothing else is better.
     std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
     const double best = better ? better->steps_per_s : made.own.steps_per_s;
-    const bool alone = way.ps == 0 && way.workers == 1;
-    const double worth = better ? 1 : alone ? kFasterAtAll : kWorthSaying;
+    const double worth = better ? 1 : way.is_one_process() ? kFasterAtAll : kWorthSaying;
     if (other.steps_per_s > worth * best) better = other;
   }
   if (!made.better) made.better = std::move(local);
