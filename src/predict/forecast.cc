@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
 
@@ -22,8 +23,8 @@ namespace {
 std::vector<int> ps_hosts_of(const ForecastJob& job, const Way& way) {
   std::vector<int> order(job.hosts.size());
   std::iota(order.begin(), order.end(), 0);
-  std::ranges::stable_partition(
-      order, [&](int host) { return job.hosts[std::size_t(host)].devices == 0; });
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](int host) { return job.hosts[std::size_t(host)].devices == 0; });
   std::vector<int> hosts = way.ps_hosts;
   while (int(hosts.size()) < way.ps) hosts.push_back(order[hosts.size() % order.size()]);
   return hosts;

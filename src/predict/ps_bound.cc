@@ -101,12 +101,12 @@ class LinkSeconds {
   LinkSeconds(const Shares& shares, const JobHosts& hosts) : shares_(shares), hosts_(hosts) {}
   /// The seconds of the links of all hosts; `bytes` are those of each variable that a worker moves.
   SecondsByResource of_hosts(const std::vector<double>& bytes) const {
-    SecondsByResource ends(std::size_t(2 * hosts_.hosts()), none());
+    SecondsByResource ends(2 * std::size_t(hosts_.hosts()), none());
     for (std::size_t worker = 0; worker < hosts_.workers.size(); ++worker) {
       for (std::size_t ps = 0; ps < hosts_.ps.size(); ++ps) {
         if (hosts_.ps[ps] == hosts_.workers[worker]) continue;
-        add(ends[std::size_t(2 * hosts_.ps[ps])], ps, bytes);
-        add(ends[std::size_t(2 * hosts_.workers[worker] + 1)], ps, bytes);
+        add(ends[2 * std::size_t(hosts_.ps[ps])], ps, bytes);
+        add(ends[2 * std::size_t(hosts_.workers[worker]) + 1], ps, bytes);
       }
     }
     return ends;
