@@ -109,7 +109,7 @@ std::vector<std::string> ForesightRow::flags() const {
   const auto add = [&](const std::string& flag, const std::string& value) {
     flags.insert(flags.end(), {flag, value});
   };
-  for (const auto& [name, value] : settings) add("--set", name + "=" + value);
+  for (const auto& [name, value] : settings) add("--set", fmt::format("{}={}", name, value));
   if (!computed()) {
     add("--device", "sim");
     add("--sim-step-ms", fmt::format("{}", device_ms));
@@ -140,7 +140,7 @@ std::vector<ForesightRow> computed_rows() {
   std::vector<ForesightRow> rows;
   for (const ComputedWorkload& workload : kComputedWorkloads) add_computed_workload(rows, workload);
   mix(rows);
-  std::ranges::stable_partition(rows, &ForesightRow::alone);
+  std::ranges::stable_sort(rows, std::greater{}, &ForesightRow::alone);
   return rows;
 }
 

@@ -24,8 +24,9 @@ using ::testing::Lt;
 /// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
 ForecastJob job_on(int hosts, double bytes_per_s) {
   ForecastJob job;
-  const SimulatedStep step = simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
-  job.step = [step](bool, int) { return step; };
+  job.step = [](bool, int) {
+    return simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+  };
   for (int i = 0; i < hosts; ++i) {
     job.hosts.push_back({.name = "host " + std::to_string(i),
                          .cores = 8,

@@ -79,9 +79,9 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
 
 // Who waits for others is not faster than the slowest of them, or than as many as a round needs.
 std::vector<double> own_rates(const SimulatedJob& job, double device) {
-  std::vector<double> rates;
-  for (int w = 0; w < int(job.cluster.workers.size()); ++w) {
-    rates.push_back(1 / (device * job.cluster.slowness_of(w)));
+  std::vector<double> rates(job.cluster.workers.size());
+  for (std::size_t w = 0; w < rates.size(); ++w) {
+    rates[w] = 1 / (device * job.cluster.slowness_of(int(w)));
   }
   const bool alone =
       job.way.strategy == "async" || (job.way.strategy == "local" && job.way.outer.delay > 0);

@@ -11,7 +11,6 @@
 namespace paceline {
 namespace {
 
-using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 const StagedRun kStaged[] = {

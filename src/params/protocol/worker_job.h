@@ -104,7 +104,7 @@ class WorkerJob {
   /// The chief finds that what belongs to the values of the ps tasks is lost: all ps tasks are to
   /// forget them, ps 0 first, which refuses that while a worker that the chief does not reach
   /// trains with them. tick() then throws kAborted.
-  void begin_again(std::string why, BeginAgain again, Outbox& out);
+  void begin_again(std::string why, const BeginAgain& again, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
 

@@ -25,7 +25,7 @@ bool WorkerJob::round_is_open() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.open_round.has_value(); });
 }
 
-void WorkerJob::begin_again(std::string why, BeginAgain again, Outbox& out) {
+void WorkerJob::begin_again(std::string why, const BeginAgain& again, Outbox& out) {
   lost_values_ = 0;
   lost_why_ = std::move(why);
   others_follow_ = true;

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "params/protocol/testing/outbox_text.h"
 
 namespace paceline {
@@ -17,14 +19,14 @@ using namespace std::chrono_literals;
 /// worker:1, or another, of a job with ps:0 and ps:1, from time 0.
 struct Machine {
   explicit Machine(AggregationSpec aggregation = {}, int worker = 1)
-      : job(options(aggregation, worker), at(0s)) {}
+      : job(options(std::move(aggregation), worker), at(0s)) {}
   static WorkerJobOptions options(AggregationSpec aggregation, int worker) {
     WorkerJobOptions options;
     options.worker = worker;
     options.ps = {"ps:0 at a:1", "ps:1 at b:2"};
     options.cluster_id = "job";
     options.incarnation = 7;
-    options.declare.aggregation = aggregation;
+    options.declare.aggregation = std::move(aggregation);
     options.join_timeout = 60s;
     options.reconnect_timeout = 30s;
     options.say_after = 2s;

@@ -105,8 +105,8 @@ void SimulatedPs::answer_round() {
 
 void SimulatedPs::connect_coordinator() {
   SimulatedPs& first = *world_.ps.front();
-  const std::size_t here = std::size_t(world_.num_workers() + index_);
-  const std::size_t there = std::size_t(world_.num_workers());
+  const auto here = std::size_t(world_.num_workers()) + std::size_t(index_);
+  const auto there = std::size_t(world_.num_workers());
   coordinator_ = world_.transport.open(host_, first.host_, first, int(here));
   first.peers_[here].stream = world_.transport.open(first.host_, host_, *this, int(there));
   first.peers_[here].stream_in = coordinator_;

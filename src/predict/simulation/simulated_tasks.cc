@@ -132,15 +132,14 @@ SimulatedStore& SimulatedTasks::store_of(int worker) {
         job_.step->clipped));
     return *stores_.back();
   }
-  SimulatedStore* shared = nullptr;
-  if (!members_.empty()) shared = members_[std::size_t(worker)].get();
-  if (!worlds_.front().workers.empty()) {
-    shared = worlds_.front().workers[std::size_t(worker)].get();
-  }
-  if (!schedule_) return *shared;
+  const auto w = std::size_t(worker);
+  const auto& with_ps = worlds_.front().workers;
+  SimulatedStore& shared =
+      with_ps.empty() ? static_cast<SimulatedStore&>(*members_[w]) : *with_ps[w];
+  if (!schedule_) return shared;
   SimulatedStore& own = local_store(worker);
   stores_.push_back(std::make_unique<SimulatedOuterStore>(
-      own, *shared, shared_.front(), *schedule_, worlds_.front().in_rounds() || !members_.empty(),
+      own, shared, shared_.front(), *schedule_, worlds_.front().in_rounds() || !members_.empty(),
       time_, machine_of(worker)));
   return *stores_.back();
 }
