@@ -73,8 +73,8 @@ double lost(const RunFacts& facts, const TaskReport& task) {
   return is_worker(task) ? share : std::min(share, facts.mean_transfer());
 }
 
-// Without other processes a run would hardly be faster than the forecast says at most, which knows
-// of none.
+// Without what came from outside a run would hardly be faster than the forecast says at most, which
+// knows of none of it. In rounds the others may have gone on without a task that was stopped.
 double bounded_by_forecast(const RunFacts& facts, double gain) {
   const auto& expected = facts.run().expected;
   if (!expected || facts.steps_per_s() <= 0) return gain;
@@ -97,7 +97,8 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
              "or its host was frozen.",
              task.task, stops.seconds, task.use.seconds),
          .advice = kWithoutThat,
-         .gain = gain_of_going_on(facts, task, stops.seconds / task.use.seconds)});
+         .gain = bounded_by_forecast(
+             facts, gain_of_going_on(facts, task, stops.seconds / task.use.seconds))});
   }
   return found;
 }

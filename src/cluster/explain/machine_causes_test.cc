@@ -29,6 +29,14 @@ const StagedRun kStaged[] = {
        run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
        run.expected->steps_per_s = 15;
      }},
+    {"a worker was stopped in rounds, which went on without it", Cause::kStopped, "worker:1",
+     "or its host was frozen. Without that: 11.25 → 21",
+     [](Report& run) {
+       run.strategy = "sync";
+       for (int i : {0, 1}) run.tasks[std::size_t(i)].steps_per_s = 7.5;
+       slow_down(run.tasks[1], "wait", 1);
+       run.tasks[1].use.pressure.stops = {.seconds = 14, .longest = 14};
+     }},
     {"another process on the core of one worker", Cause::kOthers, "worker:1",
      "worker:1 is slow: it waited 40% of its time for a free core, and other processes kept 0.6 "
      "cores busy. Without that:",
