@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "paceline/error.h"
 #include "params/protocol/rounds.h"
 
@@ -23,52 +25,67 @@ void AggregationOutbox::clear() {
   sums.clear();
 }
 
+BoundedStaleness::Member* BoundedStaleness::find(int worker) {
+  const bool known = std::size_t(worker) < members_.size() && members_[std::size_t(worker)];
+  return known ? &*members_[std::size_t(worker)] : nullptr;
+}
+
 std::optional<std::int64_t> BoundedStaleness::slowest() const {
-  std::optional<std::int64_t> least;
-  for (const std::optional<Member>& member : members_) {
-    if (member && !member->done && (!least || member->clock < *least)) least = member->clock;
-  }
-  return least;
+  return clocks_.empty() ? std::nullopt : std::optional(clocks_.begin()->first);
+}
+
+void BoundedStaleness::stop_clock(const Member& member) {
+  const auto found = clocks_.find(member.clock);
+  if (!member.done && --found->second == 0) clocks_.erase(found);
 }
 
 void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOutbox& out) {
   if (members_.size() <= std::size_t(worker)) members_.resize(std::size_t(worker) + 1);
-  members_[std::size_t(worker)].reset();
+  if (const Member* before = find(worker)) stop_clock(*before);
   members_[std::size_t(worker)] = {.clock = slowest().value_or(0), .next_step = next_step};
+  ++clocks_[find(worker)->clock];
+  tell_limit(worker, out);
   tell_limits(out);
 }
 
 void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& out) {
-  if (std::size_t(worker) >= members_.size() || !members_[std::size_t(worker)]) return;
-  Member& member = *members_[std::size_t(worker)];
-  if (step < member.next_step) return;
-  member.clock += step + 1 - member.next_step;
-  member.next_step = step + 1;
+  Member* const member = find(worker);
+  if (member == nullptr || step < member->next_step) return;
+  stop_clock(*member);
+  member->clock += step + 1 - member->next_step;
+  member->next_step = step + 1;
+  if (!member->done) ++clocks_[member->clock];
   tell_limits(out);
 }
 
 void BoundedStaleness::done(int worker, AggregationOutbox& out) {
-  if (std::size_t(worker) >= members_.size() || !members_[std::size_t(worker)]) return;
-  members_[std::size_t(worker)]->done = true;
+  Member* const member = find(worker);
+  if (member == nullptr) return;
+  stop_clock(*member);
+  member->done = true;
   tell_limits(out);
 }
 
 void BoundedStaleness::left(int worker, AggregationOutbox& out) {
-  if (std::size_t(worker) >= members_.size()) return;
+  const Member* const member = find(worker);
+  if (member == nullptr) return;
+  stop_clock(*member);
   members_[std::size_t(worker)].reset();
   tell_limits(out);
 }
 
-void BoundedStaleness::tell_limits(AggregationOutbox& out) {
+void BoundedStaleness::tell_limit(int worker, AggregationOutbox& out) {
+  Member& member = *find(worker);
   const std::optional<std::int64_t> least = slowest();
+  const std::int64_t limit =
+      least ? member.next_step + (*least + staleness_ - member.clock) : kNoLimit;
+  if (std::exchange(member.told, limit) != limit) out.limits.push_back({worker, limit});
+}
+
+void BoundedStaleness::tell_limits(AggregationOutbox& out) {
+  if (std::exchange(told_slowest_, slowest()) == slowest()) return;
   for (std::size_t worker = 0; worker < members_.size(); ++worker) {
-    if (!members_[worker]) continue;
-    Member& member = *members_[worker];
-    const std::int64_t limit =
-        least ? member.next_step + (*least + staleness_ - member.clock) : kNoLimit;
-    if (limit == member.told) continue;
-    member.told = limit;
-    out.limits.push_back({int(worker), limit});
+    if (members_[worker]) tell_limit(int(worker), out);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -127,11 +128,19 @@ class BoundedStaleness : public Aggregation {
     std::int64_t told = -1;      // the last limit that it was given
     bool done = false;
   };
-  std::optional<std::int64_t> slowest() const;  // of those that are not done
+  Member* find(int worker);
+  /// The clock of the slowest of those that are not done.
+  std::optional<std::int64_t> slowest() const;
+  /// Nobody waits for the member at its clock any more.
+  void stop_clock(const Member& member);
+  void tell_limit(int worker, AggregationOutbox& out);
+  /// Tells all, if the slowest clock has moved since they were told.
   void tell_limits(AggregationOutbox& out);
 
   const std::int64_t staleness_;
   std::vector<std::optional<Member>> members_;  // by worker
+  std::map<std::int64_t, int> clocks_;          // how many that are not done have each clock
+  std::optional<std::int64_t> told_slowest_;
 };
 
 /// Throws kInvalidArgument when the spec makes no sense.

@@ -21,7 +21,17 @@ RoundCoordinator::RoundCoordinator(const RoundOptions& options)
     : options_(options),
       enough_(options.replicas > 0 ? options.replicas : options.workers),
       workers_(std::size_t(options.workers)),
+      awaited_(options.workers),
       open_(options.first_round) {}
+
+void RoundCoordinator::count(Worker& worker) {
+  const Part part = worker.given && is_whole(worker)     ? Part::kWhole
+                    : worker.standing != Standing::kAway ? Part::kAwaited
+                                                         : Part::kNone;
+  const Part before = std::exchange(worker.part, part);
+  whole_ += int(part == Part::kWhole) - int(before == Part::kWhole);
+  awaited_ += int(part == Part::kAwaited) - int(before == Part::kAwaited);
+}
 
 int RoundCoordinator::members() const {
   return int(std::ranges::count(workers_, Standing::kMember, &Worker::standing));
@@ -46,6 +56,7 @@ void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& o
     worker.astray = false;
   }
   worker.standing = Standing::kMember;
+  count(worker);
 }
 
 void RoundCoordinator::displace(const RoundContribution& contribution, Decisions& out) const {
@@ -55,7 +66,9 @@ void RoundCoordinator::displace(const RoundContribution& contribution, Decisions
 }
 
 void RoundCoordinator::left(int index, Decisions& out) {
-  workers_[std::size_t(index)].standing = Standing::kAway;
+  Worker& worker = workers_[std::size_t(index)];
+  worker.standing = Standing::kAway;
+  count(worker);
   close_full(out);
 }
 
@@ -65,12 +78,14 @@ bool RoundCoordinator::forget_unless_whole(int index, std::uint64_t incarnation,
   if (worker.given && is_whole(worker)) return true;
   worker.incarnation = 0;
   if (worker.given) displace(*std::exchange(worker.given, std::nullopt), out);
+  count(worker);
   return false;
 }
 
 void RoundCoordinator::stop_waiting(Decisions& out) {
   for (Worker& worker : workers_) {
     if (worker.standing == Standing::kAbsent) worker.standing = Standing::kAway;
+    count(worker);
   }
   close_full(out);
 }
@@ -93,12 +108,14 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
     worker.on.assign(std::size_t(options_.shards), false);
     worker.shards = 0;
     worker.skipped = false;
+    count(worker);
   }
   worker.skipped = worker.skipped || skipped;
   if (worker.on[std::size_t(shard)]) return false;
   worker.on[std::size_t(shard)] = true;
   ++worker.shards;
   if (!is_whole(worker)) return false;
+  count(worker);
   const bool late = contribution.round < open_ && options_.late == LateContribution::kDrop;
   const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
   if (late || mixed || worker.astray || worker.withdrawn == contribution.step) {
@@ -109,10 +126,11 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   return options_.workers_commit;
 }
 
-void RoundCoordinator::drop(Worker& worker, Decisions& out) const {
+void RoundCoordinator::drop(Worker& worker, Decisions& out) {
   RoundDecision& decision = out.emplace_back();
   decision.round = open_;
   decision.dropped = {*std::exchange(worker.given, std::nullopt)};
+  count(worker);
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
@@ -123,26 +141,25 @@ void RoundCoordinator::close_full(Decisions& out) {
 // Where late contributions are dropped, those that were whole when the round was closed are among
 // its contributors: none is left over.
 bool RoundCoordinator::close_one(Decisions& out) {
+  if (whole_ == 0 || (whole_ < enough_ && awaited_ > 0)) return false;
   RoundDecision decision;
   decision.closes = true;
   decision.round = open_;
-  bool awaits = false;
   for (const Worker& worker : workers_) {
-    if (worker.given && is_whole(worker)) {
-      (worker.skipped ? decision.dropped : decision.contributors).push_back(*worker.given);
-    } else if (worker.standing != Standing::kAway) {
-      awaits = true;
-    }
+    if (worker.part != Part::kWhole) continue;
+    (worker.skipped ? decision.dropped : decision.contributors).push_back(*worker.given);
   }
-  const int count = int(decision.contributors.size() + decision.dropped.size());
-  if (count == 0 || (count < enough_ && awaits)) return false;
   close(std::move(decision), out);
   return true;
 }
 
 void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
   for (const auto* list : {&decision.contributors, &decision.dropped}) {
-    for (const RoundContribution& it : *list) workers_[std::size_t(it.worker)].given.reset();
+    for (const RoundContribution& it : *list) {
+      Worker& worker = workers_[std::size_t(it.worker)];
+      worker.given.reset();
+      count(worker);
+    }
   }
   for (const RoundContribution& it : decision.contributors) {
     workers_[std::size_t(it.worker)].counted = it.incarnation;

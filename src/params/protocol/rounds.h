@@ -82,6 +82,8 @@ class RoundCoordinator {
 
  private:
   enum class Standing : std::uint8_t { kAbsent, kMember, kAway };
+  /// Its part in the open round. A contribution that is whole counts, whatever its worker does.
+  enum class Part : std::uint8_t { kNone, kAwaited, kWhole };
   struct Worker {
     Standing standing = Standing::kAbsent;
     std::uint64_t incarnation = 0;
@@ -93,10 +95,13 @@ class RoundCoordinator {
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
     bool astray = false;          // and nothing of it that is not decided
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
+    Part part = Part::kAwaited;   // as it was last counted
   };
+  /// Counts the worker's part anew; to be called when its contribution or standing has changed.
+  void count(Worker& worker);
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
-  void drop(Worker& worker, Decisions& out) const;
+  void drop(Worker& worker, Decisions& out);
   void close(RoundDecision decision, Decisions& out);
   void lead_astray(std::span<const std::int32_t> workers, Decisions& out);
   void close_full(Decisions& out);
@@ -106,6 +111,7 @@ class RoundCoordinator {
   const RoundOptions options_;
   const int enough_;
   std::vector<Worker> workers_;
+  int whole_ = 0, awaited_;  // workers by their part
   std::int64_t open_;
   std::vector<std::int32_t> committed_;  // the contributors of the last round, by commit()
 };
