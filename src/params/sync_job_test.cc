@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -350,15 +351,20 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   stores_[1] = PsStore::join(options(1), one_variable());
   stores_[1]->wait_initialised();
   EXPECT_TRUE(wait_said("worker:1 takes part in rounds from 1 on: 2 workers"));
+  std::atomic<bool> has_left = false;
   std::thread late([&] {
     PartDriver driver(*stores_[1], 0);
-    EXPECT_EQ(driver.step({{1}}, 1), 1) << "what it has read may be of two rounds";
-    EXPECT_EQ(driver.step({{1}}, 1), 2);
+    const std::int64_t joined_at = driver.step({{1}}, 1);
+    EXPECT_EQ(stores_[1]->staleness().dropped, 1) << "what it has read may be of two rounds";
+    EXPECT_EQ(driver.step({{1}}, 1), joined_at + 1) << "it begins together with the other";
+    stores_[1]->set_done();
+    has_left = true;
   });
-  EXPECT_EQ(early.step({{0}}, 1), 2) << "it waits for the other";
+  std::int64_t rounds = 1;
+  while (!has_left) EXPECT_EQ(early.step({{0}}, 1), ++rounds);
   late.join();
   leave_all();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 3);
+  for (auto& server : servers_) EXPECT_EQ(server.get().applied, rounds + 1);
 }
 
 // Ten seconds pass before it says so.

@@ -25,9 +25,13 @@ RoundCoordinator::RoundCoordinator(const RoundOptions& options)
       open_(options.first_round) {}
 
 void RoundCoordinator::count(Worker& worker) {
-  const Part part = worker.given && is_whole(worker)     ? Part::kWhole
-                    : worker.standing != Standing::kAway ? Part::kAwaited
-                                                         : Part::kNone;
+  const bool joins = worker.joins || (worker.fresh && open_ > options_.first_round);
+  const bool waits = worker.given && is_whole(worker);
+  const bool awaited = !waits && worker.standing != Standing::kAway;
+  const Part part = joins     ? Part::kNone
+                    : waits   ? Part::kWhole
+                    : awaited ? Part::kAwaited
+                              : Part::kNone;
   const Part before = std::exchange(worker.part, part);
   whole_ += int(part == Part::kWhole) - int(before == Part::kWhole);
   awaited_ += int(part == Part::kAwaited) - int(before == Part::kAwaited);
@@ -50,13 +54,18 @@ void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& o
   if (std::exchange(worker.incarnation, incarnation) != incarnation) {
     // The workers may have committed what is whole.
     const bool may_count = options_.workers_commit && worker.given && is_whole(worker);
-    if (worker.given && !may_count) displace(*std::exchange(worker.given, std::nullopt), out);
+    if (worker.given && !may_count) displace(taken(worker), out);
     worker.fresh = !options_.workers_commit;
     worker.withdrawn = -1;
     worker.astray = false;
   }
   worker.standing = Standing::kMember;
   count(worker);
+}
+
+RoundContribution RoundCoordinator::taken(Worker& worker) {
+  worker.joins = false;
+  return *std::exchange(worker.given, std::nullopt);
 }
 
 void RoundCoordinator::displace(const RoundContribution& contribution, Decisions& out) const {
@@ -75,9 +84,9 @@ void RoundCoordinator::left(int index, Decisions& out) {
 bool RoundCoordinator::forget_unless_whole(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
   if (worker.incarnation != incarnation) return false;
-  if (worker.given && is_whole(worker)) return true;
+  if (worker.part == Part::kWhole) return true;
   worker.incarnation = 0;
-  if (worker.given) displace(*std::exchange(worker.given, std::nullopt), out);
+  if (worker.given) displace(taken(worker), out);
   count(worker);
   return false;
 }
@@ -101,13 +110,13 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
     return false;
   }
   if (worker.given && worker.given->incarnation != contribution.incarnation) {
-    displace(*std::exchange(worker.given, std::nullopt), out);
+    displace(taken(worker), out);
   }
   if (!worker.given || worker.given->step != contribution.step) {
     worker.given = contribution;
     worker.on.assign(std::size_t(options_.shards), false);
     worker.shards = 0;
-    worker.skipped = false;
+    worker.skipped = worker.joins = false;
     count(worker);
   }
   worker.skipped = worker.skipped || skipped;
@@ -115,10 +124,12 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   worker.on[std::size_t(shard)] = true;
   ++worker.shards;
   if (!is_whole(worker)) return false;
-  count(worker);
   const bool late = contribution.round < open_ && options_.late == LateContribution::kDrop;
   const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
-  if (late || mixed || worker.astray || worker.withdrawn == contribution.step) {
+  worker.joins = mixed && contribution.round > options_.first_round;
+  count(worker);
+  const bool useless = late || mixed || worker.astray || worker.withdrawn == contribution.step;
+  if (useless && !worker.joins) {
     drop(worker, out);
     return false;
   }
@@ -129,12 +140,17 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
 void RoundCoordinator::drop(Worker& worker, Decisions& out) {
   RoundDecision& decision = out.emplace_back();
   decision.round = open_;
-  decision.dropped = {*std::exchange(worker.given, std::nullopt)};
+  decision.dropped = {taken(worker)};
   count(worker);
 }
 
 void RoundCoordinator::close_full(Decisions& out) {
-  while (!options_.workers_commit && close_one(out)) {
+  if (options_.workers_commit) return;
+  bool answers = whole_ == 0 && awaited_ == 0;
+  while (close_one(out)) answers = true;
+  if (!answers) return;
+  for (Worker& worker : workers_) {
+    if (worker.joins) drop(worker, out);
   }
 }
 
@@ -157,7 +173,7 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
   for (const auto* list : {&decision.contributors, &decision.dropped}) {
     for (const RoundContribution& it : *list) {
       Worker& worker = workers_[std::size_t(it.worker)];
-      worker.given.reset();
+      taken(worker);
       count(worker);
     }
   }

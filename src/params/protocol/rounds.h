@@ -41,9 +41,10 @@ class RoundCoordinator {
   using Decisions = std::vector<RoundDecision>;
   explicit RoundCoordinator(const RoundOptions& options);
 
-  /// The worker contributes from now on. If rounds are closed before its first contribution is
-  /// whole, it may have read shards that had closed different ones: that contribution counts
-  /// nowhere, and is answered at once with the values of one round. The same incarnation may come
+  /// The worker contributes from now on. If rounds were closed before, it may have read shards that
+  /// had closed different ones: its first contribution counts nowhere. Nobody waits for it, and it
+  /// is answered when a round is closed, so that the worker then begins together with the others;
+  /// at once, if there are no others. The same incarnation may come
   /// back: what is whole of its contribution stays so. Another one's contribution is forgotten,
   /// since it was never answered.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
@@ -82,7 +83,7 @@ class RoundCoordinator {
 
  private:
   enum class Standing : std::uint8_t { kAbsent, kMember, kAway };
-  /// Its part in the open round. A contribution that is whole counts, whatever its worker does.
+  /// Its part in the open round. A contribution that is whole stays so, whatever its worker does.
   enum class Part : std::uint8_t { kNone, kAwaited, kWhole };
   struct Worker {
     Standing standing = Standing::kAbsent;
@@ -92,6 +93,7 @@ class RoundCoordinator {
     int shards = 0;               // how many they are
     bool skipped = false;         // it is to count nowhere
     bool fresh = false;           // it has given nothing yet
+    bool joins = false;           // what it has given is its first, and is to count nowhere
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
     bool astray = false;          // and nothing of it that is not decided
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
@@ -99,6 +101,8 @@ class RoundCoordinator {
   };
   /// Counts the worker's part anew; to be called when its contribution or standing has changed.
   void count(Worker& worker);
+  /// What the worker has given, which is decided.
+  static RoundContribution taken(Worker& worker);
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
   void drop(Worker& worker, Decisions& out);

@@ -170,21 +170,49 @@ TEST(RoundCoordinator, WaitsForWorkersThatHaveNotComeUntilItIsToldNotTo) {
   EXPECT_THAT(Coordinator::workers(decided[0].contributors), ElementsAre(0));
 }
 
-TEST(RoundCoordinator, TheFirstContributionOfALateJoinerIsAnsweredAtOnceAndCountsNowhere) {
+TEST(RoundCoordinator, ALateJoinerHoldsNobodyUpAndBeginsWithARound) {
   Coordinator it(3);
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);
   it.machine.left(2, it.decided);
   it.machine.joined(2, 2, it.decided);
   it.gives(0);
-  it.gives(2, 2);
-  ASSERT_EQ(it.decided.size(), 2u);
-  EXPECT_FALSE(it.decided[1].closes);
-  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(2));
   it.gives(1);
-  EXPECT_EQ(it.decided.size(), 2u) << "it is waited for";
+  ASSERT_EQ(it.decided.size(), 2u) << "nobody waits for its first contribution";
+  it.gives(0);
   it.gives(2, 2);
-  ASSERT_EQ(it.decided.size(), 3u);
+  ASSERT_EQ(it.decided.size(), 2u) << "which is answered with the round";
+  it.gives(1);
+  ASSERT_EQ(it.decided.size(), 4u);
+  EXPECT_THAT(Coordinator::workers(it.decided[2].contributors), ElementsAre(0, 1));
+  EXPECT_FALSE(it.decided[3].closes);
+  EXPECT_THAT(Coordinator::workers(it.decided[3].dropped), ElementsAre(2)) << "and counts nowhere";
+  it.gives(0);
+  it.gives(1);
+  EXPECT_EQ(it.decided.size(), 4u) << "now it is waited for";
+  it.gives(2, 2);
+  ASSERT_EQ(it.decided.size(), 5u);
   EXPECT_THAT(it.contributors(), ElementsAre(0, 1, 2)) << "it has the values of one round now";
+}
+
+TEST(RoundCoordinator, ALateJoinerIsAnsweredAtOnceWhereNobodyElseIs) {
+  Coordinator it(3);
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.machine.left(2, it.decided);
+  it.machine.left(1, it.decided);
+  it.machine.joined(1, 2, it.decided);
+  it.gives(1, 2);
+  EXPECT_EQ(it.decided.size(), 1u) << "worker:0 is to close the round";
+  it.machine.left(0, it.decided);
+  ASSERT_EQ(it.decided.size(), 2u);
+  EXPECT_THAT(Coordinator::workers(it.decided[1].dropped), ElementsAre(1));
+  it.machine.joined(0, 2, it.decided);
+  it.gives(1, 2);
+  ASSERT_EQ(it.decided.size(), 3u);
+  EXPECT_THAT(it.contributors(), ElementsAre(1));
+  it.machine.left(1, it.decided);
+  it.gives(0, 2);
+  ASSERT_EQ(it.decided.size(), 4u);
+  EXPECT_THAT(Coordinator::workers(it.decided[3].dropped), ElementsAre(0));
 }
 
 TEST(RoundCoordinator, AContributionWithNanCountsNowhereAndClosesTheRound) {
