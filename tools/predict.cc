@@ -13,6 +13,7 @@
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
+#include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
@@ -52,20 +53,28 @@ CommandLine predict_line(const models::Model& model) {
   return line;
 }
 
+std::vector<Flag> flags_of_sizes() {
+  std::vector<Flag> flags = sized_flags();
+  for (const Flag& flag : learner_flags()) flags.push_back(flag);
+  return flags;
+}
+
 CommandLine sizes_line() {
   return {
       "paceline predict",
       "Predicts how fast each way to distribute a training would be, and what limits it, before "
       "anything is started.\n\n"
       "paceline predict MODEL [flags of paceline train MODEL]\n"
-      "paceline predict --parameters N --step-ms MS [--workers N] [--gbps R] …\n\n"
+      "paceline predict --parameters N --step-ms MS [--workers N] [--gbps R] …\n"
+      "paceline predict --parameters N --step-ms MS --learners N [--mtbf-hours H] …\n\n"
       "paceline predict MODEL --help lists the flags for a model.",
       R"(Examples:
   paceline predict mlp
   paceline predict resnet --device sim --sim-step-ms 333 --hosts hosts.toml
   paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --gbps 1
-  paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --transport 332MB/s,350us)",
-      sized_flags()};
+  paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --transport 332MB/s,350us
+  paceline predict --parameters 1e9 --step-ms 2000 --gbps 1 --learners 100000 --mtbf-hours 1000)",
+      flags_of_sizes()};
 }
 
 int predict_model(const models::Model& model, const Arguments& arguments) {
@@ -88,6 +97,13 @@ int predict_model(const models::Model& model, const Arguments& arguments) {
   return 0;
 }
 
+std::string learners_answer(const FlagValues& values, const SizedJob& job) {
+  const LearnerStudy study = read_learner_study(values, job);
+  return learners_text(study, study_learners(study, [](const std::string& strategy) {
+                         print_text(stderr, "simulating " + strategy + " …\n");
+                       }));
+}
+
 }  // namespace
 
 std::vector<CommandLine> predict_lines() {
@@ -106,7 +122,8 @@ int predict_command(const Arguments& arguments) {
     throw Error(ErrorCode::kUsage,
                 "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
   }
-  fmt::print("{}", sized_text(read_sized_job(*values)));
+  const SizedJob job = read_sized_job(*values);
+  fmt::print("{}", values->given("--learners") ? learners_answer(*values, job) : sized_text(job));
   return 0;
 }
 

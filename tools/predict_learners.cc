@@ -1,0 +1,43 @@
+#include "tools/predict_learners.h"
+
+#include "predict/link_payload.h"
+
+namespace paceline {
+namespace {
+
+constexpr const char* kLearners = "Many learners";
+constexpr std::int64_t kMostLearners = 1'000'000, kMostUneven = 50;
+
+}  // namespace
+
+std::vector<Flag> learner_flags() {
+  return {
+      {"--learners", "N", "The share of their time that N learners use, by strategy", kLearners},
+      {"--uneven", "P", "The standard deviation of a step's time, in percent (default 5)",
+       kLearners},
+      {"--mtbf-hours", "H", "A learner's mean time between failures (default: none of them fails)",
+       kLearners},
+      {"--restart-s", "S", "The time after which one that failed is back (default 60)", kLearners},
+      {"--notice-s", "S",
+       "The time after which the others know that one is gone (default 5; a process that dies is "
+       "noticed at once, a host that is cut off after 5 s)",
+       kLearners},
+  };
+}
+
+LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job) {
+  const LearnerStudy usual;
+  LearnerStudy study{.step_s = job.step_ms * 1e-3, .local_steps = job.local_steps};
+  study.learners = int(values.whole_number("--learners", 1, kMostLearners).value_or(1));
+  study.uneven = double(values.whole_number("--uneven", 0, kMostUneven).value_or(5)) / 100;
+  study.mtbf_s = values.positive_number("--mtbf-hours").value_or(0) * 3600;
+  study.restart_s = values.positive_number("--restart-s").value_or(usual.restart_s);
+  study.notice_s = values.positive_number("--notice-s").value_or(usual.notice_s);
+  // Contributions go one way and values the other.
+  if (job.gbps > 0) {
+    study.exchange_s = job.parameters * sizeof(float) / (job.gbps * kPayloadOfGigabit) * 2;
+  }
+  return study;
+}
+
+}  // namespace paceline

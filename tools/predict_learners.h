@@ -1,0 +1,14 @@
+// A study of many learners that are uneven and fail now and then, by strategy.
+#pragma once
+
+#include "cluster/flags/command_line.h"
+#include "predict/learner_study.h"
+#include "predict/sized_job.h"
+
+namespace paceline {
+
+std::vector<Flag> learner_flags();
+/// Of the step and the link of that job. Throws kUsage.
+LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job);
+
+}  // namespace paceline
