@@ -122,8 +122,10 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
 }
 
 // A task's state says where it was when the checkpoint was written; a worker that was restarted
-// later begins anew.
+// later begins anew. Nobody is told who was replaced and whose connection is still open: it would
+// take the place of its successor.
 void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
+  if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
   if (peer.is_cut_off()) {
     peer.trained = true;  // once it is back

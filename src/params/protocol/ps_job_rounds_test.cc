@@ -179,6 +179,24 @@ TEST(PsJobRounds, WhoLeavesAndComesIsNamed) {
               Contains("say worker:1 takes part in rounds from 1 on: 2 workers"));
 }
 
+// Its declaration was under way when its successor came.
+TEST(PsJobRounds, AReplacedProcessDoesNotTakeThePlaceOfItsSuccessor) {
+  Rounds it(0, 1);
+  it.greet(20, Rounds::hello_of(2, 2));
+  it.greet(30, Rounds::hello_of(2, 3));
+  it.received(30, MessageType::kDeclare, it.declare);
+  it.received(20, MessageType::kDeclare, it.declare);
+  it.out.clear();
+  it.gives(0, 0);
+  it.gives(1, 0);
+  const Fate fate = it.job.begin_step(30, 0, false, Rounds::first_frame(0));
+  it.job.end_step(30, 0, fate, it.now, it.out);
+  const auto* const decided = std::get_if<Outbox::Decide>(&it.out.actions().back());
+  ASSERT_NE(decided, nullptr);
+  ASSERT_EQ(decided->told.size(), 3u) << "what the successor gives counts";
+  EXPECT_EQ(decided->told[2].to, 30u);
+}
+
 TEST(PsJobRounds, AtTheLastStepNobodyIsMissed) {
   Rounds it(0, 1);
   for (int worker = 0; worker < 3; ++worker) it.gives(worker, 0);
