@@ -233,8 +233,9 @@ class CollectiveGroup {
   TimePoint patient_until_{};                   // no epoch is proposed before
   std::optional<TimePoint> unconnected_since_;  // two members are not connected with each other
   std::optional<TimePoint> cut_off_since_;      // some members are cut off, and others are not
-  std::optional<TimePoint> apart_since_;        // it sees some members, but not all
-  TimePoint alone_since_;                       // no member is connected
+  std::optional<int> apart_from_;               // a member that it does not reach, and since when
+  TimePoint apart_since_{};
+  TimePoint alone_since_;  // no member is connected
   std::string failure_;
 };
 

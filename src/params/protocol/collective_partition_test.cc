@@ -151,22 +151,45 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
-TEST(Joiner, ThatDoesNotReachAMemberNamesItAtTheJoinTimeout) {
+/// Worker 3 of four, which is to join a group and reaches worker 0.
+struct FarJoiner {
+  FarJoiner() { group.connected(0, true, now, out); }
+  void trains_with(int other) {
+    GroupStatus status;
+    status.standing = Standing::kMember;
+    status.epoch = 1;
+    status.step = 5;
+    status.members = {0, other};
+    group.received(0, {MessageType::kGroupStatus, status}, now, out);
+  }
+  void wait(Duration time) {
+    for (const TimePoint until = now + time; now < until;) group.tick(now += 250ms, out);
+  }
+
   TimePoint now{1h};
   Outbox out;
-  CollectiveGroup group({.worker = 2, .workers = 3, .join_timeout = 10s}, now);
-  group.connected(0, true, now, out);
-  GroupStatus status;
-  status.standing = Standing::kMember;
-  status.epoch = 1;
-  status.step = 5;
-  status.members = {0, 1};
-  group.received(0, {MessageType::kGroupStatus, status}, now, out);
-  for (int i = 0; i < 38; ++i) group.tick(now += 250ms, out);
-  EXPECT_EQ(group.failure(), "");
-  for (int i = 0; i < 4; ++i) group.tick(now += 250ms, out);
-  EXPECT_THAT(group.failure(), HasSubstr("worker:2 could not reach worker:1 for 10 s "
-                                         "(--join-timeout), which worker:0 reaches"));
+  CollectiveGroup group{{.worker = 3, .workers = 4, .join_timeout = 10s}, now};
+};
+
+TEST(Joiner, ThatDoesNotReachAMemberNamesItAtTheJoinTimeout) {
+  FarJoiner it;
+  it.trains_with(1);
+  it.wait(9500ms);
+  EXPECT_EQ(it.group.failure(), "");
+  it.wait(1s);
+  EXPECT_THAT(it.group.failure(), HasSubstr("worker:3 could not reach worker:1 for 10 s "
+                                            "(--join-timeout), which worker:0 reaches"));
+}
+
+TEST(Joiner, ThatDoesNotReachNowOneMemberAndThenAnotherGoesOnTrying) {
+  FarJoiner it;
+  it.trains_with(1);
+  it.wait(6s);
+  it.trains_with(2);
+  it.wait(6s);
+  EXPECT_EQ(it.group.failure(), "");
+  it.wait(5s);
+  EXPECT_THAT(it.group.failure(), HasSubstr("worker:3 could not reach worker:2"));
 }
 
 }  // namespace

@@ -40,16 +40,17 @@ void CollectiveGroup::consider_partition(TimePoint now) {
   std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
     if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;
-    const std::vector<std::int32_t>& members = peer(w).status.members;
-    const auto unseen = std::ranges::find_if(members, [this](std::int32_t member) {
-      return member != self() && !peer(member).connected;
-    });
-    if (unseen == members.end()) return apart_since_.reset();
-    apart = {w, *unseen};
+    std::vector<std::int32_t> unseen = peer(w).status.members;
+    std::erase_if(
+        unseen, [this](std::int32_t member) { return member == self() || peer(member).connected; });
+    if (unseen.empty()) return apart_from_.reset();
+    const bool as_before = apart_from_ && std::ranges::count(unseen, *apart_from_) > 0;
+    apart = {w, as_before ? *apart_from_ : unseen.front()};
   }
-  if (!apart) return apart_since_.reset();
-  if (!apart_since_) apart_since_ = now;
-  if (now < *apart_since_ + options_.join_timeout || !failure_.empty()) return;
+  if (!apart) return apart_from_.reset();
+  if (apart_from_ != apart->second) apart_since_ = now;
+  apart_from_ = apart->second;
+  if (now < apart_since_ + options_.join_timeout || !failure_.empty()) return;
   failure_ = fmt::format(
       "worker:{} could not reach worker:{} for {} (--join-timeout), which worker:{} reaches and "
       "trains with",
