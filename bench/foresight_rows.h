@@ -16,6 +16,7 @@ struct ForesightRow {
   std::string strategy;
   int ps = 0, workers = 1;
   std::string link;       // "shm", "tcp", "1 Gbit/s"
+  double gbps = 0;        // of the link between hosts of their own; 0: all tasks share one
   bool bfloat16 = false;  // wire
   double seconds = 2;     // that are timed
 

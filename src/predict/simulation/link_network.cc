@@ -1,6 +1,7 @@
 #include "predict/simulation/link_network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "predict/simulation/virtual_seconds.h"
@@ -11,6 +12,12 @@ namespace {
 // So many quanta of a stream are on their way at once, beside what a link holds: enough that both
 // links are always busy.
 constexpr double kWindow = 4;
+
+// Streams of TCP that share a link do not share it evenly: the standard deviation of the logarithm
+// of their shares. With even shares workers that send at once would stay together for ever; with
+// these the rows of bench/foresight.csv over links are off by 3.6% on average, and by 6.0% without
+// them.
+constexpr double kUnevenShares = 0.4;
 
 Duration time_of(double bytes, double bytes_per_s) {
   return bytes_per_s > 0 ? span_of(bytes / bytes_per_s) : Duration(0);
@@ -38,7 +45,7 @@ int LinkNetwork::open(int from, int to) {
 
 void LinkNetwork::send(int stream, double bytes, std::function<void()> arrived) {
   Stream& it = streams_[std::size_t(stream)];
-  it.queue.push_back({bytes, std::move(arrived)});
+  it.queue.push_back({bytes, std::exp(kUnevenShares * normal_(random_)), std::move(arrived)});
   it.queued += bytes;
   consider(stream);
 }
@@ -55,9 +62,10 @@ void LinkNetwork::consider(int stream) {
 LinkNetwork::Part LinkNetwork::take_part(int stream) {
   Stream& it = streams_[std::size_t(stream)];
   Part part{.stream = stream};
-  while (!it.queue.empty() && part.bytes < quantum_) {
+  const double quantum = quantum_ * it.queue.front().share;
+  while (!it.queue.empty() && part.bytes < quantum) {
     Queued& first = it.queue.front();
-    const double taken = std::min(first.bytes, quantum_ - part.bytes);
+    const double taken = std::min(first.bytes, quantum - part.bytes);
     part.bytes += taken;
     first.bytes -= taken;
     if (first.bytes > 0) break;

@@ -1,9 +1,10 @@
-// Hosts, each joined by a link to a switch, in virtual time: streams share the links fairly, a
-// window of each is under way, and what arrives is late by the links' delay.
+// Hosts, each joined by a link to a switch, in virtual time: streams share the links by uneven,
+// changing shares, a window of each is under way, and what arrives is late by the links' delay.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <random>
 #include <vector>
 
 #include "base/virtual_time.h"
@@ -40,7 +41,7 @@ class LinkNetwork {
 
  private:
   struct Queued {
-    double bytes = 0;
+    double bytes = 0, share = 1;  // of the link, beside those of other streams
     std::function<void()> arrived;
   };
   struct Stream {
@@ -73,6 +74,8 @@ class LinkNetwork {
   std::vector<Way> out_, in_;  // by host
   std::vector<Stream> streams_;
   std::vector<double> sent_, received_;
+  std::mt19937_64 random_{1};
+  std::normal_distribution<> normal_;
 };
 
 }  // namespace paceline

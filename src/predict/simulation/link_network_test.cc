@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::DoubleNear;
+using ::testing::Gt;
+using ::testing::Lt;
 
 constexpr double kQuantum = 1000;
 
@@ -29,16 +33,30 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-TEST(LinkNetworkTest, StreamsToOneHostShareItsLink) {
+/// The moments at which four streams to one host, of one second each, have sent all, in order.
+std::vector<double> four_streams(int sends) {
   VirtualTime time;
   LinkNetwork network(time, hosts(5, 1e6), kQuantum);
   std::vector<double> at(4);
   for (int from = 1; from < 5; ++from) {
-    network.send(network.open(from, 0), 1e6,
-                 [&, from] { at[std::size_t(from) - 1] = time.seconds(); });
+    const int stream = network.open(from, 0);
+    for (int i = 0; i < sends; ++i) {
+      network.send(stream, 1e6 / sends, [&, from] { at[std::size_t(from) - 1] = time.seconds(); });
+    }
   }
   time.run();
-  for (const double each : at) EXPECT_THAT(each, DoubleNear(4, 0.05));
+  std::ranges::sort(at);
+  return at;
+}
+
+TEST(LinkNetworkTest, StreamsToOneHostShareItsLinkUnevenly) {
+  const std::vector<double> at = four_streams(1);
+  EXPECT_THAT(at.back(), DoubleNear(4, 0.01)) << "the link is always busy";
+  EXPECT_THAT(at.front(), AllOf(Gt(2), Lt(3.9)));
+}
+
+TEST(LinkNetworkTest, OverManySendsTheSharesAreEven) {
+  for (const double each : four_streams(100)) EXPECT_THAT(each, DoubleNear(4, 0.3));
 }
 
 // Max-min: the stream whose way is free takes what the others, which are held elsewhere, leave.
