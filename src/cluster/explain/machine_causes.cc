@@ -109,13 +109,14 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
   std::vector<Finding> found;
   double least = 1, most = 0, share = 1, best = 1;
   for (const TaskReport& task : facts.run().tasks) {
-    const double queued = waited(task);
-    if (is_worker(task)) {
-      least = std::min(least, queued);
-      most = std::max(most, queued);
-      share = std::min(share, lost(facts, task));
-    }
-    if (queued < kLeastQueued) continue;
+    if (!is_worker(task)) continue;
+    least = std::min(least, waited(task));
+    most = std::max(most, waited(task));
+    share = std::min(share, lost(facts, task));
+  }
+  for (const TaskReport& task : facts.run().tasks) {
+    // Where a worker waits longer, the ps has to make room for it on the cores that are left.
+    if (waited(task) < kLeastQueued || (!is_worker(task) && waited(task) < most)) continue;
     found.push_back({.cause = Cause::kOthers,
                      .task = task.task,
                      .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "

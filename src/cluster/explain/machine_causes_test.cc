@@ -46,6 +46,15 @@ const StagedRun kStaged[] = {
        run.tasks[1].use.cores = 0.5;
        run.tasks[2].use.cores = 0.0;
      }},
+    {"the same, while the ps makes room for that worker", Cause::kOthers, "worker:1",
+     "worker:1 is slow: it waited 40% of its time for a free core",
+     [](Report& run) {
+       for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
+       run.tasks[1].use.pressure.queued = run.tasks[1].use.pressure.waited = 0.4;
+       run.tasks[1].use.cores = 0.5;
+       run.tasks[2].use.pressure.queued = 0.5;
+       run.tasks[2].use.cores = 0.3;
+     }},
     {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
      [](Report& run) {
        for (int i : {0, 1}) {
