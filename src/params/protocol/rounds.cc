@@ -197,6 +197,7 @@ void RoundCoordinator::commit(int index, std::int64_t round,
   }
   if (round < open_) return;
   if (round > open_) fail_commit(fmt::format("of round {} while {} is open", round, open_));
+  if (!trusts(contributors)) return lead_astray(contributors, out);
   RoundDecision decision;
   decision.closes = true;
   decision.round = round;
@@ -215,8 +216,22 @@ void RoundCoordinator::commit(int index, std::int64_t round,
       decision.dropped.push_back(*workers_[i].given);
     }
   }
+  for (const std::int32_t contributor : contributors) {
+    workers_[std::size_t(contributor)].doubtful = false;
+  }
   committed_.assign(contributors.begin(), contributors.end());
   close(std::move(decision), out);
+}
+
+// They have the values that the last round has left, if one of them has counted in it.
+bool RoundCoordinator::trusts(std::span<const std::int32_t> contributors) const {
+  const auto worker = [this](std::int32_t index) -> const Worker& {
+    return workers_[std::size_t(index)];
+  };
+  return std::ranges::none_of(contributors, &Worker::doubtful, worker) ||
+         std::ranges::any_of(contributors, [&](std::int32_t index) {
+           return trains(index) && !worker(index).doubtful;
+         });
 }
 
 bool RoundCoordinator::trains(int index) const {
@@ -227,7 +242,9 @@ bool RoundCoordinator::trains(int index) const {
 
 void RoundCoordinator::begins_anew(int index, std::uint64_t incarnation) {
   Worker& worker = workers_[std::size_t(index)];
-  if (worker.incarnation == incarnation) worker.astray = false;
+  if (worker.incarnation != incarnation) return;
+  worker.astray = false;
+  worker.doubtful = std::ranges::any_of(workers_, &Worker::astray);
 }
 
 void RoundCoordinator::lead_astray(std::span<const std::int32_t> workers, Decisions& out) {

@@ -67,6 +67,9 @@ class RoundCoordinator {
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
   /// The process has taken over the values of others, whose steps count: it is astray no more.
+  /// While another worker is astray and may not know it, these may have been its values: such a
+  /// worker commits only together with one whose contribution to the last round counted, and goes
+  /// astray otherwise.
   void begins_anew(int worker, std::uint64_t incarnation);
   /// The worker's contribution to the open round will not be committed: it counts nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
@@ -96,6 +99,7 @@ class RoundCoordinator {
     bool joins = false;           // what it has given is its first, and is to count nowhere
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
     bool astray = false;          // and nothing of it that is not decided
+    bool doubtful = false;        // its values may be of a worker that is astray
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
     Part part = Part::kAwaited;   // as it was last counted
   };
@@ -103,6 +107,7 @@ class RoundCoordinator {
   void count(Worker& worker);
   /// What the worker has given, which is decided.
   static RoundContribution taken(Worker& worker);
+  bool trusts(std::span<const std::int32_t> contributors) const;
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
   void drop(Worker& worker, Decisions& out);

@@ -372,6 +372,28 @@ TEST(CommittedRounds, AWorkerThatWentAstrayCountsAgainOnceItHasTheValuesOfOthers
   EXPECT_FALSE(it.machine.trains(2));
 }
 
+// Worker 2 is astray, and does not know it yet when worker 1 begins again with its values.
+TEST(CommittedRounds, WhoeverMayHaveTheValuesOfOneThatWentAstrayDoesNotCommitAlone) {
+  CommittedCoordinator it;
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker);
+  it.commit(0, 0, {0, 2});
+  it.commit(2, 0, {1, 2});
+  it.machine.joined(1, 2, it.decided);
+  it.machine.begins_anew(1, 2);
+  it.gives(1, 2);
+  it.commit(1, 1, {1});
+  EXPECT_EQ(it.machine.open_round(), 1);
+  EXPECT_THAT(Coordinator::workers(it.decided.back().dropped), ElementsAre(1));
+  it.machine.begins_anew(1, 2);
+  it.gives(0);
+  it.gives(1, 2);
+  it.commit(0, 1, {0, 1});
+  EXPECT_EQ(it.machine.open_round(), 2) << "together with one that has the values it commits";
+  it.gives(1, 2);
+  it.commit(1, 2, {1});
+  EXPECT_EQ(it.machine.open_round(), 3) << "from then on it has them";
+}
+
 TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {
   CommittedCoordinator it;
   it.gives(0);
