@@ -13,7 +13,7 @@ namespace paceline::bench {
 
 /// The result of a row: what it expected and what it made.
 struct ForesightResult {
-  ForecastHost host;  // as it was measured before
+  ForecastHost host;  // as it was measured before, and shortly before that
   ExpectedSpeed expected;
   double made = 0;
   /// The share by which the roof was another one afterwards; nothing: it was not measured again.

@@ -16,6 +16,7 @@
 #include "bench/foresight_file.h"
 #include "bench/foresight_rows.h"
 #include "bench/generated_text.h"
+#include "bench/recent_host.h"
 #include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
@@ -27,6 +28,7 @@ namespace paceline::bench {
 namespace {
 
 constexpr std::int64_t kForesightWords = 300'000;
+constexpr std::size_t kLeastRoofs = 5;
 constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
 class ForesightRuns {
@@ -34,7 +36,7 @@ class ForesightRuns {
   /// Returns what the row expected and made; nothing when nothing was expected.
   std::optional<ForesightResult> run(const ForesightRow& row) {
     if (row.computed()) learn_pace(row);
-    ForesightResult result{.host = measured_host(), .expected = {}};
+    ForesightResult result{.host = host_of_now(row), .expected = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
@@ -51,6 +53,15 @@ class ForesightRuns {
   }
 
  private:
+  // What the cores compute is compared with the roof of its own moment.
+  ForecastHost host_of_now(const ForesightRow& row) {
+    if (row.computed()) return measured_host();
+    do {
+      recent_.add(measured_host());
+    } while (recent_.size() < kLeastRoofs);
+    return recent_.usual();
+  }
+
   std::vector<std::string> arguments_of(const ForesightRow& row) {
     std::vector<std::string> arguments = {"train", row.model};
     const std::vector<std::string> flags = row.flags();
@@ -87,6 +98,7 @@ class ForesightRuns {
             std::string(name_of(made.limited_by))};
   }
 
+  RecentHost recent_;
   std::set<std::string> paced_;  // models
   GeneratedText text_{kForesightWords};
 };

@@ -135,7 +135,7 @@ struct Cluster {
   /// For the same: the learning rate of the outer rule.
   float outer_rate = 0.7f;
   /// For the same: the Nesterov momentum of the outer rule.
-  float outer_momentum = 0.9f;
+  float outer_momentum = 0.5f;
   /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
   /// For the same with parameter servers: true when each worker's change is applied as it arrives,

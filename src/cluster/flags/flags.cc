@@ -177,7 +177,7 @@ std::vector<Flag> strategy_flags() {
        kBoth},
       {"--outer-momentum", "M",
        "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
-       "0.9; below 1)",
+       "0.5; below 1)",
        kBoth},
       {"--outer-fragments", "P",
        "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "

@@ -13,7 +13,7 @@ namespace paceline {
 
 struct OuterOptions {
   std::int64_t local_steps = 20;  // between two exchanges of a variable
-  float rate = 0.7f, momentum = 0.9f;
+  float rate = 0.7f, momentum = 0.5f;
   /// The variables are exchanged in so many parts, one after the other, so that a link has
   /// something to send all the time (arXiv 2501.18512). What a round brings is then taken over one
   /// round later, without the steps that were made meanwhile being lost. With one part a worker
