@@ -95,6 +95,24 @@ TEST_F(PredictTest, ScalesWhatWasMeasuredHereToOtherHosts) {
   unsetenv("XDG_CACHE_HOME");
 }
 
+TEST(PredictLearners, PrintsTheShareOfTheirTimeByStrategy) {
+  const Finished table = run_paceline({"predict", "--step-ms", "100", "--learners", "50",
+                                       "--mtbf-hours", "0.05", "--restart-s", "5"},
+                                      std::chrono::seconds(60));
+  EXPECT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output,
+              AllOf(ContainsRegex("\nasync +[0-9]+"), ContainsRegex("\nsync of 48 "),
+                    ContainsRegex("\nlocal, H = 20, no rounds "), HasSubstr("50 learners.")));
+}
+
+TEST(PredictLearners, AFlagAboutThemAloneIsAnError) {
+  const Finished alone =
+      run_paceline({"predict", "--parameters", "1e6", "--step-ms", "100", "--mtbf-hours", "5"},
+                   std::chrono::seconds(60));
+  EXPECT_EQ(alone.status, 2);
+  EXPECT_THAT(alone.output, AllOf(HasSubstr("--mtbf-hours"), HasSubstr("--learners N")));
+}
+
 TEST_F(PredictTest, OfSizesNeedsNoModel) {
   const Finished made = run_paceline(
       {"predict", "--parameters", "18.9e6", "--step-ms", "5.6", "--workers", "4", "--gbps", "1"},

@@ -118,7 +118,8 @@ int predict_command(const Arguments& arguments) {
   }
   const std::optional<FlagValues> values = parse(sizes_line(), arguments);
   if (!values) return 0;
-  if (!values->given("--parameters")) {
+  check_learner_flags(*values);
+  if (!values->given("--parameters") && !values->given("--learners")) {
     throw Error(ErrorCode::kUsage,
                 "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
   }

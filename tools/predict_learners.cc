@@ -25,6 +25,15 @@ std::vector<Flag> learner_flags() {
   };
 }
 
+void check_learner_flags(const FlagValues& values) {
+  if (values.given("--learners")) return;
+  for (const Flag& flag : learner_flags()) {
+    if (values.given(flag.name)) {
+      refuse_flag(flag.name, values.text(flag.name), "is about many learners: give --learners N");
+    }
+  }
+}
+
 LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job) {
   const LearnerStudy usual;
   LearnerStudy study{.step_s = job.step_ms * 1e-3, .local_steps = job.local_steps};
@@ -34,7 +43,7 @@ LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job) {
   study.restart_s = values.positive_number("--restart-s").value_or(usual.restart_s);
   study.notice_s = values.positive_number("--notice-s").value_or(usual.notice_s);
   // Contributions go one way and values the other.
-  if (job.gbps > 0) {
+  if (job.gbps > 0 && job.parameters > 0) {
     study.exchange_s = job.parameters * sizeof(float) / (job.gbps * kPayloadOfGigabit) * 2;
   }
   return study;
