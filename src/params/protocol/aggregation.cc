@@ -34,14 +34,14 @@ std::optional<std::int64_t> BoundedStaleness::slowest() const {
   return clocks_.empty() ? std::nullopt : std::optional(clocks_.begin()->first);
 }
 
-void BoundedStaleness::stop_clock(const Member& member) {
+void BoundedStaleness::forget_time_of(const Member& member) {
   const auto found = clocks_.find(member.clock);
   if (!member.done && --found->second == 0) clocks_.erase(found);
 }
 
 void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOutbox& out) {
   if (members_.size() <= std::size_t(worker)) members_.resize(std::size_t(worker) + 1);
-  if (const Member* before = find(worker)) stop_clock(*before);
+  if (const Member* before = find(worker)) forget_time_of(*before);
   members_[std::size_t(worker)] = {.clock = slowest().value_or(0), .next_step = next_step};
   ++clocks_[find(worker)->clock];
   tell_limit(worker, out);
@@ -51,7 +51,7 @@ void BoundedStaleness::joined(int worker, std::int64_t next_step, AggregationOut
 void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& out) {
   Member* const member = find(worker);
   if (member == nullptr || step < member->next_step) return;
-  stop_clock(*member);
+  forget_time_of(*member);
   member->clock += step + 1 - member->next_step;
   member->next_step = step + 1;
   if (!member->done) ++clocks_[member->clock];
@@ -61,7 +61,7 @@ void BoundedStaleness::ended(int worker, std::int64_t step, AggregationOutbox& o
 void BoundedStaleness::done(int worker, AggregationOutbox& out) {
   Member* const member = find(worker);
   if (member == nullptr) return;
-  stop_clock(*member);
+  forget_time_of(*member);
   member->done = true;
   tell_limits(out);
 }
@@ -69,7 +69,7 @@ void BoundedStaleness::done(int worker, AggregationOutbox& out) {
 void BoundedStaleness::left(int worker, AggregationOutbox& out) {
   const Member* const member = find(worker);
   if (member == nullptr) return;
-  stop_clock(*member);
+  forget_time_of(*member);
   members_[std::size_t(worker)].reset();
   tell_limits(out);
 }

@@ -131,8 +131,8 @@ class BoundedStaleness : public Aggregation {
   Member* find(int worker);
   /// The clock of the slowest of those that are not done.
   std::optional<std::int64_t> slowest() const;
-  /// Nobody waits for the member at its clock any more.
-  void stop_clock(const Member& member);
+  /// Nobody waits any more for the member where it is now.
+  void forget_time_of(const Member& member);
   void tell_limit(int worker, AggregationOutbox& out);
   /// Tells all, if the slowest clock has moved since they were told.
   void tell_limits(AggregationOutbox& out);
