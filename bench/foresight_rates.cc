@@ -53,7 +53,7 @@ class ForesightRuns {
   }
 
  private:
-  // What the cores compute is compared with the roof of its own moment.
+  // A row that the cores compute is compared with the roof of its own moment.
   ForecastHost host_of_now(const ForesightRow& row) {
     if (row.computed()) return measured_host();
     do {

@@ -7,8 +7,9 @@
 
 namespace paceline::bench {
 
-/// Of the last few measurements each rate's median. A rate of one moment says little about the next
-/// seconds: on virtual machines the memory was seen to be twice as fast in a fourth of all moments.
+/// The median of each rate over the last few measurements. A rate of one moment says little about
+/// the next seconds: on virtual machines the memory was seen to be twice as fast in a fourth of
+/// all.
 class RecentHost {
  public:
   static constexpr std::size_t kMost = 9;

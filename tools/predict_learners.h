@@ -10,7 +10,7 @@ namespace paceline {
 std::vector<Flag> learner_flags();
 /// Throws kUsage when some of them are given without --learners, which would mean nothing.
 void check_learner_flags(const FlagValues& values);
-/// Of the step and the link of that job. Throws kUsage.
+/// The step and the link are those of the job. Throws kUsage.
 LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job);
 
 }  // namespace paceline

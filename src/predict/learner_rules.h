@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// What a rule has decided about learners. The owner empties it.
+/// The decisions of a rule about learners. The owner empties it.
 struct LearnerDecisions {
   std::vector<int> counted;    // their contributions count
   std::vector<int> lost;       // theirs count nowhere

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <memory>
+#include <numbers>
 #include <queue>
 #include <random>
 #include <utility>
@@ -174,7 +175,7 @@ class LearnersAtWork {
     into += std::exchange(learners_[std::size_t(learner)].computed, 0);
   }
 
-  // What is under way at the end is taken to count.
+  // Contributions that are under way at the end are taken to count.
   LearnerTimes finish() {
     for (int i = 0; i < study_.learners; ++i) {
       turn(i, Doing::kWaits);
@@ -244,9 +245,8 @@ std::string learners_text(const LearnerStudy& study, const std::vector<LearnerTi
         it.exchanging * 100, it.lost * 100, it.away * 100, it.failures);
   }
   text += fmt::format(
-      "\n{} learners. Useful is the share of their time in which "
-      "they "
-      "compute what counts;\nhow much a step learns differs (docs/strategies.md).\n",
+      "\n{} learners. Useful is the share of their time in which they compute what "
+      "counts;\nhow much a step learns differs (docs/strategies.md).\n",
       study.learners);
   const bool few =
       std::ranges::any_of(times, [](const LearnerTimes& it) { return it.failures < kFewFailures; });

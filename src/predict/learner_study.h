@@ -23,7 +23,7 @@ struct LearnerStudy {
   std::uint64_t seed = 1;
 };
 
-/// What the learners did with their time under one strategy. The shares add up to 1.
+/// The time of all learners under one strategy, by what they did. The shares add up to 1.
 struct LearnerTimes {
   std::string strategy;
   double steps_per_s = 0;  // of all learners, those that count

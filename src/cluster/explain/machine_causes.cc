@@ -115,7 +115,7 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
     share = std::min(share, lost(facts, task));
   }
   for (const TaskReport& task : facts.run().tasks) {
-    // Where a worker waits longer, the ps has to make room for it on the cores that are left.
+    // The ps has to make room on the other cores for a worker that waits longer.
     if (waited(task) < kLeastQueued || (!is_worker(task) && waited(task) < most)) continue;
     found.push_back({.cause = Cause::kOthers,
                      .task = task.task,

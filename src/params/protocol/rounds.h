@@ -105,7 +105,7 @@ class RoundCoordinator {
   };
   /// Counts the worker's part anew; to be called when its contribution or standing has changed.
   void count(Worker& worker);
-  /// What the worker has given, which is decided.
+  /// Takes the contribution that the worker has given, which is decided.
   static RoundContribution taken(Worker& worker);
   bool trusts(std::span<const std::int32_t> contributors) const;
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }

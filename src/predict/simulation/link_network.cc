@@ -15,7 +15,7 @@ constexpr double kWindow = 4;
 
 // Streams of TCP that share a link do not share it evenly: the standard deviation of the logarithm
 // of their shares. With even shares workers that send at once would stay together for ever; with
-// these the rows of bench/foresight.csv over links are off by 3.6% on average, and by 6.0% without
+// these the rows of bench/foresight.csv over links are off by 4.2% on average, and by 6.0% without
 // them.
 constexpr double kUnevenShares = 0.4;
 
