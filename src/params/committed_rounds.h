@@ -25,13 +25,12 @@ class CommittedRounds {
  public:
   virtual ~CommittedRounds() = default;
   /// The members begin a step from the values that so many rounds have left. Returns once every ps
-  /// has these. Throws LeftBehind when the last step counted for the members and not for the ps
-  /// tasks, or when these are in another round.
+  /// has these. Throws LeftBehind when the ps tasks have not counted the last step of the members,
+  /// or with other contributors, or when they are in another round.
   virtual void begin(std::int64_t round) = 0;
-  /// Waits until all of the step's contribution is on every ps. Nobody may commit it before.
-  /// Returns false when it was dropped; else the ps tasks have counted the steps before it with
-  /// the contributors that this worker has named.
-  virtual bool wait_given() = 0;
+  /// Waits until all of the step's contribution is on every ps, or was dropped there. Nobody may
+  /// commit it before.
+  virtual void wait_given() = 0;
   /// The step is committed by these. `squares` are those of the mean of the other part, where the
   /// mean of both is clipped by its norm. Returns the clip scale, or 1.
   virtual float commit(std::span<const std::int32_t> contributors,

@@ -345,12 +345,15 @@ void CollectiveDriver::reduced(std::uint64_t tag) {
   });
 }
 
-void CollectiveDriver::confirm_given(bool accepted) {
-  change([&] {
+void CollectiveDriver::confirm_given() {
+  change([this] {
     given_ = true;
-    if (accepted) group_.set_counted(begun_step_, now(), out_);
     finish_sums();
   });
+}
+
+void CollectiveDriver::confirm_counted(std::int64_t step) {
+  change([&] { group_.set_counted(step, now(), out_); });
 }
 
 void CollectiveDriver::finish_sums() {

@@ -56,9 +56,11 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
   /// What the step contributes to ps tasks is there, so that this worker's sums may be called
-  /// whole. `accepted`: the ps tasks count the steps before it, as this worker does. Only with
+  /// whole. Only with CollectiveOptions::rounds.
+  void confirm_given();
+  /// The ps tasks have counted so many global steps as this worker has them. Only with
   /// CollectiveOptions::rounds.
-  void confirm_given(bool accepted);
+  void confirm_counted(std::int64_t step);
   /// The global steps before the step that was begun last.
   std::int64_t begun_step() const { return begun_step_; }
   /// The members of the last step that this worker has committed.

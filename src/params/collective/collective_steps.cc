@@ -79,7 +79,9 @@ void CollectiveSteps::begin_step(StepKind kind, std::span<const RowSet>,
     if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
     driver_.begin_step(buckets_, scalars.examples);
   }
-  if (options_.rounds != nullptr) options_.rounds->begin(driver_.begun_step());
+  if (options_.rounds == nullptr) return;
+  options_.rounds->begin(driver_.begun_step());
+  driver_.confirm_counted(driver_.begun_step());
 }
 
 AsyncView CollectiveSteps::need(VariableId variable) {
@@ -139,7 +141,8 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
       std::optional<AccountScope> scope;
       if (options_.account != nullptr) scope.emplace(*options_.account, Activity::kWait);
       if (options_.rounds != nullptr) {
-        driver_.confirm_given(options_.rounds->wait_given());
+        options_.rounds->wait_given();
+        driver_.confirm_given();
       }
       committed = driver_.wait_committed();
     }
@@ -152,6 +155,14 @@ StepHandle& CollectiveSteps::end_step(float, std::span<const RowSet>) {
   }
   handle_.step = driver_.step();
   return handle_;
+}
+
+std::int64_t CollectiveSteps::Handle::global_step() {
+  if (steps.options_.rounds != nullptr) {
+    steps.options_.rounds->wait_closed();
+    steps.driver_.confirm_counted(step);
+  }
+  return step;
 }
 
 void CollectiveSteps::apply() {

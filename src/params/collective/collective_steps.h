@@ -30,7 +30,9 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
 
  private:
   struct Handle : public StepHandle {
-    std::int64_t global_step() override { return step; }
+    explicit Handle(CollectiveSteps& of) : steps(of) {}
+    std::int64_t global_step() override;
+    CollectiveSteps& steps;
     std::int64_t step = 0;
   };
 
@@ -69,7 +71,7 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
   std::vector<float> whole_;
   ThreadPool alone_{1};
   StepKind kind_ = StepKind::kTrain;
-  Handle handle_;
+  Handle handle_{*this};
 };
 
 }  // namespace paceline

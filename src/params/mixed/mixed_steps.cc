@@ -1,7 +1,5 @@
 #include "params/mixed/mixed_steps.h"
 
-#include "params/committed_rounds.h"
-
 namespace paceline {
 
 MixedPlaces::MixedPlaces(std::span<const VariableSpec> variables) {
@@ -40,12 +38,12 @@ void MixedSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
 
 StepHandle& MixedSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
   handle_.of_ps = &sparse_->end_step(clip_scale, sparse_rows(next_rows));
-  dense_->end_step(clip_scale, {});
+  handle_.of_members = &dense_->end_step(clip_scale, {});
   return handle_;
 }
 
 std::int64_t MixedSteps::Handle::global_step() {
-  rounds.wait_closed();
+  of_members->global_step();
   return of_ps->global_step();
 }
 

@@ -10,8 +10,6 @@
 
 namespace paceline {
 
-class CommittedRounds;
-
 /// The place of each variable: the store that keeps it, and its number there.
 class MixedPlaces {
  public:
@@ -34,9 +32,9 @@ class MixedPlaces {
 /// the sparse contribution is sent before the dense part waits for the commit.
 class MixedSteps : public StoreSteps {
  public:
-  MixedSteps(const MixedPlaces& places, CommittedRounds& rounds, std::unique_ptr<StoreSteps> sparse,
+  MixedSteps(const MixedPlaces& places, std::unique_ptr<StoreSteps> sparse,
              std::unique_ptr<StoreSteps> dense)
-      : places_(places), sparse_(std::move(sparse)), dense_(std::move(dense)), handle_(rounds) {}
+      : places_(places), sparse_(std::move(sparse)), dense_(std::move(dense)) {}
 
   NormBy norm_by() const override { return NormBy::kStore; }
   void count_waits(StepAccount& account) override {
@@ -59,10 +57,8 @@ class MixedSteps : public StoreSteps {
  private:
   /// The step may have counted for the members and for no ps.
   struct Handle : StepHandle {
-    explicit Handle(CommittedRounds& of) : rounds(of) {}
     std::int64_t global_step() override;
-    CommittedRounds& rounds;
-    StepHandle* of_ps = nullptr;
+    StepHandle *of_ps = nullptr, *of_members = nullptr;
   };
   StoreSteps& part(VariableId variable) const {
     return places_.is_sparse(variable) ? *sparse_ : *dense_;

@@ -52,7 +52,7 @@ std::unique_ptr<StoreSteps> MixedStore::bind(const PlanBinding& plan, float clip
     use.variable = places_.there(use.variable);
     its.uses.push_back(use);
   }
-  return std::make_unique<MixedSteps>(places_, rounds_, sparse_->bind(sparse, clip_norm),
+  return std::make_unique<MixedSteps>(places_, sparse_->bind(sparse, clip_norm),
                                       dense_->bind(dense, clip_norm));
 }
 

@@ -101,10 +101,16 @@ void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& membe
   if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
 }
 
+// Some of the others must have values, since they would wait for nothing else.
 void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, TimePoint now) {
   const auto cut_off = [this](std::int32_t member) { return is_cut_off(member); };
-  const auto count = std::size_t(std::ranges::count_if(members, cut_off));
-  if (count == 0 || count == members.size()) return cut_off_since_.reset();
+  const auto goes_on = [this](std::int32_t member) {
+    const bool has_values = member == self() ? has_values_ : peer(member).status.step >= 0;
+    return has_values && !is_cut_off(member);
+  };
+  if (std::ranges::none_of(members, cut_off) || std::ranges::none_of(members, goes_on)) {
+    return cut_off_since_.reset();
+  }
   if (!cut_off_since_) cut_off_since_ = now;
   if (now - *cut_off_since_ >= kCutOffAlone) std::erase_if(members, cut_off);
 }
@@ -158,21 +164,33 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member follows the lowest living one only: the others may not know yet that it lives. One of
-// another group has other values, even of the same step: it joins this one, or is joined.
+// A member follows the lowest living one only: the others may not know yet that it lives. But it
+// goes with a later epoch that it has agreed to, of which it has not heard that it was formed. One
+// of another group has other values, even of the same step: it joins this one, or is joined.
 void CollectiveGroup::consider_held(Outbox& out) {
-  if (!held_) return;
-  const auto& [proposer, proposal] = *held_;
-  const bool of_group =
-      is_member(proposer) || (proposal_ && contains(proposal_->members, proposer));
-  if (standing_ == Standing::kRetired || !contains(proposal.members, self()) ||
-      !peer(proposer).connected || (standing_ == Standing::kMember && !of_group)) {
-    return held_.reset();
+  std::erase_if(held_, [this](const auto& entry) {
+    const auto& [proposer, proposal] = entry;
+    const bool of_group =
+        is_member(proposer) || (proposal_ && contains(proposal_->members, proposer));
+    return standing_ == Standing::kRetired || !contains(proposal.members, self()) ||
+           !peer(proposer).connected || (standing_ == Standing::kMember && !of_group);
+  });
+  for (auto it = held_.begin(); it != held_.end();) {
+    if (must_hold(it->first)) {
+      ++it;
+    } else {
+      accept(it->second, it->first, out);
+      it = held_.erase(it);
+    }
   }
+}
+
+bool CollectiveGroup::must_hold(int proposer) const {
   const int lowest = coordinator();
-  if (standing_ == Standing::kMember && lowest >= 0 && lowest < proposer) return;
-  const auto [from, accepted] = *std::exchange(held_, {});
-  accept(accepted, from, out);
+  const GroupStatus& its = peer(proposer).status;
+  const bool has_formed = its.standing == Standing::kMember && its.epoch > epoch_ &&
+                          contains(its.members, self());
+  return standing_ == Standing::kMember && lowest >= 0 && lowest < proposer && !has_formed;
 }
 
 void CollectiveGroup::accept(const Proposal& proposal, int proposer, Outbox& out) {
@@ -220,6 +238,11 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
+  if (agreement.epoch == epoch_) {  // it had agreed, and to another one before this was formed
+    highest_ = std::max(highest_, agreement.highest);
+    must_reform_ = true;
+    return;
+  }
   if (!proposal_ || proposer_ != self() || agreement.epoch != proposal_->epoch) return;
   if (agreement.step >= 0) RecordSet unused(agreement.unused);  // throws
   if (agreement.highest > agreement.epoch) {
@@ -275,8 +298,18 @@ void CollectiveGroup::share_records(Formation& formation) const {
   formation.held = held_by_members(RecordSet(formation.unused), claims);
 }
 
+// The others take a worker for a member once it has agreed.
+void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoint now,
+                                Outbox& out) {
+  check_formation(formation);
+  if (proposal_ && formation.epoch == proposal_->epoch) return form(formation, now, out);
+  if (formation.epoch <= epoch_) return;
+  tell_status(out);
+  out.send(PeerId(worker), MessageType::kAgree,
+           Agreement{.epoch = formation.epoch, .highest = highest_});
+}
+
 void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
-  if (!proposal_ || formation.epoch != proposal_->epoch) return;
   const auto own = std::ranges::find(formation.members, self());
   if (own == formation.members.end()) return;
   // It may have been given the values of this step after it agreed. They are not taken again: the
@@ -293,7 +326,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   epoch_ = formation.epoch;
   in_place_ = formation.in_place;
   step_ = formation.step;
-  counted_ = formation.counted;
+  counted_ = std::max(counted_, formation.counted);  // it may have heard more since it agreed
   has_values_ = !lacks;
   records_.deal(RecordSet(formation.unused), formation.held, int(own - formation.members.begin()));
   lacking_.clear();
@@ -343,10 +376,12 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
 }
 
 // When two groups meet, the one with the later epoch goes on; or, once it is known, the one of
-// which the ps tasks have counted more steps than the other has made.
+// which the ps tasks have counted more steps than the other has made. A worker that this one has
+// formed a group without may still wait for it.
 void CollectiveGroup::meet(int worker, Outbox& out) {
   const GroupStatus& other = peer(worker).status;
-  if (other.standing != Standing::kMember || contains(other.members, self())) return;
+  const bool left = options_.counted_by_ps && other.epoch < epoch_ && !is_member(worker);
+  if (other.standing != Standing::kMember || (contains(other.members, self()) && !left)) return;
   const bool goes_on = options_.counted_by_ps ? other.counted > step_ : other.epoch > epoch_;
   if (standing_ == Standing::kMember && goes_on) leave_group(out);
 }
@@ -361,7 +396,7 @@ void CollectiveGroup::leave_group(Outbox& out) {
   members_.clear();
   lacking_.clear();
   proposal_.reset();
-  held_.reset();
+  held_.clear();
   begun_.reset();
   early_values_.reset();
   patient_until_ = {};

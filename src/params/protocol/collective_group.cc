@@ -119,14 +119,13 @@ void CollectiveGroup::received(int worker, const ControlMessage& message, TimePo
       break;
     case MessageType::kPropose:
       check_members(message.as<Proposal>().members);
-      held_ = {worker, message.as<Proposal>()};
+      held_[worker] = message.as<Proposal>();
       break;
     case MessageType::kAgree:
       take_agreement(worker, message.as<Agreement>(), now, out);
       break;
     case MessageType::kForm:
-      check_formation(message.as<Formation>());
-      form(message.as<Formation>(), now, out);
+      hear_form(worker, message.as<Formation>(), now, out);
       break;
     case MessageType::kCollectiveBegin:
       take_begin(worker, message.as<CollectiveBegin>());
@@ -202,6 +201,7 @@ void CollectiveGroup::initialise(std::int64_t step, std::span<const std::int64_t
   if (!founded_ || has_values_) return;
   has_values_ = was_member_ = true;
   step_ = step;
+  if (options_.counted_by_ps) counted_ = step;  // the ps tasks have their values from the founder
   records_.deal(records_.unused(), {{}}, 0);
   std::ranges::copy(own_steps.first(std::min(own_steps.size(), own_steps_.size())),
                     own_steps_.begin());
@@ -342,7 +342,7 @@ void CollectiveGroup::retire(bool wants_values, TimePoint now, Outbox& out) {
   members_.clear();
   lacking_.clear();
   proposal_.reset();
-  held_.reset();
+  held_.clear();
   begun_.reset();
   records_.freeze();
   tell_status(out);

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -66,8 +67,13 @@ class CollectiveGroup {
   void take_values(std::uint64_t epoch, std::int64_t step, TimePoint now, Outbox& out);
   /// How often this worker was given values.
   std::int64_t takes() const { return takes_; }
-  /// True when a member is to send its values to these, which are those of step() while it lasts.
-  const std::vector<std::int32_t>& lacking() const { return lacking_; }
+  /// The workers that this one is to send its values to, which are those of step() while it lasts.
+  /// With counted_by_ps nobody is, before the ps tasks have counted that step as this worker has it:
+  /// until then it may find that its values are others than those of the workers that go on.
+  std::span<const std::int32_t> lacking() const {
+    const bool final = !options_.counted_by_ps || counted_ == step_;
+    return final ? lacking_ : std::span<const std::int32_t>();
+  }
   void sent_values(int worker);
 
   /// A member with values may begin its next step. Epoch and step are filled in here.
@@ -87,7 +93,8 @@ class CollectiveGroup {
   /// A ps that this worker needs for its steps is out of reach, or is back. The others go on
   /// without it, unless they are all cut off.
   void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
-  /// The ps tasks have counted so many global steps, as this worker has them.
+  /// The ps tasks have counted so many global steps, each with the contributors that this worker
+  /// knows of.
   void set_counted(std::int64_t step, TimePoint now, Outbox& out);
 
   /// The records that the members share out.
@@ -183,11 +190,13 @@ class CollectiveGroup {
   void add_joiners(std::vector<std::int32_t>& members) const;
   void propose(std::vector<std::int32_t> members, Outbox& out);
   void consider_held(Outbox& out);
+  bool must_hold(int proposer) const;
   void accept(const Proposal& proposal, int proposer, Outbox& out);
   void agree(TimePoint now, Outbox& out);
   void take_agreement(int worker, const Agreement& agreement, TimePoint now, Outbox& out);
   void form_when_agreed(TimePoint now, Outbox& out);
   void share_records(Formation& formation) const;
+  void hear_form(int worker, const Formation& formation, TimePoint now, Outbox& out);
   void form(const Formation& formation, TimePoint now, Outbox& out);
   void say_who_changed(const std::vector<std::int32_t>& before, Outbox& out);
   void take_status(int worker, const GroupStatus& status, Outbox& out);
@@ -220,12 +229,12 @@ class CollectiveGroup {
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
   bool must_reform_ = false;  // a member's connection has ended since the last formation
-  std::optional<std::pair<int, Proposal>> held_;  // of a worker that is not the lowest alive
+  std::map<int, Proposal> held_;  // by proposer, which is not the lowest alive
   std::vector<std::string> lines_;  // to be said once the smaller group has made a step
 
   bool cut_off_ = false;
   bool commits_nothing_ = false;  // it was cut off since the last formation
-  std::int64_t counted_ = -1;     // global steps, by the ps tasks
+  std::int64_t counted_ = -1;     // global steps, by the ps tasks, as this worker has them
 
   bool done_ = false, ended_ = false, wants_values_ = false;
   TimePoint seen_;                              // the time of the last call

@@ -82,7 +82,7 @@ TEST_F(ChiefOfTwo, BeginsAloneAfterTheJoinTimeout) {
 TEST_F(ChiefOfTwo, SendsItsValuesToTheOther) {
   form();
   EXPECT_EQ(group_.members(), (std::vector<std::int32_t>{0, 1}));
-  EXPECT_EQ(group_.lacking(), (std::vector<std::int32_t>{1}));
+  EXPECT_THAT(group_.lacking(), ::testing::ElementsAre(1));
   EXPECT_TRUE(group_.in_place());
 }
 

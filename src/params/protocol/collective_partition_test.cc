@@ -12,10 +12,10 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A worker of three, each a member with values from the beginning.
+/// A worker of three, each a member, and the others with values from the beginning.
 class Member {
  public:
-  explicit Member(int worker)
+  explicit Member(int worker, bool takes_values = true)
       : worker_(worker),
         group_({.worker = worker, .workers = 3, .join_timeout = 10s, .counted_by_ps = true}, now_) {
     for (const int other : others()) group_.connected(other, true, now_, out_);
@@ -33,7 +33,7 @@ class Member {
                       .own_steps = {},
                       .unused = RecordSet().ranges(),
                       .held = {{}, {}, {}}});
-    group_.take_values(kEpoch, 5, now_, out_);
+    if (takes_values) group_.take_values(kEpoch, 5, now_, out_);
   }
   std::vector<int> others() const {
     std::vector<int> others;
@@ -99,6 +99,16 @@ TEST(CutOffMember, StaysWhenAllAreCutOff) {
   EXPECT_THAT(it.proposed(), ElementsAre());
 }
 
+TEST(CutOffMember, StaysWhenTheOthersHaveNoValues) {
+  Member it(0, false);
+  GroupStatus lacks = it.member(2);
+  lacks.step = -1;
+  it.receive(2, MessageType::kGroupStatus, lacks);
+  it.hear_that_it_is_cut_off(1);
+  it.wait(20s);
+  EXPECT_THAT(it.proposed(), ElementsAre());
+}
+
 TEST(CutOffMember, LeavesTheProposalsToTheNextOne) {
   Member it(1);
   it.hear_that_it_is_cut_off(0);
@@ -151,15 +161,134 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
+// It has agreed, and then to another one: the proposer takes it for a member meanwhile.
+TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
+  Member proposer(0);
+  proposer.group_.disconnected(2, "it has died", proposer.now_, proposer.out_);
+  const std::uint64_t epoch = proposer.group_.proposed_epoch();
+  proposer.group_.rested(proposer.now_, proposer.out_);
+  Agreement agrees{.epoch = epoch, .highest = epoch, .step = 5};
+  agrees.unused = RecordSet().ranges();
+  proposer.receive(1, MessageType::kAgree, agrees);
+  ASSERT_EQ(proposer.group_.epoch(), epoch);
+  proposer.proposed();
+  proposer.receive(1, MessageType::kAgree, Agreement{.epoch = epoch, .highest = epoch + 1});
+  EXPECT_THAT(proposer.proposed(), ElementsAre(0, 1));
+}
+
+// The proposals of two workers come in the other order, and the lower one retires then.
+TEST(Epoch, OfTheNextWorkerIsAgreedToWhenTheLowestHasGone) {
+  Member it(2);
+  it.receive(1, MessageType::kPropose, Proposal{(Member::kEpoch << 1) + 1, {1, 2}});
+  it.receive(0, MessageType::kPropose, Proposal{Member::kEpoch << 1, {0, 1, 2}});
+  it.group_.rested(it.now_, it.out_);
+  EXPECT_EQ(it.group_.proposed_epoch(), Member::kEpoch << 1);
+  GroupStatus retired = it.member(0);
+  retired.standing = Standing::kRetired;
+  it.receive(0, MessageType::kGroupStatus, retired);
+  EXPECT_EQ(it.group_.proposed_epoch(), (Member::kEpoch << 1) + 1);
+}
+
+TEST(Epoch, IsAnsweredByAWorkerThatHasAgreedToAnotherOneMeanwhile) {
+  TimePoint now{1h};
+  Outbox out;
+  CollectiveGroup joiner({.worker = 2, .workers = 3, .join_timeout = 10s}, now);
+  for (const int other : {0, 1}) joiner.connected(other, true, now, out);
+  const auto receive = [&](int from, MessageType type, ControlMessage::Body body) {
+    joiner.received(from, {type, std::move(body)}, now, out);
+  };
+  receive(0, MessageType::kPropose, Proposal{Member::kEpoch, {0, 2}});
+  joiner.rested(now, out);
+  receive(1, MessageType::kPropose, Proposal{Member::kEpoch + 1, {1, 2}});
+  joiner.rested(now, out);
+  out.clear();
+  receive(0, MessageType::kForm,
+          Formation{.epoch = Member::kEpoch,
+                    .members = {0, 2},
+                    .step = 5,
+                    .source = 0,
+                    .lacking = {2},
+                    .in_place = true,
+                    .own_steps = {},
+                    .unused = RecordSet().ranges(),
+                    .held = {{}, {}}});
+  const auto* const answer = std::get_if<Outbox::Send>(&out.actions().back());
+  ASSERT_NE(answer, nullptr);
+  EXPECT_EQ(answer->to, PeerId(0));
+  ASSERT_EQ(answer->message.type, MessageType::kAgree);
+  EXPECT_EQ(answer->message.as<Agreement>().epoch, Member::kEpoch);
+  EXPECT_EQ(answer->message.as<Agreement>().highest, Member::kEpoch + 1);
+}
+
+// Until then it may be among those that the others go on without.
+TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
+  Member it(0);
+  it.group_.disconnected(2, "it has died", it.now_, it.out_);
+  it.group_.connected(2, true, it.now_, it.out_);
+  GroupStatus joins;
+  joins.connected = {0, 1};
+  it.proposed();
+  it.receive(2, MessageType::kGroupStatus, joins);
+  const std::uint64_t epoch = it.group_.proposed_epoch();
+  it.group_.rested(it.now_, it.out_);
+  Agreement agrees{.epoch = epoch, .highest = epoch, .step = 5};
+  agrees.unused = RecordSet().ranges();
+  it.receive(1, MessageType::kAgree, agrees);
+  agrees.step = -1;
+  it.receive(2, MessageType::kAgree, agrees);
+  ASSERT_EQ(it.group_.epoch(), epoch);
+  EXPECT_THAT(it.group_.lacking(), ElementsAre());
+  it.group_.set_counted(5, it.now_, it.out_);
+  EXPECT_THAT(it.group_.lacking(), ElementsAre(2));
+}
+
+// Worker 0 waits for it meanwhile, since it has not heard of the later epoch.
+TEST(Parts, OfAGroupEndAlsoWhenTheOthersHaveNotHeardOfThem) {
+  Member it(2);
+  it.group_.disconnected(0, "it was cut", it.now_, it.out_);
+  it.receive(1, MessageType::kPropose, Proposal{Member::kEpoch << 1, {1, 2}});
+  it.group_.rested(it.now_, it.out_);
+  it.receive(1, MessageType::kForm,
+             Formation{.epoch = Member::kEpoch << 1,
+                       .members = {1, 2},
+                       .step = 5,
+                       .source = 1,
+                       .lacking = {},
+                       .in_place = true,
+                       .own_steps = {},
+                       .unused = RecordSet().ranges(),
+                       .held = {{}, {}}});
+  it.group_.connected(0, true, it.now_, it.out_);
+  GroupStatus waits = it.member(0);
+  waits.counted = 5;
+  it.receive(0, MessageType::kGroupStatus, waits);
+  EXPECT_EQ(it.group_.standing(), Standing::kMember);
+  waits.step = waits.counted = 6;
+  it.receive(0, MessageType::kGroupStatus, waits);
+  EXPECT_EQ(it.group_.standing(), Standing::kJoining);
+}
+
+TEST(Epoch, IsFollowedByAMemberThatHasNotHeardThatItWasFormed) {
+  Member it(2);
+  GroupStatus formed = it.member(1);
+  formed.epoch = Member::kEpoch << 1;
+  formed.members = {1, 2};
+  it.receive(1, MessageType::kPropose, Proposal{Member::kEpoch << 2, {1, 2}});
+  EXPECT_FALSE(it.group_.proposes()) << "worker 0 lives, and proposes";
+  it.receive(1, MessageType::kGroupStatus, formed);
+  EXPECT_EQ(it.group_.proposed_epoch(), Member::kEpoch << 2);
+}
+
 /// Worker 3 of four, which is to join a group and reaches worker 0.
 struct FarJoiner {
   FarJoiner() { group.connected(0, true, now, out); }
-  void trains_with(int other) {
+  void trains_with(int other, bool reaches = true) {
     GroupStatus status;
     status.standing = Standing::kMember;
     status.epoch = 1;
     status.step = 5;
     status.members = {0, other};
+    if (reaches) status.connected = {other};
     group.received(0, {MessageType::kGroupStatus, status}, now, out);
   }
   void wait(Duration time) {
@@ -179,6 +308,13 @@ TEST(Joiner, ThatDoesNotReachAMemberNamesItAtTheJoinTimeout) {
   it.wait(1s);
   EXPECT_THAT(it.group.failure(), HasSubstr("worker:3 could not reach worker:1 for 10 s "
                                             "(--join-timeout), which worker:0 reaches"));
+}
+
+TEST(Joiner, WaitsForAMemberThatTheOthersDoNotReachEither) {
+  FarJoiner it;
+  it.trains_with(1, false);
+  it.wait(15s);
+  EXPECT_EQ(it.group.failure(), "");
 }
 
 TEST(Joiner, ThatDoesNotReachNowOneMemberAndThenAnotherGoesOnTrying) {

@@ -35,14 +35,17 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
                          was_member_ ? "" : ": worker:0, which begins, has not come");
 }
 
-// One that is not connected with all members of a group cannot join it.
+// One that is not connected with all members of a group cannot join it. A member that the others do
+// not reach, either, is about to be left out.
 void CollectiveGroup::consider_partition(TimePoint now) {
   std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {
     if (!peer(w).connected || peer(w).status.standing != Standing::kMember) continue;
     std::vector<std::int32_t> unseen = peer(w).status.members;
-    std::erase_if(
-        unseen, [this](std::int32_t member) { return member == self() || peer(member).connected; });
+    std::erase_if(unseen, [&](std::int32_t member) {
+      return member == self() || peer(member).connected ||
+             !contains(peer(w).status.connected, member);
+    });
     if (unseen.empty()) return apart_from_.reset();
     const bool as_before = apart_from_ && std::ranges::count(unseen, *apart_from_) > 0;
     apart = {w, as_before ? *apart_from_ : unseen.front()};

@@ -22,6 +22,12 @@ constexpr std::int64_t kMostExamples = std::int64_t{1} << 40;
   throw Error(ErrorCode::kDataLoss, "[ps] " + why);
 }
 
+std::uint64_t contributors_of(const RoundDecision& decision) {
+  std::vector<std::int32_t> workers;
+  for (const RoundContribution& it : decision.contributors) workers.push_back(it.worker);
+  return fingerprint_of(std::span<const std::int32_t>(workers));
+}
+
 }  // namespace
 
 // The variables are initialised: the first round is the one after the global step of their values.
@@ -170,7 +176,6 @@ void PsJob::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
 void PsJob::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
-  if (coordinator_) coordinator_->begins_anew(peer.worker, peer.incarnation);
   Outbox::Decide nothing{};
   nothing.decision.round = membership_.global_step();
   tell_open_round(nothing);
@@ -208,10 +213,12 @@ void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
     membership_.close_round();
     tell_open_round(action);
   }
+  const std::uint64_t contributors =
+      coordinator_ && workers_commit() ? contributors_of(decision) : 0;
   for (const RoundContribution& it : decision.contributors) {
     membership_.decide_step(it.worker, it.step);
     counts_records(it.worker, it.incarnation, it.step, true, out);
-    tell(it, {membership_.global_step(), round - it.round}, action);
+    tell(it, {membership_.global_step(), round - it.round, contributors}, action);
   }
   for (const RoundContribution& it : decision.dropped) {
     membership_.decide_step(it.worker, it.step);

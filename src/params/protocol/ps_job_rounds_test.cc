@@ -81,6 +81,20 @@ TEST(PsJobRounds, ARoundIsClosedWhenAllShardsHaveAll) {
   EXPECT_EQ(it.job.global_step(), 1);
 }
 
+TEST(PsJobRounds, WorkersThatCommitAreToldWithWhomTheyHaveCounted) {
+  Rounds it(0, 1, true);
+  for (int worker = 0; worker < 3; ++worker) it.gives(worker, 0);
+  it.out.clear();
+  it.received(12, MessageType::kCommitted, CommittedRound{.round = 0, .contributors = {0, 2}});
+  const auto* const decided = std::get_if<Outbox::Decide>(&it.out.actions().back());
+  ASSERT_NE(decided, nullptr);
+  ASSERT_EQ(decided->told.size(), 3u);
+  const std::vector<std::int32_t> both = {0, 2};
+  EXPECT_EQ(decided->told[1].done.contributors, fingerprint_of(both));
+  EXPECT_EQ(decided->told[2].to, 11u);
+  EXPECT_EQ(decided->told[2].done.contributors, 0u) << "its contribution was dropped";
+}
+
 TEST(PsJobRounds, AnotherPsSendsWhatIsWholeAndCarriesOutTheWordsOfPs0) {
   Rounds it(1);
   it.gives(2, 0);

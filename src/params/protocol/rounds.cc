@@ -57,7 +57,6 @@ void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& o
     if (worker.given && !may_count) displace(taken(worker), out);
     worker.fresh = !options_.workers_commit;
     worker.withdrawn = -1;
-    worker.astray = false;
   }
   worker.standing = Standing::kMember;
   count(worker);
@@ -128,7 +127,7 @@ bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, D
   const bool mixed = std::exchange(worker.fresh, false) && open_ > options_.first_round;
   worker.joins = mixed && contribution.round > options_.first_round;
   count(worker);
-  const bool useless = late || mixed || worker.astray || worker.withdrawn == contribution.step;
+  const bool useless = late || mixed || worker.withdrawn == contribution.step;
   if (useless && !worker.joins) {
     drop(worker, out);
     return false;
@@ -187,23 +186,20 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
 // Workers that lost each other may commit a round twice. Those whose contributions were dropped
 // know by that. But the first word of a member may arrive while its word to the others is lost, who
 // then make the step again without it: their contributions have counted, beside others than they
-// think.
+// think. They find that out by the contributors that they are answered.
 void RoundCoordinator::commit(int index, std::int64_t round,
                               std::span<const std::int32_t> contributors, Decisions& out) {
   const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);
-  if (workers_[std::size_t(index)].astray) return;
   if (counted && !std::ranges::equal(contributors, committed_)) {
-    return lead_astray(contributors, out);
+    for (const std::int32_t other : contributors) workers_[std::size_t(other)].counted = 0;
   }
   if (round < open_) return;
   if (round > open_) fail_commit(fmt::format("of round {} while {} is open", round, open_));
-  if (!trusts(contributors)) return lead_astray(contributors, out);
   RoundDecision decision;
   decision.closes = true;
   decision.round = round;
   for (const std::int32_t contributor : contributors) {
     const Worker& worker = workers_[std::size_t(contributor)];
-    if (worker.astray) return lead_astray(contributors, out);
     if (!worker.given || !is_whole(worker)) {
       fail_commit(fmt::format("of round {} with the contribution of worker:{}, which is not here",
                               round, contributor));
@@ -216,43 +212,14 @@ void RoundCoordinator::commit(int index, std::int64_t round,
       decision.dropped.push_back(*workers_[i].given);
     }
   }
-  for (const std::int32_t contributor : contributors) {
-    workers_[std::size_t(contributor)].doubtful = false;
-  }
   committed_.assign(contributors.begin(), contributors.end());
   close(std::move(decision), out);
-}
-
-// They have the values that the last round has left, if one of them has counted in it.
-bool RoundCoordinator::trusts(std::span<const std::int32_t> contributors) const {
-  const auto worker = [this](std::int32_t index) -> const Worker& {
-    return workers_[std::size_t(index)];
-  };
-  return std::ranges::none_of(contributors, &Worker::doubtful, worker) ||
-         std::ranges::any_of(contributors, [&](std::int32_t index) {
-           return trains(index) && !worker(index).doubtful;
-         });
 }
 
 bool RoundCoordinator::trains(int index) const {
   const Worker& worker = workers_[std::size_t(index)];
   return worker.standing == Standing::kMember && worker.counted == worker.incarnation &&
-         !worker.astray && std::ranges::binary_search(committed_, std::int32_t(index));
-}
-
-void RoundCoordinator::begins_anew(int index, std::uint64_t incarnation) {
-  Worker& worker = workers_[std::size_t(index)];
-  if (worker.incarnation != incarnation) return;
-  worker.astray = false;
-  worker.doubtful = std::ranges::any_of(workers_, &Worker::astray);
-}
-
-void RoundCoordinator::lead_astray(std::span<const std::int32_t> workers, Decisions& out) {
-  for (const std::int32_t index : workers) {
-    Worker& worker = workers_[std::size_t(index)];
-    worker.astray = true;
-    if (worker.given && is_whole(worker)) drop(worker, out);
-  }
+         std::ranges::binary_search(committed_, std::int32_t(index));
 }
 
 void RoundCoordinator::withdraw(int index, std::uint64_t incarnation, std::int64_t step,

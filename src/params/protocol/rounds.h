@@ -60,21 +60,14 @@ class RoundCoordinator {
   bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
   /// The worker says that the round was committed: it consists of the contributions of these, which
-  /// are whole. A round that is closed stays as it is. If that was with the contribution of this
-  /// worker and with other ones than it says, those that it names have gone astray: nothing that
-  /// these processes give counts any more, by which they know. Throws kDataLoss when the
-  /// contribution of another worker is not here.
+  /// are whole. A round that is closed stays as it is. Throws kDataLoss when the contribution of
+  /// another worker is not here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
-  /// The process has taken over the values of others, whose steps count: it is astray no more.
-  /// While another worker is astray and may not know it, these may have been its values: such a
-  /// worker commits only together with one whose contribution to the last round counted, and goes
-  /// astray otherwise.
-  void begins_anew(int worker, std::uint64_t incarnation);
   /// The worker's contribution to the open round will not be committed: it counts nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
   /// True when the process of the worker that is connected now has contributed to the last round
-  /// that was committed.
+  /// that was committed, and is not known to have committed it with other contributors.
   bool trains(int worker) const;
   /// Nobody waits any more for workers that have never come.
   void stop_waiting(Decisions& out);
@@ -98,8 +91,6 @@ class RoundCoordinator {
     bool fresh = false;           // it has given nothing yet
     bool joins = false;           // what it has given is its first, and is to count nowhere
     std::int64_t withdrawn = -1;  // that step of this incarnation counts nowhere
-    bool astray = false;          // and nothing of it that is not decided
-    bool doubtful = false;        // its values may be of a worker that is astray
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
     Part part = Part::kAwaited;   // as it was last counted
   };
@@ -107,12 +98,10 @@ class RoundCoordinator {
   void count(Worker& worker);
   /// Takes the contribution that the worker has given, which is decided.
   static RoundContribution taken(Worker& worker);
-  bool trusts(std::span<const std::int32_t> contributors) const;
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
   void drop(Worker& worker, Decisions& out);
   void close(RoundDecision decision, Decisions& out);
-  void lead_astray(std::span<const std::int32_t> workers, Decisions& out);
   void close_full(Decisions& out);
   /// Returns false when more contributions are to come.
   bool close_one(Decisions& out);

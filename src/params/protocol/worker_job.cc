@@ -250,7 +250,7 @@ void WorkerJob::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDo
     global_step_ = done.global_step;
     staleness_.add(done.staleness);
     if (done.staleness == StepDone::kTooLate) ++too_late_;
-    last_counted_ = done.staleness >= 0;
+    last_contributors_ = done.contributors;
   }
   peer.steps_done = std::max(peer.steps_done, step + 1);
   if (!in_rounds()) {

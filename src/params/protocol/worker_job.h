@@ -91,8 +91,9 @@ class WorkerJob {
   // Rounds that the workers commit.
   /// Steps whose contributions are whole on every ps, as the number of the next one.
   std::int64_t steps_given() const { return steps_given_; }
-  /// False when the last step that is done was dropped.
-  bool last_counted() const { return last_counted_; }
+  /// The fingerprint of the workers with whose contributions the last step that is done has
+  /// counted; 0: it was dropped.
+  std::uint64_t last_contributors() const { return last_contributors_; }
   /// The last that was told.
   const RoundScale& scale() const { return scale_; }
   void commit(const CommittedRound& committed, Outbox& out);
@@ -200,7 +201,7 @@ class WorkerJob {
   std::int64_t global_step_ = 0, next_step_ = 0, steps_done_ = 0;
   std::int64_t step_limit_;
   std::int64_t steps_given_ = 0;
-  bool last_counted_ = true;
+  std::uint64_t last_contributors_ = 0;
   RoundScale scale_{.round = -1};
   StalenessHistogram staleness_;
   std::int64_t too_late_ = 0;

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 16;
+constexpr std::uint32_t kProtocolVersion = 17;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -219,6 +219,9 @@ struct StepDone {
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
   static constexpr std::int64_t kTooLate = -2;  // its round was closed
+  /// Of ps 0, in rounds that the workers commit: the fingerprint of the workers with whose
+  /// contributions this one has counted; 0: it has not.
+  std::uint64_t contributors = 0;
   bool operator==(const StepDone&) const = default;
 };
 

@@ -64,7 +64,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "10000000"
+            "11000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -108,10 +108,11 @@ TEST(Message, MessagesOfAStepHaveTheBytesOfTheirFormat) {
             "08000000"
             "00"
             "00000000");
-  const StepDone done{.global_step = 1000, .staleness = 3};
+  const StepDone done{.global_step = 1000, .staleness = 3, .contributors = 0x1122334455667788};
   EXPECT_EQ(hex(encode(done)),
             "e803000000000000"
-            "0300000000000000");
+            "0300000000000000"
+            "8877665544332211");
   EXPECT_EQ(decode_step_done(encode(done)), done);
   EXPECT_EQ(
       hex(encode(JobState{.all_warm = true, .any_done = true, .all_done = false, .ended = true})),

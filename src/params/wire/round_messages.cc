@@ -1,8 +1,13 @@
 #include "params/wire/round_messages.h"
 
+#include "base/fingerprint.h"
 #include "params/wire/message_fields.h"
 
 namespace paceline {
+
+std::uint64_t fingerprint_of(std::span<const std::int32_t> contributors) {
+  return fingerprint_of(std::as_bytes(contributors));
+}
 
 void fields(auto& wire, Of<RoundContribution> auto& it) {
   wire(it.worker, it.incarnation, it.step, it.round, it.examples, it.clip_norm);

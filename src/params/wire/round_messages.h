@@ -29,6 +29,9 @@ struct RoundDecision {
   bool operator==(const RoundDecision&) const = default;
 };
 
+/// Tells the contributors of a round, ascending, from any others (StepDone::contributors).
+std::uint64_t fingerprint_of(std::span<const std::int32_t> contributors);
+
 /// The word of a worker about a round that the workers have committed among themselves.
 struct CommittedRound {
   std::int64_t round = 0;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/fingerprint.h"
 #include "base/row_count.h"
 #include "graph/rule_program.h"
 #include "paceline/error.h"
@@ -144,9 +145,7 @@ std::uint64_t fingerprint_of(std::span<const VariableSpec> variables) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);
   write_variables(writer, variables);
-  std::uint64_t hash = 0xcbf29ce484222325;
-  for (const std::byte byte : bytes) hash = (hash ^ std::uint64_t(byte)) * 0x100000001b3;
-  return hash;
+  return fingerprint_of(std::span<const std::byte>(bytes));
 }
 
 // The numbers of a rule, or the lines of its program.

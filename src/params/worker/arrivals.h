@@ -165,7 +165,8 @@ class Arrivals {
   // These are of rounds that the workers commit; the scale is that of `scaled_round`.
   std::atomic<std::int64_t> steps_given{0}, scaled_round{-1};
   std::atomic<float> scale{1};
-  std::atomic<bool> last_counted{true}, round_is_open{false};
+  std::atomic<std::uint64_t> last_contributors{0};
+  std::atomic<bool> round_is_open{false};
   std::atomic<bool> all_warm{false}, any_done{false}, all_done{false}, training_ended{false};
   std::atomic<bool> stop_asked{false};
   std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet

@@ -66,16 +66,15 @@ void RoundCommits::tell_commit(Predicate&& known) {
 }
 
 // A contribution that is late is dropped at once, and its step done.
-bool RoundCommits::wait_given() {
-  committed_ = false;
+void RoundCommits::wait_given() {
+  committed_.reset();
   wait_for_ps("the receipt",
               [this] { return state_.core.steps_given >= state_.core.steps_sent || is_done(); });
-  return !is_done() || state_.core.last_counted;
 }
 
 float RoundCommits::commit(std::span<const std::int32_t> contributors,
                            std::optional<double> squares) {
-  committed_ = true;
+  committed_ = fingerprint_of(contributors);
   Arrivals& core = state_.core;
   untold_ = {.round = round_,
              .contributors = {contributors.begin(), contributors.end()},
@@ -99,7 +98,7 @@ void RoundCommits::lose(std::int64_t round) {
 void RoundCommits::wait_closed() {
   tell_commit([this] { return is_done(); });
   if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
-  if (committed_ && !state_.core.last_counted) others_went_on(round_ + 1);
+  if (committed_ && *committed_ != state_.core.last_contributors) others_went_on(round_ + 1);
 }
 
 void RoundCommits::check() const { state_.core.check(); }

@@ -16,7 +16,7 @@ class RoundCommits : public CommittedRounds {
   explicit RoundCommits(WorkerContext& state) : state_(state) {}
 
   void begin(std::int64_t round) override;
-  bool wait_given() override;
+  void wait_given() override;
   float commit(std::span<const std::int32_t> contributors, std::optional<double> squares) override;
   void lose(std::int64_t round) override;
   void wait_closed() override;
@@ -37,10 +37,10 @@ class RoundCommits : public CommittedRounds {
   [[noreturn]] void others_went_on(std::int64_t round) const;
 
   WorkerContext& state_;
-  std::int64_t round_ = 0;                // of the step that was begun last
-  bool settled_ = false;                  // all that the last answers brought is of one round
-  bool committed_ = false;                // the last step
-  std::optional<CommittedRound> untold_;  // the others are to tell first
+  std::int64_t round_ = 0;                  // of the step that was begun last
+  bool settled_ = false;                    // all that the last answers brought is of one round
+  std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
+  std::optional<CommittedRound> untold_;    // the others are to tell first
 };
 
 }  // namespace paceline

@@ -95,7 +95,7 @@ void WorkerDriver::publish() {
   core_.steps_sent = machine_.next_step();
   core_.steps_done = machine_.steps_done();
   core_.steps_given = machine_.steps_given();
-  core_.last_counted = machine_.last_counted();
+  core_.last_contributors = machine_.last_contributors();
   core_.scale = machine_.scale().scale;
   core_.scaled_round = machine_.scale().round;
   core_.round_is_open = machine_.round_is_open();

@@ -94,15 +94,14 @@ bool VirtualFence::begin(std::uint64_t process, std::int64_t round) {
   Worker& worker = workers_.at(process);
   if (worker.begun == round) return true;
   if (!worker.done) return false;
-  if (worker.committed && !worker.counted) {
+  if (worker.named != worker.counted && !worker.named.empty()) {
     world_.left_behind(process);
     return false;
   }
   if (!worker.settled || worker.rounds < round) {
     if (worker.awaits == round) return false;
     worker.awaits = round;
-    tell(worker, [this, process, index = worker.index, round] {
-      coordinator_.begins_anew(index, process);
+    tell(worker, [this, process, round] {
       asked_[process] = round;
       answer_awaiting();
     });
@@ -137,7 +136,9 @@ void VirtualFence::give(std::uint64_t process) {
                                 .round = worker.round = worker.begun,
                                 .examples = 1};
   worker.sent = true;
-  worker.given = worker.done = worker.counted = worker.committed = false;
+  worker.given = worker.done = false;
+  worker.named.clear();
+  worker.counted.clear();
   for (int shard = 0; shard < kShards; ++shard) {
     worker.to->send(kSparseBytes, world_.delay(), {}, [this, shard, given, process] {
       arrive(process, [this, shard, given, process] {
@@ -156,17 +157,12 @@ bool VirtualFence::given(std::uint64_t process) const {
   return worker.given || worker.done;
 }
 
-bool VirtualFence::accepts(std::uint64_t process) const {
-  const Worker& worker = workers_.at(process);
-  return given(process) && (!worker.done || worker.counted);
-}
-
 // The member that has committed first lets the others tell, for a while or until the round is
 // closed.
 void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
   Worker& worker = workers_.at(process);
-  worker.committed = true;
-  worker.untold = contributors;
+  worker.named = contributors;
+  worker.told = false;
   const bool first = contributors.size() > 1 && contributors.front() == worker.index;
   if (!first || worker.done) return tell_commit(worker);
   time_.after(kOthersTellWithin, [this, process, round = worker.round] {
@@ -178,9 +174,8 @@ void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
 }
 
 void VirtualFence::tell_commit(Worker& worker) {
-  if (worker.untold.empty()) return;
-  tell(worker, [this, index = worker.index, round = worker.round,
-                contributors = std::exchange(worker.untold, {})] {
+  if (std::exchange(worker.told, true)) return;
+  tell(worker, [this, index = worker.index, round = worker.round, contributors = worker.named] {
     coordinate([&](auto& out) { coordinator_.commit(index, round, contributors, out); });
   });
 }
@@ -198,7 +193,9 @@ void VirtualFence::lose(std::uint64_t process, std::int64_t round) {
 
 void VirtualFence::carry_out(RoundCoordinator::Decisions& decisions) {
   for (const RoundDecision& decision : decisions) {
-    const auto tell_all = [&](const std::vector<RoundContribution>& list, bool counted) {
+    Workers contributors;
+    for (const RoundContribution& it : decision.contributors) contributors.push_back(it.worker);
+    const auto tell_all = [&](const std::vector<RoundContribution>& list, const Workers& counted) {
       for (const RoundContribution& it : list) {
         answer(it.incarnation,
                [this, step = it.step, counted, rounds = coordinator_.open_round()](Worker& worker) {
@@ -210,11 +207,10 @@ void VirtualFence::carry_out(RoundCoordinator::Decisions& decisions) {
                });
       }
     };
-    tell_all(decision.contributors, true);
-    tell_all(decision.dropped, false);
+    tell_all(decision.contributors, contributors);
+    tell_all(decision.dropped, {});
     if (!decision.closes) continue;
-    Workers& contributors = closed_.emplace_back();
-    for (const RoundContribution& it : decision.contributors) contributors.push_back(it.worker);
+    closed_.push_back(std::move(contributors));
     answer_awaiting();
   }
 }

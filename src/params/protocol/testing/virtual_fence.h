@@ -44,8 +44,6 @@ class VirtualFence {
   bool begin(std::uint64_t process, std::int64_t round);
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
-  /// True if nothing that the process has given was dropped, so that the steps before it count.
-  bool accepts(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
   /// Its group has thrown the step away, and the process has the values of that round.
   void lose(std::uint64_t process, std::int64_t round);
@@ -60,12 +58,13 @@ class VirtualFence {
     std::uint64_t process = 0;
     std::unique_ptr<VirtualLink> to, from;
     std::int64_t step = -1, round = -1;  // of the contribution under way, or the last one
-    bool sent = false, given = false, done = true, counted = true, committed = false;
+    bool sent = false, given = false, done = true;
     bool settled = false;                // what it has is of one round
     std::optional<std::int64_t> awaits;  // the round that it has asked for
     std::int64_t rounds = 0;             // as it was told last
     std::int64_t begun = -1;             // the round that it may contribute to
-    Workers untold;                      // the contributors of its commit
+    Workers named, counted;              // the contributors of its commit, and of the round
+    bool told = true;                    // its commit
     bool cut = false;
     std::vector<std::function<void()>> held;  // what arrives once it is not cut any more
   };

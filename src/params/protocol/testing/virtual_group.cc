@@ -255,7 +255,9 @@ void VirtualGroup::look(Process& process) {
       });
     });
   }
-  for (const std::int32_t worker : std::vector(group.lacking())) {
+  count_rounds(process);
+  const std::span<const std::int32_t> joiners = group.lacking();
+  for (const std::int32_t worker : std::vector<std::int32_t>(joiners.begin(), joiners.end())) {
     if (!process.sent_values.emplace(group.epoch(), worker).second) continue;
     send(process, worker, 75'000'000,
          [this, epoch = group.epoch(), history = process.history, used = process.used](Process& p) {
@@ -313,12 +315,7 @@ void VirtualGroup::finish_if_whole(Process& process) {
   const auto contributed = [&](std::int32_t member) { return have.contains(member); };
   if (!group.started() || !std::ranges::all_of(group.members(), contributed)) return;
   if (fence_ && !options_.plant_hasty && !fence_->given(process.number)) return;
-  drive(process, [&](Outbox& out) {
-    if (fence_ && fence_->accepts(process.number)) {
-      process.group->set_counted(group.step(), time_.now(), out);
-    }
-    process.group->finish_sums(time_.now(), out);
-  });
+  drive(process, [&](Outbox& out) { process.group->finish_sums(time_.now(), out); });
 }
 
 void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const History& history,
@@ -333,12 +330,13 @@ void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const Hist
   });
 }
 
-// A worker that runs makes steps, or is on its way to a group that does.
+// A worker that runs makes steps, or is on its way to a group that does; faults one after the other
+// may keep all from it.
 void VirtualGroup::check_progress() {
-  TimePoint last{};
+  TimePoint last = last_fault_;
   for (const auto& [number, process] : processes_) last = std::max(last, process->progressed);
   if (time_.now() - last > kProgressWithin + options_.join_timeout) {
-    complain(fmt::format("no worker has made a step since {:.3f} s",
+    complain(fmt::format("no worker has made a step, and there was no fault, since {:.3f} s",
                          double(last.time_since_epoch().count()) * 1e-9));
   }
 }

@@ -70,6 +70,7 @@ class VirtualGroup {
     bool alive = true, stopped = false, retired = false, initialised = false;
     bool computes = false;
     bool cut_off = false;                     // from the ps tasks
+    std::int64_t counted = -1;                // rounds that these have closed, as it has them
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
     std::optional<Tag> sent, exchanges_of;
@@ -114,6 +115,7 @@ class VirtualGroup {
   // Parts on ps tasks.
   void make_fence();
   bool may_contribute(Process& process);
+  void count_rounds(Process& process);
   void fall_behind(std::uint64_t process);
   void check_rounds(const Process& process);
   void take_values(Process& process, std::uint64_t epoch, const History& history,
@@ -142,7 +144,7 @@ class VirtualGroup {
   std::map<std::pair<int, int>, TimePoint> apart_until_;  // by workers, the lower first
   std::uint64_t made_ = 0;
   VirtualGroupResult result_;
-  TimePoint end_of_faults_, end_;
+  TimePoint end_of_faults_, end_, last_fault_{};
   std::unique_ptr<VirtualFence> fence_;  // of mixed
   std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
   void take_records(Process& process);

@@ -37,6 +37,7 @@ bool VirtualGroup::can_spare(const Process& process) const {
 }
 
 void VirtualGroup::fault() {
+  last_fault_ = time_.now();
   Process* const process = random_process();
   if (process == nullptr) return;
   const double kind = time_.uniform();

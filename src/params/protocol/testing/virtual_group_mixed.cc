@@ -29,6 +29,17 @@ bool VirtualGroup::may_contribute(Process& process) {
   return fence_ == nullptr || fence_->begin(process.number, process.group->step());
 }
 
+// The step thread asks as soon as it has begun the step.
+void VirtualGroup::count_rounds(Process& process) {
+  const CollectiveGroup& group = *process.group;
+  if (fence_ == nullptr || group.begun_by(process.worker) == nullptr) return;
+  if (!may_contribute(process) || process.counted == group.step()) return;
+  process.counted = group.step();
+  drive(process, [&](Outbox& out) {
+    process.group->set_counted(process.counted, time_.now(), out);
+  });
+}
+
 // Its session ends, and the program begins another one.
 void VirtualGroup::fall_behind(std::uint64_t number) {
   time_.after(0s, [this, number] {
