@@ -71,6 +71,7 @@ PressureCounters read_pressure_counters() {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) == 0) counters.major_faults = usage.ru_majflt;
   counters.memory_wait = stalled_seconds(proc_text("/proc/pressure/memory"));
+  counters.disk_wait = stalled_seconds(proc_text("/proc/pressure/io"));
   return counters;
 }
 

@@ -13,7 +13,8 @@ struct PressureCounters {
   std::optional<double> ran, queued;
   std::optional<double> machine_ran;         // core-seconds of all processes of the machine
   std::optional<std::int64_t> major_faults;  // pages that were read from a disk, of this process
-  std::optional<double> memory_wait;         // seconds in which some process waited for memory
+  // Seconds in which some process of the machine waited for memory, and for a disk.
+  std::optional<double> memory_wait, disk_wait;
 };
 
 /// Reads them from /proc, in a tenth of a millisecond.

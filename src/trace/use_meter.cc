@@ -76,6 +76,7 @@ Pressure UseMeter::pressure(const Counters& now, double seconds) const {
   made.machine_cores = rate(after.machine_ran, before.machine_ran);
   made.major_faults = rate(after.major_faults, before.major_faults);
   made.memory_wait = rate(after.memory_wait, before.memory_wait);
+  made.disk_wait = rate(after.disk_wait, before.disk_wait);
   return made;
 }
 

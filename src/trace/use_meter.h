@@ -22,8 +22,8 @@ struct Pressure {
   /// The average number of cores that all processes of the machine kept busy.
   std::optional<double> machine_cores = {};
   std::optional<double> major_faults = {};  // pages a second that were read from a disk
-  /// The share of the time in which some process of the machine waited for memory.
-  std::optional<double> memory_wait = {};
+  /// The shares of the time in which some process of the machine waited for memory, and for a disk.
+  std::optional<double> memory_wait = {}, disk_wait = {};
   Stops stops = {};  // of this process
 
   bool operator==(const Pressure&) const = default;

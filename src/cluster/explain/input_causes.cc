@@ -85,11 +85,15 @@ class SlowInput {
                        rate_text(makes_, worker_.unit), rate_text(takes_, worker_.unit));
   }
 
+  // Making them ahead takes cores, too.
   Finding without_numbers() const {
-    return told(
+    Finding found = told(
         Cause::kInputStage,
         fmt::format("Making batches takes {:.0f}% of the time of {}.", 100 * share_, worker_.task),
         "With batches that are made ahead, on other threads");
+    const double busy = worker_.use.pressure.machine_cores.value_or(0) / facts_.cores();
+    found.gain = std::min(found.gain, gain(std::clamp(1 - busy, 0.0, share_)));
+    return found;
   }
   Finding copies() const {
     return told(Cause::kInputCopy,

@@ -70,7 +70,13 @@ const StagedRun kStaged[] = {
      }},
     {"batches without a pipeline", Cause::kInputStage, "worker:0",
      "Making batches takes 60% of the time of worker:0.",
-     [](Report& run) { slow_down(run.tasks[0], "input", 1.5); }},
+     [](Report& run) {
+       slow_down(run.tasks[0], "input", 1.5);
+       run.tasks[0].use.pressure.machine_cores = 1;
+     }},
+    {"batches without a pipeline, which cores that are all busy could not make ahead",
+     Cause::kNothing, "", "Nothing",
+     [](Report& run) { slow_down(run.tasks[0], "input", 0.3); }},
 };
 
 TEST(InputCauses, AreToldWithTheirTask) { expect_told(kStaged); }

@@ -13,7 +13,7 @@ namespace {
 constexpr double kLeastOthers = 0.15;  // cores; the system counts in ticks
 constexpr double kLeastQueued = 0.08;  // a share
 constexpr double kLeastFaults = 20;    // pages a second
-constexpr double kLeastMemoryWait = 0.05;
+constexpr double kLeastMemoryWait = 0.05, kMostWait = 0.95;
 constexpr const char* kWithoutThat = "Without that";
 
 bool is_worker(const TaskReport& task) { return task.task.starts_with("worker:"); }
@@ -82,6 +82,29 @@ double bounded_by_forecast(const RunFacts& facts, double gain) {
   return std::min(gain, expected->high / facts.steps_per_s());
 }
 
+// The system counts the wait for a page as one for memory only where the page was in use shortly
+// before it was taken, and else as one for the disk. It reads several pages at once.
+double memory_wait(const TaskReport& task) {
+  constexpr double kPagesAtOnce = 8, kPageBytes = 4096, kMostly = 0.5;
+  const Pressure& pressure = task.use.pressure;
+  const double of_pages = pressure.major_faults.value_or(0) * kPagesAtOnce * kPageBytes;
+  const double of_memory = pressure.memory_wait.value_or(0);
+  if (of_pages < kMostly * task.use.disk_read.value_or(0)) return of_memory;
+  return std::max(of_memory, std::min(kMostWait, pressure.disk_wait.value_or(0)));
+}
+
+// The share of its time that a worker loses beside the fastest one; 0: it does not lag behind. A ps
+// holds all of them up alike.
+double lag(const RunFacts& facts, const TaskReport& task) {
+  constexpr double kLags = 0.75;
+  double most = 0;
+  for (const TaskReport* const worker : facts.workers()) {
+    most = std::max(most, worker->steps_per_s.value_or(0));
+  }
+  const double made = is_worker(task) ? task.steps_per_s.value_or(most) : most;
+  return made < kLags * most ? 1 - made / most : 0;
+}
+
 }  // namespace
 
 std::vector<Finding> stopped_tasks(const RunFacts& facts) {
@@ -108,22 +131,27 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
   if (others < kLeastOthers) return {};
   std::vector<Finding> found;
   double least = 1, most = 0, share = 1, best = 1;
+  bool one_lags = false;
   for (const TaskReport& task : facts.run().tasks) {
     if (!is_worker(task)) continue;
     least = std::min(least, waited(task));
     most = std::max(most, waited(task));
     share = std::min(share, lost(facts, task));
+    one_lags = one_lags || (lag(facts, task) > 0 && waited(task) >= kLeastQueued);
   }
   for (const TaskReport& task : facts.run().tasks) {
-    // The ps has to make room on the other cores for a worker that waits longer.
-    if (waited(task) < kLeastQueued || (!is_worker(task) && waited(task) < most)) continue;
+    // The ps has to make room on the other cores for a worker that waits longer, or lags behind.
+    const bool makes_room = waited(task) < most || one_lags;
+    if (waited(task) < kLeastQueued || (!is_worker(task) && makes_room)) continue;
     found.push_back({.cause = Cause::kOthers,
                      .task = task.task,
                      .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
                                              "processes kept {:.1f} cores busy.",
                                              task.task, waiting_text(task), others),
                      .advice = kWithoutThat,
-                     .gain = bounded_by_forecast(facts, gain_of(facts, task, lost(facts, task)))});
+                     .gain = bounded_by_forecast(
+                         facts, gain_of(facts, task,
+                                        std::max(lost(facts, task), lag(facts, task))))});
     best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;
@@ -141,9 +169,8 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
 std::vector<Finding> short_memory(const RunFacts& facts) {
   std::vector<Finding> found;
   for (const TaskReport& task : facts.run().tasks) {
-    const Pressure& pressure = task.use.pressure;
-    const double wait = pressure.memory_wait.value_or(0),
-                 faults = pressure.major_faults.value_or(0);
+    const double wait = memory_wait(task),
+                 faults = task.use.pressure.major_faults.value_or(0);
     if (faults < kLeastFaults || wait < kLeastMemoryWait) continue;
     found.push_back({.cause = Cause::kMemory,
                      .task = task.task,

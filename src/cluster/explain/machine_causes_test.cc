@@ -55,6 +55,18 @@ const StagedRun kStaged[] = {
        run.tasks[2].use.pressure.queued = 0.5;
        run.tasks[2].use.cores = 0.3;
      }},
+    {"the same, while the ps waits for a core longer than that worker", Cause::kOthers, "worker:1",
+     "worker:1 is slow: it waited 27% of its time for a free core, and other processes kept 0.3 "
+     "cores busy. Without that: 13 → 16",
+     [](Report& run) {
+       slow_down(run.tasks[0], "pull", 0.25);
+       slow_down(run.tasks[1], "pull", 1);
+       run.tasks[1].use.pressure.queued = 0.52;
+       run.tasks[1].use.pressure.waited = 0.27;
+       run.tasks[1].use.cores = 0.47;
+       run.tasks[2].use.pressure.queued = 0.88;
+       run.tasks[2].use.cores = 0.3;
+     }},
     {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
      [](Report& run) {
        for (int i : {0, 1}) {
@@ -69,6 +81,14 @@ const StagedRun kStaged[] = {
      [](Report& run) {
        run.tasks[0].use.pressure.major_faults = 400;
        run.tasks[0].use.pressure.memory_wait = 0.4;
+     }},
+    {"too little memory, whose pages are waited for as for a disk", Cause::kMemory, "worker:0",
+     "worker:0 lacks memory: 4000 of its pages",
+     [](Report& run) {
+       run.tasks[0].use.disk_read = 6e7;
+       run.tasks[0].use.pressure.major_faults = 4000;
+       run.tasks[0].use.pressure.memory_wait = 0.04;
+       run.tasks[0].use.pressure.disk_wait = 0.4;
      }},
 };
 

@@ -32,7 +32,7 @@ void take_use(TaskUse& use, const TaskUse& before) {
   use.received = rest.of(before.received, use.received);
   Pressure& pressure = use.pressure;
   for (const auto part : {&Pressure::queued, &Pressure::waited, &Pressure::machine_cores,
-                          &Pressure::major_faults, &Pressure::memory_wait}) {
+                          &Pressure::major_faults, &Pressure::memory_wait, &Pressure::disk_wait}) {
     pressure.*part = rest.of(before.pressure.*part, pressure.*part);
   }
   pressure.stops.seconds -= before.pressure.stops.seconds;

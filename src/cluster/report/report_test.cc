@@ -62,6 +62,7 @@ TaskReport worker(int index, double rate) {
                        .machine_cores = 1.5,
                        .major_faults = std::nullopt,
                        .memory_wait = 1e-3,
+                       .disk_wait = 2e-3,
                        .stops = {.seconds = 2.5, .longest = 2.25}};
   return task;
 }

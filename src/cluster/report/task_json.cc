@@ -30,6 +30,7 @@ Json to_object(const TaskUse& use, bool ps) {
                         {"machine_cores", to_value(use.pressure.machine_cores)},
                         {"major_faults_per_s", to_value(use.pressure.major_faults)},
                         {"memory_wait", to_value(use.pressure.memory_wait)},
+                        {"disk_wait", to_value(use.pressure.disk_wait)},
                         {"stopped_s", use.pressure.stops.seconds},
                         {"longest_stop_s", use.pressure.stops.longest}};
   return object;
@@ -53,6 +54,7 @@ TaskUse to_use(const Json& object) {
       .machine_cores = to_number(pressure.at("machine_cores")),
       .major_faults = to_number(pressure.at("major_faults_per_s")),
       .memory_wait = to_number(pressure.at("memory_wait")),
+      .disk_wait = to_number(pressure.at("disk_wait")),
       .stops = {.seconds = pressure.at("stopped_s"), .longest = pressure.at("longest_stop_s")}};
   return use;
 }

@@ -24,8 +24,12 @@ inline TaskReport worker_report(int index) {
                 {"apply", 0},    {"wait", 0},      {"other", 0.02}};
   task.use.cores = 0.9;
   task.use.seconds = 20;
-  task.use.pressure = {
-      .queued = 0.02, .waited = 0.02, .machine_cores = 2.0, .major_faults = 0, .memory_wait = 0};
+  task.use.pressure = {.queued = 0.02,
+                       .waited = 0.02,
+                       .machine_cores = 2.0,
+                       .major_faults = 0,
+                       .memory_wait = 0,
+                       .disk_wait = 0};
   task.links.emplace_back();
   task.links[0].to = "ps:0";
   task.links[0].kind = "shm";
