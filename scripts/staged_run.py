@@ -16,15 +16,20 @@ CGROUPS = pathlib.Path("/sys/fs/cgroup/memory")
 
 
 def with_flags(words, changes):
-    """The command with other values of some flags; None: without the flag."""
+    """The command with other values of some flags, or of settings ("--set NAME"); None: without the flag."""
     kept, i = [], 0
     while i < len(words):
-        if words[i] not in changes:
+        setting = f"--set {words[i + 1].split('=')[0]}" if words[i] == "--set" else None
+        if words[i] in changes or setting in changes:
+            i += 2
+        else:
             kept.append(words[i])
             i += 1
-        else:
-            i += 2
-    return kept + [word for flag, value in changes.items() if value is not None for word in (flag, value)]
+    for flag, value in changes.items():
+        if value is None:
+            continue
+        kept += ["--set", f"{flag.split()[1]}={value}"] if flag.startswith("--set ") else [flag, str(value)]
+    return kept
 
 
 class Run:
@@ -35,7 +40,7 @@ class Run:
         self.folder = tempfile.mkdtemp(prefix="stage-")
         self.report = os.path.join(self.folder, "report.json")
         self.seconds, self.environment, self.burners = 9, {}, []
-        self.without = {}  # what was staged with flags: the flags without it; None: without the flag
+        self.without = {}  # what was staged with flags: those of a run without it, for with_flags()
         self.cgroup = self.swap = None
 
     def start(self, words):

@@ -13,7 +13,7 @@ using namespace paceline;
 namespace {
 
 const ProgramOptions kOptions = {
-    .about = "Trains a table of rows and a dense layer on noise.",
+    .about = "Trains a table of rows and dense layers on noise.",
     .settings = {
         batch_setting(32),
         {.name = "rows", .value = 4096, .help = "Rows of the table", .least = 1},
@@ -21,7 +21,8 @@ const ProgramOptions kOptions = {
         {.name = "ids", .value = 0, .help = "Rows that an example reads; 0: it reads none"},
         {.name = "first", .value = 1, .help = "Examples read the first so many rows"},
         {.name = "inputs", .value = 64, .help = "Numbers of an example", .least = 1},
-        {.name = "units", .value = 64, .help = "Units of the dense layer", .least = 1},
+        {.name = "units", .value = 64, .help = "Units of the dense layers", .least = 1},
+        {.name = "layers", .value = 1, .help = "Dense layers, beside each other", .least = 1},
         {.name = "rule",
          .value = std::string("adagrad"),
          .help = "The update rule",
@@ -84,8 +85,13 @@ void train(const Cluster& cluster, const RunOptions& run, const Settings& settin
   Graph graph;
   const Value numbers = graph.input("numbers", {batch, settings.whole("inputs")});
   const Value labels = graph.input("labels", {batch}, DType::kInt32);
-  const Value dense_part = dense(numbers, settings.whole("units"), "dense");
-  Value loss = reduce_mean(dense_part * dense_part);
+  const std::int64_t layers = settings.whole("layers");
+  Value loss;
+  for (std::int64_t i = 0; i < layers; ++i) {
+    const Value part = dense(numbers, settings.whole("units") / layers, fmt::format("dense{}", i));
+    const Value mean = reduce_mean(part * part);
+    loss = i == 0 ? mean : loss + mean;
+  }
   Value chosen;
   if (ids > 0) {
     chosen = graph.input("ids", {batch, ids}, DType::kInt32);
