@@ -25,6 +25,12 @@ std::string quoted_field(const std::string& text) {
   return field + "\"";
 }
 
+bool is_among(const std::set<std::string>& lines, const ForesightRow& row) {
+  const std::string name = quoted_field(row.name());
+  return std::ranges::any_of(
+      lines, [&](const std::string& line) { return line.find(name) != line.npos; });
+}
+
 }  // namespace
 
 double roof_change(const ForecastHost& before, const ForecastHost& after) {
@@ -50,14 +56,14 @@ ForesightFile::ForesightFile(std::string path)
                             path_));
   }
   while (std::getline(file, line)) {
-    if (line.find(commit_) != line.npos) known_.insert(line);
+    (line.find(commit_) != line.npos ? known_ : others_).insert(line);
   }
 }
 
-bool ForesightFile::knows(const ForesightRow& row) const {
-  return std::ranges::any_of(known_, [&](const std::string& line) {
-    return line.find(quoted_field(row.name())) != line.npos;
-  });
+bool ForesightFile::knows(const ForesightRow& row) const { return is_among(known_, row); }
+
+bool ForesightFile::has(const ForesightRow& row) const {
+  return knows(row) || is_among(others_, row);
 }
 
 void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) const {

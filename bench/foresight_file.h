@@ -36,11 +36,13 @@ class ForesightFile {
 
   /// True when this version has measured the row.
   bool knows(const ForesightRow& row) const;
+  /// True when some version has.
+  bool has(const ForesightRow& row) const;
   void add(const ForesightRow& row, const ForesightResult& result) const;
 
  private:
   const std::string path_, commit_;
-  std::set<std::string> known_;  // lines
+  std::set<std::string> known_, others_;  // lines of this version, and of others
 };
 
 }  // namespace paceline::bench

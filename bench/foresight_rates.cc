@@ -128,7 +128,9 @@ void measure_foresight(Recorder& recorder, const ForesightSelection& selection) 
   ForesightRuns runs;
   std::vector<double> errors;
   std::vector<std::string> apart;
-  for (const ForesightRow& row : selection.computed ? computed_rows() : foresight_rows()) {
+  std::vector<ForesightRow> rows = selection.computed ? computed_rows() : foresight_rows();
+  std::ranges::stable_sort(rows, {}, [&](const ForesightRow& row) { return file.has(row); });
+  for (const ForesightRow& row : rows) {
     if (row.name().find(selection.only) == std::string::npos || file.knows(row)) continue;
     const bool expects = row.computed() || !row.alone();
     if ((row.gbps > 0 && !no_lab.empty()) || !expects) continue;

@@ -64,6 +64,19 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0\n"));
 }
 
+TEST(ForesightFile, KnowsWhatOtherVersionsHaveMeasured) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path("foresight.csv");
+  const std::vector<ForesightRow> rows = foresight_rows();
+  { const ForesightFile made(path); }
+  std::ofstream(path, std::ios::app) << "a machine,2,2026-11-01,0.1.0 0123456789ab,70,\""
+                                     << rows[0].name() << "\"\n";
+  const ForesightFile file(path);
+  EXPECT_FALSE(file.knows(rows[0]));
+  EXPECT_TRUE(file.has(rows[0]));
+  EXPECT_FALSE(file.has(rows[1]));
+}
+
 TEST(ForesightFile, OneWithOtherColumnsIsRefused) {
   const TemporaryFolder folder;
   const std::string path = folder.path("foresight.csv");
