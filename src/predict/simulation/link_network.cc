@@ -19,6 +19,11 @@ constexpr double kWindow = 4;
 // them.
 constexpr double kUnevenShares = 0.4;
 
+// Where both ways of a link are busy, streams of TCP that share one lose some of it: one parameter
+// server of 2, 4 and 8 workers that do not wait for each other was seen to have 0.96, 0.92 and 0.90
+// of its link. This is the part that is left when their number doubles.
+constexpr double kOfTwice = 0.965;
+
 Duration time_of(double bytes, double bytes_per_s) {
   return bytes_per_s > 0 ? span_of(bytes / bytes_per_s) : Duration(0);
 }
@@ -47,7 +52,20 @@ void LinkNetwork::send(int stream, double bytes, std::function<void()> arrived) 
   Stream& it = streams_[std::size_t(stream)];
   it.queue.push_back({bytes, std::exp(kUnevenShares * normal_(random_)), std::move(arrived)});
   it.queued += bytes;
+  set_active(it, true);
   consider(stream);
+}
+
+void LinkNetwork::set_active(Stream& stream, bool active) {
+  if (std::exchange(stream.active, active) == active) return;
+  out_[std::size_t(stream.from)].active += active ? 1 : -1;
+  in_[std::size_t(stream.to)].active += active ? 1 : -1;
+}
+
+// `back` is the other way of the same link.
+double LinkNetwork::rate(const Way& way, const Way& back) {
+  if (way.active < 2 || back.active == 0) return way.bytes_per_s;
+  return way.bytes_per_s * std::pow(kOfTwice, std::log2(way.active));
 }
 
 void LinkNetwork::consider(int stream) {
@@ -87,7 +105,8 @@ void LinkNetwork::send_next(int host) {
   Part part = take_part(stream);
   const double bytes = part.bytes;
   const Duration late = span_of(latency_[std::size_t(it.from)] + latency_[std::size_t(it.to)]);
-  const TimePoint begun = time_.now(), left = begun + time_of(part.bytes, out.bytes_per_s);
+  const TimePoint begun = time_.now(),
+                  left = begun + time_of(part.bytes, rate(out, in_[std::size_t(host)]));
   time_.at(begun + late, [this, part = std::move(part), begun, left, late]() mutable {
     arrive(std::move(part), begun + late, left + late);
   });
@@ -106,10 +125,13 @@ void LinkNetwork::arrive(Part part, TimePoint first, TimePoint last) {
   const int host = streams_[std::size_t(part.stream)].to;
   Way& in = in_[std::size_t(host)];
   const TimePoint begins = std::max(first, in.free_at);
-  in.free_at = std::max(last, begins + time_of(part.bytes, in.bytes_per_s));
+  const double rate_in = rate(in, out_[std::size_t(host)]);
+  in.free_at = std::max(last, begins + time_of(part.bytes, rate_in));
   time_.at(in.free_at, [this, part = std::move(part), host] {
     received_[std::size_t(host)] += part.bytes;
-    streams_[std::size_t(part.stream)].under_way -= part.bytes;
+    Stream& stream = streams_[std::size_t(part.stream)];
+    stream.under_way -= part.bytes;
+    if (stream.queue.empty() && stream.under_way < 1) set_active(stream, false);
     consider(part.stream);
     for (const auto& act : part.arrived) act();
   });
