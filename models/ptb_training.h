@@ -20,7 +20,8 @@ class PtbTraining {
               const RunOptions& run);
   /// Trains for epochs until their number, --steps or --seconds is reached. An epoch that is cut
   /// short is not validated. Only a run that ends by epochs ends with a test, by the chief, after
-  /// all workers have ended.
+  /// all workers have ended. A device that computes nothing makes none: it is one step for each
+  /// word.
   void run();
 
  private:
@@ -60,6 +61,7 @@ class PtbTraining {
   PtbConfig config_;
   PtbData data_;
   bool by_epochs_;
+  bool computes_;  // the device does, and not only take the time
   int workers_;
   std::optional<SharedBatches> shared_;  // of a text that the job shares out
   float carry_ = 0;                      // of the next step's states

@@ -258,6 +258,14 @@ TEST_F(Training, PtbReportsHowFarItCameWhenItIsInterruptedInItsFirstEpoch) {
   EXPECT_TRUE(report["perplexity"]["test"].is_null());
 }
 
+// It would take a step of the device for each word.
+TEST_F(Training, PtbMakesNoTestOnADeviceThatOnlyTakesTheTime) {
+  train("sim", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1", "--set",
+                "unroll=10", "--batch", "100", "--device", "sim", "--sim-step-ms", "1"});
+  EXPECT_THAT(output_, HasSubstr("Epoch: 1 Valid Perplexity: "));
+  EXPECT_THAT(output_, ::testing::Not(HasSubstr("Test Perplexity: ")));
+}
+
 TEST_F(Training, PtbPrintsTheReportsLinesAndTheChiefTests) {
   const json report =
       train("epochs", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1",
