@@ -27,8 +27,8 @@ std::string quoted_field(const std::string& text) {
 
 bool is_among(const std::set<std::string>& lines, const ForesightRow& row) {
   const std::string name = quoted_field(row.name());
-  return std::ranges::any_of(
-      lines, [&](const std::string& line) { return line.find(name) != line.npos; });
+  return std::ranges::any_of(lines,
+                             [&](const std::string& line) { return line.find(name) != line.npos; });
 }
 
 }  // namespace

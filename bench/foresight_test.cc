@@ -69,8 +69,8 @@ TEST(ForesightFile, KnowsWhatOtherVersionsHaveMeasured) {
   const std::string path = folder.path("foresight.csv");
   const std::vector<ForesightRow> rows = foresight_rows();
   { const ForesightFile made(path); }
-  std::ofstream(path, std::ios::app) << "a machine,2,2026-11-01,0.1.0 0123456789ab,70,\""
-                                     << rows[0].name() << "\"\n";
+  std::ofstream(path, std::ios::app)
+      << "a machine,2,2026-11-01,0.1.0 0123456789ab,70,\"" << rows[0].name() << "\"\n";
   const ForesightFile file(path);
   EXPECT_FALSE(file.knows(rows[0]));
   EXPECT_TRUE(file.has(rows[0]));

@@ -63,12 +63,12 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   cluster.share_memory = job.share_memory;
   for (const ForecastHost& host : job.hosts) {
     if (std::size_t(host.machine) >= cluster.machines.size()) {
-      cluster.machines.push_back({.cores = host.cores,
-                                  .bytes_per_s = host.bytes_per_s,
-                                  .thread_bytes_per_s = host.thread_bytes_per_s,
-                                  .rule_bytes_per_s = of_rules * host.rule_bytes_per_s,
-                                  .thread_rule_bytes_per_s =
-                                      of_rules * host.thread_rule_bytes_per_s});
+      cluster.machines.push_back(
+          {.cores = host.cores,
+           .bytes_per_s = host.bytes_per_s,
+           .thread_bytes_per_s = host.thread_bytes_per_s,
+           .rule_bytes_per_s = of_rules * host.rule_bytes_per_s,
+           .thread_rule_bytes_per_s = of_rules * host.thread_rule_bytes_per_s});
     }
     cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
   }

@@ -75,8 +75,7 @@ const StagedRun kStaged[] = {
        run.tasks[0].use.pressure.machine_cores = 1;
      }},
     {"batches without a pipeline, which cores that are all busy could not make ahead",
-     Cause::kNothing, "", "Nothing",
-     [](Report& run) { slow_down(run.tasks[0], "input", 0.3); }},
+     Cause::kNothing, "", "Nothing", [](Report& run) { slow_down(run.tasks[0], "input", 0.3); }},
 };
 
 TEST(InputCauses, AreToldWithTheirTask) { expect_told(kStaged); }

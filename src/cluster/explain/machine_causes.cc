@@ -143,15 +143,15 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
     // The ps has to make room on the other cores for a worker that waits longer, or lags behind.
     const bool makes_room = waited(task) < most || one_lags;
     if (waited(task) < kLeastQueued || (!is_worker(task) && makes_room)) continue;
-    found.push_back({.cause = Cause::kOthers,
-                     .task = task.task,
-                     .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
-                                             "processes kept {:.1f} cores busy.",
-                                             task.task, waiting_text(task), others),
-                     .advice = kWithoutThat,
-                     .gain = bounded_by_forecast(
-                         facts, gain_of(facts, task,
-                                        std::max(lost(facts, task), lag(facts, task))))});
+    found.push_back(
+        {.cause = Cause::kOthers,
+         .task = task.task,
+         .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
+                                 "processes kept {:.1f} cores busy.",
+                                 task.task, waiting_text(task), others),
+         .advice = kWithoutThat,
+         .gain = bounded_by_forecast(
+             facts, gain_of(facts, task, std::max(lost(facts, task), lag(facts, task))))});
     best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;
@@ -169,8 +169,7 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
 std::vector<Finding> short_memory(const RunFacts& facts) {
   std::vector<Finding> found;
   for (const TaskReport& task : facts.run().tasks) {
-    const double wait = memory_wait(task),
-                 faults = task.use.pressure.major_faults.value_or(0);
+    const double wait = memory_wait(task), faults = task.use.pressure.major_faults.value_or(0);
     if (faults < kLeastFaults || wait < kLeastMemoryWait) continue;
     found.push_back({.cause = Cause::kMemory,
                      .task = task.task,

@@ -188,8 +188,8 @@ void CollectiveGroup::consider_held(Outbox& out) {
 bool CollectiveGroup::must_hold(int proposer) const {
   const int lowest = coordinator();
   const GroupStatus& its = peer(proposer).status;
-  const bool has_formed = its.standing == Standing::kMember && its.epoch > epoch_ &&
-                          contains(its.members, self());
+  const bool has_formed =
+      its.standing == Standing::kMember && its.epoch > epoch_ && contains(its.members, self());
   return standing_ == Standing::kMember && lowest >= 0 && lowest < proposer && !has_formed;
 }
 

@@ -68,8 +68,8 @@ class CollectiveGroup {
   /// How often this worker was given values.
   std::int64_t takes() const { return takes_; }
   /// The workers that this one is to send its values to, which are those of step() while it lasts.
-  /// With counted_by_ps nobody is, before the ps tasks have counted that step as this worker has it:
-  /// until then it may find that its values are others than those of the workers that go on.
+  /// With counted_by_ps nobody is, before the ps tasks have counted that step as this worker has
+  /// it: until then it may find that its values are others than those of the workers that go on.
   std::span<const std::int32_t> lacking() const {
     const bool final = !options_.counted_by_ps || counted_ == step_;
     return final ? lacking_ : std::span<const std::int32_t>();
@@ -228,8 +228,8 @@ class CollectiveGroup {
   std::optional<Proposal> proposal_;
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
-  bool must_reform_ = false;  // a member's connection has ended since the last formation
-  std::map<int, Proposal> held_;  // by proposer, which is not the lowest alive
+  bool must_reform_ = false;        // a member's connection has ended since the last formation
+  std::map<int, Proposal> held_;    // by proposer, which is not the lowest alive
   std::vector<std::string> lines_;  // to be said once the smaller group has made a step
 
   bool cut_off_ = false;

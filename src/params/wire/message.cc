@@ -140,7 +140,9 @@ void fields(auto& wire, Of<StepClip> auto& clip) { wire(clip.scale); }
 
 void fields(auto& wire, Of<StepEnd> auto& end) { wire(end.clip_scale, end.entries); }
 
-void fields(auto& wire, Of<StepDone> auto& done) { wire(done.global_step, done.staleness, done.contributors); }
+void fields(auto& wire, Of<StepDone> auto& done) {
+  wire(done.global_step, done.staleness, done.contributors);
+}
 
 std::vector<std::byte> encode(const Hello& hello) { return encode_fields(hello); }
 std::vector<std::byte> encode(const Welcome& welcome) { return encode_fields(welcome); }

@@ -35,9 +35,8 @@ void VirtualGroup::count_rounds(Process& process) {
   if (fence_ == nullptr || group.begun_by(process.worker) == nullptr) return;
   if (!may_contribute(process) || process.counted == group.step()) return;
   process.counted = group.step();
-  drive(process, [&](Outbox& out) {
-    process.group->set_counted(process.counted, time_.now(), out);
-  });
+  drive(process,
+        [&](Outbox& out) { process.group->set_counted(process.counted, time_.now(), out); });
 }
 
 // Its session ends, and the program begins another one.
