@@ -90,12 +90,13 @@ auto WorkerDriver::change(Event&& event) {
   return event();
 }
 
+// Whoever sees that a step is done finds its global step and its contributors.
 void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
+  core_.last_contributors = machine_.last_contributors();
   core_.steps_sent = machine_.next_step();
   core_.steps_done = machine_.steps_done();
   core_.steps_given = machine_.steps_given();
-  core_.last_contributors = machine_.last_contributors();
   core_.scale = machine_.scale().scale;
   core_.scaled_round = machine_.scale().round;
   core_.round_is_open = machine_.round_is_open();
