@@ -77,8 +77,22 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   return cluster;
 }
 
+// Many tasks on few cores take each other's caches, and are woken later.
+double crowding_of(const SimulatedCluster& cluster) {
+  constexpr double kOfEachTask = 0.09;  // of the time, beyond one for each core
+  std::vector<int> tasks(cluster.machines.size());
+  for (const auto* of : {&cluster.ps, &cluster.workers}) {
+    for (const int host : *of) ++tasks[std::size_t(cluster.hosts[std::size_t(host)].machine)];
+  }
+  double most = 1;
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    most = std::max(most, tasks[i] / std::max(1.0, cluster.machines[i].cores));
+  }
+  return 1 + kOfEachTask * (most - 1);
+}
+
 // The hosts' cores are taken to be as the slowest of them at this.
-TransportCosts costs_of(const ForecastJob& job) {
+TransportCosts costs_of(const ForecastJob& job, const SimulatedCluster& cluster) {
   TransportCosts costs = job.costs;
   const auto slowest = [&](double ForecastHost::*rate, double& s_per_byte) {
     const ForecastHost& host = *std::ranges::min_element(job.hosts, {}, rate);
@@ -86,6 +100,12 @@ TransportCosts costs_of(const ForecastJob& job) {
   };
   slowest(&ForecastHost::tcp_send_bytes_per_s, costs.send_s_per_byte);
   slowest(&ForecastHost::tcp_receive_bytes_per_s, costs.receive_s_per_byte);
+  const double crowding = crowding_of(cluster);
+  for (double* const cost :
+       {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.frame_s, &costs.shared_frame_s,
+        &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
+    *cost *= crowding;
+  }
   return costs;
 }
 
@@ -128,9 +148,10 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                                  .replicas = way.replicas,
                                  .late = way.late,
                                  .outer = way.outer},
-                         .costs = costs_of(job),
+                         .costs = {},
                          .warm_steps = job.warm_steps,
                          .steps = job.steps};
+  simulated.costs = costs_of(job, simulated.cluster);
   simulated.cluster.slowness = slowness_of(job, way);
   if (way.makes_local_steps()) count_whole_periods(simulated);
   const bool own_rules = way.makes_local_steps() || way.is_one_process();

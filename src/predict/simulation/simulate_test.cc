@@ -66,6 +66,7 @@ TransportCosts free_of_cost() {
           .receive_s_per_byte = 0,
           .frame_s = 0,
           .shared_frame_s = 0,
+          .hand_over_s = 0,
           .wake_s = 0,
           .step_s = 0};
 }
@@ -94,6 +95,20 @@ TEST(SimulateTest, WorkersOfFastLinksAreAsFastAsTheirDevices) {
                                          .costs = free_of_cost()});
   EXPECT_THAT(speed.steps_per_s, DoubleNear(400, 20));
   EXPECT_THAT(speed.workers.size(), 4u);
+}
+
+// In shared memory there is nothing to send.
+TEST(SimulateTest, AStepHandsItsContributionsOver) {
+  const SimulatedStep step = two_layers();
+  TransportCosts costs = free_of_cost();
+  costs.hand_over_s = 1e-3;
+  const auto alone = [&](const SimulatedCluster& cluster) {
+    return simulate(
+               {.step = &step, .cluster = cluster, .way = {.strategy = "async"}, .costs = costs})
+        .steps_per_s;
+  };
+  EXPECT_THAT(alone(hosts(1, 1, 100e9)), DoubleNear(1 / 12e-3, 3));
+  EXPECT_THAT(alone(one_host(1, 1)), DoubleNear(1 / 10e-3, 3));
 }
 
 TEST(SimulateTest, TheLinkOfThePsIsShared) {

@@ -219,22 +219,25 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   return route;
 }
 
-// The thread that makes the step makes numbers of fewer bytes, before it goes on.
+// The thread that makes the step makes numbers of fewer bytes and hands them over, before it goes on.
 void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
   const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
   if (at == pieces.size()) return done();
   const Piece& piece = pieces[at];
   const ContributionRoute route = route_of(piece);
   missing_[std::size_t(variable)] += std::int64_t(awaited_after(route));
-  const double packing =
+  double handing =
       double(route.bytes) * pack_s_per_byte(route.travels_as, world_.job.way.wire.error_feedback);
-  if (packing == 0) {
+  if (!route.in_shared_memory) {
+    handing += world_.messages_of(piece, 0) * world_.job.costs.hand_over_s;
+  }
+  if (handing == 0) {
     send_frames(piece, route);
     return contribute(variable, at + 1, done);
   }
   const TimePoint begun = world_.time.now();
   world_.transport.machine_of(host_).run(
-      {.core_seconds = packing}, [this, variable, at, done, route, begun] {
+      {.core_seconds = handing}, [this, variable, at, done, route, begun] {
         user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
         send_frames(pieces_[std::size_t(variable)][at], route);
         contribute(variable, at + 1, done);

@@ -58,6 +58,14 @@ void add_run(SimulatedStep& step, const StepAction& action) {
   }
 }
 
+// The thread that makes a step first puts its batch where the step reads it. Numbers are drawn, or
+// copied from a pipeline, at about this rate: steps of cifar10 on simulated devices take 0.9 ms more
+// than their devices alone, and their batches have 0.88 MB.
+double input_seconds(const Plan& plan) {
+  constexpr double kBytesPerSecond = 1e9;
+  return double(plan.input_bytes) / kBytesPerSecond;
+}
+
 void add_variables(SimulatedStep& step, const Plan& plan) {
   step.variables.resize(step.specs.size());
   for (const PlanBinding::Use& use : plan.binding.uses) {
@@ -78,6 +86,7 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
   step.specs.assign(specs.begin(), specs.end());
   step.clipped = plan.clipped();
   step.examples = examples;
+  step.input_seconds = input_seconds(plan);
   step.threads = pace.threads;
   step.rule_threads = pace.rule_threads;
   add_variables(step, plan);

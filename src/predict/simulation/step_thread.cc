@@ -48,9 +48,11 @@ bool StepThread::begin() {
   at_ = 0;
   busy_ = true;
   time_.after(span_of(job_.costs.step_s), [this] {
-    busy_ = false;
-    store_.begin_step(StepKind::kTrain, 0);
-    go_on();
+    machine_.run({.core_seconds = job_.step->input_seconds}, [this] {
+      busy_ = false;
+      store_.begin_step(StepKind::kTrain, 0);
+      go_on();
+    });
   });
   return true;
 }
