@@ -44,6 +44,12 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
   return {};
 }
 
+bool Membership::has_left(int worker, std::uint64_t incarnation) const {
+  if (worker < 0 || std::size_t(worker) >= members_.size()) return false;
+  const Member& member = members_[std::size_t(worker)];
+  return member.incarnation == incarnation && member.presence == Presence::kLeft;
+}
+
 bool Membership::is_displaced(int worker, std::uint64_t incarnation) const {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return false;
   return incarnation < members_[std::size_t(worker)].incarnation;

@@ -67,6 +67,8 @@ class Membership {
   int workers() const { return int(members_.size()); }
   /// True when a newer process of the worker has joined.
   bool is_displaced(int worker, std::uint64_t incarnation) const;
+  /// True when that process of the worker has said goodbye.
+  bool has_left(int worker, std::uint64_t incarnation) const;
   bool is_connected(int worker) const {
     return members_[std::size_t(worker)].presence == Presence::kConnected;
   }

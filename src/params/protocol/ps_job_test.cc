@@ -152,6 +152,19 @@ TEST(PsJob, AWorkerThatDoesNotComeBackInTimeIsLost) {
   EXPECT_THAT(sent<std::string>(it.out), HasSubstr("which is not known"));
 }
 
+TEST(PsJob, AWorkerThatHasLeftComesBackToHearSoInSilence) {
+  Machine it;
+  it.start(2);
+  it.received(11, MessageType::kGoodbye);
+  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.out.clear();
+  Hello hello = Machine::hello_of(1);
+  hello.epoch = 3;
+  it.accept(20);
+  it.received(20, MessageType::kHello, hello);
+  EXPECT_THAT(take_text(it.out), ElementsAre("20 refuse", "close 20"));
+}
+
 TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
   Machine it;
   it.start(2);
