@@ -54,7 +54,7 @@ ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
   if (job.has_transport()) {
     made.share_memory = false;
     made.costs.serial_message_s = job.message_s;
-    made.costs.hand_over_s = 0;  // that is in the time of a message
+    made.costs.hand_over_s = 0;                                  // that is in the time of a message
     made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both ways together
   }
   return made;
