@@ -42,8 +42,8 @@ struct SimulatedStep {
   bool clipped = false;
   double examples = 1;
   double input_seconds = 0;  // of a core, to make or copy a batch
-  int threads = 0;       // of its kernels, on the cores of its host; 0: on a device of its own
-  int rule_threads = 1;  // that apply rules in the worker
+  int threads = 0;           // of its kernels, on the cores of its host; 0: on a device of its own
+  int rule_threads = 1;      // that apply rules in the worker
 };
 
 /// The time that tasks take to send, receive and wake, on a core.

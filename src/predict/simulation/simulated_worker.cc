@@ -219,7 +219,8 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   return route;
 }
 
-// The thread that makes the step makes numbers of fewer bytes and hands them over, before it goes on.
+// The thread that makes the step makes numbers of fewer bytes and hands them over, before it goes
+// on.
 void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
   const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
   if (at == pieces.size()) return done();
