@@ -19,7 +19,8 @@ const ProgramOptions kOptions = {
         {.name = "rows", .value = 4096, .help = "Rows of the table", .least = 1},
         {.name = "columns", .value = 64, .help = "Columns of the table", .least = 1},
         {.name = "ids", .value = 0, .help = "Rows that an example reads; 0: it reads none"},
-        {.name = "first", .value = 1, .help = "Examples read the first so many rows"},
+        {.name = "first", .value = 1, .help = "Examples read so many rows, from the first on"},
+        {.name = "apart", .value = 1, .help = "The distance of these rows from each other"},
         {.name = "inputs", .value = 64, .help = "Numbers of an example", .least = 1},
         {.name = "units", .value = 64, .help = "Units of the dense layers", .least = 1},
         {.name = "layers", .value = 1, .help = "Dense layers, beside each other", .least = 1},
@@ -110,9 +111,10 @@ void train(const Cluster& cluster, const RunOptions& run, const Settings& settin
     feed(step);
     if (ids == 0) return;
     const auto first = std::uint64_t(settings.whole("first"));
+    const auto apart = std::int32_t(settings.whole("apart"));
     for (std::int32_t& id : step.data<std::int32_t>(chosen)) {
       drawn = drawn * 6364136223846793005u + 1442695040888963407u;
-      id = std::int32_t((drawn >> 33) % first);
+      id = std::int32_t((drawn >> 33) % first) * apart;
     }
   });
 }

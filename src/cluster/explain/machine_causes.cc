@@ -93,6 +93,14 @@ double memory_wait(const TaskReport& task) {
   return std::max(of_memory, std::min(kMostWait, pressure.disk_wait.value_or(0)));
 }
 
+// The share of its time that a worker's steps take beyond the usual one. Pages are taken from it by
+// bursts, and to read one takes cores, too.
+double beyond_usual(const TaskReport& task) {
+  if (!is_worker(task)) return 0;
+  const double usual = 1e-3 * task.step_ms_p50.value_or(0) * task.steps_per_s.value_or(0);
+  return usual > 0 ? std::clamp(1 - usual, 0.0, kMostWait) : 0;
+}
+
 // The share of its time that a worker loses beside the fastest one; 0: it does not lag behind. A ps
 // holds all of them up alike.
 double lag(const RunFacts& facts, const TaskReport& task) {
@@ -177,7 +185,7 @@ std::vector<Finding> short_memory(const RunFacts& facts) {
                                              "read from a disk.",
                                              task.task, faults),
                      .advice = "With enough memory",
-                     .gain = gain_of(facts, task, wait)});
+                     .gain = gain_of(facts, task, std::max(wait, beyond_usual(task)))});
   }
   return found;
 }

@@ -83,8 +83,10 @@ const StagedRun kStaged[] = {
        run.tasks[0].use.pressure.memory_wait = 0.4;
      }},
     {"too little memory, whose pages are waited for as for a disk", Cause::kMemory, "worker:0",
-     "worker:0 lacks memory: 4000 of its pages",
+     "worker:0 lacks memory: 4000 of its pages a second were read from a disk. With enough memory: "
+     "15 → 20.",
      [](Report& run) {
+       slow_down(run.tasks[0], "compute", 1);
        run.tasks[0].use.disk_read = 6e7;
        run.tasks[0].use.pressure.major_faults = 4000;
        run.tasks[0].use.pressure.memory_wait = 0.04;
