@@ -61,7 +61,7 @@ std::string WorkerJob::awaited() const {
     if (peer->welcomed()) return "the chief to declare the variables to " + name;
     return name;
   }
-  if (lost_values_ >= 0) return "the other ps tasks to forget their values";
+  if (lost_values_ >= 0) return "the ps tasks to forget their values";
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
 }
 
@@ -125,7 +125,7 @@ void WorkerJob::too_late() const {
                                                      seconds_text(options_.join_timeout), why));
   };
   const Peer* const peer = behind();
-  if (lost_values_ >= 0) fail("the other ps tasks have not forgotten their values", "");
+  if (lost_values_ >= 0) fail("the ps tasks have not forgotten their values", "");
   if (peer == nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "the chief has not initialised the variables within --join-timeout");
@@ -195,7 +195,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
     case MessageType::kDeclared:
       peer.was_initialised = message.as<Declared>().initialised;
       peer.agreed = true;
-      return find_lost_values(out);
+      return find_lost_values(now, out);
     case MessageType::kWritten:
       ++peer.written;
       return;
@@ -306,12 +306,13 @@ void WorkerJob::on_restarted(int ps, Peer& peer) const {
 
 // All variables must be of one moment: where one ps has none of them, those of the others are of no
 // use. Only the chief looks, since only it knows that nobody is initialising them now.
-void WorkerJob::find_lost_values(Outbox& out) {
+void WorkerJob::find_lost_values(TimePoint now, Outbox& out) {
   const bool is_chief = options_.worker == 0;
   if (!is_chief || !joined()) return;
   const auto lost = std::ranges::find(peers_, false, &Peer::was_initialised);
   if (lost == peers_.end() || std::ranges::none_of(peers_, &Peer::was_initialised)) return;
   lost_values_ = int(lost - peers_.begin());
+  deadline_ = now + options_.join_timeout;
   lost_why_ = fmt::format("{} has lost its values", options_.ps[std::size_t(lost_values_)]);
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) forget_values(int(ps), {}, out);
 }

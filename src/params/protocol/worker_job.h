@@ -104,8 +104,8 @@ class WorkerJob {
   bool round_is_open() const;
   /// The chief finds that what belongs to the values of the ps tasks is lost: all ps tasks are to
   /// forget them, ps 0 first, which refuses that while a worker that the chief does not reach
-  /// trains with them. tick() then throws kAborted.
-  void begin_again(std::string why, const BeginAgain& again, Outbox& out);
+  /// trains with them. tick() then throws kAborted; or kUnavailable, after join_timeout from now.
+  void begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
 
@@ -180,7 +180,7 @@ class WorkerJob {
   void on_job_state(const JobState& state);
   void on_records(const GivenRecords& given);
   [[noreturn]] void on_restarted(int ps, Peer& peer) const;
-  void find_lost_values(Outbox& out);
+  void find_lost_values(TimePoint now, Outbox& out);
   void forget_values(int ps, const BeginAgain& again, Outbox& out);
   void check_begun_again() const;
   /// Says in words what is waited for; empty when nothing is.

@@ -25,8 +25,9 @@ bool WorkerJob::round_is_open() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.open_round.has_value(); });
 }
 
-void WorkerJob::begin_again(std::string why, const BeginAgain& again, Outbox& out) {
+void WorkerJob::begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out) {
   lost_values_ = 0;
+  deadline_ = now + options_.join_timeout;
   lost_why_ = std::move(why);
   others_follow_ = true;
   forget_values(0, again, out);

@@ -411,7 +411,7 @@ TEST(WorkerJob, TheChiefBeginsAgainItselfOnceTheyHaveForgottenTheirs) {
 
 /// The chief, which finds that the values of the ps tasks belong to none of the workers'.
 struct FoundingChief : Machine {
-  FoundingChief() : Machine({}, 0) {
+  explicit FoundingChief(Duration after = 0s) : Machine({}, 0) {
     for (int ps = 0; ps < 2; ++ps) {
       tick(0s);
       job.connected(ps, DType::kFloat32, out);
@@ -420,9 +420,18 @@ struct FoundingChief : Machine {
                Declared{.initialised = true, .changed_after_reads = {}});
     }
     out.clear();
-    job.begin_again("all are lost", {.unreached = {1}}, out);
+    job.begin_again("all are lost", {.unreached = {1}}, at(after), out);
   }
 };
+
+// It may have looked for a worker that trains for all of --join-timeout before.
+TEST(WorkerJob, ThePsHaveTheWholeJoinTimeoutToForgetTheirValues) {
+  FoundingChief it(60s);
+  EXPECT_EQ(it.timed_out(60s), "");
+  EXPECT_EQ(it.timed_out(119s), "");
+  EXPECT_EQ(it.timed_out(120s),
+            "the ps tasks have not forgotten their values within 60 s (--join-timeout)");
+}
 
 TEST(WorkerJob, TheOtherPsForgetTheirValuesOncePs0Does) {
   FoundingChief it;

@@ -323,7 +323,7 @@ void WorkerDriver::await_round(std::int64_t round) {
 }
 
 void WorkerDriver::begin_again(const std::string& why, const BeginAgain& again) {
-  change([&] { machine_.begin_again(why, again, out_); });
+  change([&] { machine_.begin_again(why, again, now(), out_); });
   wait([this] {
     core_.check();
     return false;
