@@ -60,18 +60,18 @@ TEST_F(Mixed, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
     Process& other = *workers[std::size_t(1 - victim)];
     const std::string name = fmt::format("worker:{}", victim);
     workers[std::size_t(victim)]->signal(SIGKILL);
-    ASSERT_TRUE(other.wait_for_more(name + " is lost", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " is lost", kSoon)) << other.output();
     ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
     workers[std::size_t(victim)] = start(spec, name);
-    ASSERT_TRUE(other.wait_for_more(name + " joins at global step", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kSoon)) << other.output();
     ASSERT_TRUE(workers[std::size_t(victim)]->wait_for("perplexity", kSoon))
         << workers[std::size_t(victim)]->output();
   }
   workers[1]->signal(SIGSTOP);
-  ASSERT_TRUE(workers[0]->wait_for_more("worker:1 is lost", kSoon)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 is lost", kSoon)) << workers[0]->output();
   ASSERT_TRUE(workers[0]->wait_for_more("perplexity", kSoon)) << workers[0]->output();
   workers[1]->signal(SIGCONT);
-  ASSERT_TRUE(workers[0]->wait_for_more("worker:1 joins at global step", kSoon))
+  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 joins at global step", kSoon))
       << workers[0]->output();
   ASSERT_TRUE(workers[1]->wait_for_more("perplexity", kSoon)) << workers[1]->output();
   for (const auto& worker : workers) worker->signal(SIGINT);
@@ -184,10 +184,10 @@ TEST_F(MixedOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
     Process& other = worker(1 - victim);
     const std::string name = fmt::format("worker:{}", victim);
     lab_->part(0, victim + 1);
-    ASSERT_TRUE(other.wait_for_more(name + " is cut off from a ps", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " is cut off from a ps", kSoon)) << other.output();
     ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
     lab_->reunite(0, victim + 1);
-    ASSERT_TRUE(other.wait_for_more(name + " joins at global step", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kSoon)) << other.output();
     ASSERT_TRUE(worker(victim).wait_for_more("perplexity", kSoon)) << worker(victim).output();
   }
 }

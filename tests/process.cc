@@ -81,12 +81,18 @@ Process::Read Process::read_some(Clock::time_point until) {
   return Read::kMore;
 }
 
-bool Process::wait_for(const std::string& text, std::chrono::seconds within) {
-  const auto until = Clock::now() + within;
-  while (output_.find(text) == std::string::npos) {
+bool Process::find(const std::string& text, std::size_t from, Clock::time_point until) {
+  std::size_t at = output_.find(text, from);
+  while (at == std::string::npos) {
     if (read_some(until) != Read::kMore) return false;
+    at = output_.find(text, from);
   }
+  found_ = at + text.size();
   return true;
+}
+
+bool Process::wait_for(const std::string& text, std::chrono::seconds within) {
+  return find(text, 0, Clock::now() + within);
 }
 
 bool Process::wait_for_more(const std::string& text, std::chrono::seconds within) {
@@ -95,11 +101,11 @@ bool Process::wait_for_more(const std::string& text, std::chrono::seconds within
   while (poll(&waiting, 1, 0) > 0) {
     if (read_some(until) != Read::kMore) return false;
   }
-  const std::size_t before = output_.size();
-  while (output_.find(text, before) == std::string::npos) {
-    if (read_some(until) != Read::kMore) return false;
-  }
-  return true;
+  return find(text, output_.size(), until);
+}
+
+bool Process::wait_for_next(const std::string& text, std::chrono::seconds within) {
+  return find(text, found_, Clock::now() + within);
 }
 
 int Process::wait_exit(std::chrono::seconds within) {

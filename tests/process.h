@@ -26,6 +26,9 @@ class Process {
   bool wait_for(const std::string& text, std::chrono::seconds within);
   /// The same for output that it writes from now on.
   bool wait_for_more(const std::string& text, std::chrono::seconds within);
+  /// The same for output after what the last wait has found: a line that is written once may come
+  /// before the test asks for it.
+  bool wait_for_next(const std::string& text, std::chrono::seconds within);
   /// Reads output until the process ends. Returns the exit status, 128 + n after signal n, or -1
   /// when the deadline passes.
   int wait_exit(std::chrono::seconds within);
@@ -35,10 +38,12 @@ class Process {
  private:
   enum class Read { kMore, kEnd, kLate };
   Read read_some(std::chrono::steady_clock::time_point until);
+  bool find(const std::string& text, std::size_t from, std::chrono::steady_clock::time_point until);
 
   pid_t pid_ = -1;
   int output_fd_ = -1;
   std::string output_;
+  std::size_t found_ = 0;  // the end of what the last wait has found
   bool reaped_ = false;
 };
 
