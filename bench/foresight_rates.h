@@ -17,8 +17,8 @@ struct ForesightSelection {
 /// The case `foresight`: runs configurations, each of which says before its first step what it
 /// expects, and appends what it expected and what it made to the file. Rows of this version that
 /// the file has are left out, so that a run goes on where the last one ended; those that no version
-/// has measured come first. The roof is measured
-/// before each row, and after those that the cores compute: where it moved, the row is set apart.
+/// has measured come first. The roof is measured before each row, and after those that the cores
+/// compute: where it moved, the row is set apart.
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection);
 
 }  // namespace paceline::bench

@@ -70,9 +70,9 @@ class CollectiveGroup {
   /// The workers that this one is to send its values to, which are those of step() while it lasts.
   /// With counted_by_ps nobody is, before the ps tasks have counted that step as this worker has
   /// it: until then it may find that its values are others than those of the workers that go on.
-  std::span<const std::int32_t> lacking() const {
+  std::vector<std::int32_t> lacking() const {
     const bool final = !options_.counted_by_ps || counted_ == step_;
-    return final ? lacking_ : std::span<const std::int32_t>();
+    return final ? lacking_ : std::vector<std::int32_t>();
   }
   void sent_values(int worker);
 

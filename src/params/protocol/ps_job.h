@@ -162,7 +162,6 @@ class PsJob {
   void displace(const Hello& hello, Outbox& out);
   std::string displaced_text(int worker) const;
   bool comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out);
-  bool let_go(PeerId id, Outbox& out);
   void take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out);
   void welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out);
   void begin_to_train(PeerId id, Peer& peer, Outbox& out);

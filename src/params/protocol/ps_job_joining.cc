@@ -147,11 +147,8 @@ bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
   }
-  return membership_.has_left(hello.index, hello.incarnation) && let_go(id, out);
-}
-
-// Its goodbye was handled, and the connection ended before the worker heard so.
-bool PsJob::let_go(PeerId id, Outbox& out) {
+  if (!membership_.has_left(hello.index, hello.incarnation)) return false;
+  // Its goodbye was handled, and the connection ended before the worker heard so.
   peers_.at(id).refused = true;
   out.send(id, MessageType::kRefuse, name() + " has heard its goodbye");
   out.close(id, kCloseTimeout);

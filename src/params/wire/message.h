@@ -219,8 +219,8 @@ struct StepDone {
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
   static constexpr std::int64_t kTooLate = -2;  // its round was closed
-  /// Of ps 0, in rounds that the workers commit: the fingerprint of the workers with whose
-  /// contributions this one has counted; 0: it has not.
+  /// The fingerprint of the workers with whose contributions this one has counted; 0: it has not.
+  /// Only ps 0 tells it, in rounds that the workers commit.
   std::uint64_t contributors = 0;
   bool operator==(const StepDone&) const = default;
 };

@@ -54,7 +54,8 @@ struct TransportCosts {
   /// The thread that makes a step hands each message of a contribution over in so much time (tcp):
   /// resnet, which has hundreds of them, was seen to take 7 to 18 ms longer than its device alone.
   double hand_over_s = 20e-6;
-  /// The pass that applies the mean of several contributions reaches so much of the rate of rules.
+  /// The pass that applies the mean of several contributions reaches so much of the rate that rules
+  /// reach beside other tasks.
   double mean_of_roof = 0.53;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages

@@ -98,8 +98,7 @@ void SimulatedMember::look() {
   if (group_.must_rest()) {
     return drive([&](Outbox& out) { group_.rested(world_.time.now(), out); });
   }
-  const std::span<const std::int32_t> lacking = group_.lacking();
-  for (const std::int32_t to : std::vector<std::int32_t>(lacking.begin(), lacking.end())) {
+  for (const std::int32_t to : group_.lacking()) {
     group_.sent_values(to);
     world_.time.after(
         std::chrono::milliseconds(1), [this, to, epoch = group_.epoch(), step = group_.step()] {

@@ -256,8 +256,7 @@ void VirtualGroup::look(Process& process) {
     });
   }
   count_rounds(process);
-  const std::span<const std::int32_t> joiners = group.lacking();
-  for (const std::int32_t worker : std::vector<std::int32_t>(joiners.begin(), joiners.end())) {
+  for (const std::int32_t worker : group.lacking()) {
     if (!process.sent_values.emplace(group.epoch(), worker).second) continue;
     send(process, worker, 75'000'000,
          [this, epoch = group.epoch(), history = process.history, used = process.used](Process& p) {
