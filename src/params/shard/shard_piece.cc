@@ -40,6 +40,11 @@ void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> t
   copy_bytes(to.data(), from.data(), from.size());
 }
 
+/// How parts of so many bytes are copied.
+auto copy_for(std::size_t bytes) {
+  return bytes > kMostCached ? copy_past_caches : copy_through_caches;
+}
+
 // Assigns a block at a time, past the caches: if each line that another core reads were written by
 // itself, writer and reader would wait for each other at each. It begins at the end, so that both
 // do not keep step.
@@ -126,7 +131,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                        std::span<const std::byte> gradient, std::span<std::byte> updated) {
   if (variable().rule.whole()) return apply_whole(step, gradient, updated);
   const float* const floats = reinterpret_cast<const float*>(gradient.data());
-  const auto copy = updated.size() > kMostCached ? copy_past_caches : copy_through_caches;
+  const auto copy = copy_for(updated.size());
   const auto part = [&](std::size_t begin, std::size_t end) {
     const std::size_t done = begin - offset, bytes = end - begin;
     memory_.apply_range(step, std::int64_t(begin / sizeof(float)),
@@ -192,8 +197,9 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
 }
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
+  const auto copy = copy_for(values.size());
   for_regions(offset, offset + values.size(), [&](std::size_t begin, std::size_t end) {
-    copy_bytes(values.data() + (begin - offset), memory_.value().data() + begin, end - begin);
+    copy(memory_.value().subspan(begin, end - begin), values.subspan(begin - offset, end - begin));
   });
 }
 
