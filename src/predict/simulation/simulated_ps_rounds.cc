@@ -56,12 +56,13 @@ void SimulatedPs::apply_round(std::size_t position) {
       decision.contributors, [&](const RoundContribution& it) { return gave(it, position); });
   SimulatedWork work{.threads = threads()};
   if (decision.closes && given_by > 0) {
-    const double more = double(given_by) - 1;
     const double given = targets_[position].sparse
                              ? double(rows_[position].size() * targets_[position].row_bytes)
                              : double(targets_[position].bytes());
-    work.rule_bytes = rule_bytes(position) + (world_.step.clipped ? 0 : more * given);
-    if (more > 0) work.rule_bytes /= world_.job.costs.mean_of_roof;
+    work.rule_bytes = rule_bytes(position);
+    if (given_by > 1 && !world_.step.clipped) {
+      work.rule_bytes += given * (double(given_by) / world_.job.costs.contributions_of_rules - 1);
+    }
   }
   const TimePoint begun = world_.time.now();
   world_.transport.machine_of(host_).run(work, [this, position, begun] {
