@@ -82,6 +82,21 @@ double bounded_by_forecast(const RunFacts& facts, double gain) {
   return std::min(gain, expected->high / facts.steps_per_s());
 }
 
+// A run whose tasks all wait for cores, which are all busy, would have those of the others, too.
+double gain_of_their_cores(const RunFacts& facts) {
+  constexpr double kAllBusy = 0.95, kAllWait = 0.15;
+  for (const TaskReport* const worker : facts.workers()) {
+    if (waited(*worker) < kAllWait) return 1;
+  }
+  const double busy = facts.busy_cores(), own = busy - facts.cores_of_others();
+  return own > 0 && busy > kAllBusy * facts.cores() ? busy / own : 1;
+}
+
+void raise_largest(std::vector<Finding>& found, double gain) {
+  const auto largest = std::ranges::max_element(found, {}, &Finding::gain);
+  if (largest != found.end()) largest->gain = std::max(largest->gain, gain);
+}
+
 // The system counts the wait for a page as one for memory only where the page was in use shortly
 // before it was taken, and else as one for the disk. It reads several pages at once.
 double memory_wait(const TaskReport& task) {
@@ -165,7 +180,10 @@ std::vector<Finding> busy_cores(const RunFacts& facts) {
   constexpr double kAlike = 0.6;
   const bool alike = facts.workers().size() > 1 && least >= kAlike * most;
   const double all = bounded_by_forecast(facts, RunFacts::gain_without(share));
-  if (!alike || best > all) return found;
+  if (!alike || best > all) {
+    raise_largest(found, bounded_by_forecast(facts, gain_of_their_cores(facts)));
+    return found;
+  }
   return {{.cause = Cause::kOthers,
            .sentence = fmt::format("Other processes kept {:.1f} of {} cores busy: the workers "
                                    "waited up to {:.0f}% of their time for a free one.",

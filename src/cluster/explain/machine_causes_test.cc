@@ -67,6 +67,18 @@ const StagedRun kStaged[] = {
        run.tasks[2].use.pressure.queued = 0.88;
        run.tasks[2].use.cores = 0.3;
      }},
+    {"another process on the core of one worker, where tasks of the run want all cores",
+     Cause::kOthers, "worker:1", "other processes kept 0.5 cores busy. Without that: 13.26 → 17.68",
+     [](Report& run) {
+       slow_down(run.tasks[0], "pull", 0.25);
+       slow_down(run.tasks[1], "pull", 0.9);
+       run.tasks[0].use.pressure.waited = run.tasks[1].use.pressure.waited = 0.23;
+       constexpr double kQueued[] = {0.4, 0.5, 0.8}, kUsed[] = {0.6, 0.45, 0.45};
+       for (std::size_t i : {0, 1, 2}) {
+         run.tasks[i].use.pressure.queued = kQueued[i];
+         run.tasks[i].use.cores = kUsed[i];
+       }
+     }},
     {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
      [](Report& run) {
        for (int i : {0, 1}) {

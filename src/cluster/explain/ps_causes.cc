@@ -48,7 +48,17 @@ bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
   });
 }
 
-Finding unsplit(const TaskReport& ps, double others, double saved) {
+// The gain by a share of a step, as far as cores are free for those that take the work over.
+double gain_of_sharing(const RunFacts& facts, double saved) {
+  double busy_cores = double(facts.cores());
+  for (const TaskReport* const ps : facts.ps()) {
+    busy_cores = std::min(busy_cores, ps->use.pressure.machine_cores.value_or(0));
+  }
+  const double gain = RunFacts::gain_without(saved);
+  return busy_cores > 0 ? std::min(gain, double(facts.cores()) / busy_cores) : gain;
+}
+
+Finding unsplit(const TaskReport& ps, double others, double gain) {
   return {.cause = Cause::kUnsplit,
           .task = ps.task,
           .sentence =
@@ -57,17 +67,17 @@ Finding unsplit(const TaskReport& ps, double others, double saved) {
                           ps.task, 100 * busy(ps), 100 * others, ps.kept->largest,
                           rounded(1e-6 * ps.kept->largest_bytes), rounded(1e-6 * ps.kept->bytes)),
           .advice = "With that variable split, or cut into several",
-          .gain = RunFacts::gain_without(saved)};
+          .gain = gain};
 }
 
-Finding hot_shard(const TaskReport& ps, double others, double saved) {
+Finding hot_shard(const TaskReport& ps, double others, double gain) {
   return {.cause = Cause::kHotShard,
           .task = ps.task,
           .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
                                   "{:.0f}%: it has the rows that most steps touch.",
                                   ps.task, 100 * busy(ps), 100 * others),
           .advice = "With equal work for all of them (--show-placement names what each has)",
-          .gain = RunFacts::gain_without(saved)};
+          .gain = gain};
 }
 
 Finding locked(const TaskReport& ps, double saved) {
@@ -123,7 +133,7 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
   if (count > 1 && busy(hottest) > kHotter * others) {
     const double even = std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count)));
     const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
-    return {tell(hottest, others, even)};
+    return {tell(hottest, others, gain_of_sharing(facts, even))};
   }
   constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
   const double queue = RunFacts::share(hottest, "queue");

@@ -42,15 +42,20 @@ double RunFacts::mean_share(std::string_view activity) const {
 }
 
 // Each task has measured over a time of its own; the longest tells most.
-double RunFacts::cores_of_others() const {
-  double own = 0, all = 0, longest = 0;
+double RunFacts::busy_cores() const {
+  double all = 0, longest = 0;
   for (const TaskReport& task : run_.tasks) {
-    own += task.use.cores.value_or(0);
     if (task.use.seconds <= longest || !task.use.pressure.machine_cores) continue;
     longest = task.use.seconds;
     all = *task.use.pressure.machine_cores;
   }
-  return std::clamp(all - own, 0.0, double(cores()));
+  return all;
+}
+
+double RunFacts::cores_of_others() const {
+  double own = 0;
+  for (const TaskReport& task : run_.tasks) own += task.use.cores.value_or(0);
+  return std::clamp(busy_cores() - own, 0.0, double(cores()));
 }
 
 bool RunFacts::in_step() const {

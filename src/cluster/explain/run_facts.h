@@ -34,7 +34,9 @@ class RunFacts {
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
-  /// Cores that processes of others kept busy, on the machine that all tasks run on.
+  /// Cores that are busy, on the machine that all tasks run on; 0 when it is not told.
+  double busy_cores() const;
+  /// Those of them that processes of others kept busy.
   double cores_of_others() const;
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;

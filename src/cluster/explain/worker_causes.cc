@@ -99,6 +99,20 @@ std::vector<Finding> slow_devices(const RunFacts& facts) {
   return found;
 }
 
+// How much longer a step of so many times the examples takes. Kernels of a small batch take longer
+// than their FLOPs do, and so hardly longer for more examples; the examples that are added take
+// their FLOPs at what a large batch reaches.
+double longer_step(const RunFacts& facts, double fixed) {
+  constexpr double kReached = 0.8;  // of the roof
+  const auto bound = facts.run().value("bound", "steps_per_s");
+  const auto rules = facts.run().value("bound", "rules_share");
+  const double by_share = 1 + (kLargerBatch - 1) * (1 - fixed);
+  if (!bound || !rules || *bound <= 0) return by_share;
+  const double of_flops =
+      (1 - *rules) * facts.steps_per_s() / (*bound * double(facts.workers().size()));
+  return std::min(by_share, 1 + (kLargerBatch - 1) * of_flops / kReached);
+}
+
 std::vector<Finding> small_batch(const RunFacts& facts) {
   const TaskReport& first = *facts.workers().front();
   const double examples = first.examples_per_s.value_or(0) / *first.steps_per_s;
@@ -115,7 +129,7 @@ std::vector<Finding> small_batch(const RunFacts& facts) {
                                "transfers, which take as long whatever the batch.",
                                examples, first.unit, 100 * fixed),
        .advice = fmt::format("--batch {:.0f}", larger),
-       .gain = kLargerBatch / (fixed + kLargerBatch * (1 - fixed)),
+       .gain = kLargerBatch / longer_step(facts, fixed),
        .unit = first.unit + "/s",
        .speed = all}};
 }

@@ -37,6 +37,14 @@ const StagedRun kStaged[] = {
        run.tasks[0].examples_per_s = 40;
        run.set("bound", "rules_share", 0.75);
      }},
+    {"a small batch, whose kernels take twice as long as their FLOPs", Cause::kSmallBatch, "",
+     "--batch 32: 40 → 152.8 images/s.",
+     [](Report& run) {
+       run.tasks = {worker_report(0)};
+       run.tasks[0].examples_per_s = 40;
+       run.set("bound", "rules_share", 0.75);
+       run.set("bound", "steps_per_s", 20);
+     }},
 };
 
 TEST(WorkerCauses, AreToldWithTheirTask) { expect_told(kStaged); }
