@@ -20,8 +20,8 @@ constexpr double kWindow = 4;
 constexpr double kUnevenShares = 0.4;
 
 // Streams of TCP that share one way of a link lose some of it while the other way is busy, too: one
-// parameter server of 2, 4 and 8 workers that do not wait for each other was seen to have 0.96, 0.92
-// and 0.90 of its link. This is the part that is left when their number doubles.
+// parameter server of 2, 4 and 8 workers that do not wait for each other was seen to have 0.96,
+// 0.92 and 0.90 of its link. This is the part that is left when their number doubles.
 constexpr double kOfTwice = 0.965;
 
 Duration time_of(double bytes, double bytes_per_s) {
