@@ -81,11 +81,15 @@ void MachineShare::set_rates() {
     first = std::min(first, each.left / each.rate);
   }
   if (running_.empty()) return;
-  time_.after(rounded_up(first), [this, plan = ++plan_] { finish(plan); });
+  const TimePoint at = time_.now() + rounded_up(first);
+  if (looks_at_ && *looks_at_ <= at) return;  // and plans anew then
+  looks_at_ = at;
+  time_.at(at, [this, plan = ++plan_] { finish(plan); });
 }
 
 void MachineShare::finish(std::uint64_t plan) {
   if (plan != plan_) return;
+  looks_at_.reset();
   advance();
   std::vector<std::function<void()>> done;
   std::erase_if(running_, [&](Running& each) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "base/virtual_time.h"
@@ -69,6 +70,7 @@ class MachineShare {
   const SimulatedMachine machine_;
   std::vector<Running> running_;
   TimePoint advanced_{};
+  std::optional<TimePoint> looks_at_;  // when something may be done
   std::uint64_t plan_ = 0;
   double core_seconds_ = 0, bytes_ = 0, memory_seconds_ = 0;
 };
