@@ -3,6 +3,8 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/deadline.h"
 #include "net/poll/file_descriptor.h"
@@ -12,8 +14,18 @@
 namespace paceline {
 
 /// Sets TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, makes the socket non-blocking, and takes a
-/// congestion control that does not pace within one host. Errors are left to the first use.
+/// better congestion control, if there is one. Errors are left to the first use.
 void set_up_socket(int fd);
+
+/// Returns the congestion controls that serve a socket better than its `present` one; the first
+/// that the system has is to be taken. All of them slow down for losses alone; every Linux has
+/// Reno, and lets everybody use it. BBR sends at a rate that it estimates. Within a host that is
+/// half of what the host can do. Over a short way a new burst takes more of a busy link than its
+/// share, so that the workers of a parameter server fall into step, and leave the link idle while
+/// all of them compute. A long way may lose packets, which BBR bears better, so it keeps what the
+/// system chose.
+std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,
+                                                         Duration round_trip);
 
 /// Tries each of the host's addresses once. Throws what Link::connect throws. `address` is for
 /// messages.

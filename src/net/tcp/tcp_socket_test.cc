@@ -30,6 +30,16 @@ TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
   EXPECT_EQ(congestion_control_of(far), "reno");
 }
 
+TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
+  using Names = std::vector<std::string_view>;
+  const Duration short_way = std::chrono::microseconds(200), long_way = std::chrono::seconds(1);
+  EXPECT_EQ(better_congestion_controls("bbr", false, short_way), (Names{"cubic", "reno"}));
+  EXPECT_EQ(better_congestion_controls("bbr2", false, short_way), (Names{"cubic", "reno"}));
+  EXPECT_EQ(better_congestion_controls("bbr", false, long_way), Names{});
+  EXPECT_EQ(better_congestion_controls("dctcp", false, short_way), Names{});
+  EXPECT_EQ(better_congestion_controls("cubic", true, short_way), Names{"reno"});
+}
+
 TEST(TcpSocket, TheSystemKnowsTheRoundTripOfAConnection) {
   const Deadline soon = Deadline::after(std::chrono::seconds(10));
   const ListeningSocket listening = listen_at({"127.0.0.1", 0});
