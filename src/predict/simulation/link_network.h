@@ -48,15 +48,13 @@ class LinkNetwork {
     int from = 0, to = 0;
     std::deque<Queued> queue = {};
     double window = 0, queued = 0, under_way = 0;
-    bool waits = false;   // it is in its host's list
-    bool active = false;  // something of it is queued, or under way
+    bool waits = false;  // it is in its host's list
     std::function<void()> left = {};
   };
   struct Way {
     double bytes_per_s = 0;
     std::deque<int> streams = {};  // with something to send, by turns
     bool busy = false;
-    int active = 0;  // streams
     TimePoint free_at{};
   };
   /// What leaves a host at once, and what is whole with it.
@@ -65,8 +63,6 @@ class LinkNetwork {
     double bytes = 0;
     std::vector<std::function<void()>> arrived = {};
   };
-  void set_active(Stream& stream, bool active);
-  static double rate(const Way& way, const Way& back);
   void consider(int stream);
   void send_next(int host);
   Part take_part(int stream);

@@ -74,19 +74,6 @@ TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
 }
 
 // As TCP does: the last of four streams one way, and of one back.
-TEST(LinkNetworkTest, ManyStreamsLoseSomeOfALinkThatIsBusyBothWays) {
-  VirtualTime time;
-  LinkNetwork network(time, hosts(5, 1e6), kQuantum);
-  double in = 0, out = 0;
-  for (int from = 1; from < 5; ++from) {
-    network.send(network.open(from, 0), 1e6, [&] { in = time.seconds(); });
-  }
-  network.send(network.open(0, 1), 5e6, [&] { out = time.seconds(); });
-  time.run();
-  EXPECT_THAT(in, DoubleNear(4 / 0.965 / 0.965, 0.03));
-  EXPECT_THAT(out, DoubleNear(5, 0.01)) << "its way has one stream";
-}
-
 TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
   VirtualTime time;
   LinkNetwork network(time, hosts(2, 1e6), kQuantum);
