@@ -123,6 +123,9 @@ int most_workers_on_a_host(const SimulatedCluster& cluster) {
   return most;
 }
 
+// Of each worker. The fewer they are, the more their mean goes by how they happen to meet.
+std::int64_t counted_steps(int workers) { return std::clamp(480 / workers, 24, 96); }
+
 // Between two exchanges of everything. The first periods bring a link to its pace.
 void count_whole_periods(SimulatedJob& job) {
   const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
@@ -149,8 +152,8 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                                  .late = way.late,
                                  .outer = way.outer},
                          .costs = {},
-                         .warm_steps = job.warm_steps,
-                         .steps = job.steps};
+                         .warm_steps = 3,
+                         .steps = counted_steps(way.workers)};
   simulated.costs = costs_of(job, simulated.cluster);
   simulated.cluster.slowness = slowness_of(job, way);
   if (way.makes_local_steps()) count_whole_periods(simulated);

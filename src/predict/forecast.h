@@ -60,7 +60,6 @@ struct ForecastJob {
   /// The worker whose device takes so many times as long as those of the others.
   int straggler = 0;
   double straggler_times = 1;
-  std::int64_t warm_steps = 3, steps = 24;
 };
 
 /// The expected speed of one way.
