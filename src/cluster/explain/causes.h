@@ -14,7 +14,7 @@ constexpr double kWorthSaying = 1.1;
 
 // machine_causes.cc
 std::vector<Finding> stopped_tasks(const RunFacts& facts);
-std::vector<Finding> busy_cores(const RunFacts& facts);
+std::vector<Finding> cores_taken_by_others(const RunFacts& facts);
 std::vector<Finding> short_memory(const RunFacts& facts);
 // input_causes.cc
 std::vector<Finding> slow_input(const RunFacts& facts);

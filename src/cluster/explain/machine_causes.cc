@@ -149,7 +149,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
   return found;
 }
 
-std::vector<Finding> busy_cores(const RunFacts& facts) {
+std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
   const double others = facts.cores_of_others();
   if (others < kLeastOthers) return {};
   std::vector<Finding> found;

@@ -32,11 +32,7 @@ bool share_memory(const RunFacts& facts) {
 }
 
 bool cores_are_free(const RunFacts& facts) {
-  for (const TaskReport& task : facts.run().tasks) {
-    const auto used = task.use.pressure.machine_cores;
-    if (used && *used > double(facts.cores()) - kCoreForPs) return false;
-  }
-  return true;
+  return facts.busy_cores() <= double(facts.cores()) - kCoreForPs;
 }
 
 // True when the ps is busier than others since it keeps more, which is one variable.
@@ -50,12 +46,8 @@ bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
 
 // The gain by a share of a step, as far as cores are free for those that take the work over.
 double gain_of_sharing(const RunFacts& facts, double saved) {
-  double busy_cores = double(facts.cores());
-  for (const TaskReport* const ps : facts.ps()) {
-    busy_cores = std::min(busy_cores, ps->use.pressure.machine_cores.value_or(0));
-  }
-  const double gain = RunFacts::gain_without(saved);
-  return busy_cores > 0 ? std::min(gain, double(facts.cores()) / busy_cores) : gain;
+  const double gain = RunFacts::gain_without(saved), used = facts.busy_cores();
+  return used > 0 ? std::min(gain, double(facts.cores()) / used) : gain;
 }
 
 Finding unsplit(const TaskReport& ps, double others, double gain) {

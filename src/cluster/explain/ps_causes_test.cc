@@ -11,8 +11,8 @@ void heat_second_ps(Report& run, double busy_cores) {
   run.tasks.push_back(ps_report(1));
   for (int i : {2, 3}) {
     run.tasks[std::size_t(i)].kept = {.bytes = 50e6, .largest = "embedding", .largest_bytes = 50e6};
-    run.tasks[std::size_t(i)].use.pressure.machine_cores = busy_cores;
   }
+  for (TaskReport& task : run.tasks) task.use.pressure.machine_cores = busy_cores;
   run.tasks[3].share = {{"apply", 0.8}, {"queue", 0.1}, {"idle", 0.1}};
 }
 
@@ -50,7 +50,7 @@ const StagedRun kStaged[] = {
        run.tasks[2].share = {{"apply", 0.8}, {"queue", 0.1}, {"idle", 0.1}};
        run.tasks[2].kept = {.bytes = 67.1e6, .largest = "big/w", .largest_bytes = 66e6};
        run.tasks[3].kept = {.bytes = 4e6, .largest = "out/w", .largest_bytes = 3e6};
-       for (int i : {2, 3}) run.tasks[std::size_t(i)].use.pressure.machine_cores = 1;
+       for (TaskReport& task : run.tasks) task.use.pressure.machine_cores = 1;
      }},
     {"all update one variable", Cause::kLock, "ps:0", "Contributions queue 75% of the time",
      [](Report& run) {

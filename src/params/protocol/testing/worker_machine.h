@@ -1,0 +1,70 @@
+// For tests: the state machine of a worker, driven by hand.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "params/protocol/worker_job.h"
+
+namespace paceline {
+
+/// worker:1, or another, of a job with ps:0 and ps:1, from time 0.
+struct WorkerMachine {
+  explicit WorkerMachine(AggregationSpec aggregation = {}, int worker = 1)
+      : job(options(std::move(aggregation), worker), at(Duration(0))) {}
+  static WorkerJobOptions options(AggregationSpec aggregation, int worker) {
+    WorkerJobOptions options;
+    options.worker = worker;
+    options.ps = {"ps:0 at a:1", "ps:1 at b:2"};
+    options.cluster_id = "job";
+    options.incarnation = 7;
+    options.declare.aggregation = std::move(aggregation);
+    options.join_timeout = std::chrono::seconds(60);
+    options.reconnect_timeout = std::chrono::seconds(30);
+    options.say_after = std::chrono::seconds(2);
+    return options;
+  }
+  static TimePoint at(Duration time) { return TimePoint(time); }
+
+  TimePoint tick(Duration time) {
+    now = at(time);
+    return job.tick(now, out);
+  }
+  void received(int ps, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
+    job.received(ps, {type, std::move(body), step}, now, out);
+  }
+  /// Connects to each ps in turn; both have agreed then.
+  void join() {
+    for (int ps = 0; ps < 2; ++ps) {
+      tick(Duration(0));
+      job.connected(ps, DType::kFloat32, out);
+      received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
+    }
+    for (int ps = 0; ps < 2; ++ps)
+      received(ps, MessageType::kDeclared,
+               Declared{.initialised = false, .changed_after_reads = {}});
+    out.clear();
+  }
+  std::string timed_out(Duration time, ErrorCode code = ErrorCode::kUnavailable) {
+    try {
+      tick(time);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), code);
+      return error.what();
+    }
+    return "";
+  }
+  WorkerJob::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable,
+                           const WorkerJob::Ended& ended = {.where = "ps:0 in step 3"}) {
+    return job.closed(ps, Error(code, "it went away"), ended, at(time), out);
+  }
+
+  TimePoint now{};
+  WorkerJob job;
+  Outbox out;
+};
+
+}  // namespace paceline
