@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -25,37 +26,54 @@ bool can_split(const VariableSpec& variable) {
   return row_count(variable.shape) > 1 && !(variable.trained && variable.rule.whole());
 }
 
-// Returns the row nearest to `row` that begins a page, if that moves the cut by at most an eighth
-// of a piece of so many rows.
-std::int64_t near_page(const VariableSpec& variable, std::int64_t row, std::int64_t rows) {
+// The number of rows after which a row begins a page again; 0 where rows have no bytes.
+std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t bytes = row_bytes(variable);
-  if (bytes == 0) return row;
-  const auto unit = std::int64_t(std::lcm(bytes, kSplitPageBytes) / bytes);
-  if (unit == 0 || unit > rows / 4) return row;
-  return std::min((row + unit / 2) / unit * unit, row_count(variable.shape));
+  return bytes == 0 ? 0 : std::int64_t(std::lcm(bytes, kSplitPageBytes) / bytes);
 }
 
-/// Places variables of one kind.
+/// Places variables of one kind. Those that do not fit into a fair share are split by rows.
 class EvenPlacement {
  public:
-  EvenPlacement(std::span<const VariableSpec> variables, int num_ps, std::vector<Piece>& pieces)
-      : variables_(variables), load_(std::size_t(num_ps), 0), pieces_(pieces) {}
+  EvenPlacement(std::span<const VariableSpec> variables, int num_ps)
+      : variables_(variables), load_(std::size_t(num_ps), 0) {}
 
-  void place(std::vector<VariableId> list) {
-    std::size_t total = 0;
-    for (const VariableId v : list) total += bytes_of(v);
-    share_ = (total + load_.size() - 1) / load_.size();
-    std::ranges::stable_sort(list, std::ranges::greater(),
-                             [this](VariableId v) { return bytes_of(v); });
+  /// Splits last, so that what is split fills what the others have left. Cuts are between pages
+  /// where that moves them by at most an eighth of a piece.
+  void split_last(std::vector<VariableId> list) {
+    begin(list);
     std::vector<VariableId> split;
     for (const VariableId v : list) {
-      if (can_split(spec(v)) && !fits_whole(v)) {
+      if (must_split(v)) {
         split.push_back(v);
       } else {
-        add(v, 0, row_count(spec(v).shape), least_loaded());
+        add_whole(v);
       }
     }
-    for (const VariableId v : split) deal_rows(v);
+    for (const VariableId v : split) deal_rows(v, false);
+  }
+
+  /// Splits first, between pages only; what the pieces lack then, the others have to fill.
+  void split_first(std::vector<VariableId> list) {
+    begin(list);
+    for (const VariableId v : list) {
+      if (must_split(v)) {
+        deal_rows(v, true);
+      } else {
+        add_whole(v);
+      }
+    }
+  }
+
+  const std::vector<Piece>& pieces() const { return pieces_; }
+  bool even() const {
+    return double(std::ranges::max(load_)) <= (1 + kUneven) * double(share_) &&
+           double(std::ranges::min(load_)) >= (1 - kUneven) * double(share_);
+  }
+  bool cut_between_pages() const {
+    return std::ranges::all_of(pieces_, [this](const Piece& piece) {
+      return begins_at_page(spec(piece.variable), piece);
+    });
   }
 
  private:
@@ -67,25 +85,43 @@ class EvenPlacement {
     return load < share_ ? share_ - load : 0;
   }
 
-  bool fits_whole(VariableId v) const {
+  void begin(std::vector<VariableId>& list) {
+    std::size_t total = 0;
+    for (const VariableId v : list) total += bytes_of(v);
+    share_ = (total + load_.size() - 1) / load_.size();
+    std::ranges::stable_sort(list, std::ranges::greater(),
+                             [this](VariableId v) { return bytes_of(v); });
+  }
+
+  bool must_split(VariableId v) const {
     const std::size_t least = load_[std::size_t(least_loaded())], bytes = bytes_of(v);
-    return bytes <= share_ && double(least + bytes) <= (1 + kUneven) * double(share_);
+    const bool fits = bytes <= share_ && double(least + bytes) <= (1 + kUneven) * double(share_);
+    return can_split(spec(v)) && !fits;
   }
 
   void add(VariableId v, std::int64_t first, std::int64_t rows, int ps) {
     const Piece piece{.variable = v, .first_row = first, .rows = rows, .ps = ps};
     load_[std::size_t(ps)] += piece_bytes(spec(v), piece);
-    pieces_.push_back(piece);
+    const bool goes_on = first > 0 && pieces_.back().ps == ps;
+    if (goes_on) {
+      pieces_.back().rows += rows;
+    } else {
+      pieces_.push_back(piece);
+    }
   }
+  void add_whole(VariableId v) { add(v, 0, row_count(spec(v).shape), least_loaded()); }
 
   // The largest gaps are filled.
-  void deal_rows(VariableId v) {
-    const std::int64_t rows = row_count(spec(v).shape);
+  void deal_rows(VariableId v, bool only_between_pages) {
+    const std::int64_t rows = row_count(spec(v).shape), unit = rows_of_pages(spec(v));
     const auto row = double(row_bytes(spec(v)));
     for (std::int64_t first = 0; first < rows;) {
       const int ps = least_loaded();
       const auto fit = std::max<std::int64_t>(1, std::llround(double(gap(ps)) / row));
-      const std::int64_t end = near_page(spec(v), std::min(first + fit, rows), fit);
+      std::int64_t end = std::min(first + fit, rows);
+      if (unit > 0 && (only_between_pages || unit <= fit / 4)) {
+        end = std::min((end + unit / 2) / unit * unit, rows);
+      }
       const bool tiny = double(rows - end) * row < kUneven / 2 * double(share_);
       const std::int64_t next = tiny || end <= first ? rows : end;
       add(v, first, next - first, ps);
@@ -95,9 +131,19 @@ class EvenPlacement {
 
   const std::span<const VariableSpec> variables_;
   std::vector<std::size_t> load_;
-  std::vector<Piece>& pieces_;
+  std::vector<Piece> pieces_;
   std::size_t share_ = 0;
 };
+
+std::vector<Piece> placed(std::span<const VariableSpec> variables,
+                          const std::vector<VariableId>& list, int num_ps) {
+  EvenPlacement last(variables, num_ps);
+  last.split_last(list);
+  if (last.cut_between_pages()) return last.pieces();
+  EvenPlacement first(variables, num_ps);
+  first.split_first(list);
+  return first.even() && first.cut_between_pages() ? first.pieces() : last.pieces();
+}
 
 }  // namespace
 
@@ -111,6 +157,17 @@ std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece) {
   return std::size_t(piece.rows) * row_bytes(variable);
 }
 
+bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
+  return std::size_t(piece.first_row) * row_bytes(variable) % kSplitPageBytes == 0;
+}
+
+bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                   VariableId variable) {
+  return std::ranges::all_of(pieces, [&](const Piece& piece) {
+    return piece.variable != variable || begins_at_page(variables[std::size_t(variable)], piece);
+  });
+}
+
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps) {
   PACELINE_CHECK(num_ps > 0);
   std::vector<Piece> pieces;
@@ -119,7 +176,7 @@ std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int 
     for (std::size_t v = 0; v < variables.size(); ++v) {
       if (variables[v].sparse == sparse) kind.push_back(VariableId(v));
     }
-    EvenPlacement(variables, num_ps, pieces).place(std::move(kind));
+    std::ranges::copy(placed(variables, kind, num_ps), std::back_inserter(pieces));
   }
   std::ranges::sort(pieces, {},
                     [](const Piece& piece) { return std::pair(piece.variable, piece.first_row); });

@@ -28,14 +28,21 @@ struct Piece {
 /// Returns the part of ascending row numbers that is in the piece.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
+/// True when the piece would begin at a page of memory if its variable did.
+bool begins_at_page(const VariableSpec& variable, const Piece& piece);
+/// True when all pieces of the variable do: then those who share memory with its ps tasks can map
+/// one after the other, and read the variable there. Else its values are sent to them.
+bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                   VariableId variable);
 
 /// Places variables by bytes. Dense ones move whole at each step and sparse ones by a few rows, so
 /// that each kind is placed by itself, as if there were no others: then both what is kept and what
 /// is moved is even. The largest goes first onto the least loaded ps (Graham's longest processing
 /// time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. Those that do not fit
 /// into a fair share are split by rows, last, so that they fill what the others have left, between
-/// pages of them where that moves a cut by at most an eighth of a piece. The placement depends on
-/// the arguments only; the pieces are in order of variable, then row.
+/// pages of them where that moves a cut by at most an eighth of a piece. Where a cut is within a
+/// page then, they are split first, between pages, if all ps are still within 5% of even so. The
+/// placement depends on the arguments only; the pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
 /// The part of the variables that one ps keeps.

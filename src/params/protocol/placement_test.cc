@@ -89,6 +89,20 @@ TEST(Placement, AVariableLargerThanItsShareIsSplitByRows) {
   EXPECT_NEAR(double(bytes.at(0)), double(bytes.at(1)), 2e4);
 }
 
+// As the softmax of ptb, 64 rows of which are pages: only as a whole number of them can it be read
+// where two ps tasks of the same host keep it.
+TEST(Placement, CutsAreBetweenPagesWhereThatStaysEven) {
+  const auto variables = specs({Shape{400, 800}, Shape{400, 800}, Shape{200, 10000}});
+  const auto pieces = place_variables(variables, 2);
+  ASSERT_EQ(pieces.size(), 4u);
+  EXPECT_EQ(pieces[3].first_row, 128);
+  EXPECT_EQ(pieces[0].ps, pieces[3].ps);
+  EXPECT_EQ(pieces[1].ps, pieces[3].ps);
+  // Among four no such cuts are even.
+  const auto bytes = load(variables, place_variables(variables, 4));
+  for (const auto& [ps, of] : bytes) EXPECT_NEAR(double(of), 2'640'000, 0.05 * 2'640'000);
+}
+
 TEST(Placement, EveryRowIsPlacedOnceInOrder) {
   const auto variables = specs({Shape{7, 3}, Shape{1000, 2}, Shape{}, Shape{2, 2}});
   for (int num_ps = 1; num_ps <= 5; ++num_ps) {

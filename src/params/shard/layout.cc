@@ -9,10 +9,6 @@
 
 namespace paceline {
 
-bool begins_at_page(const VariableSpec& variable, const Piece& piece) {
-  return std::size_t(piece.first_row) * row_bytes(variable) % kSplitPageBytes == 0;
-}
-
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                          int ps) {
   ShardLayout layout;

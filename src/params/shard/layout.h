@@ -10,9 +10,6 @@
 
 namespace paceline {
 
-/// True when the piece would begin at a page of memory if its variable did.
-bool begins_at_page(const VariableSpec& variable, const Piece& piece);
-
 /// One piece lies after the other, each at a multiple of 64 bytes. A piece of a split variable that
 /// begins at a page of the variable lies at a page. The versions of the chunks of each piece
 /// (chunk_versions.h) follow. The layout depends on the arguments only, so that both sides of

@@ -43,17 +43,11 @@ void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
     versions_[piece.id] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
     if (counts_[v] == 1) {
       mapped_[v] = start + layout.offsets[piece.id];
-    } else if (can_join(piece.variable)) {
+    } else if (can_be_joined(variables_, pieces_, piece.variable)) {
       map_part(piece, memory, layout.offsets[piece.id]);
     }
   }
   memories_[std::size_t(ps)] = std::move(memory);
-}
-
-bool MappedShards::can_join(VariableId variable) const {
-  return std::ranges::all_of(pieces_, [&](const Piece& piece) {
-    return piece.variable != variable || begins_at_page(variables_[std::size_t(variable)], piece);
-  });
 }
 
 // It is there as a whole when all of its ps tasks are on this host.

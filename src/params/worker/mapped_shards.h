@@ -34,7 +34,6 @@ class MappedShards {
     std::unique_ptr<ContiguousMapping> memory;
     std::size_t pieces = 0;
   };
-  bool can_join(VariableId variable) const;
   void map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
                 std::size_t offset);
 
