@@ -11,6 +11,7 @@ namespace paceline {
 namespace {
 
 constexpr double kRounding = 1e-10;  // seconds
+constexpr double kSlice = 3e-3;      // seconds that a thread runs before another gets its core
 
 Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(seconds * 1e9))); }
 
@@ -65,20 +66,29 @@ void MachineShare::advance() {
   }
 }
 
-// Cores are given by threads. The part of a work's time in which it waits for the memory grows as
-// others want the memory too.
+// Short work gets its cores first and runs to its end, in the order of its arrival: a scheduler
+// would let no slice of it run out. The rest shares the cores by its threads. The part of a work's
+// time in which it waits for the memory grows as others want the memory too.
 void MachineShare::set_rates() {
-  double threads = 0, wanted = 0;
-  for (const Running& each : running_) {
-    threads += each.threads;
+  double left = machine_.cores, threads = 0, wanted = 0;
+  for (Running& each : running_) {
+    if (each.seconds > kSlice) {
+      threads += each.threads;
+      continue;
+    }
+    const double given = std::min(double(each.threads), left);
+    left -= given;
+    each.rate = given / each.threads;
   }
-  const double share = threads > machine_.cores ? machine_.cores / threads : 1;
-  for (const Running& each : running_) wanted += share * each.full_memory;
+  const double share = threads > left ? left / threads : 1;
+  for (Running& each : running_) {
+    if (each.seconds > kSlice) each.rate = share;
+    wanted += each.rate * each.full_memory;
+  }
   double first = std::numeric_limits<double>::infinity();
   for (Running& each : running_) {
-    const double slower = wanted > 1 ? 1 - each.memory + each.memory * wanted : 1;
-    each.rate = share / slower;
-    first = std::min(first, each.left / each.rate);
+    if (wanted > 1) each.rate /= 1 - each.memory + each.memory * wanted;
+    if (each.rate > 0) first = std::min(first, each.left / each.rate);
   }
   if (running_.empty()) return;
   const TimePoint at = time_.now() + rounded_up(first);

@@ -53,6 +53,15 @@ TEST(MachineShareTest, MoreThreadsThanCoresTakeTurns) {
   for (const double end : ends) EXPECT_THAT(end, DoubleNear(2, 1e-6));
 }
 
+// So that threads which begin at once do not stay together.
+TEST(MachineShareTest, ShortWorkRunsToItsEndInTheOrderOfItsArrival) {
+  const std::vector<double> ends =
+      ends_of({.cores = 1}, {{.core_seconds = 1}, {.core_seconds = 1e-3}, {.core_seconds = 1e-3}});
+  EXPECT_THAT(ends[1], DoubleNear(1e-3, 1e-6));
+  EXPECT_THAT(ends[2], DoubleNear(2e-3, 1e-6));
+  EXPECT_THAT(ends[0], DoubleNear(1.002, 1e-6));
+}
+
 TEST(MachineShareTest, TheMemoryIsSharedByTraffic) {
   const SimulatedMachine machine{.cores = 4, .bytes_per_s = 10};
   const std::vector<double> ends = ends_of(machine, {{.bytes = 10}, {.bytes = 10}});
