@@ -55,7 +55,7 @@ std::vector<int> worker_hosts_of(const ForecastJob& job, const Way& way,
 
 // Beside other tasks, a pass of a rule reaches so much of the rate that it reaches alone: mlp's
 // workers that do not wait for each other made 0.75 to 0.82 of what the rate alone would allow.
-constexpr double kRulesBesideTasks = 0.76;
+constexpr double kRulesBesideTasks = 0.72;
 
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   SimulatedCluster cluster;

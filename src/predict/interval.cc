@@ -12,19 +12,19 @@ SpeedInterval interval_of(LimitKind limit) {
     case LimitKind::kDevices:
     case LimitKind::kStraggler:
     case LimitKind::kInput:
-      return {0.975, 1.03};
+      return {0.965, 1.02};
     case LimitKind::kLink:
     case LimitKind::kTransport:
-      return {0.86, 1.035};
+      return {0.94, 1.06};
     case LimitKind::kAnswers:
     case LimitKind::kOthers:
     case LimitKind::kExchanges:
-      return {0.925, 1.10};
+      return {0.94, 1.06};
     case LimitKind::kRules:
     case LimitKind::kMemory:
-      return {0.83, 1.09};
+      return {0.91, 1.08};
     case LimitKind::kCores:
-      return {0.92, 1.08};
+      return {0.92, 1.07};
     case LimitKind::kKernels:
       return {0.86, 1.09};
   }

@@ -159,6 +159,23 @@ TEST(SimulateTest, TwoPsHaveTwoLinks) {
   EXPECT_THAT(with(2) / with(1), DoubleNear(2, 0.1));
 }
 
+// Rows of 40,000 bytes begin a page again after 64 of them, which are more than there are.
+TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
+  SimulatedStep step = two_layers();
+  TransportCosts costs = free_of_cost();
+  costs.ring_s_per_byte = 4e-9;
+  const auto with = [&](const Shape& shape) {
+    for (VariableSpec& spec : step.specs) spec.shape = shape;
+    return simulate({.step = &step,
+                     .cluster = one_host(3, 2),
+                     .way = {.strategy = "async"},
+                     .costs = costs})
+        .steps_per_s;
+  };
+  EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
+  EXPECT_THAT(with({50, 10000}), Lt(160));
+}
+
 TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {
   const SimulatedStep step = two_layers();
   const auto with = [&](const char* strategy) {

@@ -175,9 +175,13 @@ double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   return rule_bytes(position, double(frame.bytes) / double(target.bytes())) + double(frame.bytes);
 }
 
+bool SimulatedPs::reads_in_place(const Peer& peer, const AssemblyTarget& target) const {
+  return world_.transport.shared(peer.stream) && world_.can_be_mapped(target.where.variable);
+}
+
 // A pull copies values into frames, or into a copy in shared memory.
 bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
-  return !world_.transport.shared(peer.stream) || world_.is_read_in_copy(target.where.variable);
+  return !reads_in_place(peer, target) || world_.is_read_in_copy(target.where.variable);
 }
 
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
@@ -315,7 +319,7 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
 
 void SimulatedPs::pulled(Peer& peer) {
   for (std::size_t at = 0; at < targets_.size(); ++at) {
-    if (world_.transport.shared(peer.stream)) {
+    if (reads_in_place(peer, targets_[at])) {
       if (copies(peer, targets_[at])) tell(peer, MessageType::kCopied, targets_[at].where.id);
     } else if (targets_[at].sparse) {
       send_next_rows(peer, at, 0);
@@ -348,6 +352,8 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
 
 void SimulatedPs::send_replies(Peer& peer) {
   const ContributionForm form = world_.job.way.wire.of_values();
+  // Frames of values pass a ring in shared memory by one copy in and one out.
+  const double copy_s = world_.transport.shared(peer.stream) ? world_.job.costs.ring_s_per_byte : 0;
   while (auto reply = peer.replies.next()) {
     const FrameHeader& header = reply->header;
     const auto bytes = double(reply->payload);  // of float32
@@ -359,8 +365,8 @@ void SimulatedPs::send_replies(Peer& peer) {
                            .wire_bytes = reply->bytes,
                            .step = header.step,
                            .messages = world_.messages_of(world_.pieces[header.id], header.offset),
-                           .pack_s = bytes * pack_s_per_byte(form, false),
-                           .unpack_s = bytes * unpack_s_per_byte(form)});
+                           .pack_s = bytes * (pack_s_per_byte(form, false) + copy_s),
+                           .unpack_s = bytes * (unpack_s_per_byte(form) + copy_s)});
   }
 }
 

@@ -57,6 +57,7 @@ class SimulatedPs : public FrameReceiver {
   void end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out);
   void apply_whole(Peer& peer, std::size_t position);
   void pulled(Peer& peer);
+  bool reads_in_place(const Peer& peer, const AssemblyTarget& target) const;
   bool copies(const Peer& peer, const AssemblyTarget& target) const;
   void send_next_rows(Peer& peer, std::size_t position, std::uint64_t step);
   void answer(Peer& peer, std::size_t position, Cut part);

@@ -107,7 +107,8 @@ void SimulatedWorker::pull() {
     send(ps, MessageType::kPull, kSimulatedControlBytes);
   }
   for (const Piece& piece : world_.pieces) {
-    if (world_.transport.shared(streams_[std::size_t(piece.ps)])) {
+    if (world_.transport.shared(streams_[std::size_t(piece.ps)]) &&
+        world_.can_be_mapped(piece.variable)) {
       missing_[std::size_t(piece.variable)] += world_.is_read_in_copy(piece.variable) ? 1 : 0;
       continue;
     }
@@ -154,7 +155,8 @@ void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
     return;
   }
   if (frame.type == MessageType::kTaken || frame.type == MessageType::kCopied) {
-    --missing_[std::size_t(world_.pieces[frame.piece].variable)];
+    const VariableId variable = world_.pieces[frame.piece].variable;
+    if (world_.can_be_mapped(variable)) --missing_[std::size_t(variable)];
     return;
   }
   if (frame.control == nullptr) {
@@ -210,7 +212,7 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
                           .sparse = spec.sparse,
                           .in_shared_memory = shared,
                           .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
-                          .values_mapped = shared,
+                          .values_mapped = shared && world_.can_be_mapped(piece.variable),
                           .renew_copy = world_.is_read_in_copy(piece.variable)};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));

@@ -36,6 +36,11 @@ struct SimulatedWorld {
   bool is_read_in_copy(VariableId v) const {
     return use(v).reread && num_workers() > 1 && others_change_values();
   }
+  /// True when workers that share memory with its ps tasks read it there; sparse ones are taken to
+  /// be. Values of others are sent to them.
+  bool can_be_mapped(VariableId v) const {
+    return spec(v).sparse || can_be_joined(step.specs, pieces, v);
+  }
   /// The messages that the part of a piece at that offset stands for.
   int messages_of(const Piece& piece, std::size_t offset) const {
     return offset == 0 && piece.first_row == 0 ? use(piece.variable).tensors : 1;

@@ -45,7 +45,9 @@ void Transport::send(int stream, SimulatedFrame frame) {
 }
 
 double Transport::receive_seconds(int stream, const SimulatedFrame& frame) const {
-  if (streams_[std::size_t(stream)].shared) return frame.messages * costs_.shared_frame_s;
+  if (streams_[std::size_t(stream)].shared) {
+    return frame.messages * costs_.shared_frame_s + frame.unpack_s;
+  }
   return frame.messages * costs_.frame_s + double(frame.wire_bytes) * costs_.receive_s_per_byte +
          frame.unpack_s;
 }
