@@ -19,12 +19,12 @@ SpeedInterval interval_of(LimitKind limit) {
     case LimitKind::kAnswers:
     case LimitKind::kOthers:
     case LimitKind::kExchanges:
-      return {0.94, 1.06};
+      return {0.91, 1.08};
     case LimitKind::kRules:
     case LimitKind::kMemory:
-      return {0.91, 1.08};
+      return {0.90, 1.12};
     case LimitKind::kCores:
-      return {0.92, 1.07};
+      return {0.88, 1.12};
     case LimitKind::kKernels:
       return {0.86, 1.09};
   }

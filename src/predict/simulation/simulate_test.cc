@@ -205,6 +205,22 @@ TEST(SimulateTest, AStragglerHoldsUpWhoeverWaitsForIt) {
   EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
 }
 
+// Each of the two reads 8 MiB once more, and they share the memory.
+TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
+  SimulatedStep step = two_layers();
+  SimulatedCluster cluster = one_host(0, 2);
+  cluster.machines[0].bytes_per_s = 1e9;
+  const auto step_s = [&](bool clips) {
+    step.clipped = clips;
+    const SimulatedSpeed speed = simulate({.step = &step,
+                                           .cluster = cluster,
+                                           .way = {.strategy = "allreduce"},
+                                           .costs = free_of_cost()});
+    return 2 / speed.steps_per_s;
+  };
+  EXPECT_THAT(step_s(true) - step_s(false), DoubleNear(2 * 8.4e-3, 1e-3));
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate({.step = &step,

@@ -49,15 +49,15 @@ struct SimulatedStep {
 /// The time that tasks take to send, receive and wake, on a core.
 struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
-  double frame_s = 4e-6;                                           // of each frame, at each end
+  double frame_s = 2e-6;                                           // of each frame, at each end
   double shared_frame_s = 3e-6;                                    // the same in shared memory
   double ring_s_per_byte = 0.15e-9;  // of values that are sent through it, at each end
   /// The thread that makes a step hands each message of a contribution over in so much time (tcp):
   /// resnet, which has hundreds of them, was seen to take 7 to 18 ms longer than its device alone.
   double hand_over_s = 20e-6;
   /// The pass that sums several contributions reads them at so much of the rate of rules: 24 of 44
-  /// GB/s were seen, and runs of mlp fit 0.4.
-  double contributions_of_rules = 0.4;
+  /// GB/s were seen, and runs of mlp fit 0.4 to 0.5.
+  double contributions_of_rules = 0.45;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.

@@ -207,12 +207,18 @@ void SimulatedMember::apply_when_committed() {
   commit_ == nullptr ? apply() : commit_([this] { apply(); });
 }
 
-// The rule is applied to the sums.
+// The rule is applied to the sums, of sparse variables to the rows of all members. A step that
+// clips has read them before, for their norm.
 void SimulatedMember::apply() {
   const TimePoint begun = world_.time.now();
   user().spent(&SpentSeconds::answer, seconds_of(begun - ended_at_));
   SimulatedWork work{.threads = world_.step.rule_threads};
-  for (const VariableId v : world_.plans[plan_]) work.rule_bytes += world_.use(v).rule_bytes;
+  for (const VariableId v : world_.plans[plan_]) {
+    work.rule_bytes += world_.use(v).rule_bytes * (world_.spec(v).sparse ? size() : 1);
+  }
+  for (std::size_t b = 0; world_.step.clipped && b < buckets().size(); ++b) {
+    work.rule_bytes += double(bucket_bytes(b)) * (buckets()[b].sparse ? size() : 1);
+  }
   machine().run(work, [this, begun, done = std::exchange(ended_, nullptr)] {
     user().spent(&SpentSeconds::rules, seconds_of(world_.time.now() - begun));
     done();
