@@ -90,7 +90,7 @@ TEST(Placement, AVariableLargerThanItsShareIsSplitByRows) {
 }
 
 // As the softmax of ptb, 64 rows of which are pages: only as a whole number of them can it be read
-// where two ps tasks of the same host keep it.
+// where ps tasks of the same host keep it.
 TEST(Placement, CutsAreBetweenPagesWhereThatStaysEven) {
   const auto variables = specs({Shape{400, 800}, Shape{400, 800}, Shape{200, 10000}});
   const auto pieces = place_variables(variables, 2);
@@ -98,9 +98,21 @@ TEST(Placement, CutsAreBetweenPagesWhereThatStaysEven) {
   EXPECT_EQ(pieces[3].first_row, 128);
   EXPECT_EQ(pieces[0].ps, pieces[3].ps);
   EXPECT_EQ(pieces[1].ps, pieces[3].ps);
-  // Among four no such cuts are even.
-  const auto bytes = load(variables, place_variables(variables, 4));
-  for (const auto& [ps, of] : bytes) EXPECT_NEAR(double(of), 2'640'000, 0.05 * 2'640'000);
+  for (const int num_ps : {2, 4}) {
+    const auto placed = place_variables(variables, num_ps);
+    for (VariableId v = 0; v < 3; ++v) EXPECT_TRUE(can_be_joined(variables, placed, v));
+    for (const auto& [ps, bytes] : load(variables, placed)) {
+      EXPECT_NEAR(double(bytes), 10'560'000.0 / num_ps, 0.05 * 10'560'000 / num_ps);
+    }
+  }
+}
+
+TEST(Placement, AVariableOfFewRowsIsCutWithinAPage) {
+  const auto variables = specs({Shape{50, 10000}});
+  const auto pieces = place_variables(variables, 2);
+  ASSERT_EQ(pieces.size(), 2u);
+  EXPECT_EQ(pieces[1].first_row, 25);
+  EXPECT_FALSE(can_be_joined(variables, pieces, 0));
 }
 
 TEST(Placement, EveryRowIsPlacedOnceInOrder) {
