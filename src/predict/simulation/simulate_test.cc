@@ -174,6 +174,9 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
   EXPECT_THAT(with({50, 10000}), Lt(160));
+  // Nor is there a copy for a worker then, where several kernels read a variable.
+  for (StepVariable& use : step.variables) use.reread = true;
+  EXPECT_THAT(with({50, 10000}), Lt(160));
 }
 
 TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {

@@ -8,6 +8,17 @@
 #include "predict/simulation/simulated_worker.h"
 
 namespace paceline {
+namespace {
+
+std::vector<bool> mapped_variables(const SimulatedStep& step, const std::vector<Piece>& pieces) {
+  std::vector<bool> mapped;
+  for (std::size_t v = 0; v < step.specs.size(); ++v) {
+    mapped.push_back(step.specs[v].sparse || can_be_joined(step.specs, pieces, VariableId(v)));
+  }
+  return mapped;
+}
+
+}  // namespace
 
 SimulatedWorld::SimulatedWorld(const SimulatedJob& the_job, const SimulatedStep& shared,
                                const AggregationSpec& how, VirtualTime& the_time,
@@ -16,6 +27,7 @@ SimulatedWorld::SimulatedWorld(const SimulatedJob& the_job, const SimulatedStep&
       step(shared),
       aggregation(how),
       pieces(place_variables(shared.specs, std::max(1, int(the_job.cluster.ps.size())))),
+      mapped(mapped_variables(shared, pieces)),
       plans({shared.need_order}),
       time(the_time),
       transport(the_transport) {}

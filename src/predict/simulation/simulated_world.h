@@ -32,14 +32,12 @@ struct SimulatedWorld {
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }
-  /// A worker that shares memory with a ps reads such a variable in a copy of its own.
-  bool is_read_in_copy(VariableId v) const {
-    return use(v).reread && num_workers() > 1 && others_change_values();
-  }
   /// True when workers that share memory with its ps tasks read it there; sparse ones are taken to
   /// be. Values of others are sent to them.
-  bool can_be_mapped(VariableId v) const {
-    return spec(v).sparse || can_be_joined(step.specs, pieces, v);
+  bool can_be_mapped(VariableId v) const { return mapped[std::size_t(v)]; }
+  /// A worker that shares memory with a ps reads such a variable in a copy of its own.
+  bool is_read_in_copy(VariableId v) const {
+    return use(v).reread && num_workers() > 1 && others_change_values() && can_be_mapped(v);
   }
   /// The messages that the part of a piece at that offset stands for.
   int messages_of(const Piece& piece, std::size_t offset) const {
@@ -54,6 +52,7 @@ struct SimulatedWorld {
   const SimulatedStep& step;
   const AggregationSpec aggregation;
   const std::vector<Piece> pieces;
+  const std::vector<bool> mapped;  // by variable: can_be_mapped()
   /// The variables to which each plan contributes; one plan does to all.
   std::vector<std::vector<VariableId>> plans;
   VirtualTime& time;
