@@ -7,7 +7,6 @@
 
 #include "base/copy_bytes.h"
 #include "params/protocol/frame_cuts.h"
-#include "params/wire/rounded_floats.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -17,16 +16,9 @@ Replies::Replies(std::shared_ptr<Connection> connection)
 
 void Replies::allow(const Shard& shard) { blocks_->allow_values(shard.bytes()); }
 
-bool Replies::rounds(const ShardPiece& piece) const {
-  return wire_ != DType::kFloat32 && piece.variable().dtype == DType::kFloat32;
-}
-
 ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                                    std::size_t values_at) const {
-  if (!rounds(piece)) return block;
-  const std::size_t bytes =
-      round_in_place(block->span().subspan(values_at), type_of_values(wire_)).size();
-  block->bytes = values_at + bytes;
+  if (rounds(piece)) round_values(*block, wire_, values_at);
   return block;
 }
 
@@ -123,6 +115,15 @@ void Replies::send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t 
     header.offset = cut.begin;
     send_block(MessageType::kValues, header, rounded(piece, std::move(block)));
   }
+}
+
+void Replies::answer_values(CommonValues& values, std::uint64_t step) {
+  const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
+                           .id = values.piece().where().id,
+                           .offset = values.part().begin,
+                           .step = step};
+  if (values.is_whole() && send_value_at_once(values.piece(), header)) return;
+  queue_->push(header, blocks_->take(values.travelling_as(wire_)));
 }
 
 void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "net/link.h"
+#include "params/server/common_values.h"
 #include "params/server/reply_blocks.h"
 #include "params/server/reply_queue.h"
 #include "params/shard/shard.h"
@@ -23,6 +24,7 @@ class Replies : public ValueWatcher {
   void allow(const Shard& shard);
   /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
+  DType wire() const { return wire_; }
   /// The order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.
@@ -36,8 +38,8 @@ class Replies : public ValueWatcher {
   void on_changed(ShardPiece& piece, bool wanted) override;
   /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
   void send_values(ShardPiece& piece, std::uint64_t step);
-  /// Sends all of a piece as the answer to a contribution.
-  void answer_values(ShardPiece& piece, std::uint64_t step) { send_frames(piece, 0, step); }
+  /// Sends a part of a piece as the answer to a contribution.
+  void answer_values(CommonValues& values, std::uint64_t step);
   /// The same to a worker that keeps them: it is told, once, when they have changed.
   void send_watched_values(ShardPiece& piece);
   /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.
@@ -61,7 +63,7 @@ class Replies : public ValueWatcher {
   void drop();
 
  private:
-  bool rounds(const ShardPiece& piece) const;
+  bool rounds(const ShardPiece& piece) const { return travels_rounded(piece, wire_); }
   bool send_value_at_once(ShardPiece& piece, const FrameHeader& header);
   void send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
   void send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);

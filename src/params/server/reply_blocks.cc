@@ -21,18 +21,30 @@ std::size_t kind_of(std::size_t memory) { return std::size_t(std::bit_width(memo
 ReplyBlocks::~ReplyBlocks() = default;
 
 ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
-  std::unique_ptr<Block> block = take_free(bytes);
-  block->bytes = bytes;
-  block->owner = shared_from_this();
-  Lent lent(block.release());  // from here on it is given back, whatever happens
-  if (lent->memory.size() < bytes) lent->memory = Buffer(memory_for(bytes));
+  const std::size_t memory = memory_for(bytes);
+  Lent lent = lend(bytes, memory, memory);
+  if (lent->memory.size() < bytes) lent->memory = Buffer(memory);
   return lent;
 }
 
-std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
-  const std::size_t memory = memory_for(bytes), kind = kind_of(memory);
+ReplyBlocks::Lent ReplyBlocks::take(Common common) {
+  Lent lent = lend(common->bytes, memory_for(common->bytes), 0);
+  lent->common = std::move(common);
+  return lent;
+}
+
+ReplyBlocks::Lent ReplyBlocks::lend(std::size_t bytes, std::size_t charged, std::size_t memory) {
+  std::unique_ptr<Block> block = take_free(charged, memory);
+  block->bytes = bytes;
+  block->owner = shared_from_this();
+  return Lent(block.release());  // from here on it is given back, whatever happens
+}
+
+std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,
+                                                           std::size_t memory) {
+  const std::size_t kind = kind_of(memory);
   const std::lock_guard lock(mutex_);
-  if (!budget_.charge(memory)) {
+  if (!budget_.charge(charged)) {
     throw Error(
         ErrorCode::kUnavailable,
         fmt::format("it reads too slowly: {} bytes of replies wait", budget_.waiting_bytes()));
@@ -46,13 +58,14 @@ std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t bytes) {
     free_[kind].pop_back();
     kept_bytes_ -= block->memory.size();
   }
-  block->charged = memory;
+  block->charged = charged;
   return block;
 }
 
 // No more is kept than may be lent, so that sizes which nobody asks for any more go.
 void ReplyBlocks::give_back(Block* block) {
   std::unique_ptr<Block> back(block);
+  back->common.reset();
   const std::shared_ptr<ReplyBlocks> owner = std::move(block->owner);
   const std::size_t memory = block->memory.size(), kind = kind_of(memory);
   const std::lock_guard lock(owner->mutex_);

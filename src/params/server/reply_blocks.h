@@ -26,19 +26,27 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    std::size_t bytes = 0;               // in use, at most as many as were taken
-    std::size_t charged = 0;             // memory that the budget was charged for while it is lent
-    std::shared_ptr<ReplyBlocks> owner;  // set while the block is lent
-    std::shared_ptr<ReplyQueue> queue;   // set while a connection has it
-    std::span<std::byte> span() const { return memory.span().first(bytes); }
+    std::shared_ptr<const Block> common;  // what is sent instead of `memory`, if not null
+    std::size_t bytes = 0;                // in use, at most as many as were taken
+    std::size_t charged = 0;              // memory that the budget was charged for while it is lent
+    std::shared_ptr<ReplyBlocks> owner;   // set while the block is lent
+    std::shared_ptr<ReplyQueue> queue;    // set while a connection has it
+    std::span<std::byte> span() const {
+      return (common != nullptr ? common->memory : memory).span().first(bytes);
+    }
   };
   struct GiveBack {
     void operator()(Block* block) const { ReplyBlocks::give_back(block); }
   };
   using Lent = std::unique_ptr<Block, GiveBack>;
+  /// A block that is sent to several peers. It is given back once all of them have been sent it.
+  using Common = std::shared_ptr<const Block>;
 
   /// Lends a block. Throws kUnavailable when more is waiting for the peer than its budget allows.
   Lent take(std::size_t bytes);
+  /// Lends a block with the bytes of `common`, which count as if they were copied. Throws as
+  /// take().
+  Lent take(Common common);
   /// Keeps no memory from now on: nothing more will be sent.
   void close();
   /// The memory of blocks that wait to be used again.
@@ -48,7 +56,8 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
  private:
   static void give_back(Block* block);
-  std::unique_ptr<Block> take_free(std::size_t bytes);
+  Lent lend(std::size_t bytes, std::size_t charged, std::size_t memory);
+  std::unique_ptr<Block> take_free(std::size_t charged, std::size_t memory);
 
   mutable std::mutex mutex_;
   ReplyBudget budget_;

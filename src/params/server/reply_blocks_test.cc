@@ -38,6 +38,19 @@ TEST(ReplyBlocksTest, ThrowsOffWhoLetsTooMuchPileUp) {
   EXPECT_NE(blocks->take(30'000), nullptr);
 }
 
+// What it shares with others counts, too: else it could keep all of it from being given back.
+TEST(ReplyBlocksTest, CountsWhatIsCommonToSeveralPeers) {
+  const auto common = std::make_shared<ReplyBlocks>(ReplyBudget(1'000'000));
+  const ReplyBlocks::Common bytes = common->take(60'000);
+  const auto blocks = std::make_shared<ReplyBlocks>(ReplyBudget(100'000));
+  ReplyBlocks::Lent lent = blocks->take(bytes);
+  EXPECT_EQ(lent->span().data(), bytes->span().data());
+  EXPECT_THAT(error_of(ErrorCode::kUnavailable, [&] { blocks->take(bytes); }),
+              testing::HasSubstr("it reads too slowly: 60256 bytes of replies wait"));
+  lent.reset();
+  EXPECT_NE(blocks->take(bytes), nullptr);
+}
+
 // Small replies take memory, too, and those without a payload a place in queues.
 TEST(ReplyBlocksTest, CountsTheMemoryOfSmallReplies) {
   for (const std::size_t bytes : {0, 1}) {

@@ -6,6 +6,8 @@
 #include <exception>
 
 #include "base/denormals.h"
+#include "params/protocol/frame_cuts.h"
+#include "params/server/common_values.h"
 #include "params/server/job.h"
 #include "params/shard/not_finite.h"
 #include "params/variable_arrays.h"
@@ -188,9 +190,7 @@ void RoundApplier::finish(float scale) {
   for_kept([](const KeptContribution& kept) { kept.step->end(); });
   job_.account().contribution_at(job_.now());
   job_.tell(now_);
-  for (std::size_t position = 0; position < shard_->size(); ++position) {
-    for_kept([&](const KeptContribution& kept) { send_values(kept, position); });
-  }
+  for (std::size_t position = 0; position < shard_->size(); ++position) send_values(position);
   contributors_.clear();
   dropped_.clear();
 }
@@ -263,10 +263,18 @@ void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position)
   if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, kept.number);
 }
 
-void RoundApplier::send_values(const KeptContribution& kept, std::size_t position) {
+// All workers get the same values: one copy of each part serves them all.
+void RoundApplier::send_values(std::size_t position) {
   ShardPiece& piece = shard_->at(position);
-  if (kept.in_frames[position]) kept.replies->answer_values(piece, kept.number);
-  kept.replies->send_rows(piece, kept.entries[position].next_rows, kept.number);
+  for (const Cut part : byte_cuts(piece.bytes())) {
+    CommonValues values(piece, part, *common_blocks_);
+    for_kept([&](const KeptContribution& kept) {
+      if (kept.in_frames[position]) kept.replies->answer_values(values, kept.number);
+    });
+  }
+  for_kept([&](const KeptContribution& kept) {
+    kept.replies->send_rows(piece, kept.entries[position].next_rows, kept.number);
+  });
 }
 
 }  // namespace paceline

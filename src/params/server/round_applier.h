@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -68,7 +69,7 @@ class RoundApplier {
   template <typename F>
   void for_kept(F&& act);
   void hand_back(const KeptContribution& kept, std::size_t position);
-  void send_values(const KeptContribution& kept, std::size_t position);
+  void send_values(std::size_t position);
 
   ServerJob& job_;
   std::mutex mutex_;
@@ -84,6 +85,9 @@ class RoundApplier {
   std::vector<KeptContribution> contributors_, dropped_;
   std::vector<RowMean> row_means_;  // by position
   std::vector<Buffer> means_;       // the same: of a round that is clipped, and of whole rules
+  // The budget of each worker limits what it lets wait.
+  const std::shared_ptr<ReplyBlocks> common_blocks_ =
+      std::make_shared<ReplyBlocks>(ReplyBudget(std::numeric_limits<std::size_t>::max() / 2));
 };
 
 }  // namespace paceline
