@@ -9,6 +9,7 @@
 #include "paceline/error.h"
 #include "params/strategies.h"
 #include "predict/simulation/known_messages.h"
+#include "predict/simulation/testing/small_jobs.h"
 
 namespace paceline {
 namespace {
@@ -17,59 +18,6 @@ using ::testing::AllOf;
 using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
-
-/// Two dense variables of 4 MB each, of which the first is needed first and ready last; 10 ms.
-SimulatedStep two_layers() {
-  SimulatedStep step;
-  for (const char* name : {"one/w", "two/w"}) {
-    step.specs.push_back({.name = name, .shape = {1024, 1024}});
-    step.variables.push_back({.read = true, .updated = true, .rule_bytes = 12.0 * 1024 * 1024});
-  }
-  step.need_order = {0, 1};
-  using Kind = StepAction::Kind;
-  step.actions = {{Kind::kNeed, 0},       {Kind::kRun, -1, 2.5e-3}, {Kind::kNeed, 1},
-                  {Kind::kRun, -1, 5e-3}, {Kind::kReady, 1},        {Kind::kRun, -1, 2.5e-3},
-                  {Kind::kReady, 0}};
-  return step;
-}
-
-/// One table of 40 MB, of which a step reads 64 rows, and a dense variable.
-SimulatedStep with_a_large_table() {
-  SimulatedStep step = two_layers();
-  step.specs[0].shape = {10240, 1024};
-  step.specs[0].sparse = true;
-  step.variables[0].most_rows = 64;
-  step.variables[0].rule_bytes = 3 * 64 * 4096.0;
-  return step;
-}
-
-/// Every task on a host of its own.
-SimulatedCluster hosts(int ps, int workers, double bytes_per_s) {
-  SimulatedCluster cluster;
-  for (int i = 0; i < ps + workers; ++i) {
-    cluster.machines.push_back({.cores = 4, .bytes_per_s = 100e9});
-    cluster.hosts.push_back({i, bytes_per_s, 20e-6});
-    (i < ps ? cluster.ps : cluster.workers).push_back(i);
-  }
-  return cluster;
-}
-
-SimulatedCluster one_host(int ps, int workers) {
-  SimulatedCluster cluster{.machines = {{.cores = 16, .bytes_per_s = 100e9}}, .hosts = {{}}};
-  cluster.ps.assign(std::size_t(ps), 0);
-  cluster.workers.assign(std::size_t(workers), 0);
-  return cluster;
-}
-
-TransportCosts free_of_cost() {
-  return {.send_s_per_byte = 0,
-          .receive_s_per_byte = 0,
-          .frame_s = 0,
-          .shared_frame_s = 0,
-          .hand_over_s = 0,
-          .wake_s = 0,
-          .step_s = 0};
-}
 
 bool is_simulated(const Strategy& strategy) {
   const auto known = simulated_strategies();
@@ -179,35 +127,6 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   EXPECT_THAT(with({50, 10000}), Lt(160));
 }
 
-TEST(SimulateTest, ASynchronousRoundWaitsForAllAndForItsValues) {
-  const SimulatedStep step = two_layers();
-  const auto with = [&](const char* strategy) {
-    return simulate({.step = &step, .cluster = hosts(2, 4, 1e9), .way = {.strategy = strategy}});
-  };
-  const SimulatedSpeed async = with("async"), sync = with("sync");
-  EXPECT_THAT(sync.steps_per_s, Lt(0.95 * async.steps_per_s));
-  EXPECT_THAT(sync.use.answer + sync.use.values, Gt(async.use.answer + async.use.values));
-}
-
-TEST(SimulateTest, AStragglerHoldsUpWhoeverWaitsForIt) {
-  const SimulatedStep step = two_layers();
-  const auto with = [&](const char* strategy, int replicas) {
-    SimulatedJob job{.step = &step,
-                     .cluster = hosts(1, 3, 100e9),
-                     .way = {.strategy = strategy, .replicas = replicas},
-                     .costs = free_of_cost()};
-    job.cluster.slowness = {1, 3, 1};
-    return simulate(job);
-  };
-  EXPECT_THAT(with("async", 0).steps_per_s, DoubleNear(2 * 100 + 33, 10));
-  EXPECT_THAT(with("sync", 0).steps_per_s, DoubleNear(3 * 33, 5));
-  EXPECT_THAT(with("ssp", 0).steps_per_s, DoubleNear(3 * 33, 5));
-  // With a backup worker the two fast ones close the rounds.
-  const SimulatedSpeed backup = with("sync", 2);
-  EXPECT_THAT(backup.workers[0], DoubleNear(95, 7));
-  EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
-}
-
 // Each of the two reads 8 MiB once more, and they share the memory.
 TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   SimulatedStep step = two_layers();
@@ -252,22 +171,6 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
       EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << strategy.meaning;
     }
   }
-}
-
-// One worker of three takes three times as long, and two contributions close a round. Each that is
-// folded takes the place of another, whose worker then waits for the next round.
-TEST(SimulateTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
-  const SimulatedStep step = two_layers();
-  SimulatedJob job{.step = &step,
-                   .cluster = hosts(1, 3, 100e9),
-                   .way = {.strategy = "sync", .replicas = 2},
-                   .costs = free_of_cost(),
-                   .steps = 60};
-  job.cluster.slowness = {1, 1, 3};
-  const double dropped = simulate(job).steps_per_s;
-  EXPECT_THAT(dropped, DoubleNear(233, 25));
-  job.way.late = LateContribution::kFold;
-  EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
 }
 
 // Where others have made steps meanwhile, it reads values of now.

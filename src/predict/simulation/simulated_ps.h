@@ -70,10 +70,16 @@ class SimulatedPs : public FrameReceiver {
   int threads() const;
 
   // Rounds (simulated_ps_rounds.cc).
+  struct RoundAnswer {
+    Peer* peer;
+    std::uint64_t step;           // of the worker
+    std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
+  };
   void carry_out_rounds();
   bool gave(const RoundContribution& it, std::size_t position) const;
   void apply_round(std::size_t position);
   void answer_round();
+  void send_round_values(std::size_t position);
   void connect_coordinator();
   void go_on_with_coordinator();
   void from_coordinator(const ControlMessage& message);
@@ -82,6 +88,7 @@ class SimulatedPs : public FrameReceiver {
   const int index_, host_;
   const std::vector<AssemblyTarget> targets_;
   const std::vector<std::vector<std::int32_t>> rows_;  // by position: those that a step names
+  const double memory_s_per_byte_;                     // beyond the caches
   PsJob machine_;
   std::vector<Peer> peers_;          // workers, then ps tasks
   std::vector<std::size_t> names_;   // in peers_, by PeerId − 1
@@ -94,6 +101,7 @@ class SimulatedPs : public FrameReceiver {
   std::vector<ControlMessage> for_coordinator_ = {};  // until it goes on
   std::deque<Outbox::Decide> rounds_ = {};            // to be carried out
   std::optional<Outbox::Decide> round_;               // that is being carried out
+  std::vector<RoundAnswer> answers_;                  // of this round
   bool squares_told_ = false, clipped_ = false;
 };
 

@@ -78,28 +78,45 @@ void SimulatedPs::apply_round(std::size_t position) {
 
 // As the real one: the workers hear of the round's end first, and values follow.
 void SimulatedPs::answer_round() {
-  const Outbox::Decide decided = std::move(*round_);
-  round_.reset();
-  for (const auto& [to, step, done] : decided.told) {
+  answers_.clear();
+  for_answered(round_->decision, [&](const RoundContribution& it) {
+    Peer& peer = peers_[std::size_t(it.worker)];
+    RoundAnswer answer{.peer = &peer, .step = std::uint64_t(it.step), .in_frames = {}};
+    for (std::size_t at = 0; at < targets_.size(); ++at) {
+      const bool in_frames = peer.assembly.part(at).wanted == WantedValues::kInFrames;
+      answer.in_frames.push_back(in_frames && gave(it, at) && !targets_[at].sparse);
+    }
+    answers_.push_back(std::move(answer));
+    peer.assembly.end();
+  });
+  for (const auto& [to, step, done] : round_->told) {
     send(to, {MessageType::kStepDone, done, step});
   }
-  for (const auto& [to, round] : decided.open) {
+  for (const auto& [to, round] : round_->open) {
     send(to, {MessageType::kRoundOpen, {}, std::uint64_t(round)});
   }
-  for (std::size_t position = 0; position < targets_.size(); ++position) {
-    const AssemblyTarget& target = targets_[position];
-    for_answered(decided.decision, [&](const RoundContribution& it) {
-      Peer& peer = peers_[std::size_t(it.worker)];
-      if (gave(it, position) && !target.sparse &&
-          peer.assembly.part(position).wanted == WantedValues::kInFrames) {
-        for (const Cut cut : byte_cuts(target.bytes())) answer(peer, position, cut);
-      }
-      send_next_rows(peer, position, std::uint64_t(it.step));
-    });
+  send_round_values(0);
+}
+
+// One copy of a piece serves all workers that get it in frames.
+void SimulatedPs::send_round_values(std::size_t position) {
+  if (position == targets_.size()) {
+    round_.reset();
+    return carry_out_rounds();
   }
-  for_answered(decided.decision,
-               [&](const RoundContribution& it) { peers_[std::size_t(it.worker)].assembly.end(); });
-  carry_out_rounds();
+  const std::size_t bytes = targets_[position].bytes();
+  const auto in_frames = [position](const RoundAnswer& it) { return it.in_frames[position]; };
+  SimulatedWork copying;
+  if (std::ranges::any_of(answers_, in_frames)) copying.bytes = 2 * double(bytes);
+  world_.transport.machine_of(host_).run(copying, [this, position, bytes, in_frames] {
+    for (const RoundAnswer& it : answers_) {
+      if (in_frames(it)) {
+        for (const Cut cut : byte_cuts(bytes)) answer(*it.peer, position, cut);
+      }
+      send_next_rows(*it.peer, position, it.step);
+    }
+    send_round_values(position + 1);
+  });
 }
 
 // Ps 0.

@@ -1,0 +1,97 @@
+// Synchronous rounds in virtual time.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "predict/simulation/simulate.h"
+#include "predict/simulation/testing/small_jobs.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::DoubleNear;
+using ::testing::Gt;
+using ::testing::Lt;
+
+TEST(SimulatedRoundsTest, ASynchronousRoundWaitsForAllAndForItsValues) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const char* strategy) {
+    return simulate({.step = &step, .cluster = hosts(2, 4, 1e9), .way = {.strategy = strategy}});
+  };
+  const SimulatedSpeed async = with("async"), sync = with("sync");
+  EXPECT_THAT(sync.steps_per_s, Lt(0.95 * async.steps_per_s));
+  EXPECT_THAT(sync.use.answer + sync.use.values, Gt(async.use.answer + async.use.values));
+}
+
+TEST(SimulatedRoundsTest, AStragglerHoldsUpWhoeverWaitsForIt) {
+  const SimulatedStep step = two_layers();
+  const auto with = [&](const char* strategy, int replicas) {
+    SimulatedJob job{.step = &step,
+                     .cluster = hosts(1, 3, 100e9),
+                     .way = {.strategy = strategy, .replicas = replicas},
+                     .costs = free_of_cost()};
+    job.cluster.slowness = {1, 3, 1};
+    return simulate(job);
+  };
+  EXPECT_THAT(with("async", 0).steps_per_s, DoubleNear(2 * 100 + 33, 10));
+  EXPECT_THAT(with("sync", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  EXPECT_THAT(with("ssp", 0).steps_per_s, DoubleNear(3 * 33, 5));
+  // With a backup worker the two fast ones close the rounds.
+  const SimulatedSpeed backup = with("sync", 2);
+  EXPECT_THAT(backup.workers[0], DoubleNear(95, 7));
+  EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
+}
+
+// One worker of three takes three times as long, and two contributions close a round. Each that is
+// folded takes the place of another, whose worker then waits for the next round.
+TEST(SimulatedRoundsTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
+  const SimulatedStep step = two_layers();
+  SimulatedJob job{.step = &step,
+                   .cluster = hosts(1, 3, 100e9),
+                   .way = {.strategy = "sync", .replicas = 2},
+                   .costs = free_of_cost(),
+                   .steps = 60};
+  job.cluster.slowness = {1, 1, 3};
+  const double dropped = simulate(job).steps_per_s;
+  EXPECT_THAT(dropped, DoubleNear(233, 25));
+  job.way.late = LateContribution::kFold;
+  EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
+}
+
+/// Workers on links that take no time, and rules and sums that pass over nothing.
+SimulatedJob rounds_without_rules(SimulatedStep& step, int workers) {
+  for (StepVariable& use : step.variables) use.rule_bytes = 0;
+  SimulatedJob job{.step = &step,
+                   .cluster = hosts(1, workers, 100e9),
+                   .way = {.strategy = "sync"},
+                   .costs = free_of_cost()};
+  job.costs.contributions_of_rules = 1e9;
+  return job;
+}
+
+// The ps reads 8 MiB and writes them once, whether one worker or three are then sent them.
+TEST(SimulatedRoundsTest, OneCopyOfTheValuesServesAllWorkers) {
+  SimulatedStep step = two_layers();
+  const double copied = 2.0 * (8 << 20);
+  for (const int workers : {1, 3}) {
+    const SimulatedSpeed speed = simulate(rounds_without_rules(step, workers));
+    const double moved = speed.use.moved[0] / (speed.steps_per_s / workers);
+    EXPECT_THAT(moved, DoubleNear(copied, 0.1 * copied)) << workers;
+  }
+}
+
+// Caches hold no three contributions of 8 MiB and the values: the ps writes each contribution and
+// reads it in memory, and reads the values there that it copies and sends.
+TEST(SimulatedRoundsTest, WhatCachesDoNotHoldIsPassedOverInMemory) {
+  SimulatedStep step = two_layers();
+  SimulatedJob job = rounds_without_rules(step, 3);
+  SimulatedMachine& ps = job.cluster.machines[0];
+  ps.cores = 1;
+  const auto round_s = [&](double thread_bytes_per_s) {
+    ps.thread_bytes_per_s = thread_bytes_per_s;
+    return 3 / simulate(job).steps_per_s;
+  };
+  EXPECT_THAT(round_s(1e9) - round_s(100e9), DoubleNear((2 + 3 * 3) * 8.4e-3, 8e-3));
+}
+
+}  // namespace
+}  // namespace paceline
