@@ -7,6 +7,7 @@
 
 #include "exec/plan.h"
 #include "paceline/dtype.h"
+#include "predict/cache_file.h"
 
 namespace paceline {
 
@@ -20,19 +21,17 @@ struct Pace {
   bool operator==(const Pace&) const = default;
 };
 
-/// Paces in a file of JSON. A file that cannot be read or is of another processor counts as empty,
-/// and one that cannot be written stays as it is.
 class PaceCache {
  public:
-  /// Nothing is kept when the name of the file is empty.
-  explicit PaceCache(std::string file) : file_(std::move(file)) {}
+  /// Nothing is kept when the path is empty.
+  explicit PaceCache(std::string path) : file_(std::move(path), "paces") {}
 
   /// Returns the pace of the step on as many threads, else that on the fewest.
   std::optional<Pace> find(const std::string& key, int threads) const;
   void keep(const std::string& key, const Pace& pace) const;
 
  private:
-  const std::string file_;
+  const CacheFile file_;
 };
 
 }  // namespace paceline

@@ -1,34 +1,11 @@
 #include "predict/roof_cache.h"
 
 #include <algorithm>
-#include <exception>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
-#include <system_error>
-
-#include <nlohmann/json.hpp>
-
-#include "base/text_file.h"
-#include "paceline/error.h"
-#include "paceline/version.h"
 
 namespace paceline {
 namespace {
 
 using RoofJson = nlohmann::json;
-
-// Returns the list of roofs; an empty one when the file holds none of this processor.
-RoofJson read_roofs(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const RoofJson object =
-      RoofJson::parse(std::string(std::istreambuf_iterator<char>(file), {}), nullptr, false);
-  if (!object.is_object() || object.value("processor", RoofJson()) != RoofJson(processor_name()) ||
-      !object.contains("roofs") || !object["roofs"].is_array()) {
-    return RoofJson::array();
-  }
-  return object["roofs"];
-}
 
 bool is_of(const RoofJson& entry, DType precision, int threads) {
   return entry.is_object() &&
@@ -68,23 +45,11 @@ RoofJson entry_of(const Roof& roof, DType precision, int threads) {
       {"tcp_send_bytes_per_s", roof.tcp.send},     {"tcp_receive_bytes_per_s", roof.tcp.receive}};
 }
 
-void write_roofs(const std::string& path, const RoofJson& roofs) {
-  std::error_code ignored;  // what fails is seen when the file is written
-  std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  try {
-    const RoofJson object = {{"processor", processor_name()}, {"roofs", roofs}};
-    write_text_file("the roof", path,
-                    object.dump(2, ' ', false, RoofJson::error_handler_t::replace) + "\n");
-  } catch (const Error&) {
-    // It is measured again next time.
-  }
-}
-
 }  // namespace
 
 std::optional<Roof> RoofCache::find(DType precision, int threads) const {
-  if (file_.empty()) return std::nullopt;
-  for (const RoofJson& entry : read_roofs(file_)) {
+  const RoofJson roofs = file_.read();
+  for (const RoofJson& entry : roofs) {
     if (is_of(entry, precision, threads)) return roof_of(entry);
   }
   return std::nullopt;
@@ -99,12 +64,12 @@ Roof RoofCache::measure(DType precision, int threads) const {
     roof.tcp.send = std::max(roof.tcp.send, kept->tcp.send);
     roof.tcp.receive = std::max(roof.tcp.receive, kept->tcp.receive);
   }
-  if (file_.empty()) return roof;
   RoofJson roofs = RoofJson::array({entry_of(roof, precision, threads)});
-  for (const RoofJson& entry : read_roofs(file_)) {
+  const RoofJson kept = file_.read();
+  for (const RoofJson& entry : kept) {
     if (!is_of(entry, precision, threads)) roofs.push_back(entry);
   }
-  write_roofs(file_, roofs);
+  file_.write(roofs);
   return roof;
 }
 

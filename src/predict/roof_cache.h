@@ -1,22 +1,20 @@
-// The roofs of this machine that earlier runs have measured.
+// The best roofs of this machine that earlier runs have measured.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "paceline/dtype.h"
+#include "predict/cache_file.h"
 #include "predict/roof.h"
 
 namespace paceline {
 
-/// Roofs by the type of the products and the number of threads, in a file of JSON. A file that
-/// cannot be read, is damaged or is of another processor counts as empty, and one that cannot be
-/// written stays as it is: roofs are then measured again.
+/// Roofs by the type of the products and the number of threads.
 class RoofCache {
  public:
-  /// Nothing is kept when the name of the file is empty. Its folder is made when it is first
-  /// written.
-  explicit RoofCache(std::string file) : file_(std::move(file)) {}
+  /// Nothing is kept when the path is empty.
+  explicit RoofCache(std::string path) : file_(std::move(path), "roofs") {}
 
   std::optional<Roof> find(DType precision, int threads) const;
   /// Measures the roof and keeps it. Of rates that were kept before, the higher ones stay: whatever
@@ -26,7 +24,7 @@ class RoofCache {
   Roof roof(DType precision, int threads) const;
 
  private:
-  const std::string file_;
+  const CacheFile file_;
 };
 
 }  // namespace paceline

@@ -1,0 +1,29 @@
+// What runs have measured of this machine, in a file of the cache folder.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace paceline {
+
+/// A value of JSON, and the processor that it was measured on. A file that cannot be read, is
+/// damaged or is of another processor counts as empty, and one that cannot be written stays as it
+/// is: what it would hold is then measured again.
+class CacheFile {
+ public:
+  /// Nothing is kept when the path is empty. `name` is that of the value in the file.
+  CacheFile(std::string path, std::string name) : path_(std::move(path)), name_(std::move(name)) {}
+
+  bool keeps() const { return !path_.empty(); }
+  /// Returns null for a file that counts as empty.
+  nlohmann::json read() const;
+  /// Makes the folder when it is not there.
+  void write(const nlohmann::json& value) const;
+
+ private:
+  const std::string path_, name_;
+};
+
+}  // namespace paceline
