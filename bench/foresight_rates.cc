@@ -16,10 +16,10 @@
 #include "bench/foresight_file.h"
 #include "bench/foresight_rows.h"
 #include "bench/generated_text.h"
-#include "bench/recent_host.h"
 #include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
+#include "predict/host_cache.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "train/prediction.h"
@@ -28,7 +28,7 @@ namespace paceline::bench {
 namespace {
 
 constexpr std::int64_t kForesightWords = 300'000;
-constexpr std::size_t kLeastRoofs = 5;
+constexpr std::size_t kLeastRoofs = 5, kMostRoofs = 9;
 constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
 class ForesightRuns {
@@ -57,9 +57,10 @@ class ForesightRuns {
   ForecastHost host_of_now(const ForesightRow& row) {
     if (row.computed()) return measured_host();
     do {
-      recent_.add(measured_host());
+      recent_.push_back(measured_host());
     } while (recent_.size() < kLeastRoofs);
-    return recent_.usual();
+    if (recent_.size() > kMostRoofs) recent_.erase(recent_.begin());
+    return usual_host(recent_);
   }
 
   std::vector<std::string> arguments_of(const ForesightRow& row) {
@@ -98,7 +99,7 @@ class ForesightRuns {
             std::string(name_of(made.limited_by))};
   }
 
-  RecentHost recent_;
+  std::vector<ForecastHost> recent_;
   std::set<std::string> paced_;  // models
   GeneratedText text_{kForesightWords};
 };

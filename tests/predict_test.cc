@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -140,6 +141,41 @@ TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {
   ASSERT_TRUE(report.expected);
   EXPECT_GT(report.expected->steps_per_s, 0);
   EXPECT_FALSE(report.expected->limit.empty());
+}
+
+// Rates that were measured within ten minutes are believed, and older ones measured again.
+TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
+  const std::string cache = folder_.path("cache"), path = folder_.path("report.json");
+  setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+  const auto expected = [&] {
+    std::vector<std::string> words = {"train"};
+    words.insert(words.end(), kSmall.begin(), kSmall.end());
+    words.insert(words.end(), {"--ps", "1", "--workers", "1", "--steps", "5", "--report", path});
+    const Finished made = run_paceline(words, std::chrono::seconds(60));
+    EXPECT_EQ(made.status, 0) << made.output;
+    return read_report(path).expected->steps_per_s;
+  };
+  // The only file of hosts in the cache: its rates become a millionth, measured so much earlier.
+  const auto make_slow = [&](int seconds_earlier) {
+    for (const auto& entry : std::filesystem::directory_iterator(cache + "/paceline")) {
+      if (!entry.path().filename().string().starts_with("host-")) continue;
+      nlohmann::json all = nlohmann::json::parse(std::ifstream(entry.path()));
+      auto& measured = all["measured"][0];
+      for (const auto& [name, value] : measured.items()) {
+        if (name.ends_with("_per_s")) value = value.get<double>() / 1e6;
+      }
+      measured["at"] = measured["at"].get<std::int64_t>() - seconds_earlier;
+      write_text_file("the cache", entry.path(), all.dump());
+      return;
+    }
+    ADD_FAILURE() << "nothing was measured";
+  };
+  const double here = expected();
+  make_slow(0);
+  EXPECT_LT(expected(), 0.1 * here);
+  make_slow(7200);
+  EXPECT_GT(expected(), 0.5 * here);
+  unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_F(PredictTest, TheLauncherTakesTheFastestWayThatIsLeftOpen) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
@@ -10,48 +11,57 @@
 #include "base/cores.h"
 #include "cluster/cache_folder.h"
 #include "cluster/report/circumstances.h"
-#include "predict/roof_cache.h"
+#include "predict/host_cache.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
 
 constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine that was seen
 
-std::string file_in_cache(const char* kind) {
+std::string file_in_cache(const std::string& kind) {
   const std::string folder = cache_folder();
   return folder.empty() ? "" : fmt::format("{}/{}-{}.json", folder, kind, host_name());
 }
 
-// Whatever ran beside a measurement made it lower.
-ForecastHost host_with(int cores, const Roof& all, const Roof& one) {
-  const auto of_thread = [&](double Roof::*rate) {
-    return std::clamp(one.*rate, kLeastOfThread * (all.*rate), all.*rate);
+HostCache host_cache() {
+  return HostCache(file_in_cache(fmt::format("host-{}-cores", cores_of_machine())));
+}
+
+std::int64_t seconds_since_epoch() {
+  using std::chrono::duration_cast, std::chrono::seconds, std::chrono::system_clock;
+  return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+ForecastHost this_host() { return host_cache().usual(seconds_since_epoch(), measured_host); }
+
+void refresh_this_host() { host_cache().refresh(seconds_since_epoch(), measured_host); }
+
+ForecastHost measured_host() {
+  constexpr RoofSeconds kSeconds = {.products = 0.04, .memory = 0.02};
+  const int cores = cores_of_machine();
+  RoofMeter meter(DType::kFloat32, cores);
+  const Roof all = meter.measure(kSeconds);
+  const ThreadRates one = cores > 1 ? meter.measure_thread(kSeconds)
+                                    : ThreadRates{all.bytes_per_s, all.rule_bytes_per_s};
+  // Whatever ran beside a measurement made it lower.
+  const auto of_thread = [](double rate, double of_all) {
+    return std::clamp(rate, kLeastOfThread * of_all, of_all);
   };
   return {.name = "this machine",
           .cores = double(cores),
           .flops_per_s = all.flops_per_s,
           .bytes_per_s = all.bytes_per_s,
-          .thread_bytes_per_s = of_thread(&Roof::bytes_per_s),
+          .thread_bytes_per_s = of_thread(one.bytes_per_s, all.bytes_per_s),
           .rule_bytes_per_s = all.rule_bytes_per_s,
-          .thread_rule_bytes_per_s = of_thread(&Roof::rule_bytes_per_s),
-          .tcp_send_bytes_per_s = std::max(all.tcp.send, one.tcp.send),
-          .tcp_receive_bytes_per_s = std::max(all.tcp.receive, one.tcp.receive)};
+          .thread_rule_bytes_per_s = of_thread(one.rule_bytes_per_s, all.rule_bytes_per_s),
+          .tcp_send_bytes_per_s = all.tcp.send,
+          .tcp_receive_bytes_per_s = all.tcp.receive};
 }
 
-}  // namespace
-
-ForecastHost this_host() {
-  const int cores = cores_of_machine();
-  const RoofCache cache(file_in_cache("roof"));
-  const Roof all = cache.roof(DType::kFloat32, cores);
-  return host_with(cores, all, cores > 1 ? cache.roof(DType::kFloat32, 1) : all);
-}
-
-ForecastHost measured_host() {
-  const int cores = cores_of_machine();
-  const Roof all = measure_roof(DType::kFloat32, cores);
-  return host_with(cores, all, cores > 1 ? measure_roof(DType::kFloat32, 1) : all);
-}
+RoofCache this_roof_cache() { return RoofCache(file_in_cache("roof")); }
 
 PaceCache this_pace_cache() { return PaceCache(file_in_cache("pace")); }
 

@@ -3,14 +3,19 @@
 
 #include "predict/forecast.h"
 #include "predict/pace_cache.h"
+#include "predict/roof_cache.h"
 
 namespace paceline {
 
-/// This machine as a host of a prediction, with the best roof that it was ever seen to have. It is
-/// measured in half a second unless it is kept in the cache folder.
+/// This machine as a host of a prediction, as it was measured in the last hour (HostCache). It is
+/// measured in half a second unless that was done within ten minutes.
 ForecastHost this_host();
+/// Measures it now if this_host() would, so that it need not later.
+void refresh_this_host();
 /// The same with its roof of now, which is measured in half a second.
 ForecastHost measured_host();
+/// The best roofs that are kept in the cache folder, to which runs are compared.
+RoofCache this_roof_cache();
 /// The paces that are kept in the cache folder.
 PaceCache this_pace_cache();
 /// The rate of the fastest network card in Gbit/s; 0 when the system does not say.

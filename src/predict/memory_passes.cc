@@ -32,20 +32,21 @@ std::size_t uncached_bytes() {
   return round_up(std::clamp(4 * cache_bytes(), kLeastArray, kMostArray), 1 << 20);
 }
 
-MemoryPasses::MemoryPasses(int threads) : pool_(threads), first_(uncached_bytes()) {
+MemoryPasses::MemoryPasses(int threads)
+    : pool_(std::make_unique<ThreadPool>(threads)), first_(uncached_bytes()) {
   write();  // so that the pages are there
 }
 
 template <typename Part>
 void MemoryPasses::in_parts(const Part& part) {
   const auto floats = std::int64_t(first_.size() / sizeof(float));
-  const std::int64_t turns = floats / std::int64_t(kTurn), parts = 4 * pool_.threads();
+  const std::int64_t turns = floats / std::int64_t(kTurn), parts = 4 * pool_->threads();
   auto tile = [&](std::int64_t i) {
     const auto begin = std::size_t(turns * i / parts) * kTurn;
     const auto end = std::size_t(turns * (i + 1) / parts) * kTurn;
     part(begin, end - begin);
   };
-  pool_.run_tiles(parts, TileFunction(tile));
+  pool_->run_tiles(parts, TileFunction(tile));
 }
 
 void MemoryPasses::read() {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
@@ -19,6 +20,8 @@ std::size_t uncached_bytes();
 class MemoryPasses {
  public:
   explicit MemoryPasses(int threads);
+  /// Passes are made by so many threads from now on.
+  void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
   void read();
   void write();
@@ -36,7 +39,7 @@ class MemoryPasses {
   template <typename Part>
   void in_parts(const Part& part);
 
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   Buffer first_, second_;  // the second is made when it is first needed
   std::uint32_t sum_ = 0;  // is stored, or the compiler would leave the reading out
 };

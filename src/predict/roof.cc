@@ -51,19 +51,33 @@ double Products::flops() const {
 }
 
 Roof measure_roof(DType precision, int threads) {
-  constexpr double kProductSeconds = 0.1, kMemorySeconds = 0.05;
-  Products products(precision, threads);
-  MemoryPasses memory(threads);
-  RulePasses rules(threads);
-  const Rule rule = RulePasses::usual();
+  return RoofMeter(precision, threads).measure({.products = 0.1, .memory = 0.05});
+}
+
+Roof RoofMeter::measure(const RoofSeconds& seconds) {
   return {
-      .flops_per_s = products.flops() / best_seconds(kProductSeconds, [&] { products.run(); }),
-      .bytes_per_s = memory.update_bytes() / best_seconds(kMemorySeconds, [&] { memory.update(); }),
-      .rule_bytes_per_s =
-          rules.bytes(rule) / best_seconds(kMemorySeconds, [&] { rules.apply(rule); }),
+      .flops_per_s = products_.flops() / best_seconds(seconds.products, [&] { products_.run(); }),
+      .bytes_per_s = memory_rate(seconds.memory),
+      .rule_bytes_per_s = rule_rate(seconds.memory),
       .link_bytes_per_s = 0,
       .cache_bytes = cache_bytes(),
       .tcp = measure_tcp_rates()};
+}
+
+ThreadRates RoofMeter::measure_thread(const RoofSeconds& seconds) {
+  memory_.use_threads(1);
+  rules_.use_threads(1);
+  return {.bytes_per_s = memory_rate(seconds.memory),
+          .rule_bytes_per_s = rule_rate(seconds.memory)};
+}
+
+double RoofMeter::memory_rate(double seconds) {
+  return memory_.update_bytes() / best_seconds(seconds, [&] { memory_.update(); });
+}
+
+double RoofMeter::rule_rate(double seconds) {
+  const Rule rule = RulePasses::usual();
+  return rules_.bytes(rule) / best_seconds(seconds, [&] { rules_.apply(rule); });
 }
 
 }  // namespace paceline

@@ -6,6 +6,8 @@
 
 #include "base/thread_pool.h"
 #include "kernels/cpu/plain_product.h"
+#include "predict/memory_passes.h"
+#include "predict/rule_passes.h"
 #include "predict/tcp_rates.h"
 
 namespace paceline {
@@ -35,8 +37,38 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// Measures products of that type, memory and rules on so many threads, and TCP, in about 0.3 s:
-/// the best of a few tries each. Throws kUnavailable, as PlainProduct does.
+/// How long each kind of rate is measured, at least: the best of the tries that fit counts.
+struct RoofSeconds {
+  double products = 0, memory = 0;
+};
+
+/// The memory's rates with one thread.
+struct ThreadRates {
+  double bytes_per_s = 0, rule_bytes_per_s = 0;
+};
+
+/// Measures roofs in arrays of its own.
+class RoofMeter {
+ public:
+  /// Throws kUnavailable, as PlainProduct.
+  RoofMeter(DType precision, int threads)
+      : products_(precision, threads), memory_(threads), rules_(threads) {}
+
+  Roof measure(const RoofSeconds& seconds);
+  /// To be called last.
+  ThreadRates measure_thread(const RoofSeconds& seconds);
+
+ private:
+  double memory_rate(double seconds);
+  double rule_rate(double seconds);
+
+  Products products_;
+  MemoryPasses memory_;
+  RulePasses rules_;
+};
+
+/// Measures products of that type, memory and rules on so many threads, and TCP, in about 0.5 s.
+/// Throws kUnavailable, as PlainProduct does.
 Roof measure_roof(DType precision, int threads);
 
 }  // namespace paceline

@@ -25,12 +25,12 @@ std::size_t array_slots(const Rule& rule) {
 }  // namespace
 
 RulePasses::RulePasses(int threads)
-    : pool_(threads),
+    : pool_(std::make_unique<ThreadPool>(threads)),
       elements_(uncached_bytes() / 2 / sizeof(float)),
       stride_(elements_ + kApart),
       memory_(kArrays * stride_ * sizeof(float)) {
   const auto all = std::int64_t(kArrays * stride_);
-  pool_.parallel_for(all, kGrain, [&](std::int64_t begin, std::int64_t end) {
+  pool_->parallel_for(all, kGrain, [&](std::int64_t begin, std::int64_t end) {
     std::fill(array(0) + begin, array(0) + end, 0.01f);
   });
 }
@@ -40,7 +40,7 @@ float* RulePasses::array(std::size_t number) const {
 }
 
 void RulePasses::apply(const Rule& rule) {
-  pool_.parallel_for(std::int64_t(elements_), kGrain, [&](std::int64_t begin, std::int64_t end) {
+  pool_->parallel_for(std::int64_t(elements_), kGrain, [&](std::int64_t begin, std::int64_t end) {
     const std::array<float*, 2> slots = {array(1) + begin, array(2) + begin};
     const auto size = std::size_t(end - begin);
     apply_rule(rule, {.learning_rate = 1e-4f},

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
@@ -14,6 +15,8 @@ namespace paceline {
 class RulePasses {
  public:
   explicit RulePasses(int threads);
+  /// Passes are made by so many threads from now on.
+  void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
   /// The rule may have two slots at most.
   void apply(const Rule& rule);
@@ -27,7 +30,7 @@ class RulePasses {
  private:
   float* array(std::size_t number) const;
 
-  ThreadPool pool_;
+  std::unique_ptr<ThreadPool> pool_;
   const std::size_t elements_, stride_;  // of an array
   Buffer memory_;
 };

@@ -10,13 +10,27 @@
 
 namespace paceline {
 
-// Towers, several trainings and sums in the middle of a step are not predicted. What cannot be
-// predicted stops no training.
-void Session::Impl::say_expected() {
-  const bool one = trained.size() == 1 && cluster.towers == 1 && !cluster.sync_batch_norm;
+// Towers, several trainings and sums in the middle of a step are not predicted.
+bool Session::Impl::says_expected() const {
+  const bool one = trainings.size() == 1 && cluster.towers == 1 && !cluster.sync_batch_norm;
   // Only a program that was started for it tells its user anything.
   const bool program = run_options.log != nullptr;
-  if (!program || !cluster.distributed() || !cluster.is_chief() || !one) return;
+  return program && cluster.distributed() && cluster.is_chief() && one;
+}
+
+// No worker trains before the job is initialised: nothing of it runs beside the measurement.
+void Session::Impl::look_at_machine() const {
+  if (!says_expected() || !run_options.prediction.roof.empty()) return;
+  try {
+    refresh_this_host();
+  } catch (const std::exception&) {
+    // The prediction fails then, and says why.
+  }
+}
+
+// What cannot be predicted stops no training.
+void Session::Impl::say_expected() {
+  if (!says_expected()) return;
   try {
     PredictedStep step{
         .model = options.model, .request = {}, .examples = double(options.examples_per_step)};

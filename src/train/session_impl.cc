@@ -94,6 +94,7 @@ void Session::Impl::make_parts() {
                                            .progress = &progress},
                               variables);
   let_watch_ask(true);
+  look_at_machine();
   job->initialise([&] {
     return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });

@@ -145,6 +145,8 @@ class Session::Impl {
   void read_watched();
 
   // session_expectation.cc
+  bool says_expected() const;
+  void look_at_machine() const;
   void say_expected();
   void keep_pace() const;
 

@@ -10,7 +10,6 @@
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "cluster/cache_folder.h"
 #include "cluster/explain/explain.h"
 #include "cluster/report/bad_records_in_words.h"
 #include "cluster/report/run_folder.h"
@@ -187,8 +186,7 @@ void Session::Impl::add_bound() {
     return;
   }
   const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());
-  const std::string folder = cache_folder();
-  const RoofCache cache(folder.empty() ? "" : fmt::format("{}/roof-{}.json", folder, host_name()));
+  const RoofCache cache = this_roof_cache();
   const DType products = product_dtype(cluster.precision);
   const int threads = cluster.distributed() ? cores_of_machine() : pool().threads();
   Roof roof = cache.roof(products, threads);

@@ -1,0 +1,96 @@
+#include "predict/host_cache.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <vector>
+
+#include "base/temporary_folder.h"
+#include "base/text_file.h"
+
+namespace paceline {
+namespace {
+
+ForecastHost passes_at(double rate) {
+  return {.name = "this machine", .cores = 2, .flops_per_s = 1000 - rate, .rule_bytes_per_s = rate};
+}
+
+TEST(UsualHostTest, HasTheMedianOfEachRate) {
+  const std::vector<ForecastHost> measured = {passes_at(70), passes_at(140), passes_at(72)};
+  EXPECT_EQ(usual_host(measured).rule_bytes_per_s, 72);
+  EXPECT_EQ(usual_host(measured).flops_per_s, 928);
+}
+
+class HostCacheTest : public ::testing::Test {
+ protected:
+  /// The rate of rules that is usual at that moment, where a measurement would find `rate`.
+  double usual(std::int64_t now, double rate) {
+    return HostCache(path_)
+        .usual(now,
+               [&] {
+                 ++measured_;
+                 return passes_at(rate);
+               })
+        .rule_bytes_per_s;
+  }
+
+  TemporaryFolder folder_;
+  const std::string path_ = folder_.path() + "/cache/host.json";
+  int measured_ = 0;
+};
+
+TEST_F(HostCacheTest, MeasuresOnceInTenMinutes) {
+  EXPECT_EQ(usual(10'000, 50), 50);
+  EXPECT_EQ(usual(10'599, 70), 50);
+  EXPECT_EQ(measured_, 1);
+  usual(10'600, 70);
+  EXPECT_EQ(measured_, 2);
+}
+
+TEST_F(HostCacheTest, OneMeasurementBesideOtherProgramsDoesNotDecide) {
+  usual(10'000, 50);
+  usual(10'600, 20);
+  EXPECT_EQ(usual(11'200, 52), 50);
+}
+
+TEST_F(HostCacheTest, ForgetsWhatWasMeasuredAnHourAgo) {
+  usual(10'000, 90);
+  EXPECT_EQ(usual(13'600, 50), 50);
+  EXPECT_EQ(measured_, 2);
+}
+
+TEST_F(HostCacheTest, AClockThatWasSetBackMeasuresAnew) {
+  usual(10'000, 90);
+  EXPECT_EQ(usual(9'000, 50), 50);
+}
+
+TEST_F(HostCacheTest, ADamagedEntryIsNoMeasurement) {
+  usual(10'000, 90);
+  for (const char* damaged : {"\"rule_bytes_per_s\"", "\"at\"", "\"cores\""}) {
+    std::ifstream file(path_);
+    std::string text{std::istreambuf_iterator<char>(file), {}};
+    const std::size_t at = text.find(damaged);
+    ASSERT_NE(at, std::string::npos) << text;
+    write_text_file("the file", path_, text.replace(at + 1, 1, "x"));
+    EXPECT_EQ(usual(10'001, 50), 50) << damaged;
+  }
+}
+
+TEST_F(HostCacheTest, WithoutAFileNothingIsKeptAndNothingRefreshed) {
+  int measured = 0;
+  const auto measure = [&] {
+    ++measured;
+    return passes_at(50);
+  };
+  const HostCache none("");
+  none.refresh(10'000, measure);
+  EXPECT_EQ(measured, 0);
+  EXPECT_EQ(none.usual(10'000, measure).rule_bytes_per_s, 50);
+  HostCache(path_).refresh(10'000, measure);
+  EXPECT_EQ(usual(10'001, 70), 50);
+}
+
+}  // namespace
+}  // namespace paceline
