@@ -24,7 +24,6 @@ class Replies : public ValueWatcher {
   void allow(const Shard& shard);
   /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
-  DType wire() const { return wire_; }
   /// The order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
   /// A message that waits behind no values.

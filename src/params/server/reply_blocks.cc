@@ -24,11 +24,13 @@ ReplyBlocks::Lent ReplyBlocks::take(std::size_t bytes) {
   const std::size_t memory = memory_for(bytes);
   Lent lent = lend(bytes, memory, memory);
   if (lent->memory.size() < bytes) lent->memory = Buffer(memory);
+  lent->data = lent->memory.data();
   return lent;
 }
 
 ReplyBlocks::Lent ReplyBlocks::take(Common common) {
   Lent lent = lend(common->bytes, memory_for(common->bytes), 0);
+  lent->data = common->data;
   lent->common = std::move(common);
   return lent;
 }

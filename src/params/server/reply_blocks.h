@@ -26,14 +26,13 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    std::shared_ptr<const Block> common;  // what is sent instead of `memory`, if not null
+    std::shared_ptr<const Block> common;  // the block whose bytes are sent, if not its own
+    std::byte* data = nullptr;            // what is sent: its memory, or that of `common`
     std::size_t bytes = 0;                // in use, at most as many as were taken
     std::size_t charged = 0;              // memory that the budget was charged for while it is lent
     std::shared_ptr<ReplyBlocks> owner;   // set while the block is lent
     std::shared_ptr<ReplyQueue> queue;    // set while a connection has it
-    std::span<std::byte> span() const {
-      return (common != nullptr ? common->memory : memory).span().first(bytes);
-    }
+    std::span<std::byte> span() const { return {data, bytes}; }
   };
   struct GiveBack {
     void operator()(Block* block) const { ReplyBlocks::give_back(block); }
