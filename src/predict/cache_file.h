@@ -1,4 +1,4 @@
-// What runs have measured of this machine, in a file of the cache folder.
+// A file in the cache folder that keeps measurements of this machine.
 #pragma once
 
 #include <string>

@@ -28,7 +28,7 @@ void Session::Impl::look_at_machine() const {
   }
 }
 
-// What cannot be predicted stops no training.
+// A prediction that fails stops no training.
 void Session::Impl::say_expected() {
   if (!says_expected()) return;
   try {

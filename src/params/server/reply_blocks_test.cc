@@ -38,7 +38,7 @@ TEST(ReplyBlocksTest, ThrowsOffWhoLetsTooMuchPileUp) {
   EXPECT_NE(blocks->take(30'000), nullptr);
 }
 
-// What it shares with others counts, too: else it could keep all of it from being given back.
+// Blocks that it shares with others count, too: else it could keep all of them from going back.
 TEST(ReplyBlocksTest, CountsWhatIsCommonToSeveralPeers) {
   const auto common = std::make_shared<ReplyBlocks>(ReplyBudget(1'000'000));
   const ReplyBlocks::Common bytes = common->take(60'000);

@@ -27,8 +27,8 @@ PsJobOptions ps_options(const SimulatedWorld& world, int index) {
   return options;
 }
 
-// What a round passes over does not stay in caches where it has more bytes: the contributions of
-// all, and the values. A thread then reads and writes it in memory.
+// The contributions and the values of a round do not stay in caches that are smaller. A thread then
+// reads and writes them in memory.
 double memory_s_per_byte(const SimulatedWorld& world, const std::vector<AssemblyTarget>& targets,
                          const MachineShare& machine) {
   constexpr double kCaches = 32e6;
