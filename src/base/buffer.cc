@@ -1,5 +1,8 @@
 #include "base/buffer.h"
 
+#include <sys/mman.h>
+
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
@@ -9,29 +12,55 @@
 namespace paceline {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t kLeastMapped = SIZE_MAX;  // sanitizers watch the heap
+#else
+// As much is mapped by itself: its pages are zero, and are taken when they are first written.
+constexpr std::size_t kLeastMapped = std::size_t{4} << 20;
+#endif
+
+void* map_zeros(std::size_t bytes) {
+  void* const memory =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) return nullptr;
+  // The system may refuse: large pages are only faster.
+  static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
+  return memory;
+}
+
+void* heap_zeros(std::size_t bytes) {
+  void* const memory = std::aligned_alloc(kBufferAlignment, bytes);
+  if (memory != nullptr) std::memset(memory, 0, bytes);
+  return memory;
+}
+
 void* allocate_aligned(std::size_t bytes) {
   const std::size_t rounded = round_up(bytes == 0 ? 1 : bytes, kBufferAlignment);
-  void* memory = std::aligned_alloc(kBufferAlignment, rounded);
+  void* const memory = bytes >= kLeastMapped ? map_zeros(bytes) : heap_zeros(rounded);
   if (memory == nullptr) {
     throw Error(ErrorCode::kUnavailable,
                 "not enough memory: " + grouped_digits(std::int64_t(bytes)) +
                     " bytes were asked for at once");
   }
-  std::memset(memory, 0, rounded);
   return memory;
+}
+
+void free_aligned(void* memory, std::size_t bytes) {
+  if (bytes < kLeastMapped) return std::free(memory);
+  ::munmap(memory, bytes);
 }
 
 }  // namespace
 
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes) {
-  return {allocate_aligned(bytes), std::free};
+  return {allocate_aligned(bytes), [bytes](void* memory) { free_aligned(memory, bytes); }};
 }
 
 Buffer::Buffer(std::size_t bytes)
-    : data_(static_cast<std::byte*>(allocate_aligned(bytes))), size_(bytes) {}
+    : data_(static_cast<std::byte*>(allocate_aligned(bytes)), Free(bytes)), size_(bytes) {}
 
 void Buffer::Free::operator()(std::byte* p) const {
-  if (release == nullptr) return std::free(p);
+  if (release == nullptr) return free_aligned(p, bytes);
   release(owner, p);
 }
 

@@ -17,11 +17,12 @@ constexpr T round_up(T value, std::type_identity_t<T> multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-/// Zero-filled memory aligned to kBufferAlignment, never null. Throws kUnavailable, with the
-/// number of bytes, when there is not enough.
+/// Zero-filled memory aligned to kBufferAlignment, never null. Memory of several MB is taken page
+/// by page when it is first written, and has large pages where the system allows it. Throws
+/// kUnavailable, with the number of bytes, when there is not enough.
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 
-/// Zero-filled, aligned memory with one owner; may be empty.
+/// Memory as that of allocate_shared_aligned, with one owner; may be empty.
 class Buffer {
  public:
   Buffer() = default;
@@ -39,11 +40,13 @@ class Buffer {
 
  private:
   struct Free {
-    Free() : release(nullptr), owner(nullptr) {}
-    Free(Release with, void* of) : release(with), owner(of) {}
+    Free() : Free(0) {}
+    explicit Free(std::size_t host_bytes) : release(nullptr), owner(nullptr), bytes(host_bytes) {}
+    Free(Release with, void* of) : release(with), owner(of), bytes(0) {}
     void operator()(std::byte* p) const;
-    Release release;  // null: host memory
+    Release release;  // null: memory of the host
     void* owner;
+    std::size_t bytes;  // of the host
   };
   std::unique_ptr<std::byte[], Free> data_;
   std::size_t size_ = 0;

@@ -1,10 +1,13 @@
 #include "base/buffer.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "base/testing/error_of.h"
 
@@ -14,12 +17,29 @@ namespace {
 bool aligned(const void* p) { return reinterpret_cast<std::uintptr_t>(p) % kBufferAlignment == 0; }
 
 TEST(Buffer, IsZeroFilledAndAligned) {
-  for (std::size_t bytes : {1, 63, 64, 65, 100000}) {
+  for (std::size_t bytes : {1, 63, 64, 65, 100000, 5'000'001}) {
     const Buffer buffer(bytes);
     EXPECT_EQ(buffer.size(), bytes);
     EXPECT_TRUE(aligned(buffer.data()));
     EXPECT_TRUE(std::ranges::all_of(buffer.span(), [](std::byte b) { return b == std::byte(0); }));
   }
+}
+
+TEST(Buffer, LargeMemoryIsTakenWhenItIsFirstWritten) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "sanitizers watch the heap, and large memory is there, too";
+#endif
+  const auto page = std::size_t(::sysconf(_SC_PAGESIZE));
+  const std::size_t pages = (std::size_t{64} << 20) / page;
+  const Buffer buffer(pages * page);
+  std::vector<unsigned char> taken(pages);
+  const auto count = [&] {
+    EXPECT_EQ(::mincore(buffer.data(), buffer.size(), taken.data()), 0);
+    return std::ranges::count(taken, 1);
+  };
+  EXPECT_EQ(count(), 0);
+  std::ranges::fill(buffer.span(), std::byte(1));
+  EXPECT_EQ(count(), std::ptrdiff_t(pages));
 }
 
 TEST(Buffer, MemoryThatIsNotThereIsAnErrorWithItsSize) {
