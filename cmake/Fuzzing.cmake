@@ -89,7 +89,7 @@ add_fuzzer(server base checkpoint net FILES
            kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc kernels/cpu/vector_functions.cc
            kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc kernels/finite.cc
            ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc params/clock_questions.cc
-           params/resumable_connection.cc params/variable_arrays.cc trace/clock_samples.cc
-           trace/pressure_counters.cc trace/proc_text.cc trace/stop_watch.cc trace/timeline.cc
-           trace/use_meter.cc)
+           params/resumable_connection.cc params/variable_arrays.cc params/weighted_sum.cc
+           trace/clock_samples.cc trace/pressure_counters.cc trace/proc_text.cc trace/stop_watch.cc
+           trace/timeline.cc trace/use_meter.cc)
 target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)

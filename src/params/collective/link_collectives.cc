@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/denormals.h"
-#include "params/collective/weighted_sum.h"
 #include "params/variable_arrays.h"
+#include "params/weighted_sum.h"
 #include "params/wire/message.h"
 
 namespace paceline {
@@ -270,13 +270,14 @@ void LinkCollectives::sum_part(std::size_t bucket, Lock& lock) {
   const Chunk part = segment(bucket, group_->rank);
   std::vector<const float*> inputs;
   for (const std::int32_t member : group_->members) {
-    inputs.push_back(numbers_of(member, kContributions, bucket) + part.first);
+    inputs.push_back(numbers_of(member, kContributions, bucket));
   }
   const std::vector<float> weights = group_->weights;
   const std::uint64_t tag = tag_;
-  float* const sum =
-      reinterpret_cast<float*>(sums_->bytes().data() + buckets_[bucket].offset) + part.first;
-  unlocked(lock, [&] { weighted_sum(weights, inputs, part.count, sum); });
+  float* const sums = reinterpret_cast<float*>(sums_->bytes().data() + buckets_[bucket].offset);
+  unlocked(lock, [&] {
+    weighted_sum(weights, inputs, part.first, {sums + part.first, part.count});
+  });
   if (tag_ != tag) return;
   announce(bucket, kSummed, lock);
   if (tag_ != tag) return;

@@ -9,7 +9,7 @@
 
 #include "base/denormals.h"
 #include "params/collective/mpi_library.h"
-#include "params/collective/weighted_sum.h"
+#include "params/weighted_sum.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {

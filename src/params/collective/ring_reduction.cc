@@ -7,7 +7,7 @@
 
 #include "base/copy_bytes.h"
 #include "params/collective/link_collectives.h"
-#include "params/collective/weighted_sum.h"
+#include "params/weighted_sum.h"
 #include "params/wire/message.h"
 
 namespace paceline {

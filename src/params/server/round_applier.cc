@@ -145,11 +145,12 @@ double RoundApplier::sum(std::size_t position) {
                        piece.bytes() / sizeof(float));
   const std::size_t cuts = (mean.size() + kSquaresElements - 1) / kSquaresElements;
   std::vector<double> squares(cuts);
+  const DenseMean dense(parts);
   shard_->pool().for_ranges(std::int64_t(cuts), 1, [&](std::int64_t from, std::int64_t to) {
     for (std::size_t cut = std::size_t(from); cut < std::size_t(to); ++cut) {
       const std::size_t first = cut * kSquaresElements;
       const auto some = mean.subspan(first, std::min(kSquaresElements, mean.size() - first));
-      write_mean(parts, first, some);
+      dense.write(first, some);
       squares[cut] = sum_of_squares(some);
     }
   });

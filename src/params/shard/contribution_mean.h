@@ -16,8 +16,17 @@ struct MeanPart {
   float weight = 0;
 };
 
-/// Writes elements from `first` on of the mean of dense contributions.
-void write_mean(std::span<const MeanPart> parts, std::size_t first, std::span<float> mean);
+/// The mean of dense contributions, of which there is at least one.
+class DenseMean {
+ public:
+  explicit DenseMean(std::span<const MeanPart> parts);
+  /// Writes its elements from `first` on.
+  void write(std::size_t first, std::span<float> mean) const;
+
+ private:
+  std::vector<float> weights_;
+  std::vector<const float*> gradients_;
+};
 
 /// The mean of contributions by rows: a row that a contribution lacks counts as zeros.
 struct RowMean {

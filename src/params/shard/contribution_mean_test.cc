@@ -17,14 +17,14 @@ std::vector<float> numbers(std::size_t size, float first) {
   return values;
 }
 
-// More than one block, and a rest.
+// More than one vector, and a rest.
 TEST(ContributionMean, OfDenseOnesIsTheirWeightedSum) {
   constexpr std::size_t kSize = 5000, kFirst = 3;
   const std::vector<float> one = numbers(kSize, 1), other = numbers(kSize, -20);
   const MeanPart parts[] = {{.gradient = one.data(), .rows = {}, .weight = 0.25f},
                             {.gradient = other.data(), .rows = {}, .weight = 0.75f}};
   std::vector<float> mean(kSize - kFirst);
-  write_mean(parts, kFirst, mean);
+  DenseMean(parts).write(kFirst, mean);
   for (std::size_t i = 0; i < mean.size(); ++i) {
     ASSERT_EQ(mean[i], 0.25f * one[kFirst + i] + 0.75f * other[kFirst + i]) << i;
   }
@@ -67,7 +67,7 @@ TEST(ContributionMean, APieceAppliesItOnItsWayAsIfItHadBeenMadeBefore) {
       piece.apply_mean(step, parts);
     } else {
       std::vector<float> mean(size);
-      write_mean(parts, 0, mean);
+      DenseMean(parts).write(0, mean);
       piece.apply(step, 0, std::as_bytes(std::span(mean)), {});
     }
     piece.end_contribution();

@@ -150,12 +150,13 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
 }
 
 void ShardPiece::apply_mean(const RuleStep& step, std::span<const MeanPart> parts) {
+  const DenseMean dense(parts);
   const auto part = [&](std::size_t begin, std::size_t end) {
     std::array<float, kMeanElements> mean;
     for (std::size_t at = begin; at < end; at += sizeof(mean)) {
       const std::size_t first = at / sizeof(float);
       const std::span some(mean.data(), std::min(sizeof(mean), end - at) / sizeof(float));
-      write_mean(parts, first, some);
+      dense.write(first, some);
       memory_.apply_range(step, std::int64_t(first), some);
     }
   };

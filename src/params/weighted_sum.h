@@ -11,9 +11,11 @@ namespace paceline {
 void scale(float weight, std::span<const float> values, float* sum);
 /// sum[i] = before[i] + weight · values[i]; `sum` may be `before`.
 void add_scaled(const float* before, float weight, std::span<const float> values, float* sum);
-/// sum[i] = Σ weights[k] · inputs[k][i] in the order of k. Each input is read once.
+/// sum[i] = Σ weights[k] · inputs[k][first + i] in the order of k. All inputs are read side by
+/// side: one after the other, block by block, they would come from memory at two thirds of the
+/// rate.
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
-                  std::size_t count, float* sum);
+                  std::size_t first, std::span<float> sum);
 
 /// Rows of one member.
 struct WeightedRows {

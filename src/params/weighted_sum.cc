@@ -1,4 +1,4 @@
-#include "params/collective/weighted_sum.h"
+#include "params/weighted_sum.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -74,23 +74,23 @@ void add_scaled(const float* before, float weight, std::span<const float> values
 }
 
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
-                  std::size_t count, float* sum) {
-  const bool streams = count >= kStreamedFrom && begins_at_line(sum);
-  const std::size_t whole = in_turns(count);
+                  std::size_t first, std::span<float> sum) {
+  const bool streams = sum.size() >= kStreamedFrom && begins_at_line(sum.data());
+  const std::size_t whole = in_turns(sum.size());
   for (std::size_t i = 0; i < whole; i += kTurn) {
     Turn turn;
-    turn.set(weights[0], inputs[0] + i);
-    for (std::size_t k = 1; k < inputs.size(); ++k) turn.add(weights[k], inputs[k] + i);
+    turn.set(weights[0], inputs[0] + first + i);
+    for (std::size_t k = 1; k < inputs.size(); ++k) turn.add(weights[k], inputs[k] + first + i);
     if (streams) {
-      turn.stream(sum + i);
+      turn.stream(sum.data() + i);
     } else {
-      turn.store(sum + i);
+      turn.store(sum.data() + i);
     }
   }
   if (streams) end_streaming();
-  for (std::size_t i = whole; i < count; ++i) {
-    sum[i] = weights[0] * inputs[0][i];
-    for (std::size_t k = 1; k < inputs.size(); ++k) sum[i] += weights[k] * inputs[k][i];
+  for (std::size_t i = whole; i < sum.size(); ++i) {
+    sum[i] = weights[0] * inputs[0][first + i];
+    for (std::size_t k = 1; k < inputs.size(); ++k) sum[i] += weights[k] * inputs[k][first + i];
   }
 }
 
