@@ -8,6 +8,7 @@
 #include <future>
 #include <latch>
 
+#include "base/temporary_folder.h"
 #include "net/wrapped/wrapped_link.h"
 #include "params/local/local_store.h"
 #include "params/testing/cutting_proxy.h"
@@ -113,9 +114,8 @@ class CutEverywhere : public CutJob {
     SCOPED_TRACE("cut at frame " + std::to_string(first));
     try {
       const auto store = PsStore::join(tcp_options(0), variables());
-      const std::string folder = testing::TempDir() + "cut_job";
-      EXPECT_EQ(WholeJob(*store, clipped).run(folder), expected);
-      std::filesystem::remove_all(folder);
+      const TemporaryFolder folder;
+      EXPECT_EQ(WholeJob(*store, clipped).run(folder.path()), expected);
       EXPECT_EQ(servers_.front().get().applied, 6);
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
