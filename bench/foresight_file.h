@@ -4,8 +4,10 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "bench/foresight_rows.h"
+#include "bench/summary.h"
 #include "cluster/report/report.h"
 #include "predict/forecast.h"
 
@@ -15,11 +17,13 @@ namespace paceline::bench {
 struct ForesightResult {
   ForecastHost host;  // as it was measured before, and shortly before that
   ExpectedSpeed expected;
-  double made = 0;
+  std::vector<double> made;  // by each run, steps/s
   /// The share by which the roof was another one afterwards; nothing: it was not measured again.
   std::optional<double> roof_moved = {};
 
-  double ratio() const { return made / expected.steps_per_s; }
+  /// The median of the runs.
+  double usual() const { return summarize(made).median; }
+  double ratio() const { return usual() / expected.steps_per_s; }
 };
 
 /// The largest change of a rate that kernels or rules depend on: of products, and of the passes of

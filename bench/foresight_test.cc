@@ -49,7 +49,7 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   const ForesightResult result{
       .host = {.name = "", .cores = 2, .bytes_per_s = 120e9, .rule_bytes_per_s = 65e9},
       .expected = {100, 95, 105, "the \"cores\", all", "kernels"},
-      .made = 90,
+      .made = {90, 20, 91},
       .roof_moved = 0.06};
   {
     const ForesightFile file(path);
@@ -61,7 +61,8 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   EXPECT_FALSE(again.knows(rows[1]));
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
-  EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0\n"));
+  EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0,"
+                              "0.00,0.00,3\n"));
 }
 
 TEST(ForesightFile, KnowsWhatOtherVersionsHaveMeasured) {
