@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/crc32c.h"
@@ -16,8 +17,28 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kPassBytes = std::size_t{8} << 20, kPieceBytes = std::size_t{256} << 10;
-constexpr int kPasses = 4;  // the first one warms buffers and caches
+// Tasks hand on what their caches still hold, so a pass moves no more than those do.
+constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
+constexpr int kPasses = 48;
+
+/// The time of both ends' threads in one pass.
+struct PassSeconds {
+  double send = 0, receive = 0;
+  double sum() const { return send + receive; }
+};
+
+// The system does a part of the work now in the sender's time and now in the receiver's, so that
+// only their sum says how fast a pass was. Returns the mean of the middle third.
+PassSeconds usual_pass(std::vector<PassSeconds> passes) {
+  std::ranges::sort(passes, {}, &PassSeconds::sum);
+  const std::size_t third = passes.size() / 3, counted = passes.size() - 2 * third;
+  PassSeconds usual;
+  for (std::size_t i = third; i < third + counted; ++i) {
+    usual.send += passes[i].send / double(counted);
+    usual.receive += passes[i].receive / double(counted);
+  }
+  return usual;
+}
 
 double thread_seconds() {
   timespec time{};
@@ -75,25 +96,26 @@ TcpRates measure_tcp_rates() {
   const Loopback ends = connect_loopback();
   if (!ends.connected) return {};
   std::vector<std::byte> sent(kPassBytes), received(kPassBytes);
-  TcpRates best;
+  std::vector<PassSeconds> passes;
   for (int pass = 0; pass < kPasses; ++pass) {
-    double receive_s = 0;
+    PassSeconds seconds;
     std::thread receiver([&] {
-      receive_s = timed_pass(received, [&](std::span<std::byte> rest) {
+      seconds.receive = timed_pass(received, [&](std::span<std::byte> rest) {
         return ::recv(ends.receiver.get(), rest.data(), rest.size(), 0);
       });
-      if (receive_s <= 0) ::shutdown(ends.receiver.get(), SHUT_RDWR);  // nobody waits for ever
+      // Nobody waits for ever.
+      if (seconds.receive <= 0) ::shutdown(ends.receiver.get(), SHUT_RDWR);
     });
-    const double send_s = timed_pass(sent, [&](std::span<std::byte> rest) {
+    seconds.send = timed_pass(sent, [&](std::span<std::byte> rest) {
       return ::send(ends.sender.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     });
-    if (send_s <= 0) ::shutdown(ends.sender.get(), SHUT_RDWR);
+    if (seconds.send <= 0) ::shutdown(ends.sender.get(), SHUT_RDWR);
     receiver.join();
-    if (pass == 0 || send_s <= 0 || receive_s <= 0) continue;
-    best.send = std::max(best.send, kPassBytes / send_s);
-    best.receive = std::max(best.receive, kPassBytes / receive_s);
+    if (seconds.send > 0 && seconds.receive > 0) passes.push_back(seconds);
   }
-  return best;
+  if (passes.empty()) return {};
+  const PassSeconds usual = usual_pass(std::move(passes));
+  return {.send = kPassBytes / usual.send, .receive = kPassBytes / usual.receive};
 }
 
 }  // namespace paceline
