@@ -55,9 +55,9 @@ struct TransportCosts {
   /// The thread that makes a step hands each message of a contribution over in so much time (tcp):
   /// resnet, which has hundreds of them, was seen to take 7 to 18 ms longer than its device alone.
   double hand_over_s = 20e-6;
-  /// The pass that sums several contributions reads them at so much of the rate of rules: 24 of 44
-  /// GB/s were seen, and runs of mlp fit 0.4 to 0.5.
-  double contributions_of_rules = 0.45;
+  /// The pass that sums several contributions reads them at so much of the rate of rules: runs of
+  /// mlp in rounds fit 0.5 to 0.65.
+  double contributions_of_rules = 0.55;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
