@@ -1,6 +1,7 @@
 // Update rules on memory: one pass over a range of a variable's elements, or over rows of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -18,7 +19,8 @@ struct RuleStep {
   /// Above 0: the last slot is a moving average of the variable, renewed after the rule in the same
   /// pass: a ← average_decay·a + (1 − average_decay)·w.
   float average_decay = 0;
-  /// A contribution with NaN or infinity is refused by whoever calls the kernels.
+  /// A gradient with NaN or infinity is not applied from there on (apply_rule). Of rows and of
+  /// whole variables, whoever calls the kernels refuses it.
   bool must_be_finite = false;
 };
 
@@ -33,7 +35,9 @@ struct RuleRange {
 
 /// Applies the rule to the range. Element by element: splitting a range changes no bit. Clip scale
 /// and weight decay are for gradients: ema, add and assign take their contribution as it is.
-void apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
+/// Returns how many elements were applied: all of them, or where the gradient must be finite and is
+/// not, those before its first bad one, or somewhat fewer.
+std::size_t apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
 
 /// A whole float32 variable, as a matrix: dimension 0 by the rest. Slot pointers as in RuleRange.
 struct RuleWhole {

@@ -72,10 +72,9 @@ Variable any_variable(Dice& dice, std::size_t size) {
   return made;
 }
 
-using Apply = void (*)(const Rule&, const RuleStep&, const RuleRange&);
-
+template <typename Apply>
 Variable updated(Variable variable, const Rule& rule, const RuleStep& step,
-                 const std::vector<float>& gradient, Apply apply) {
+                 const std::vector<float>& gradient, const Apply& apply) {
   std::vector<float*> slots = {variable.a.data(), variable.b.data()};
   if (step.average_decay > 0) slots.push_back(variable.average.data());
   apply(rule, step, {variable.value, slots, gradient});

@@ -41,13 +41,14 @@ struct Freshness {
   }
 };
 
-using Apply = void (*)(const Rule&, const RuleStep&, const RuleRange&);
-
-void update(Apply apply, const Rule& rule, const RuleStep& step, Freshness& held,
+// Returns what `apply` does.
+template <typename Apply>
+auto update(const Apply& apply, const Rule& rule, const RuleStep& step, Freshness& held,
             const std::vector<float>& gradient, std::size_t begin, std::size_t end) {
   const std::vector<float*> slots = held.slots_at(begin);
-  apply(rule, step,
-        {{held.values.data() + begin, end - begin}, slots, {gradient.data() + begin, end - begin}});
+  return apply(
+      rule, step,
+      {{held.values.data() + begin, end - begin}, slots, {gradient.data() + begin, end - begin}});
 }
 
 void update(const Rule& rule, const RuleStep& step, Freshness& held,
@@ -162,6 +163,30 @@ TEST_P(EveryRule, SplittingARangeChangesNoBit) {
     }
   }
   EXPECT_EQ(whole, split);
+}
+
+TEST_P(EveryRule, AppliesNothingFromANumberOnThatIsNotFinite) {
+  const Rule& rule = GetParam().rule;
+  constexpr std::size_t kSize = 20'001, kMostLeftOut = 256;
+  const RuleStep step{
+      .learning_rate = rule.learning_rate(), .clip_scale = 0.9f, .must_be_finite = true};
+  for (const float bad : {NAN, -INFINITY}) {
+    for (const std::size_t at : {0, 1, 255, 256, 700, 9000, 20'000}) {
+      std::vector<float> gradient = random_values(kSize, 10);
+      Freshness all(rule, kSize), before(rule, kSize);
+      all.values = before.values = random_values(kSize, 1);
+      EXPECT_EQ(update(&apply_rule, rule, step, all, gradient, 0, kSize), kSize);
+      all.values = before.values;
+      all.slots = before.slots;
+      gradient[at] = bad;
+      gradient.back() = NAN;
+      const std::size_t applied = update(&apply_rule, rule, step, all, gradient, 0, kSize);
+      EXPECT_LE(applied, at);
+      EXPECT_GE(applied + kMostLeftOut, at);
+      update(&apply_rule, rule, step, before, gradient, 0, applied);
+      EXPECT_EQ(all, before) << at;
+    }
+  }
 }
 
 TEST_P(RuleOfRows, AreUpdatedAsAWholeWouldAndOthersNotAtAll) {

@@ -7,6 +7,7 @@
 #include "params/weighted_sum.h"
 
 namespace paceline {
+
 DenseMean::DenseMean(std::span<const MeanPart> parts) {
   for (const MeanPart& part : parts) {
     weights_.push_back(part.weight);

@@ -22,9 +22,6 @@ namespace {
 
 // A range this long takes some microseconds, as long as waking a thread for it.
 constexpr std::int64_t kGrain = 16 * 1024;
-// So much of a contribution is looked at for NaN before it is applied: it is in the first cache
-// then.
-constexpr std::size_t kCheckedElements = 4096;
 
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[variable {}] {}", spec.name, why));
@@ -262,26 +259,18 @@ RuleStep VariableMemory::begin_contribution(const UpdateScalars& scalars) {
 
 void VariableMemory::apply_range(const RuleStep& step, std::int64_t first,
                                  std::span<const float> gradient) {
-  if (!step.must_be_finite) return apply_finite(step, first, gradient);
-  for (std::size_t begin = 0; begin < gradient.size(); begin += kCheckedElements) {
-    const auto some = gradient.subspan(begin, std::min(kCheckedElements, gradient.size() - begin));
-    check_finite(
-        spec_.name,
-        first_row_ * std::int64_t(row_bytes_ / sizeof(float)) + first + std::int64_t(begin), some);
-    apply_finite(step, first + std::int64_t(begin), some);
-  }
-}
-
-void VariableMemory::apply_finite(const RuleStep& step, std::int64_t first,
-                                  std::span<const float> gradient) {
   const std::size_t begin = std::size_t(first) * sizeof(float);
   before_change(begin, begin + gradient.size_bytes());
   std::array<float*, kMaxSlots> slots{};
   for (std::size_t i = 0; i < full_slots_.size(); ++i) slots[i] = full_slots_[i] + first;
-  apply_rule(spec_.rule, step,
-             {.values = {reinterpret_cast<float*>(value_.data() + begin), gradient.size()},
-              .slots = {slots.data(), full_slots_.size()},
-              .gradient = gradient});
+  const std::size_t applied =
+      apply_rule(spec_.rule, step,
+                 {.values = {reinterpret_cast<float*>(value_.data() + begin), gradient.size()},
+                  .slots = {slots.data(), full_slots_.size()},
+                  .gradient = gradient});
+  if (applied == gradient.size()) return;
+  const std::int64_t before = first_row_ * std::int64_t(row_bytes_ / sizeof(float)) + first;
+  check_finite(spec_.name, before + std::int64_t(applied), gradient.subspan(applied));
 }
 
 void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
