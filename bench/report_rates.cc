@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "bench/report_bound.h"
 #include "bench/report_run.h"
 #include "bench/row_progress.h"
+#include "bench/summary.h"
 #include "cluster/lab/lab.h"
 #include "paceline/error.h"
 
@@ -26,7 +28,26 @@ namespace {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-Roof roof_now() { return measure_roof(DType::kFloat32, cores_of_machine()); }
+/// The rate at which rules pass over memory in the last measurements of the machine. One of them
+/// would say little: it was seen to be off by a third from those just before and after it.
+class LatestRoofs {
+ public:
+  /// Measures the machine once more. Returns its roof, with the median of that rate.
+  Roof measure() {
+    Roof roof;
+    do {
+      roof = measure_roof(DType::kFloat32, cores_of_machine());
+      rates_.push_back(roof.rule_bytes_per_s);
+    } while (rates_.size() < kLeast);
+    if (rates_.size() > kMost) rates_.erase(rates_.begin());
+    roof.rule_bytes_per_s = summarize(rates_).median;
+    return roof;
+  }
+
+ private:
+  static constexpr std::size_t kLeast = 5, kMost = 9;
+  std::vector<double> rates_;
+};
 
 /// The repeats of a row, as they are made.
 struct Measured {
@@ -35,19 +56,19 @@ struct Measured {
   std::vector<Series> series = {};
 };
 
-void measure_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
-  const Roof before = roof_now();
+void measure_once(const ReportRow& row, GeneratedText& text, LatestRoofs& roofs,
+                  Measured& measured) {
+  roofs.measure();
   measured.made.push_back(run_report_row(row, text));
-  const Roof after = roof_now();
-  measured.bound =
-      ReportBound(row, text).by(before.rule_bytes_per_s > after.rule_bytes_per_s ? before : after);
+  measured.bound = ReportBound(row, text).by(roofs.measure());
   const double steps = measured.bound.steps_per_s;
   measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
 }
 
 // The bound of a worker depends on how many others train meanwhile.
-void measure_joining_once(const ReportRow& row, GeneratedText& text, Measured& measured) {
-  const Roof roof = roof_now();
+void measure_joining_once(const ReportRow& row, GeneratedText& text, LatestRoofs& roofs,
+                          Measured& measured) {
+  const Roof roof = roofs.measure();
   std::vector<double> allowed;
   ReportRow some = row;
   for (some.workers = 1; some.workers <= row.workers; ++some.workers) {
@@ -61,10 +82,10 @@ void measure_joining_once(const ReportRow& row, GeneratedText& text, Measured& m
   measured.series.push_back(allowed_over_time(measured.series, allowed));
 }
 
-Figure measure(const ReportRow& row, int repeats, GeneratedText& text) {
+Figure measure(const ReportRow& row, int repeats, GeneratedText& text, LatestRoofs& roofs) {
   Measured measured;
   for (int i = 0; i < repeats; ++i) {
-    (row.apart_s > 0 ? measure_joining_once : measure_once)(row, text, measured);
+    (row.apart_s > 0 ? measure_joining_once : measure_once)(row, text, roofs, measured);
   }
   Figure figure = figure_beside(row.full_name(), unit_of(row), measured.made,
                                 fmt::format("bound ({})", measured.bound.limit), measured.allowed);
@@ -128,13 +149,14 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
   recorder.note(plan_text(seconds));
   const RowProgress progress(std::move(seconds));
   GeneratedText text(kReportWords);
+  LatestRoofs roofs;
   const TimePoint begun = kRealClock.now();
   std::vector<std::string> failed;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string name = rows[i].full_name();
     recorder.progress(progress.text(i, kRealClock.now() - begun) + ": " + name);
     try {
-      recorder.add(measure(rows[i], recorder.repeats(), text));
+      recorder.add(measure(rows[i], recorder.repeats(), text, roofs));
       keep();
     } catch (const Error& error) {
       failed.push_back(name);
