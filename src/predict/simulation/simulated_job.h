@@ -56,8 +56,8 @@ struct TransportCosts {
   /// resnet, which has hundreds of them, was seen to take 7 to 18 ms longer than its device alone.
   double hand_over_s = 20e-6;
   /// The pass that sums several contributions reads them at so much of the rate of rules: runs of
-  /// mlp in rounds fit 0.5 to 0.65.
-  double contributions_of_rules = 0.55;
+  /// mlp in rounds fit 0.44 to 0.5.
+  double contributions_of_rules = 0.46;
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
