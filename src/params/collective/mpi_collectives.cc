@@ -9,8 +9,8 @@
 
 #include "base/denormals.h"
 #include "params/collective/mpi_library.h"
-#include "params/weighted_sum.h"
 #include "params/variable_arrays.h"
+#include "params/weighted_sum.h"
 
 namespace paceline {
 namespace {
