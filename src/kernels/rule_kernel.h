@@ -47,7 +47,8 @@ struct RuleWhole {
   std::int64_t rows, columns;
 };
 /// Applies a rule that asks for its whole variable (Rule::whole); all others are for apply_rule.
-/// Its steps have memory of their own, which is allocated meanwhile (RuleProgram::most_elements).
+/// Its steps have memory of their own (RuleProgram::most_elements), which the thread keeps for the
+/// next.
 void apply_rule_to_whole(const Rule& rule, const RuleStep& step, const RuleWhole& whole,
                          ThreadPool& pool);
 

@@ -2,6 +2,7 @@
 // elements.
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/buffer.h"
@@ -18,6 +19,37 @@ namespace {
 using Extent = RuleProgram::Extent;
 
 constexpr std::int64_t kWholeGrain = 16 * 1024;  // elements: as many are worth waking a thread
+
+/// Memory of steps that a thread keeps for its next contributions: the system would give it anew,
+/// page by page, in more time than a step takes.
+class StepMemory {
+ public:
+  static StepMemory& of_this_thread() {
+    thread_local StepMemory memory;
+    return memory;
+  }
+
+  /// Memory of at least so many bytes, which are not zero.
+  Buffer take(std::size_t bytes) {
+    // In the order of their sizes.
+    auto found = std::ranges::lower_bound(free_, bytes, {}, &Buffer::size);
+    if (found == free_.end()) {
+      if (!free_.empty()) free_.pop_back();  // so that there are never more than once were needed
+      return Buffer(bytes);
+    }
+    Buffer taken = std::move(*found);
+    free_.erase(found);
+    return taken;
+  }
+  void give_back(Buffer memory) {
+    if (memory.size() == 0) return;
+    const auto at = std::ranges::lower_bound(free_, memory.size(), {}, &Buffer::size);
+    free_.insert(at, std::move(memory));
+  }
+
+ private:
+  std::vector<Buffer> free_;
+};
 
 class WholePass {
  public:
@@ -40,13 +72,15 @@ class WholePass {
   void run() {
     scale_gradient();
     for (std::size_t j = 0; j < extents_.size(); ++j) {
-      results_[j] = Buffer(std::size_t(extents_[j].elements()) * sizeof(float));
+      results_[j] = memory_.take(std::size_t(extents_[j].elements()) * sizeof(float));
       compute(j);
       for (std::size_t i = 0; i <= j; ++i) {
-        if (std::max(program_.last_reads[i], i) == j) results_[i] = Buffer();
+        if (std::max(program_.last_reads[i], i) == j) give_back(results_[i]);
       }
     }
     put_results();
+    for (Buffer& result : results_) give_back(result);
+    give_back(scaled_);
     if (step_.average_decay > 0) renew_average();
   }
 
@@ -55,9 +89,11 @@ class WholePass {
     return reinterpret_cast<float*>(results_[std::size_t(step)].data());
   }
 
+  void give_back(Buffer& memory) { memory_.give_back(std::exchange(memory, Buffer())); }
+
   void scale_gradient() {
     if (step_.clip_scale == 1 && step_.weight_decay == 0) return;
-    scaled_ = Buffer(std::size_t(variable_.elements()) * sizeof(float));
+    scaled_ = memory_.take(std::size_t(variable_.elements()) * sizeof(float));
     float* const scaled = reinterpret_cast<float*>(scaled_.data());
     for_all([&](std::int64_t i) {
       scaled[i] = step_.clip_scale * whole_.gradient[i] + step_.weight_decay * whole_.values[i];
@@ -104,8 +140,9 @@ class WholePass {
     Gemm gemm(GemmShape::packed(product.rows, product.columns, depth, transpose_a,
                                 RuleProgram::transposes(step, 1)),
               pool_);
-    const Buffer scratch(gemm.scratch_bytes());
+    Buffer scratch = memory_.take(gemm.scratch_bytes());
     gemm.run(operand(step.operands[0]), operand(step.operands[1]), result(j), scratch.span());
+    give_back(scratch);
   }
 
   void put_results() {
@@ -138,7 +175,8 @@ class WholePass {
   ThreadPool& pool_;
   const Extent variable_;
   const std::vector<Extent> extents_;
-  std::vector<Buffer> results_;  // by step; freed after the last read
+  StepMemory& memory_ = StepMemory::of_this_thread();
+  std::vector<Buffer> results_;  // by step; given back after the last read
   Buffer scaled_;
   const float* gradient_;
   std::array<float, RuleProgram::kScalarInputs + CustomRule::kMostSteps> scalars_;
