@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/buffer.h"
+#include "base/pinned.h"
 #include "base/thread_pool.h"
 #include "bench/peer_process.h"
-#include "bench/pinned.h"
 #include "bench/shared_word.h"
 #include "bench/summary.h"
 #include "bench/timing.h"

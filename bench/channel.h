@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/pinned.h"
+#include "base/pinned.h"
 
 namespace paceline::bench {
 

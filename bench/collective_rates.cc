@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/cores.h"
+#include "base/pinned.h"
 #include "bench/mpi_rates.h"
-#include "bench/pinned.h"
 #include "bench/reduced_sizes.h"
 #include "bench/reducing_group.h"
 #include "bench/timing.h"

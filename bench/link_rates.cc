@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "bench/pinned.h"
+#include "base/pinned.h"
 #include "bench/timing.h"
 #include "net/link.h"
 #include "paceline/error.h"

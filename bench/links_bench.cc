@@ -4,9 +4,9 @@
 
 #include <functional>
 
+#include "base/pinned.h"
 #include "bench/channel.h"
 #include "bench/link_rates.h"
-#include "bench/pinned.h"
 
 namespace {
 

@@ -5,7 +5,7 @@
 
 #include <functional>
 
-#include "bench/pinned.h"
+#include "base/pinned.h"
 
 namespace paceline::bench {
 

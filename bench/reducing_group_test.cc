@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "bench/pinned.h"
+#include "base/pinned.h"
 
 namespace paceline::bench {
 namespace {

@@ -1,6 +1,6 @@
-#include "bench/pinned.h"
+#include "base/pinned.h"
 
-namespace paceline::bench {
+namespace paceline {
 namespace {
 
 void use(const cpu_set_t& cores) { ::sched_setaffinity(0, sizeof cores, &cores); }
@@ -31,4 +31,4 @@ void Pinned::leave() const {
   if (CPU_COUNT(&others_) > 0) use(others_);
 }
 
-}  // namespace paceline::bench
+}  // namespace paceline

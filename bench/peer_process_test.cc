@@ -1,9 +1,9 @@
-#include "bench/pinned.h"
+#include "bench/peer_process.h"
 
 #include <gtest/gtest.h>
 
 #include "base/cores.h"
-#include "bench/peer_process.h"
+#include "base/pinned.h"
 #include "bench/shared_word.h"
 
 namespace paceline::bench {
@@ -16,7 +16,7 @@ cpu_set_t own_cores() {
   return cores;
 }
 
-TEST(Pinned, AnotherOneInBetweenChangesNothing) {
+TEST(PeerProcess, AnotherPinInBetweenChangesNothing) {
   const SharedObject<cpu_set_t> far;
   const SharedObject<SharedWord> known;
   const Pinned near(0);
@@ -33,7 +33,7 @@ TEST(Pinned, AnotherOneInBetweenChangesNothing) {
   EXPECT_FALSE(CPU_EQUAL(&*far, &here) && cores_of_machine() > 1);
 }
 
-TEST(Pinned, BothEndsHaveCoresOfTheirOwnAndItEnds) {
+TEST(PeerProcess, BothEndsHaveCoresOfTheirOwnAndItEnds) {
   const cpu_set_t before = own_cores();
   const SharedObject<cpu_set_t> far;
   const SharedObject<SharedWord> known;

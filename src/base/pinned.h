@@ -3,7 +3,7 @@
 
 #include <sched.h>
 
-namespace paceline::bench {
+namespace paceline {
 
 /// While it lives the calling thread, and those that it starts, stay on one core: two ends that the
 /// system moves together and apart take now this long, now that. Does nothing on a machine with one
@@ -24,4 +24,4 @@ class Pinned {
   cpu_set_t others_;  // than the core; none: it is pinned nowhere
 };
 
-}  // namespace paceline::bench
+}  // namespace paceline
