@@ -37,11 +37,19 @@ void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMe
   }
 }
 
-// Several sums stand side by side, since each addition waits for the one before.
+// Several sums stand side by side, since each addition waits for the one before. A constant number
+// of them in turn is what the compiler adds up in vectors.
 double sum_of_squares(std::span<const float> values) {
-  std::array<double, 8> sums{};
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    sums[i % sums.size()] += double(values[i]) * double(values[i]);
+  constexpr std::size_t kSums = 16;
+  std::array<double, kSums> sums{};
+  const std::size_t whole = values.size() / kSums * kSums;
+  for (std::size_t i = 0; i < whole; i += kSums) {
+    for (std::size_t k = 0; k < kSums; ++k) {
+      sums[k] += double(values[i + k]) * double(values[i + k]);
+    }
+  }
+  for (std::size_t i = whole; i < values.size(); ++i) {
+    sums[i - whole] += double(values[i]) * double(values[i]);
   }
   return std::accumulate(sums.begin(), sums.end(), 0.0);
 }
