@@ -56,6 +56,8 @@ std::vector<int> worker_hosts_of(const ForecastJob& job, const Way& way,
 // Beside other tasks, a pass of a rule reaches so much of the rate that it reaches alone: runs of
 // mlp whose workers do not wait for each other fit 0.87 to 0.96.
 constexpr double kRulesBesideTasks = 0.91;
+// So does TCP: runs of mlp and ptb fit 0.87 to 1.0.
+constexpr double kTcpBesideTasks = 0.93;
 
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   SimulatedCluster cluster;
@@ -77,34 +79,56 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   return cluster;
 }
 
-// Many tasks on few cores take each other's caches, and are woken later.
-double crowding_of(const SimulatedCluster& cluster) {
-  constexpr double kOfEachTask = 0.04;  // of the time, beyond one for each core
-  std::vector<int> tasks(cluster.machines.size());
+/// The tasks of the machine that has the most of them for each core.
+struct Crowd {
+  double tasks = 1, cores = 1;
+  bool alone = true;  // no other machine has any
+
+  // Many tasks on few cores take each other's caches, and are woken later.
+  double slowdown() const {
+    constexpr double kOfEachTask = 0.02;  // of the time, beyond one for each core
+    return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
+  }
+  // Of messages between tasks that are spread over the cores as chance has it.
+  double share_within_a_core() const {
+    return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
+  }
+};
+
+Crowd crowd_of(const SimulatedCluster& cluster) {
+  std::map<int, int> tasks;  // of each machine
   for (const auto* of : {&cluster.ps, &cluster.workers}) {
-    for (const int host : *of) ++tasks[std::size_t(cluster.hosts[std::size_t(host)].machine)];
+    for (const int host : *of) ++tasks[cluster.hosts[std::size_t(host)].machine];
   }
-  double most = 1;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    most = std::max(most, tasks[i] / std::max(1.0, cluster.machines[i].cores));
+  Crowd most{.tasks = 0};
+  for (const auto& [machine, count] : tasks) {
+    const double cores = std::max(1.0, cluster.machines[std::size_t(machine)].cores);
+    if (count * most.cores > most.tasks * cores) most = {double(count), cores};
   }
-  return 1 + kOfEachTask * (most - 1);
+  most.alone = tasks.size() == 1;
+  return most;
 }
 
 // The hosts' cores are taken to be as the slowest of them at this.
 TransportCosts costs_of(const ForecastJob& job, const SimulatedCluster& cluster) {
   TransportCosts costs = job.costs;
-  const auto slowest = [&](double ForecastHost::*rate, double& s_per_byte) {
+  const Crowd crowd = crowd_of(cluster);
+  const double within = crowd.share_within_a_core();
+  const auto slowest = [&](double ForecastHost::*rate, double ForecastHost::*core_rate,
+                           double& s_per_byte) {
     const ForecastHost& host = *std::ranges::min_element(job.hosts, {}, rate);
-    if (host.*rate > 0) s_per_byte = 1 / host.*rate;
+    if (host.*rate == 0) return;
+    const double of_core = host.*core_rate > 0 ? host.*core_rate : host.*rate;
+    s_per_byte = ((1 - within) / host.*rate + within / of_core) / kTcpBesideTasks;
   };
-  slowest(&ForecastHost::tcp_send_bytes_per_s, costs.send_s_per_byte);
-  slowest(&ForecastHost::tcp_receive_bytes_per_s, costs.receive_s_per_byte);
-  const double crowding = crowding_of(cluster);
+  slowest(&ForecastHost::tcp_send_bytes_per_s, &ForecastHost::core_tcp_send_bytes_per_s,
+          costs.send_s_per_byte);
+  slowest(&ForecastHost::tcp_receive_bytes_per_s, &ForecastHost::core_tcp_receive_bytes_per_s,
+          costs.receive_s_per_byte);
   for (double* const cost :
        {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.frame_s, &costs.shared_frame_s,
         &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
-    *cost *= crowding;
+    *cost *= crowd.slowdown();
   }
   return costs;
 }

@@ -22,6 +22,9 @@ struct ForecastHost {
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
   // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
+  // The same between two tasks on one core; 0: as above.
+  double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
+  double core_trip_s = 0;       // of a word from one core to another; 0: not known
   int devices = 1;              // workers that fit
   double link_bytes_per_s = 0;  // payload, each way; 0: no limit
   double latency_s = 0;         // one way, to a switch

@@ -4,6 +4,8 @@
 #include <array>
 #include <vector>
 
+#include "predict/core_trip.h"
+
 namespace paceline {
 namespace {
 
@@ -11,14 +13,17 @@ struct HostRate {
   const char* name;
   double ForecastHost::*rate;
 };
-constexpr std::array<HostRate, 7> kRates = {
+constexpr std::array<HostRate, 10> kRates = {
     {{"flops_per_s", &ForecastHost::flops_per_s},
      {"bytes_per_s", &ForecastHost::bytes_per_s},
      {"thread_bytes_per_s", &ForecastHost::thread_bytes_per_s},
      {"rule_bytes_per_s", &ForecastHost::rule_bytes_per_s},
      {"thread_rule_bytes_per_s", &ForecastHost::thread_rule_bytes_per_s},
      {"tcp_send_bytes_per_s", &ForecastHost::tcp_send_bytes_per_s},
-     {"tcp_receive_bytes_per_s", &ForecastHost::tcp_receive_bytes_per_s}}};
+     {"tcp_receive_bytes_per_s", &ForecastHost::tcp_receive_bytes_per_s},
+     {"core_tcp_send_bytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s},
+     {"core_tcp_receive_bytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s},
+     {"core_trip_s", &ForecastHost::core_trip_s}}};
 
 bool is_number_in(const nlohmann::json& entry, const char* name) {
   const auto found = entry.find(name);
@@ -53,7 +58,10 @@ ForecastHost usual_host(std::span<const ForecastHost> measured) {
   ForecastHost host = measured.back();
   for (const HostRate& it : kRates) {
     std::vector<double> rates;
-    for (const ForecastHost& each : measured) rates.push_back(each.*it.rate);
+    for (const ForecastHost& each : measured) {
+      if (is_same_placement(each.core_trip_s, measured.back().core_trip_s))
+        rates.push_back(each.*it.rate);
+    }
     const auto middle = rates.begin() + std::ptrdiff_t(rates.size() / 2);
     std::ranges::nth_element(rates, middle);
     host.*it.rate = *middle;
@@ -61,22 +69,25 @@ ForecastHost usual_host(std::span<const ForecastHost> measured) {
   return host;
 }
 
-ForecastHost HostCache::usual(std::int64_t now,
+ForecastHost HostCache::usual(std::int64_t now, double core_trip_s,
                               const std::function<ForecastHost()>& measure) const {
   nlohmann::json kept = nlohmann::json::array();
+  std::vector<ForecastHost> hosts;  // with the cores placed as they are now
   std::int64_t newest = 0;
   const nlohmann::json read = file_.read();
   for (const nlohmann::json& entry : read) {
     if (!is_kept(entry, now)) continue;
     kept.push_back(entry);
+    const ForecastHost host = host_of(entry);
+    if (!is_same_placement(host.core_trip_s, core_trip_s)) continue;
+    hosts.push_back(host);
     newest = std::max(newest, entry["at"].get<std::int64_t>());
   }
   if (newest <= now - kFresh) {
-    kept.push_back(entry_of(measure(), now));
+    hosts.push_back(measure());
+    kept.push_back(entry_of(hosts.back(), now));
     file_.write(kept);
   }
-  std::vector<ForecastHost> hosts;
-  for (const nlohmann::json& entry : kept) hosts.push_back(host_of(entry));
   return usual_host(hosts);
 }
 

@@ -23,15 +23,25 @@ TEST(UsualHostTest, HasTheMedianOfEachRate) {
   EXPECT_EQ(usual_host(measured).flops_per_s, 928);
 }
 
+TEST(UsualHostTest, DoesNotMixPlacementsOfTheCores) {
+  std::vector<ForecastHost> measured = {passes_at(70), passes_at(140), passes_at(150),
+                                        passes_at(72), passes_at(76)};
+  for (ForecastHost& each : measured)
+    each.core_trip_s = each.rule_bytes_per_s < 100 ? 50e-9 : 150e-9;
+  EXPECT_EQ(usual_host(measured).rule_bytes_per_s, 72);
+}
+
 class HostCacheTest : public ::testing::Test {
  protected:
   /// The rate of rules that is usual at that moment, where a measurement would find `rate`.
-  double usual(std::int64_t now, double rate) {
+  double usual(std::int64_t now, double rate, double core_trip_s = 50e-9) {
     return HostCache(path_)
-        .usual(now,
+        .usual(now, core_trip_s,
                [&] {
                  ++measured_;
-                 return passes_at(rate);
+                 ForecastHost host = passes_at(rate);
+                 host.core_trip_s = core_trip_s;
+                 return host;
                })
         .rule_bytes_per_s;
   }
@@ -53,6 +63,14 @@ TEST_F(HostCacheTest, OneMeasurementBesideOtherProgramsDoesNotDecide) {
   usual(10'000, 50);
   usual(10'600, 20);
   EXPECT_EQ(usual(11'200, 52), 50);
+}
+
+TEST_F(HostCacheTest, MeasuresAnewWhenTheCoresWereMoved) {
+  usual(10'000, 50);
+  EXPECT_EQ(usual(10'001, 100, 150e-9), 100);
+  EXPECT_EQ(usual(10'002, 70), 50) << "they were moved back";
+  EXPECT_EQ(usual(10'003, 70, 150e-9), 100);
+  EXPECT_EQ(measured_, 2);
 }
 
 TEST_F(HostCacheTest, ForgetsWhatWasMeasuredAnHourAgo) {
@@ -85,10 +103,10 @@ TEST_F(HostCacheTest, WithoutAFileNothingIsKeptAndNothingRefreshed) {
     return passes_at(50);
   };
   const HostCache none("");
-  none.refresh(10'000, measure);
+  none.refresh(10'000, 50e-9, measure);
   EXPECT_EQ(measured, 0);
-  EXPECT_EQ(none.usual(10'000, measure).rule_bytes_per_s, 50);
-  HostCache(path_).refresh(10'000, measure);
+  EXPECT_EQ(none.usual(10'000, 50e-9, measure).rule_bytes_per_s, 50);
+  HostCache(path_).refresh(10'000, 50e-9, measure);
   EXPECT_EQ(usual(10'001, 70), 50);
 }
 

@@ -60,6 +60,9 @@ constexpr HostNumber kHostNumbers[] = {
     {"thread_rule_gbytes_per_s", &ForecastHost::thread_rule_bytes_per_s, 1e9, 0},
     {"tcp_send_gbytes_per_s", &ForecastHost::tcp_send_bytes_per_s, 1e9, 0},
     {"tcp_receive_gbytes_per_s", &ForecastHost::tcp_receive_bytes_per_s, 1e9, 0},
+    {"core_tcp_send_gbytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s, 1e9, 0},
+    {"core_tcp_receive_gbytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s, 1e9, 0},
+    {"core_trip_ns", &ForecastHost::core_trip_s, 1e-9, 0},
     {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
     {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
 };
@@ -136,11 +139,14 @@ std::string roof_file_text(const ForecastHost& host) {
       "[[host]]\nname = \"{}\"\ncores = {:.0f}\ngflops = {:.4g}\n"
       "gbytes_per_s = {:.4g}\nthread_gbytes_per_s = {:.4g}\n"
       "rule_gbytes_per_s = {:.4g}\nthread_rule_gbytes_per_s = {:.4g}\n"
-      "tcp_send_gbytes_per_s = {:.4g}\ntcp_receive_gbytes_per_s = {:.4g}\n",
+      "tcp_send_gbytes_per_s = {:.4g}\ntcp_receive_gbytes_per_s = {:.4g}\n"
+      "core_tcp_send_gbytes_per_s = {:.4g}\ncore_tcp_receive_gbytes_per_s = {:.4g}\ncore_trip_ns = "
+      "{:.3g}\n",
       host.name, host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9,
       host.thread_bytes_per_s * 1e-9, host.rule_bytes_per_s * 1e-9,
       host.thread_rule_bytes_per_s * 1e-9, host.tcp_send_bytes_per_s * 1e-9,
-      host.tcp_receive_bytes_per_s * 1e-9);
+      host.tcp_receive_bytes_per_s * 1e-9, host.core_tcp_send_bytes_per_s * 1e-9,
+      host.core_tcp_receive_bytes_per_s * 1e-9, host.core_trip_s * 1e9);
 }
 
 ForecastHost read_roof_file(const std::string& path) {

@@ -63,7 +63,10 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                           .rule_bytes_per_s = 50e9,
                           .thread_rule_bytes_per_s = 30e9,
                           .tcp_send_bytes_per_s = 5e9,
-                          .tcp_receive_bytes_per_s = 4e9};
+                          .tcp_receive_bytes_per_s = 4e9,
+                          .core_tcp_send_bytes_per_s = 7e9,
+                          .core_tcp_receive_bytes_per_s = 8e9,
+                          .core_trip_s = 50e-9};
   const MemoryFile file;
   write_text_file("the roof", file.path(), roof_file_text(host));
   const ForecastHost read = read_roof_file(file.path());
@@ -75,6 +78,9 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.thread_rule_bytes_per_s, DoubleNear(30e9, 1e6));
   EXPECT_THAT(read.tcp_send_bytes_per_s, DoubleNear(5e9, 1e6));
   EXPECT_THAT(read.tcp_receive_bytes_per_s, DoubleNear(4e9, 1e6));
+  EXPECT_THAT(read.core_tcp_send_bytes_per_s, DoubleNear(7e9, 1e6));
+  EXPECT_THAT(read.core_tcp_receive_bytes_per_s, DoubleNear(8e9, 1e6));
+  EXPECT_THAT(read.core_trip_s, DoubleNear(50e-9, 1e-10));
 }
 
 TEST(HostsFileTest, ARoofWithoutARateIsRefusedByTheNameOfItsFlag) {

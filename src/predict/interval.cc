@@ -12,19 +12,19 @@ SpeedInterval interval_of(LimitKind limit) {
     case LimitKind::kDevices:
     case LimitKind::kStraggler:
     case LimitKind::kInput:
-      return {0.965, 1.02};
+      return {0.97, 1.025};
     case LimitKind::kLink:
     case LimitKind::kTransport:
       return {0.94, 1.06};
     case LimitKind::kAnswers:
     case LimitKind::kOthers:
     case LimitKind::kExchanges:
-      return {0.91, 1.08};
+      return {0.93, 1.06};
     case LimitKind::kRules:
     case LimitKind::kMemory:
-      return {0.90, 1.12};
+      return {0.92, 1.08};
     case LimitKind::kCores:
-      return {0.88, 1.12};
+      return {0.91, 1.10};
     case LimitKind::kKernels:
       return {0.86, 1.09};
   }

@@ -11,8 +11,10 @@
 #include "base/cores.h"
 #include "cluster/cache_folder.h"
 #include "cluster/report/circumstances.h"
+#include "predict/core_trip.h"
 #include "predict/host_cache.h"
 #include "predict/roof.h"
+#include "predict/tcp_rates.h"
 
 namespace paceline {
 namespace {
@@ -35,9 +37,13 @@ std::int64_t seconds_since_epoch() {
 
 }  // namespace
 
-ForecastHost this_host() { return host_cache().usual(seconds_since_epoch(), measured_host); }
+ForecastHost this_host() {
+  return host_cache().usual(seconds_since_epoch(), core_trip_seconds(), measured_host);
+}
 
-void refresh_this_host() { host_cache().refresh(seconds_since_epoch(), measured_host); }
+void refresh_this_host() {
+  host_cache().refresh(seconds_since_epoch(), core_trip_seconds(), measured_host);
+}
 
 ForecastHost measured_host() {
   constexpr RoofSeconds kSeconds = {.products = 0.04, .memory = 0.02};
@@ -50,6 +56,9 @@ ForecastHost measured_host() {
   const auto of_thread = [](double rate, double of_all) {
     return std::clamp(rate, kLeastOfThread * of_all, of_all);
   };
+  TcpMeter tcp;
+  const TcpRates between = tcp.measure(StreamEnds::kOnTwoCores);
+  const TcpRates within = tcp.measure(StreamEnds::kOnOneCore);
   return {.name = "this machine",
           .cores = double(cores),
           .flops_per_s = all.flops_per_s,
@@ -57,8 +66,11 @@ ForecastHost measured_host() {
           .thread_bytes_per_s = of_thread(one.bytes_per_s, all.bytes_per_s),
           .rule_bytes_per_s = all.rule_bytes_per_s,
           .thread_rule_bytes_per_s = of_thread(one.rule_bytes_per_s, all.rule_bytes_per_s),
-          .tcp_send_bytes_per_s = all.tcp.send,
-          .tcp_receive_bytes_per_s = all.tcp.receive};
+          .tcp_send_bytes_per_s = between.send,
+          .tcp_receive_bytes_per_s = between.receive,
+          .core_tcp_send_bytes_per_s = within.send,
+          .core_tcp_receive_bytes_per_s = within.receive,
+          .core_trip_s = core_trip_seconds()};
 }
 
 RoofCache this_roof_cache() { return RoofCache(file_in_cache("roof")); }

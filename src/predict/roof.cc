@@ -60,8 +60,7 @@ Roof RoofMeter::measure(const RoofSeconds& seconds) {
       .bytes_per_s = memory_rate(seconds.memory),
       .rule_bytes_per_s = rule_rate(seconds.memory),
       .link_bytes_per_s = 0,
-      .cache_bytes = cache_bytes(),
-      .tcp = measure_tcp_rates()};
+      .cache_bytes = cache_bytes()};
 }
 
 ThreadRates RoofMeter::measure_thread(const RoofSeconds& seconds) {

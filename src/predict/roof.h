@@ -8,7 +8,6 @@
 #include "kernels/cpu/plain_product.h"
 #include "predict/memory_passes.h"
 #include "predict/rule_passes.h"
-#include "predict/tcp_rates.h"
 
 namespace paceline {
 
@@ -19,7 +18,6 @@ struct Roof {
   double rule_bytes_per_s = 0;  // memory, in several arrays at once, as rules pass over them
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
-  TcpRates tcp = {};            // of one core
 
   bool operator==(const Roof&) const = default;
 };
@@ -67,7 +65,7 @@ class RoofMeter {
   RulePasses rules_;
 };
 
-/// Measures products of that type, memory and rules on so many threads, and TCP, in about 0.5 s.
+/// Measures products of that type, memory and rules on so many threads, in about 0.3 s.
 /// Throws kUnavailable, as PlainProduct does.
 Roof measure_roof(DType precision, int threads);
 

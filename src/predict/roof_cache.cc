@@ -13,36 +13,27 @@ bool is_of(const RoofJson& entry, DType precision, int threads) {
          entry.value("threads", RoofJson()) == RoofJson(threads);
 }
 
-bool is_number(const RoofJson& entry, const char* name) {
-  const auto found = entry.find(name);
-  return found != entry.end() && found->is_number();
-}
-
 bool is_rate(const RoofJson& entry, const char* name) {
-  return is_number(entry, name) && entry[name].get<double>() > 0;
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number() && found->get<double>() > 0;
 }
 
 std::optional<Roof> roof_of(const RoofJson& entry) {
   if (!is_rate(entry, "flops_per_s") || !is_rate(entry, "bytes_per_s") ||
-      !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes") ||
-      !is_number(entry, "tcp_send_bytes_per_s") || !is_number(entry, "tcp_receive_bytes_per_s")) {
+      !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
               .bytes_per_s = entry["bytes_per_s"].get<double>(),
               .rule_bytes_per_s = entry["rule_bytes_per_s"].get<double>(),
               .link_bytes_per_s = 0,
-              .cache_bytes = entry["cache_bytes"].get<std::size_t>(),
-              .tcp = {.send = entry["tcp_send_bytes_per_s"].get<double>(),
-                      .receive = entry["tcp_receive_bytes_per_s"].get<double>()}};
+              .cache_bytes = entry["cache_bytes"].get<std::size_t>()};
 }
 
 RoofJson entry_of(const Roof& roof, DType precision, int threads) {
-  return {
-      {"precision", name_of(precision)},           {"threads", threads},
-      {"flops_per_s", roof.flops_per_s},           {"bytes_per_s", roof.bytes_per_s},
-      {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes},
-      {"tcp_send_bytes_per_s", roof.tcp.send},     {"tcp_receive_bytes_per_s", roof.tcp.receive}};
+  return {{"precision", name_of(precision)},           {"threads", threads},
+          {"flops_per_s", roof.flops_per_s},           {"bytes_per_s", roof.bytes_per_s},
+          {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes}};
 }
 
 }  // namespace
@@ -61,8 +52,6 @@ Roof RoofCache::measure(DType precision, int threads) const {
     roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
     roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
     roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
-    roof.tcp.send = std::max(roof.tcp.send, kept->tcp.send);
-    roof.tcp.receive = std::max(roof.tcp.receive, kept->tcp.receive);
   }
   RoofJson roofs = RoofJson::array({entry_of(roof, precision, threads)});
   const RoofJson kept = file_.read();

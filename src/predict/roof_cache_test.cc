@@ -52,7 +52,7 @@ TEST_F(RoofCacheTest, KeepsOneOfEachNumberOfThreads) {
 
 TEST_F(RoofCacheTest, TheHigherRatesStay) {
   const std::string entry =
-      R"({"precision": "float32", "threads": 1, "flops_per_s": 1e18, "bytes_per_s": 1, "rule_bytes_per_s": 3e18, "cache_bytes": 5, "tcp_send_bytes_per_s": 2e18, "tcp_receive_bytes_per_s": 3})";
+      R"({"precision": "float32", "threads": 1, "flops_per_s": 1e18, "bytes_per_s": 1, "rule_bytes_per_s": 3e18, "cache_bytes": 5})";
   cache_.measure(DType::kFloat32, 2);
   replace("\"roofs\": [", "\"roofs\": [" + entry + ",");
   EXPECT_EQ(cache_.find(DType::kFloat32, 1)->bytes_per_s, 1);

@@ -12,14 +12,14 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "base/pinned.h"
 #include "net/poll/file_descriptor.h"
 
 namespace paceline {
 namespace {
 
-// Tasks hand on what their caches still hold, so a pass moves no more than those do.
 constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
-constexpr int kPasses = 48;
+constexpr std::size_t kPasses = 36;  // each over a part of the arrays that no other one has touched
 
 /// The time of both ends' threads in one pass.
 struct PassSeconds {
@@ -92,24 +92,32 @@ double timed_pass(std::span<std::byte> all, const Move& move) {
 
 }  // namespace
 
-TcpRates measure_tcp_rates() {
-  const Loopback ends = connect_loopback();
-  if (!ends.connected) return {};
-  std::vector<std::byte> sent(kPassBytes), received(kPassBytes);
+TcpMeter::TcpMeter() : sent_(kPasses * kPassBytes), received_(kPasses * kPassBytes) {
+  std::ranges::fill(sent_.span(), std::byte{1});
+  std::ranges::fill(received_.span(), std::byte{1});
+}
+
+TcpRates TcpMeter::measure(StreamEnds ends) {
+  const Loopback loopback = connect_loopback();
+  if (!loopback.connected) return {};
+  const Pinned here(0);
   std::vector<PassSeconds> passes;
-  for (int pass = 0; pass < kPasses; ++pass) {
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    const auto sent = sent_.span().subspan(pass * kPassBytes, kPassBytes);
+    const auto received = received_.span().subspan(pass * kPassBytes, kPassBytes);
     PassSeconds seconds;
     std::thread receiver([&] {
+      if (ends == StreamEnds::kOnTwoCores) here.leave();
       seconds.receive = timed_pass(received, [&](std::span<std::byte> rest) {
-        return ::recv(ends.receiver.get(), rest.data(), rest.size(), 0);
+        return ::recv(loopback.receiver.get(), rest.data(), rest.size(), 0);
       });
       // Nobody waits for ever.
-      if (seconds.receive <= 0) ::shutdown(ends.receiver.get(), SHUT_RDWR);
+      if (seconds.receive <= 0) ::shutdown(loopback.receiver.get(), SHUT_RDWR);
     });
     seconds.send = timed_pass(sent, [&](std::span<std::byte> rest) {
-      return ::send(ends.sender.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+      return ::send(loopback.sender.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     });
-    if (seconds.send <= 0) ::shutdown(ends.sender.get(), SHUT_RDWR);
+    if (seconds.send <= 0) ::shutdown(loopback.sender.get(), SHUT_RDWR);
     receiver.join();
     if (seconds.send > 0 && seconds.receive > 0) passes.push_back(seconds);
   }

@@ -1,6 +1,8 @@
 // What a stream over TCP costs the cores of this machine.
 #pragma once
 
+#include "base/buffer.h"
+
 namespace paceline {
 
 /// The bytes that one core sends or receives in a second, the checksum of each frame included.
@@ -9,8 +11,22 @@ struct TcpRates {
   bool operator==(const TcpRates&) const = default;
 };
 
-/// Measures them over loopback in about 30 ms, in the time of threads and not of clocks on the
-/// wall: other processes change little. Nothing is known where there is no loopback.
-TcpRates measure_tcp_rates();
+/// Where the two ends of a stream run: what one core hands to another comes out of its caches,
+/// which may be far.
+enum class StreamEnds { kOnTwoCores, kOnOneCore };
+
+/// Measures them over loopback, from memory to memory, since the values of a job are larger than
+/// caches.
+class TcpMeter {
+ public:
+  TcpMeter();
+
+  /// Takes about 30 ms, and counts the time of threads and not of clocks on the wall: other
+  /// processes change little. Nothing is known where there is no loopback.
+  TcpRates measure(StreamEnds ends);
+
+ private:
+  Buffer sent_, received_;
+};
 
 }  // namespace paceline

@@ -116,9 +116,13 @@ void Prediction::take_hosts_of_file() {
   for (ForecastHost& host : job_.hosts) {
     if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
     if (host.bytes_per_s == 0) take_memory(host, here_);
-    if (host.tcp_send_bytes_per_s == 0) host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
+    if (host.tcp_send_bytes_per_s == 0) {
+      host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
+      host.core_tcp_send_bytes_per_s = here_.core_tcp_send_bytes_per_s;
+    }
     if (host.tcp_receive_bytes_per_s == 0) {
       host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
+      host.core_tcp_receive_bytes_per_s = here_.core_tcp_receive_bytes_per_s;
     }
   }
   own_hosts_ = int(job_.hosts.size());
