@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <set>
+#include <thread>
 #include <vector>
 
 #include "base/memory_file.h"
@@ -16,9 +18,11 @@
 #include "bench/foresight_file.h"
 #include "bench/foresight_rows.h"
 #include "bench/generated_text.h"
+#include "bench/recent_hosts.h"
 #include "bench/step_work.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
+#include "predict/core_trip.h"
 #include "predict/host_cache.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
@@ -28,7 +32,10 @@ namespace paceline::bench {
 namespace {
 
 constexpr std::int64_t kForesightWords = 300'000;
-constexpr std::size_t kLeastRoofs = 5, kMostRoofs = 9;
+constexpr int kMoment = 3;    // measurements
+constexpr int kMostRuns = 6;  // of a row
+constexpr std::size_t kLeastTrips = 15;
+constexpr auto kLongestWait = std::chrono::minutes(2);
 constexpr double kRunsDiffer = 0.05;
 constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
@@ -36,16 +43,18 @@ class ForesightRuns {
  public:
   /// Returns what the row expected and made; nothing when nothing was expected.
   std::optional<ForesightResult> run(const ForesightRow& row) {
+    wait_for_usual_placement();
     if (row.computed()) learn_pace(row);
-    ForesightResult result{.host = host_of_now(row), .expected = {}, .made = {}};
+    ForesightResult result{
+        .host = row.computed() ? host_of_moment() : hosts_.usual(), .expected = {}, .made = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
     std::vector<std::string> arguments = arguments_of(row);
     arguments.insert(arguments.end(), {"--roof", roof.path()});
     if (row.alone()) result.expected = expected_alone(row, roof.path());
-    const std::optional<ExpectedSpeed> expected = measure(arguments, result.made);
-    if (row.computed()) result.roof_moved = roof_change(result.host, measured_host());
+    const std::optional<ExpectedSpeed> expected = measure(arguments, result);
+    if (row.computed()) result.roof_moved = roof_change(result.host, host_of_moment());
     if (row.alone()) return result;
     if (!expected) return {};
     result.expected = *expected;
@@ -53,29 +62,50 @@ class ForesightRuns {
   }
 
  private:
+  // A virtual machine whose cores are moved to others is another machine. Rows are measured in the
+  // usual placement of the cores, unless it stays away.
+  void wait_for_usual_placement() {
+    constexpr auto kBetween = std::chrono::seconds(1);
+    while (trips_.size() < kLeastTrips) {
+      std::this_thread::sleep_for(kBetween);
+      trips_.push_back(core_trip_seconds());
+    }
+    trips_.push_back(core_trip_seconds());
+    const double usual = summarize(trips_).median;
+    const TimePoint begun = kRealClock.now();
+    double trip = trips_.back();
+    while (!is_same_placement(trip, usual) && kRealClock.now() - begun < kLongestWait) {
+      std::this_thread::sleep_for(kBetween);
+      trip = core_trip_seconds();
+    }
+  }
+
   // Makes two runs, and a third one where they differ: what disturbs one of them for some seconds
-  // does not decide. Returns what they expected.
-  static std::optional<ExpectedSpeed> measure(const std::vector<std::string>& arguments,
-                                              std::vector<double>& made) {
+  // does not decide. A run during which the cores were moved counts only if too many of them are.
+  // Returns what the runs expected.
+  std::optional<ExpectedSpeed> measure(const std::vector<std::string>& arguments,
+                                       ForesightResult& result) {
     std::optional<ExpectedSpeed> expected;
-    do {
+    std::vector<double>& made = result.made;
+    std::vector<double> moved;
+    while (made.size() < 2 || (made.size() == 2 && differ(made[0], made[1]))) {
+      if (made.size() + moved.size() == kMostRuns) break;
       const Report report = run_train(arguments);
-      made.push_back(total_steps_per_s(report));
       expected = report.expected;
-    } while (made.size() < 2 || (made.size() == 2 && differ(made[0], made[1])));
+      const bool stayed = is_same_placement(result.host.core_trip_s, core_trip_seconds());
+      (stayed ? made : moved).push_back(total_steps_per_s(report));
+      if (!stayed) wait_for_usual_placement();
+    }
+    if (made.empty()) made = moved;
     return expected;
   }
 
   static bool differ(double one, double other) { return std::abs(one / other - 1) > kRunsDiffer; }
 
-  // A row that the cores compute is compared with the roof of its own moment.
-  ForecastHost host_of_now(const ForesightRow& row) {
-    if (row.computed()) return measured_host();
-    do {
-      recent_.push_back(measured_host());
-    } while (recent_.size() < kLeastRoofs);
-    if (recent_.size() > kMostRoofs) recent_.erase(recent_.begin());
-    return usual_host(recent_);
+  static ForecastHost host_of_moment() {
+    std::vector<ForecastHost> hosts;
+    for (int i = 0; i < kMoment; ++i) hosts.push_back(measured_host());
+    return usual_host(hosts);
   }
 
   std::vector<std::string> arguments_of(const ForesightRow& row) {
@@ -114,7 +144,8 @@ class ForesightRuns {
             std::string(name_of(made.limited_by))};
   }
 
-  std::vector<ForecastHost> recent_;
+  RecentHosts hosts_{measured_host};
+  std::vector<double> trips_;    // between cores, at many moments
   std::set<std::string> paced_;  // models
   GeneratedText text_{kForesightWords};
 };

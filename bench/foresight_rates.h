@@ -18,7 +18,9 @@ struct ForesightSelection {
 /// expects, and appends what it expected and what it made to the file. Rows of this version that
 /// the file has are left out, so that a run goes on where the last one ended; those that no version
 /// has measured come first. The roof is measured before each row, and after those that the cores
-/// compute: where it moved, the row is set apart.
+/// compute: where it moved, the row is set apart. A row waits, for two minutes at most, until
+/// the cores are as far from each other as usual; a run during which they were moved does not
+/// count.
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection);
 
 }  // namespace paceline::bench

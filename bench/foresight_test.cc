@@ -46,11 +46,14 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   const TemporaryFolder folder;
   const std::string path = folder.path("foresight.csv");
   const std::vector<ForesightRow> rows = computed_rows();
-  const ForesightResult result{
-      .host = {.name = "", .cores = 2, .bytes_per_s = 120e9, .rule_bytes_per_s = 65e9},
-      .expected = {100, 95, 105, "the \"cores\", all", "kernels"},
-      .made = {90, 20, 91},
-      .roof_moved = 0.06};
+  const ForesightResult result{.host = {.name = "",
+                                        .cores = 2,
+                                        .bytes_per_s = 120e9,
+                                        .rule_bytes_per_s = 65e9,
+                                        .core_trip_s = 50e-9},
+                               .expected = {100, 95, 105, "the \"cores\", all", "kernels"},
+                               .made = {90, 20, 91},
+                               .roof_moved = 0.06};
   {
     const ForesightFile file(path);
     EXPECT_FALSE(file.knows(rows[0]));
@@ -62,7 +65,7 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0,"
-                              "0.00,0.00,3\n"));
+                              "0.00,0.00,3,0.00,0.00,50\n"));
 }
 
 TEST(ForesightFile, KnowsWhatOtherVersionsHaveMeasured) {

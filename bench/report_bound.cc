@@ -39,7 +39,7 @@ ReportBound::ReportBound(const ReportRow& row, GeneratedText& text) : row_(row) 
   schedule_ = step_schedule(*plan, specs_.size(), row.device_ms * 1e-3);
 }
 
-JobHosts ReportBound::hosts(const Roof& roof) const {
+JobHosts ReportBound::hosts(const ForecastHost& machine) const {
   LabOptions lab{.hosts = row_.gbps > 0 ? row_.ps + row_.workers : 1};
   if (row_.place.empty()) {
     spread_tasks(lab, row_.ps, counted_workers(row_));
@@ -51,37 +51,37 @@ JobHosts ReportBound::hosts(const Roof& roof) const {
   return {.ps = lab.ps,
           .workers = lab.workers,
           .link_bytes_per_s = row_.gbps * kPayloadOfGigabit * numbers,
-          .memory_bytes_per_s = roof.rule_bytes_per_s,
+          .memory_bytes_per_s = machine.rule_bytes_per_s,
           .contributions = row_.strategy == "sync" ? counted_workers(row_) : 1};
 }
 
 // One process applies its rules on its own thread, after the device's kernels.
-SpeedBound ReportBound::one_process(const Roof& roof) const {
-  const double seconds = schedule_.seconds + work_.rule_bytes / roof.rule_bytes_per_s;
+SpeedBound ReportBound::one_process(const ForecastHost& machine) const {
+  const double seconds = schedule_.seconds + work_.rule_bytes / machine.rule_bytes_per_s;
   return by_devices(1 / seconds, row_.towers, "the devices and their rules");
 }
 
 // Each worker trains like one process. Once in several steps the workers exchange every variable,
 // whole, and no step waits for that.
-SpeedBound ReportBound::local_steps(const Roof& roof) const {
+SpeedBound ReportBound::local_steps(const ForecastHost& machine) const {
   StepCost exchanged = work_;
   for (std::size_t v = 0; v < specs_.size(); ++v) {
     if (work_.bytes_out[v] == 0) continue;
     exchanged.bytes_in[v] = exchanged.bytes_out[v] =
         double(byte_count(specs_[v].dtype, specs_[v].shape)) / kReportLocalSteps;
   }
-  const StepSchedule alone{schedule_.seconds + work_.rule_bytes / roof.rule_bytes_per_s,
+  const StepSchedule alone{schedule_.seconds + work_.rule_bytes / machine.rule_bytes_per_s,
                            std::vector<VariableMoments>(specs_.size())};
-  return ps_bound(exchanged, alone, place_variables(specs_, row_.ps), hosts(roof));
+  return ps_bound(exchanged, alone, place_variables(specs_, row_.ps), hosts(machine));
 }
 
-SpeedBound ReportBound::by(const Roof& roof) const {
+SpeedBound ReportBound::by(const ForecastHost& machine) const {
   // fetch trains nothing, and what it fetches lies in shared memory.
   if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
-  if (row_.strategy == "local") return local_steps(roof);
-  if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(roof));
-  if (row_.ps == 0) return one_process(roof);
-  return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts(roof));
+  if (row_.strategy == "local") return local_steps(machine);
+  if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(machine));
+  if (row_.ps == 0) return one_process(machine);
+  return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts(machine));
 }
 
 }  // namespace paceline::bench

@@ -7,7 +7,7 @@
 #include "bench/generated_text.h"
 #include "bench/report_rows.h"
 #include "models/model.h"
-#include "predict/roof.h"
+#include "predict/forecast.h"
 #include "predict/speed_bound.h"
 #include "predict/step_cost.h"
 #include "predict/step_schedule.h"
@@ -21,12 +21,12 @@ int counted_workers(const ReportRow& row);
 class ReportBound {
  public:
   ReportBound(const ReportRow& row, GeneratedText& text);
-  SpeedBound by(const Roof& roof) const;
+  SpeedBound by(const ForecastHost& machine) const;
 
  private:
-  JobHosts hosts(const Roof& roof) const;
-  SpeedBound one_process(const Roof& roof) const;
-  SpeedBound local_steps(const Roof& roof) const;
+  JobHosts hosts(const ForecastHost& machine) const;
+  SpeedBound one_process(const ForecastHost& machine) const;
+  SpeedBound local_steps(const ForecastHost& machine) const;
 
   const ReportRow& row_;
   std::vector<VariableSpec> specs_;

@@ -12,42 +12,23 @@
 #include <utility>
 #include <vector>
 
-#include "base/cores.h"
 #include "base/nearest.h"
 #include "base/real_clock.h"
 #include "bench/joining_run.h"
+#include "bench/recent_hosts.h"
 #include "bench/report_bound.h"
 #include "bench/report_run.h"
 #include "bench/row_progress.h"
 #include "bench/summary.h"
 #include "cluster/lab/lab.h"
 #include "paceline/error.h"
+#include "predict/core_trip.h"
+#include "predict/machine_facts.h"
 
 namespace paceline::bench {
 namespace {
 
 constexpr std::int64_t kReportWords = 1'000'000;
-
-/// The rate at which rules pass over memory in the last measurements of the machine. One of them
-/// would say little: it was seen to be off by a third from those just before and after it.
-class LatestRoofs {
- public:
-  /// Measures the machine once more. Returns its roof, with the median of that rate.
-  Roof measure() {
-    Roof roof;
-    do {
-      roof = measure_roof(DType::kFloat32, cores_of_machine());
-      rates_.push_back(roof.rule_bytes_per_s);
-    } while (rates_.size() < kLeast);
-    if (rates_.size() > kMost) rates_.erase(rates_.begin());
-    roof.rule_bytes_per_s = summarize(rates_).median;
-    return roof;
-  }
-
- private:
-  static constexpr std::size_t kLeast = 5, kMost = 9;
-  std::vector<double> rates_;
-};
 
 /// The repeats of a row, as they are made.
 struct Measured {
@@ -56,23 +37,30 @@ struct Measured {
   std::vector<Series> series = {};
 };
 
-void measure_once(const ReportRow& row, GeneratedText& text, LatestRoofs& roofs,
+// A row during which the cores were moved is run once more.
+double run_in_one_placement(const ReportRow& row, GeneratedText& text) {
+  const double before = core_trip_seconds();
+  const double made = run_report_row(row, text);
+  return is_same_placement(before, core_trip_seconds()) ? made : run_report_row(row, text);
+}
+
+void measure_once(const ReportRow& row, GeneratedText& text, RecentHosts& hosts,
                   Measured& measured) {
-  roofs.measure();
-  measured.made.push_back(run_report_row(row, text));
-  measured.bound = ReportBound(row, text).by(roofs.measure());
+  hosts.usual();
+  measured.made.push_back(run_in_one_placement(row, text));
+  measured.bound = ReportBound(row, text).by(hosts.usual());
   const double steps = measured.bound.steps_per_s;
   measured.allowed.push_back(row.rounds ? steps / counted_workers(row) : steps);
 }
 
 // The bound of a worker depends on how many others train meanwhile.
-void measure_joining_once(const ReportRow& row, GeneratedText& text, LatestRoofs& roofs,
+void measure_joining_once(const ReportRow& row, GeneratedText& text, RecentHosts& hosts,
                           Measured& measured) {
-  const Roof roof = roofs.measure();
+  const ForecastHost machine = hosts.usual();
   std::vector<double> allowed;
   ReportRow some = row;
   for (some.workers = 1; some.workers <= row.workers; ++some.workers) {
-    measured.bound = ReportBound(some, text).by(roof);
+    measured.bound = ReportBound(some, text).by(machine);
     allowed.push_back(std::ranges::min(measured.bound.workers));
   }
   measured.series = run_joining(row);
@@ -82,10 +70,10 @@ void measure_joining_once(const ReportRow& row, GeneratedText& text, LatestRoofs
   measured.series.push_back(allowed_over_time(measured.series, allowed));
 }
 
-Figure measure(const ReportRow& row, int repeats, GeneratedText& text, LatestRoofs& roofs) {
+Figure measure(const ReportRow& row, int repeats, GeneratedText& text, RecentHosts& hosts) {
   Measured measured;
   for (int i = 0; i < repeats; ++i) {
-    (row.apart_s > 0 ? measure_joining_once : measure_once)(row, text, roofs, measured);
+    (row.apart_s > 0 ? measure_joining_once : measure_once)(row, text, hosts, measured);
   }
   Figure figure = figure_beside(row.full_name(), unit_of(row), measured.made,
                                 fmt::format("bound ({})", measured.bound.limit), measured.allowed);
@@ -149,14 +137,14 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
   recorder.note(plan_text(seconds));
   const RowProgress progress(std::move(seconds));
   GeneratedText text(kReportWords);
-  LatestRoofs roofs;
+  RecentHosts hosts(measured_host);
   const TimePoint begun = kRealClock.now();
   std::vector<std::string> failed;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const std::string name = rows[i].full_name();
     recorder.progress(progress.text(i, kRealClock.now() - begun) + ": " + name);
     try {
-      recorder.add(measure(rows[i], recorder.repeats(), text, roofs));
+      recorder.add(measure(rows[i], recorder.repeats(), text, hosts));
       keep();
     } catch (const Error& error) {
       failed.push_back(name);

@@ -18,8 +18,8 @@ struct ReportSelection {
 void check(const ReportSelection& selection);
 
 /// The case `reports`: runs every row, and compares its speed with the bound by its devices, its
-/// links and the roof of this machine, the better of one just before and one just after. Says first
-/// how long all of them take. Rows with links of a limited rate need root; without, a note takes
+/// links and the rules' rate of memory on this machine (bench/recent_hosts.h). Says first how long
+/// all of them take. Rows with links of a limited rate need root; without, a note takes
 /// their place. Calls `keep` after each row. Throws at the end when a row failed.
 void measure_reports(Recorder& recorder, const ReportSelection& selection,
                      const std::function<void()>& keep);
