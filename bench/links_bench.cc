@@ -11,6 +11,7 @@
 namespace {
 
 using namespace paceline::bench;
+using paceline::Pinned;
 
 using MakeChannel = std::function<std::unique_ptr<Channel>(const ChannelOptions&)>;
 

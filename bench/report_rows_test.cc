@@ -55,7 +55,7 @@ class ReportBoundTest : public ::testing::Test {
     const std::vector<ReportRow> rows = report_rows();
     const auto row = std::ranges::find(rows, name, &ReportRow::full_name);
     if (row == rows.end()) throw std::out_of_range(name);
-    return ReportBound(*row, text_).by({.rule_bytes_per_s = 60e9});
+    return ReportBound(*row, text_).by({.name = "", .rule_bytes_per_s = 60e9});
   }
   GeneratedText text_{20'000};
 };
