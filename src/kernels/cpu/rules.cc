@@ -10,35 +10,18 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 #include "base/cache_line.h"
 #include "base/check.h"
+#include "kernels/cpu/rule_bodies-inl.h"
+#include "kernels/cpu/rule_numbers.h"
 #include "kernels/cpu/rule_program_pass.h"
 #include "kernels/finite.h"
 #include "kernels/rule_kernel.h"
 
-#ifndef PACELINE_KERNELS_CPU_RULE_NUMBERS
-#define PACELINE_KERNELS_CPU_RULE_NUMBERS
+#ifndef PACELINE_KERNELS_CPU_RULE_FETCHES
+#define PACELINE_KERNELS_CPU_RULE_FETCHES
 namespace paceline {
-/// The numbers of one contribution in the form in which the loops use them.
-struct RuleNumbers {
-  float clip_scale, weight_decay, rate;
-  float a, b, c;
-  bool nesterov;  // DelayedNesterov: the momentum is renewed
-  float average_decay;
-  float keep;  // AdamW: what stays of the value
-  bool must_be_finite;
-};
-struct RuleMemory {
-  static constexpr std::size_t kMostSlots = 4;
-  float* values;
-  float* slots[kMostSlots];  // of the rule, and one more where a moving average is kept
-  std::size_t slot_count;
-  const float* gradient;
-  std::size_t size;
-};
-
 // Zen 4 fetches by itself what a pass over several arrays reads next, and loses a seventh of its
 // rate where lines are asked for. Zen 3 and Zen 5 gain as much by it.
 inline bool fetches_blocks() {
@@ -53,10 +36,6 @@ namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-namespace hn = hwy::HWY_NAMESPACE;
-using D = hn::ScalableTag<float>;
-using V = hn::Vec<D>;
-
 // So many floats of each array, whole lines, are fetched while the block before them is computed:
 // that is faster than lines of several arrays, or reads and writes, in turn
 // (docs/performance-notes.md, Blocks).
@@ -67,162 +46,6 @@ constexpr std::size_t kBlock = 16 * kFloatsPerLine;
 HWY_INLINE void fetch_block(const float* block) {
   for (std::size_t i = 0; i < kBlock; i += kFloatsPerLine) hwy::Prefetch(block + i);
 }
-
-struct SgdBody {
-  static constexpr std::size_t kSlots = 0;
-  static constexpr bool kScaled = true;
-  V rate;
-  explicit SgdBody(const RuleNumbers& n) : rate(hn::Set(D(), n.rate)) {}
-  void operator()(V& w, V&, V&, V g) const { w = hn::NegMulAdd(rate, g, w); }
-};
-
-struct MomentumBody {
-  static constexpr std::size_t kSlots = 1;
-  static constexpr bool kScaled = true;
-  V rate, momentum;
-  bool nesterov;
-  explicit MomentumBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)), momentum(hn::Set(D(), n.a)), nesterov(n.nesterov) {}
-  void operator()(V& w, V& m, V&, V g) const {
-    m = hn::MulAdd(momentum, m, g);
-    w = hn::NegMulAdd(rate, nesterov ? hn::MulAdd(momentum, m, g) : m, w);
-  }
-};
-
-struct DelayedNesterovBody {
-  static constexpr std::size_t kSlots = 2;
-  static constexpr bool kScaled = true;
-  V rate, momentum, share;
-  bool renews;
-  explicit DelayedNesterovBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)),
-        momentum(hn::Set(D(), n.a)),
-        share(hn::Set(D(), 1 / n.b)),
-        renews(n.nesterov) {}
-  void operator()(V& w, V& m, V& pending, V g) const {
-    V change = hn::Mul(share, g);
-    pending = hn::Add(pending, change);
-    if (renews) {
-      m = hn::MulAdd(momentum, m, pending);
-      pending = hn::Zero(D());
-      change = hn::MulAdd(momentum, m, change);
-    }
-    w = hn::NegMulAdd(rate, change, w);
-  }
-};
-
-struct AdamBody {
-  static constexpr std::size_t kSlots = 2;
-  static constexpr bool kScaled = true;
-  V rate, beta1, beta2, rest1, rest2, epsilon;
-  explicit AdamBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)),
-        beta1(hn::Set(D(), n.a)),
-        beta2(hn::Set(D(), n.b)),
-        rest1(hn::Set(D(), float(1 - double(n.a)))),
-        rest2(hn::Set(D(), float(1 - double(n.b)))),
-        epsilon(hn::Set(D(), n.c)) {}
-  void operator()(V& w, V& m, V& v, V g) const {
-    m = hn::MulAdd(beta1, m, hn::Mul(rest1, g));
-    v = hn::MulAdd(beta2, v, hn::Mul(rest2, hn::Mul(g, g)));
-    w = hn::Sub(w, hn::Div(hn::Mul(rate, m), hn::Add(hn::Sqrt(v), epsilon)));
-  }
-};
-
-struct AdamwBody : AdamBody {
-  V keep;
-  explicit AdamwBody(const RuleNumbers& n) : AdamBody(n), keep(hn::Set(D(), n.keep)) {}
-  void operator()(V& w, V& m, V& v, V g) const {
-    w = hn::Mul(keep, w);
-    AdamBody::operator()(w, m, v, g);
-  }
-};
-
-struct AdagradBody {
-  static constexpr std::size_t kSlots = 1;
-  static constexpr bool kScaled = true;
-  V rate, epsilon;
-  explicit AdagradBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)), epsilon(hn::Set(D(), n.b)) {}
-  void operator()(V& w, V& a, V&, V g) const {
-    a = hn::MulAdd(g, g, a);
-    w = hn::Sub(w, hn::Div(hn::Mul(rate, g), hn::Add(hn::Sqrt(a), epsilon)));
-  }
-};
-
-struct RmspropBody {
-  static constexpr std::size_t kSlots = 2;
-  static constexpr bool kScaled = true;
-  V rate, decay, rest, momentum, epsilon;
-  explicit RmspropBody(const RuleNumbers& n)
-      : rate(hn::Set(D(), n.rate)),
-        decay(hn::Set(D(), n.a)),
-        rest(hn::Set(D(), float(1 - double(n.a)))),
-        momentum(hn::Set(D(), n.b)),
-        epsilon(hn::Set(D(), n.c)) {}
-  void operator()(V& w, V& s, V& m, V g) const {
-    s = hn::MulAdd(decay, s, hn::Mul(rest, hn::Mul(g, g)));
-    const V moved = hn::Div(hn::Mul(rate, g), hn::Sqrt(hn::Add(s, epsilon)));
-    m = hn::MulAdd(momentum, m, moved);
-    w = hn::Sub(w, m);
-  }
-};
-
-// Divided by the rate is multiplied by its inverse: with three divisions a vector the rule would be
-// bound by them, not by memory.
-struct FtrlBody {
-  static constexpr std::size_t kSlots = 2;
-  static constexpr bool kScaled = true;
-  V per_rate, l1, l2;
-  explicit FtrlBody(const RuleNumbers& n)
-      : per_rate(hn::Set(D(), 1 / n.rate)), l1(hn::Set(D(), n.a)), l2(hn::Set(D(), n.b)) {}
-  void operator()(V& w, V& squares, V& z, V g) const {
-    const D d;
-    const V sum = hn::MulAdd(g, g, squares);
-    const V root = hn::Sqrt(sum);
-    const V sigma = hn::Mul(hn::Sub(root, hn::Sqrt(squares)), per_rate);
-    z = hn::Add(z, hn::NegMulAdd(sigma, w, g));
-    squares = sum;
-    const V shrunk = hn::CopySign(hn::Sub(hn::Abs(z), l1), z);
-    const V moved = hn::Neg(hn::Div(shrunk, hn::MulAdd(root, per_rate, l2)));
-    w = hn::IfThenElse(hn::Gt(hn::Abs(z), l1), moved, hn::Zero(d));
-  }
-};
-
-// FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
-// variable and its slots as they are.
-struct UnmovedFtrlBody {
-  static constexpr std::size_t kSlots = FtrlBody::kSlots;
-  static constexpr bool kScaled = false;
-  explicit UnmovedFtrlBody(const RuleNumbers&) {}
-  static bool suits(const RuleNumbers& n) {
-    return std::fabs(n.rate) < std::numeric_limits<float>::min();
-  }
-  void operator()(V&, V&, V&, V) const {}
-};
-
-struct EmaBody {
-  static constexpr std::size_t kSlots = 0;
-  static constexpr bool kScaled = false;
-  V decay, rest;
-  explicit EmaBody(const RuleNumbers& n)
-      : decay(hn::Set(D(), n.a)), rest(hn::Set(D(), float(1 - double(n.a)))) {}
-  void operator()(V& w, V&, V&, V g) const { w = hn::MulAdd(decay, w, hn::Mul(rest, g)); }
-};
-
-struct AddBody {
-  static constexpr std::size_t kSlots = 0;
-  static constexpr bool kScaled = false;
-  explicit AddBody(const RuleNumbers&) {}
-  void operator()(V& w, V&, V&, V g) const { w = hn::Add(w, g); }
-};
-
-struct AssignBody {
-  static constexpr std::size_t kSlots = 0;
-  static constexpr bool kScaled = false;
-  explicit AssignBody(const RuleNumbers&) {}
-  void operator()(V& w, V&, V&, V g) const { w = g; }
-};
 
 template <typename Body>
 class Pass {
