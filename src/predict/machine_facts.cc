@@ -56,7 +56,7 @@ ForecastHost measured_host() {
   const auto of_thread = [](double rate, double of_all) {
     return std::clamp(rate, kLeastOfThread * of_all, of_all);
   };
-  TcpMeter tcp;
+  const TcpMeter tcp(meter.memory());
   const TcpRates between = tcp.measure(StreamEnds::kOnTwoCores);
   const TcpRates within = tcp.measure(StreamEnds::kOnOneCore);
   return {.name = "this machine",

@@ -33,8 +33,13 @@ std::size_t uncached_bytes() {
 }
 
 MemoryPasses::MemoryPasses(int threads)
-    : pool_(std::make_unique<ThreadPool>(threads)), first_(uncached_bytes()) {
+    : pool_(std::make_unique<ThreadPool>(threads)), own_(uncached_bytes()), first_(own_.span()) {
   write();  // so that the pages are there
+}
+
+MemoryPasses::MemoryPasses(int threads, std::span<std::byte> memory)
+    : pool_(std::make_unique<ThreadPool>(threads)), first_(memory.first(uncached_bytes())) {
+  write();
 }
 
 template <typename Part>

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
@@ -16,10 +17,14 @@ std::size_t cache_bytes();
 /// Returns the bytes of an array of which no cache holds much.
 std::size_t uncached_bytes();
 
-/// Passes over memory, each split over the threads of a pool. Owns its arrays.
+/// Passes over memory, each split over the threads of a pool.
 class MemoryPasses {
  public:
+  /// Passes over arrays of its own.
   explicit MemoryPasses(int threads);
+  /// Passes over the first uncached_bytes() of `memory`, which must outlive it, and writes them:
+  /// taking memory from the system takes longer than passing over it.
+  MemoryPasses(int threads, std::span<std::byte> memory);
   /// Passes are made by so many threads from now on.
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
@@ -40,7 +45,8 @@ class MemoryPasses {
   void in_parts(const Part& part);
 
   std::unique_ptr<ThreadPool> pool_;
-  Buffer first_, second_;  // the second is made when it is first needed
+  Buffer own_, second_;  // the second is made when it is first needed
+  std::span<std::byte> first_;
   std::uint32_t sum_ = 0;  // is stored, or the compiler would leave the reading out
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "base/thread_pool.h"
@@ -50,19 +51,21 @@ class RoofMeter {
  public:
   /// Throws kUnavailable, as PlainProduct.
   RoofMeter(DType precision, int threads)
-      : products_(precision, threads), memory_(threads), rules_(threads) {}
+      : products_(precision, threads), rules_(threads), memory_(threads, rules_.memory()) {}
 
   Roof measure(const RoofSeconds& seconds);
   /// To be called last.
   ThreadRates measure_thread(const RoofSeconds& seconds);
+  /// Memory for what is measured after that.
+  std::span<std::byte> memory() const { return rules_.memory(); }
 
  private:
   double memory_rate(double seconds);
   double rule_rate(double seconds);
 
   Products products_;
-  MemoryPasses memory_;
   RulePasses rules_;
+  MemoryPasses memory_;
 };
 
 /// Measures products of that type, memory and rules on so many threads, in about 0.3 s.

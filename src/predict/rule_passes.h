@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "base/buffer.h"
 #include "base/thread_pool.h"
@@ -22,6 +23,8 @@ class RulePasses {
   void apply(const Rule& rule);
   /// The bytes that a pass of the rule moves, read and written ones counted each.
   double bytes(const Rule& rule) const;
+  /// All arrays. What is written there is what the next pass reads.
+  std::span<std::byte> memory() const { return memory_.span(); }
   /// Of the variable.
   std::size_t elements() const { return elements_; }
   /// The rule whose passes stand for those of all rules: it reads four arrays and writes three.

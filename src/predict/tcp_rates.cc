@@ -19,7 +19,8 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
-constexpr std::size_t kPasses = 36;  // each over a part of the arrays that no other one has touched
+// Each over a part of the memory that no other one has touched, at both ends.
+constexpr std::size_t kPasses = TcpMeter::kBytes / (2 * kPassBytes);
 
 /// The time of both ends' threads in one pass.
 struct PassSeconds {
@@ -92,19 +93,14 @@ double timed_pass(std::span<std::byte> all, const Move& move) {
 
 }  // namespace
 
-TcpMeter::TcpMeter() : sent_(kPasses * kPassBytes), received_(kPasses * kPassBytes) {
-  std::ranges::fill(sent_.span(), std::byte{1});
-  std::ranges::fill(received_.span(), std::byte{1});
-}
-
-TcpRates TcpMeter::measure(StreamEnds ends) {
+TcpRates TcpMeter::measure(StreamEnds ends) const {
   const Loopback loopback = connect_loopback();
   if (!loopback.connected) return {};
   const Pinned here(0);
   std::vector<PassSeconds> passes;
   for (std::size_t pass = 0; pass < kPasses; ++pass) {
-    const auto sent = sent_.span().subspan(pass * kPassBytes, kPassBytes);
-    const auto received = received_.span().subspan(pass * kPassBytes, kPassBytes);
+    const auto sent = memory_.subspan(2 * pass * kPassBytes, kPassBytes);
+    const auto received = memory_.subspan((2 * pass + 1) * kPassBytes, kPassBytes);
     PassSeconds seconds;
     std::thread receiver([&] {
       if (ends == StreamEnds::kOnTwoCores) here.leave();

@@ -1,7 +1,8 @@
 // What a stream over TCP costs the cores of this machine.
 #pragma once
 
-#include "base/buffer.h"
+#include <cstddef>
+#include <span>
 
 namespace paceline {
 
@@ -19,14 +20,18 @@ enum class StreamEnds { kOnTwoCores, kOnOneCore };
 /// caches.
 class TcpMeter {
  public:
-  TcpMeter();
+  /// The bytes that a measurement passes over.
+  static constexpr std::size_t kBytes = std::size_t{72} << 20;
+
+  /// Writes to the first kBytes of `memory`, which must outlive it.
+  explicit TcpMeter(std::span<std::byte> memory) : memory_(memory.first(kBytes)) {}
 
   /// Takes about 30 ms, and counts the time of threads and not of clocks on the wall: other
   /// processes change little. Nothing is known where there is no loopback.
-  TcpRates measure(StreamEnds ends);
+  TcpRates measure(StreamEnds ends) const;
 
  private:
-  Buffer sent_, received_;
+  const std::span<std::byte> memory_;
 };
 
 }  // namespace paceline

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/buffer.h"
+
 namespace paceline {
 namespace {
 
@@ -12,7 +14,8 @@ using ::testing::Lt;
 
 TEST(TcpRatesTest, AreThoseOfACore) {
   constexpr double kLeast = 1e7, kMost = 1e12;  // bytes a second, of anything that runs this
-  TcpMeter meter;
+  const Buffer memory(TcpMeter::kBytes);
+  const TcpMeter meter(memory.span());
   for (const StreamEnds ends : {StreamEnds::kOnTwoCores, StreamEnds::kOnOneCore}) {
     const TcpRates rates = meter.measure(ends);
     EXPECT_THAT(rates.send, AllOf(Gt(kLeast), Lt(kMost)));
