@@ -17,7 +17,7 @@ namespace {
 constexpr const char* kHeader =
     "machine,cores,date,commit,gbytes_per_s,row,model,strategy,ps,workers,link,wire,predicted,low,"
     "high,measured,ratio,limit,limited_by,rule_gbytes_per_s,computed,roof_moved_percent,"
-    "tcp_send_gbytes_per_s,tcp_receive_gbytes_per_s,runs,core_tcp_send_gbytes_per_s,core_tcp_"
+    "tcp_send_gbytes_per_s,tcp_receive_gbytes_per_s,core_tcp_send_gbytes_per_s,core_tcp_"
     "receive_gbytes_per_s,core_trip_ns";
 
 // A field of CSV, in quotes.
@@ -72,16 +72,16 @@ void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) 
   const ExpectedSpeed& expected = result.expected;
   std::ofstream(path_, std::ios::app) << fmt::format(
       "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{},{},{:.1f},{},{"
-      "},{:.2f},{:.2f},{},{:.2f},{:.2f},{:.0f}\n",
+      "},{:.2f},{:.2f},{:.2f},{:.2f},{:.0f}\n",
       quoted_field(processor_name()), result.host.cores, today(), commit_,
       result.host.bytes_per_s * 1e-9, quoted_field(row.name()), row.model, row.strategy, row.ps,
       row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s,
-      expected.low, expected.high, result.usual(), result.ratio(), quoted_field(expected.limit),
+      expected.low, expected.high, result.made, result.ratio(), quoted_field(expected.limit),
       expected.limited_by, result.host.rule_bytes_per_s * 1e-9, row.computed() ? "yes" : "no",
       result.roof_moved ? fmt::format("{:.1f}", 100 * *result.roof_moved) : "",
       result.host.tcp_send_bytes_per_s * 1e-9, result.host.tcp_receive_bytes_per_s * 1e-9,
-      result.made.size(), result.host.core_tcp_send_bytes_per_s * 1e-9,
-      result.host.core_tcp_receive_bytes_per_s * 1e-9, result.host.core_trip_s * 1e9);
+      result.host.core_tcp_send_bytes_per_s * 1e-9, result.host.core_tcp_receive_bytes_per_s * 1e-9,
+      result.host.core_trip_s * 1e9);
 }
 
 }  // namespace paceline::bench

@@ -4,10 +4,8 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "bench/foresight_rows.h"
-#include "bench/summary.h"
 #include "cluster/report/report.h"
 #include "predict/forecast.h"
 
@@ -17,13 +15,11 @@ namespace paceline::bench {
 struct ForesightResult {
   ForecastHost host;  // as it was measured before, and shortly before that
   ExpectedSpeed expected;
-  std::vector<double> made;  // by each run, steps/s
+  double made = 0;  // steps/s
   /// The share by which the roof was another one afterwards; nothing: it was not measured again.
   std::optional<double> roof_moved = {};
 
-  /// The median of the runs.
-  double usual() const { return summarize(made).median; }
-  double ratio() const { return usual() / expected.steps_per_s; }
+  double ratio() const { return made / expected.steps_per_s; }
 };
 
 /// The largest change of a rate that kernels or rules depend on: of products, and of the passes of

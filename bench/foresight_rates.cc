@@ -20,6 +20,7 @@
 #include "bench/generated_text.h"
 #include "bench/recent_hosts.h"
 #include "bench/step_work.h"
+#include "bench/summary.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
 #include "predict/core_trip.h"
@@ -33,10 +34,9 @@ namespace {
 
 constexpr std::int64_t kForesightWords = 300'000;
 constexpr int kMoment = 3;    // measurements
-constexpr int kMostRuns = 6;  // of a row
+constexpr int kMostRuns = 4;  // of a row
 constexpr std::size_t kLeastTrips = 15;
 constexpr auto kLongestWait = std::chrono::minutes(2);
-constexpr double kRunsDiffer = 0.05;
 constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
 class ForesightRuns {
@@ -45,8 +45,8 @@ class ForesightRuns {
   std::optional<ForesightResult> run(const ForesightRow& row) {
     wait_for_usual_placement();
     if (row.computed()) learn_pace(row);
-    ForesightResult result{
-        .host = row.computed() ? host_of_moment() : hosts_.usual(), .expected = {}, .made = {}};
+    ForesightResult result{.host = row.computed() ? host_of_moment() : hosts_.usual(),
+                           .expected = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
@@ -80,27 +80,18 @@ class ForesightRuns {
     }
   }
 
-  // Makes two runs, and a third one where they differ: what disturbs one of them for some seconds
-  // does not decide. A run during which the cores were moved counts only if too many of them are.
-  // Returns what the runs expected.
+  // Runs it, once more where the cores were moved meanwhile, but not for ever. Returns what it
+  // expected.
   std::optional<ExpectedSpeed> measure(const std::vector<std::string>& arguments,
                                        ForesightResult& result) {
-    std::optional<ExpectedSpeed> expected;
-    std::vector<double>& made = result.made;
-    std::vector<double> moved;
-    while (made.size() < 2 || (made.size() == 2 && differ(made[0], made[1]))) {
-      if (made.size() + moved.size() == kMostRuns) break;
+    for (int run = 1;; ++run) {
       const Report report = run_train(arguments);
-      expected = report.expected;
+      result.made = total_steps_per_s(report);
       const bool stayed = is_same_placement(result.host.core_trip_s, core_trip_seconds());
-      (stayed ? made : moved).push_back(total_steps_per_s(report));
-      if (!stayed) wait_for_usual_placement();
+      if (stayed || run == kMostRuns) return report.expected;
+      wait_for_usual_placement();
     }
-    if (made.empty()) made = moved;
-    return expected;
   }
-
-  static bool differ(double one, double other) { return std::abs(one / other - 1) > kRunsDiffer; }
 
   static ForecastHost host_of_moment() {
     std::vector<ForecastHost> hosts;

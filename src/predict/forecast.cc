@@ -57,7 +57,7 @@ std::vector<int> worker_hosts_of(const ForecastJob& job, const Way& way,
 // mlp whose workers do not wait for each other fit 0.87 to 0.96.
 constexpr double kRulesBesideTasks = 0.91;
 // So does TCP: runs of mlp and ptb fit 0.87 to 1.0.
-constexpr double kTcpBesideTasks = 0.93;
+constexpr double kTcpBesideTasks = 0.91;
 
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   SimulatedCluster cluster;
@@ -86,7 +86,7 @@ struct Crowd {
 
   // Many tasks on few cores take each other's caches, and are woken later.
   double slowdown() const {
-    constexpr double kOfEachTask = 0.02;  // of the time, beyond one for each core
+    constexpr double kOfEachTask = 0.03;  // of the time, beyond one for each core
     return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
   // Of messages between tasks that are spread over the cores as chance has it.
