@@ -155,8 +155,8 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
     EXPECT_EQ(made.status, 0) << made.output;
     return read_report(path).expected->steps_per_s;
   };
-  // The only file of hosts in the cache: its rates become a millionth, measured so much earlier, and
-  // wherever the cores were then.
+  // The only file of hosts in the cache: its rates become a millionth, measured so much earlier,
+  // and wherever the cores were then.
   const auto make_slow = [&](int seconds_earlier) {
     for (const auto& entry : std::filesystem::directory_iterator(cache + "/paceline")) {
       if (!entry.path().filename().string().starts_with("host-")) continue;
