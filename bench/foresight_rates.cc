@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -33,7 +34,6 @@ namespace paceline::bench {
 namespace {
 
 constexpr std::int64_t kForesightWords = 300'000;
-constexpr int kMoment = 3;    // measurements
 constexpr int kMostRuns = 4;  // of a row
 constexpr std::size_t kLeastTrips = 15;
 constexpr auto kLongestWait = std::chrono::minutes(2);
@@ -94,8 +94,7 @@ class ForesightRuns {
   }
 
   static ForecastHost host_of_moment() {
-    std::vector<ForecastHost> hosts;
-    for (int i = 0; i < kMoment; ++i) hosts.push_back(measured_host());
+    const std::array hosts = {measured_host(), measured_host(), measured_host()};
     return usual_host(hosts);
   }
 

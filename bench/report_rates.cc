@@ -19,7 +19,6 @@
 #include "bench/report_bound.h"
 #include "bench/report_run.h"
 #include "bench/row_progress.h"
-#include "bench/summary.h"
 #include "cluster/lab/lab.h"
 #include "paceline/error.h"
 #include "predict/core_trip.h"

@@ -17,7 +17,8 @@ namespace {
 constexpr int kMostCores = 8;
 constexpr int kTimings = 31, kRoundTrips = 200;
 constexpr Duration kLongest = std::chrono::milliseconds(20);  // of a pair whose cores are busy
-// Trips of one placement were within 1.1 of each other, those of two differed by a factor of 3.
+// Trips of one placement were within 1.2 of each other, those of two differed by a factor of 2 (two
+// threads of a core, or cores with a cache in common) to 5 (without one).
 constexpr double kSamePlacement = 1.6;
 
 /// Two threads, one on each core, of which each waits for the word of the other.

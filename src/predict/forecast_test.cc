@@ -70,6 +70,22 @@ TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
 }
 
+TEST(ForecastTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
+  ForecastJob job = job_on(1, 0);
+  job.share_memory = false;
+  ForecastHost& host = job.hosts[0];
+  host.cores = 2;
+  host.devices = 4;
+  host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
+  const Way two{.strategy = "async", .ps = 1, .workers = 1};
+  const Way four{.strategy = "async", .ps = 1, .workers = 3};
+  const double before_two = forecast(job, two).steps_per_s,
+               before_four = forecast(job, four).steps_per_s;
+  host.core_tcp_send_bytes_per_s = host.core_tcp_receive_bytes_per_s = 20e9;
+  EXPECT_EQ(forecast(job, two).steps_per_s, before_two) << "each task has a core";
+  EXPECT_THAT(forecast(job, four).steps_per_s, Gt(1.2 * before_four)) << "a third stays in one";
+}
+
 TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
   ForecastJob job = job_on(5, 10e9);
   job.straggler = 2;

@@ -8,11 +8,11 @@
 namespace paceline {
 
 /// This machine as a host of a prediction, as it was measured in the last hour (HostCache). It is
-/// measured in half a second unless that was done within ten minutes.
+/// measured in 0.3 s unless that was done within ten minutes.
 ForecastHost this_host();
 /// Measures it now if this_host() would, so that it need not later.
 void refresh_this_host();
-/// The same with its roof of now, which is measured in half a second.
+/// The same with its roof of now, which is measured in 0.3 s.
 ForecastHost measured_host();
 /// The best roofs that are kept in the cache folder, to which runs are compared.
 RoofCache this_roof_cache();
