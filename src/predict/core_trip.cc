@@ -20,6 +20,7 @@ constexpr Duration kLongest = std::chrono::milliseconds(20);  // of a pair whose
 // Trips of one placement were within 1.2 of each other, those of two differed by a factor of 2 (two
 // threads of a core, or cores with a cache in common) to 5 (without one).
 constexpr double kSamePlacement = 1.6;
+constexpr double kLongestTrip = 2e-6;  // a longer one tells of other processes
 
 /// Two threads, one on each core, of which each waits for the word of the other.
 class PairOfCores {
@@ -62,8 +63,8 @@ class PairOfCores {
     return seconds;
   }
 
-  const int one_, other_;
   alignas(kCacheLine) std::atomic<int> question_ = 0;
+  const int one_, other_;
   alignas(kCacheLine) std::atomic<int> answer_ = 0;
 };
 
@@ -83,7 +84,8 @@ double core_trip_seconds() {
   for (int core = 1; core < cores; ++core) {
     sum += lower_quartile(PairOfCores(core - 1, core).trips());
   }
-  return sum / (cores - 1);
+  const double trip = sum / (cores - 1);
+  return trip < kLongestTrip ? trip : 0;
 }
 
 bool is_same_placement(double one_trip, double other_trip) {
