@@ -4,17 +4,11 @@
 
 #include "base/cores.h"
 #include "base/pinned.h"
+#include "base/testing/own_cores.h"
 #include "bench/shared_word.h"
 
 namespace paceline::bench {
 namespace {
-
-cpu_set_t own_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  ::sched_getaffinity(0, sizeof cores, &cores);
-  return cores;
-}
 
 TEST(PeerProcess, AnotherPinInBetweenChangesNothing) {
   const SharedObject<cpu_set_t> far;

@@ -5,16 +5,10 @@
 #include <thread>
 
 #include "base/cores.h"
+#include "base/testing/own_cores.h"
 
 namespace paceline {
 namespace {
-
-cpu_set_t own_cores() {
-  cpu_set_t cores;
-  CPU_ZERO(&cores);
-  ::sched_getaffinity(0, sizeof cores, &cores);
-  return cores;
-}
 
 TEST(PinnedTest, AThreadStaysOnThatCoreWithThoseThatItStarts) {
   if (cores_of_machine() < 2) GTEST_SKIP() << "needs two cores";

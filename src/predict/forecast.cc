@@ -89,7 +89,7 @@ struct Crowd {
     constexpr double kOfEachTask = 0.03;  // of the time, beyond one for each core
     return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
-  // Of messages between tasks that are spread over the cores as chance has it.
+  // Tasks are spread over the cores as chance has it: this share of their messages stays in one.
   double share_within_a_core() const {
     return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
   }

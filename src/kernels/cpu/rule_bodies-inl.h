@@ -1,5 +1,5 @@
-// What each update rule does to a vector of a value, its slots and its gradient. Included once for
-// each instruction set.
+// The bodies of update rules: each changes a vector of a value and its slots by its gradient. The
+// file is included once for each instruction set.
 #if defined(PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_
 #undef PACELINE_KERNELS_CPU_RULE_BODIES_INL_H_

@@ -1,4 +1,4 @@
-// What the loops of update rules are given.
+// The loops of update rules are given these numbers and arrays.
 #pragma once
 
 #include <cstddef>
