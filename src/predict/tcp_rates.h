@@ -12,8 +12,8 @@ struct TcpRates {
   bool operator==(const TcpRates&) const = default;
 };
 
-/// Where the two ends of a stream run: what one core hands to another comes out of its caches,
-/// which may be far.
+/// The cores that the ends of a stream run on: what one core hands to another comes out of its
+/// caches, which may be far.
 enum class StreamEnds { kOnTwoCores, kOnOneCore };
 
 /// Measures them over loopback, from memory to memory, since the values of a job are larger than
