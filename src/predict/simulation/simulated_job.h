@@ -58,6 +58,10 @@ struct TransportCosts {
   /// The pass that sums several contributions reads them at so much of the rate of rules: runs of
   /// mlp in rounds fit 0.44 to 0.5.
   double contributions_of_rules = 0.46;
+  /// The bytes in passes of rules that take as long as to read so many contributions for their sum.
+  double bytes_to_sum(double bytes, double contributions) const {
+    return bytes * contributions / contributions_of_rules;
+  }
   double wake_s = 30e-6;   // until a thread that sleeps goes on
   double step_s = 100e-6;  // of a step, beside kernels and messages
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.

@@ -137,8 +137,7 @@ void SimulatedMember::take_frames() {
         world_.transport.receive_seconds(streams_in_[std::size_t(first.from)], first.frame);
     // Sums are made, or copied, where they arrive.
     if (first.frame.type == MessageType::kPartialSum) {
-      work.rule_bytes +=
-          ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
+      work.bytes += ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
     }
     bytes += first.frame.bytes;
     some.push_back(std::move(inbox_.front()));
@@ -276,9 +275,11 @@ void SimulatedMember::turn(std::size_t b) {
   if (!sparse && !group_.in_place()) return;
   if (work.there == size() - 1 && !std::exchange(work.reduced, true)) {
     // Its part of a dense bucket; all of the rows.
-    const double bytes =
-        double(bucket_bytes(b)) * (sparse ? 3.0 * size() : double(size() + 1) / size());
-    return reduce({.rule_bytes = bytes}, [this, b, sparse] {
+    const auto bytes = double(bucket_bytes(b));
+    const double part = bytes / size();
+    const double passed =
+        sparse ? 3 * bytes * size() : world_.job.costs.bytes_to_sum(part, size()) + part;
+    return reduce({.rule_bytes = passed}, [this, b, sparse] {
       if (sparse) return note_whole(b);
       announce(b, kSummedPart);
       if (work_[b].summed == size() - 1) note_whole(b);
@@ -314,7 +315,7 @@ void SimulatedMember::scatter(std::size_t b) {
   const std::size_t end = segment_begin(b, before + 1);
   for (std::size_t at = segment_begin(b, before); at < end; at += kRingBytes) {
     const std::size_t bytes = std::min(kRingBytes, end - at);
-    reduce({.rule_bytes = 2 * double(bytes)}, [this, b, at, bytes] {
+    reduce({.bytes = 3 * double(bytes)}, [this, b, at, bytes] {
       send(next(), {.type = MessageType::kPartialSum,
                     .piece = std::uint32_t(b),
                     .offset = at,
@@ -323,8 +324,7 @@ void SimulatedMember::scatter(std::size_t b) {
     });
   }
   for (const SimulatedFrame& frame : std::exchange(work_[b].early, {})) {
-    reduce({.rule_bytes = 3 * double(frame.bytes)},
-           [this, b, frame] { add_and_pass_on(b, frame); });
+    reduce({.bytes = 3 * double(frame.bytes)}, [this, b, frame] { add_and_pass_on(b, frame); });
   }
 }
 

@@ -27,20 +27,6 @@ PsJobOptions ps_options(const SimulatedWorld& world, int index) {
   return options;
 }
 
-// The contributions and the values of a round do not stay in caches that are smaller. A thread then
-// reads and writes them in memory.
-double memory_s_per_byte(const SimulatedWorld& world, const std::vector<AssemblyTarget>& targets,
-                         const MachineShare& machine) {
-  constexpr double kCaches = 32e6;
-  const double rate = machine.machine().thread_bytes_per_s;
-  if (!world.in_rounds() || rate <= 0) return 0;
-  double bytes = 0;
-  for (const AssemblyTarget& target : targets) {
-    if (!target.sparse) bytes += double(target.bytes()) * (world.num_workers() + 1);
-  }
-  return bytes > kCaches ? 1 / rate : 0;
-}
-
 std::vector<std::vector<std::int32_t>> named_rows(const SimulatedWorld& world,
                                                   const std::vector<AssemblyTarget>& targets) {
   std::vector<std::vector<std::int32_t>> all;
@@ -59,7 +45,6 @@ SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
       host_(world.job.cluster.ps[std::size_t(index)]),
       targets_(assembly_targets(world.step.specs, world.pieces, index)),
       rows_(named_rows(world, targets_)),
-      memory_s_per_byte_(memory_s_per_byte(world, targets_, world.transport.machine_of(host_))),
       machine_(
           ps_options(world, index), [](const Declare&) { return std::vector<std::int32_t>(); },
           world.time.now()) {
@@ -202,16 +187,12 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const TransportCosts& costs = world_.job.costs;
-  const bool keeps = world_.in_rounds();
+  const bool keeps = world_.in_rounds();  // what arrives, until the round is decided
   switch (frame.type) {
     case MessageType::kChunk:
       // A transport that handles messages one by one has one for each variable.
       if (frame.offset == 0) work.core_seconds += frame.messages * costs.serial_message_s;
-      if (keeps) {
-        work.core_seconds += 2 * double(frame.bytes) * memory_s_per_byte_;
-      } else {
-        work.rule_bytes = chunk_bytes(frame);
-      }
+      if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
     case MessageType::kContribution:
       if (keeps) break;
@@ -375,8 +356,6 @@ void SimulatedPs::send_replies(Peer& peer) {
   const double copy_s = world_.transport.shared(peer.stream) ? world_.job.costs.ring_s_per_byte : 0;
   while (auto reply = peer.replies.next()) {
     const FrameHeader& header = reply->header;
-    const bool values = MessageType{header.type} == MessageType::kValues;
-    const double read_s = values ? memory_s_per_byte_ : 0;
     const auto bytes = double(reply->payload);  // of float32
     world_.transport.send(peer.stream,
                           {.type = MessageType{header.type},
@@ -386,7 +365,7 @@ void SimulatedPs::send_replies(Peer& peer) {
                            .wire_bytes = reply->bytes,
                            .step = header.step,
                            .messages = world_.messages_of(world_.pieces[header.id], header.offset),
-                           .pack_s = bytes * (pack_s_per_byte(form, false) + copy_s + read_s),
+                           .pack_s = bytes * (pack_s_per_byte(form, false) + copy_s),
                            .unpack_s = bytes * (unpack_s_per_byte(form) + copy_s)});
   }
 }

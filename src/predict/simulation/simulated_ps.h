@@ -88,7 +88,6 @@ class SimulatedPs : public FrameReceiver {
   const int index_, host_;
   const std::vector<AssemblyTarget> targets_;
   const std::vector<std::vector<std::int32_t>> rows_;  // by position: those that a step names
-  const double memory_s_per_byte_;                     // beyond the caches
   PsJob machine_;
   std::vector<Peer> peers_;          // workers, then ps tasks
   std::vector<std::size_t> names_;   // in peers_, by PeerId − 1

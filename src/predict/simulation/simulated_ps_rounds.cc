@@ -29,7 +29,8 @@ void SimulatedPs::carry_out_rounds() {
     // The mean is written, and its squares are summed.
     SimulatedWork work{.threads = threads()};
     for (const AssemblyTarget& target : targets_) {
-      work.rule_bytes += double(target.bytes()) * double(decision.contributors.size() + 2);
+      const auto bytes = double(target.bytes()), given_by = double(decision.contributors.size());
+      work.rule_bytes += world_.job.costs.bytes_to_sum(bytes, given_by) + 2 * bytes;
     }
     return world_.transport.machine_of(host_).run(work, [this] {
       squares_told_ = true;
@@ -61,7 +62,7 @@ void SimulatedPs::apply_round(std::size_t position) {
                              : double(targets_[position].bytes());
     work.rule_bytes = rule_bytes(position);
     if (given_by > 1 && !world_.step.clipped) {
-      work.rule_bytes += given * (double(given_by) / world_.job.costs.contributions_of_rules - 1);
+      work.rule_bytes += world_.job.costs.bytes_to_sum(given, double(given_by)) - given;
     }
   }
   const TimePoint begun = world_.time.now();
