@@ -43,14 +43,16 @@ void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
   const double seconds = seconds_alone(work);
   if (seconds <= kRounding) return time_.after(Duration(0), std::move(done));
   advance();
-  running_.push_back({.left = seconds,
-                      .rate = 0,
-                      .seconds = seconds,
-                      .bytes = work.bytes + work.rule_bytes,
-                      .memory = memory_seconds(work, threads_of(work)) / seconds,
-                      .full_memory = memory_seconds(work, most_threads()) / seconds,
-                      .threads = work.threads,
-                      .done = std::move(done)});
+  const auto place = std::int64_t(time_.uniform() * double(running_.size() + 1));
+  running_.insert(running_.begin() + place,
+                  {.left = seconds,
+                   .rate = 0,
+                   .seconds = seconds,
+                   .bytes = work.bytes + work.rule_bytes,
+                   .memory = memory_seconds(work, threads_of(work)) / seconds,
+                   .full_memory = memory_seconds(work, most_threads()) / seconds,
+                   .threads = work.threads,
+                   .done = std::move(done)});
   set_rates();
 }
 
@@ -66,9 +68,9 @@ void MachineShare::advance() {
   }
 }
 
-// Short work gets its cores first and runs to its end, in the order of its arrival: a scheduler
-// would let no slice of it run out. The rest shares the cores by its threads. The part of a work's
-// time in which it waits for the memory grows as others want the memory too.
+// Short work gets its cores first: a scheduler would let no slice of it run out. The rest shares
+// the cores by its threads. The part of a work's time in which it waits for the memory grows as
+// others want the memory too.
 void MachineShare::set_rates() {
   double left = machine_.cores, threads = 0, wanted = 0;
   for (Running& each : running_) {

@@ -68,6 +68,8 @@ class MachineShare {
 
   VirtualTime& time_;
   const SimulatedMachine machine_;
+  // In the order in which short work gets cores, which is a scheduler's: new work takes any place.
+  // Were it that of arrival, tasks would part from each other until none ever waits for a core.
   std::vector<Running> running_;
   TimePoint advanced_{};
   std::optional<TimePoint> looks_at_;  // when something may be done

@@ -143,6 +143,44 @@ TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   EXPECT_THAT(step_s(true) - step_s(false), DoubleNear(2 * 8.4e-3, 1e-3));
 }
 
+// Each of the two sums half of 8 MiB, as slowly as a ps sums contributions.
+TEST(SimulateTest, AnAllReduceInPlaceReadsContributionsAtTheRateOfTheirSum) {
+  SimulatedStep step = two_layers();
+  for (StepVariable& use : step.variables) use.rule_bytes = 0;
+  SimulatedCluster cluster = one_host(0, 2);
+  cluster.machines[0].bytes_per_s = 1e9;
+  const auto step_s = [&](double of_rules) {
+    TransportCosts costs = free_of_cost();
+    costs.contributions_of_rules = of_rules;
+    const SimulatedSpeed speed = simulate(
+        {.step = &step, .cluster = cluster, .way = {.strategy = "allreduce"}, .costs = costs});
+    return 2 / speed.steps_per_s;
+  };
+  EXPECT_THAT(step_s(0.5) - step_s(1), DoubleNear(2 * 8.4e-3, 3e-3));
+}
+
+// A ring of two: each scales half of 8 MiB, adds to the half that comes, and keeps the sum that
+// comes back, which are three, three and two passes over 4.2 MB, beside 10 ms of kernels.
+TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
+  SimulatedStep step = two_layers();
+  for (StepVariable& use : step.variables) use.rule_bytes = 0;
+  const auto step_s = [&](double bytes_per_s, double rule_bytes_per_s) {
+    SimulatedCluster cluster = hosts(0, 2, 100e9);
+    for (SimulatedMachine& machine : cluster.machines) {
+      machine.bytes_per_s = bytes_per_s;
+      machine.rule_bytes_per_s = rule_bytes_per_s;
+    }
+    const SimulatedSpeed speed = simulate({.step = &step,
+                                           .cluster = cluster,
+                                           .way = {.strategy = "allreduce"},
+                                           .costs = free_of_cost()});
+    return 2 / speed.steps_per_s;
+  };
+  const double fast = step_s(100e9, 100e9);
+  EXPECT_THAT(step_s(1e9, 100e9) - fast, DoubleNear(8 * 4.2e-3, 5e-3));
+  EXPECT_THAT(step_s(100e9, 1e9), DoubleNear(fast, 1e-5));
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate({.step = &step,

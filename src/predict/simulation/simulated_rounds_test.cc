@@ -79,9 +79,9 @@ TEST(SimulatedRoundsTest, OneCopyOfTheValuesServesAllWorkers) {
   }
 }
 
-// Caches hold no three contributions of 8 MiB and the values: the ps writes each contribution and
-// reads it in memory, and reads the values there that it copies and sends.
-TEST(SimulatedRoundsTest, WhatCachesDoNotHoldIsPassedOverInMemory) {
+// The costs of TCP contain those of the memory at both ends: a slower memory adds the time of the
+// one copy of the values, some of which passes beside other work.
+TEST(SimulatedRoundsTest, TransfersPassOverTheMemoryInTheirOwnTime) {
   SimulatedStep step = two_layers();
   SimulatedJob job = rounds_without_rules(step, 3);
   SimulatedMachine& ps = job.cluster.machines[0];
@@ -90,7 +90,25 @@ TEST(SimulatedRoundsTest, WhatCachesDoNotHoldIsPassedOverInMemory) {
     ps.thread_bytes_per_s = thread_bytes_per_s;
     return 3 / simulate(job).steps_per_s;
   };
-  EXPECT_THAT(round_s(1e9) - round_s(100e9), DoubleNear((2 + 3 * 3) * 8.4e-3, 8e-3));
+  EXPECT_THAT(round_s(1e9) - round_s(100e9), DoubleNear(2 * 8.4e-3, 4e-3));
+}
+
+// The sum of n contributions reads them at a part of the rate of rules. It is made by the rule's
+// pass, or before it where the norm of the sum comes first.
+TEST(SimulatedRoundsTest, ContributionsAreReadAtTheRateOfTheirSum) {
+  SimulatedStep step = two_layers();
+  SimulatedJob job = rounds_without_rules(step, 3);
+  job.cluster.machines[0].bytes_per_s = 10e9;
+  const auto round_s = [&](bool clipped, double of_rules) {
+    step.clipped = clipped;
+    job.costs.contributions_of_rules = of_rules;
+    return 3 / simulate(job).steps_per_s;
+  };
+  const double read_s = 3 * 2 * 4.2e6 / 10e9;  // of two variables by three workers
+  for (const bool clipped : {false, true}) {
+    EXPECT_THAT(round_s(clipped, 0.5) - round_s(clipped, 1), DoubleNear(read_s, 0.2 * read_s))
+        << clipped;
+  }
 }
 
 }  // namespace
