@@ -76,8 +76,9 @@ Finding hot_shard(const TaskReport& ps, double others, double gain) {
           .gain = gain};
 }
 
-// Threads that wait for each other count as busy: how many cores are free does not matter.
-Finding locked(const TaskReport& ps, double saved) {
+// A rule that asks for its whole variable passes over it on all cores, while other contributions
+// wait. Another ps adds to that only what cores are free.
+Finding locked(const TaskReport& ps, double gain) {
   return {.cause = Cause::kLock,
           .task = ps.task,
           .sentence = fmt::format("Contributions queue {:.0f}% of the time of {}, which applies "
@@ -85,7 +86,7 @@ Finding locked(const TaskReport& ps, double saved) {
                                   100 * RunFacts::share(ps, "queue"), ps.task,
                                   100 * RunFacts::share(ps, "apply")),
           .advice = "With another ps, or fewer workers",
-          .gain = RunFacts::gain_without(saved)};
+          .gain = gain};
 }
 
 // True when the predictor has foreseen about this speed, and so the work of the ps.
@@ -136,7 +137,7 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
   constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
   const double queue = RunFacts::share(hottest, "queue");
   if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
-    return {locked(hottest, saved)};
+    return {locked(hottest, gain_of_sharing(facts, saved))};
   }
   if (const auto found = too_few(facts, hottest, saved)) return {*found};
   return {};
