@@ -18,7 +18,7 @@ constexpr const char* kHeader =
     "machine,cores,date,commit,gbytes_per_s,row,model,strategy,ps,workers,link,wire,predicted,low,"
     "high,measured,ratio,limit,limited_by,rule_gbytes_per_s,computed,roof_moved_percent,"
     "tcp_send_gbytes_per_s,tcp_receive_gbytes_per_s,core_tcp_send_gbytes_per_s,core_tcp_"
-    "receive_gbytes_per_s,core_trip_ns";
+    "receive_gbytes_per_s,core_trip_ns,thread_gbytes_per_s,thread_rule_gbytes_per_s";
 
 // A field of CSV, in quotes.
 std::string quoted_field(const std::string& text) {
@@ -72,7 +72,7 @@ void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) 
   const ExpectedSpeed& expected = result.expected;
   std::ofstream(path_, std::ios::app) << fmt::format(
       "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{},{},{:.1f},{},{"
-      "},{:.2f},{:.2f},{:.2f},{:.2f},{:.0f}\n",
+      "},{:.2f},{:.2f},{:.2f},{:.2f},{:.0f},{:.1f},{:.1f}\n",
       quoted_field(processor_name()), result.host.cores, today(), commit_,
       result.host.bytes_per_s * 1e-9, quoted_field(row.name()), row.model, row.strategy, row.ps,
       row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s,
@@ -81,7 +81,8 @@ void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) 
       result.roof_moved ? fmt::format("{:.1f}", 100 * *result.roof_moved) : "",
       result.host.tcp_send_bytes_per_s * 1e-9, result.host.tcp_receive_bytes_per_s * 1e-9,
       result.host.core_tcp_send_bytes_per_s * 1e-9, result.host.core_tcp_receive_bytes_per_s * 1e-9,
-      result.host.core_trip_s * 1e9);
+      result.host.core_trip_s * 1e9, result.host.thread_bytes_per_s * 1e-9,
+      result.host.thread_rule_bytes_per_s * 1e-9);
 }
 
 }  // namespace paceline::bench

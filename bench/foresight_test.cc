@@ -49,7 +49,9 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   const ForesightResult result{.host = {.name = "",
                                         .cores = 2,
                                         .bytes_per_s = 120e9,
+                                        .thread_bytes_per_s = 70e9,
                                         .rule_bytes_per_s = 65e9,
+                                        .thread_rule_bytes_per_s = 40e9,
                                         .core_trip_s = 50e-9},
                                .expected = {100, 95, 105, "the \"cores\", all", "kernels"},
                                .made = 90,
@@ -65,7 +67,7 @@ TEST(ForesightFile, KnowsTheRowsThatItHas) {
   std::ifstream file(path);
   const std::string text(std::istreambuf_iterator<char>(file), {});
   EXPECT_THAT(text, HasSubstr("0.9000,\"the \"\"cores\"\", all\",kernels,65.0,yes,6.0,"
-                              "0.00,0.00,0.00,0.00,50\n"));
+                              "0.00,0.00,0.00,0.00,50,70.0,40.0\n"));
 }
 
 TEST(ForesightFile, KnowsWhatOtherVersionsHaveMeasured) {

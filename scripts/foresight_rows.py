@@ -1,0 +1,59 @@
+"""What rows of bench/foresight.csv say about predictions, as Markdown."""
+import statistics
+
+HEAD = """| rows | number | median error | 95th percentile | measured ÷ predicted, 80% | inside the interval |
+|---|---|---|---|---|---|
+"""
+
+
+def percentile(values, part):
+    values = sorted(values)
+    return values[round(part * (len(values) - 1))]
+
+
+def errors(rows):
+    return [abs(float(row["ratio"]) - 1) * 100 for row in rows]
+
+
+def line(name, rows):
+    off = errors(rows)
+    inside = sum(float(r["low"]) <= float(r["measured"]) <= float(r["high"]) for r in rows)
+    return (f"| {name} | {len(rows)} | {statistics.median(off):.1f}% | {percentile(off, 0.95):.1f}% | "
+            f"{percentile([float(r['ratio']) for r in rows], 0.1):.2f} to {percentile([float(r['ratio']) for r in rows], 0.9):.2f} | "
+            f"{100 * inside / len(rows):.0f}% |")
+
+
+def table(rows, keys):
+    text = HEAD + line("all", rows) + "\n"
+    for key in keys:
+        for value in sorted({row[key] for row in rows}):
+            text += line(value if key != "limited_by" else f"limited by {value}", [row for row in rows if row[key] == value]) + "\n"
+    return text
+
+
+def tau(rows):
+    """Kendall's tau of the order of ways within each workload."""
+    agree = pairs = 0
+    for model in {row["model"] for row in rows}:
+        some = [(float(r["predicted"]), float(r["measured"])) for r in rows if r["model"] == model]
+        for i, (p, m) in enumerate(some):
+            for q, n in some[:i]:
+                if p != q and m != n:
+                    pairs += 1
+                    agree += 1 if (p < q) == (m < n) else -1
+    return agree / pairs if pairs else 1
+
+
+def regrets(rows):
+    """What the way that was expected to be the fastest lost beside the one that was, of ways with as many workers and the same links."""
+    ways = {}
+    for row in rows:
+        ways.setdefault((row["model"], row["workers"], row["link"], row["wire"]), []).append((float(row["predicted"]), float(row["measured"])))
+    return [1 - max(some)[1] / max(measured for _, measured in some) for some in ways.values() if len(some) > 1]
+
+
+def order_text(rows):
+    lost = [100 * each for each in regrets(rows)]
+    return (f"The order of the ways within a workload agrees with the measured one by Kendall's τ = {tau(rows):.2f}.\n"
+            f"Of {len(lost)} choices among several ways with as many workers and the same links, the one that `--strategy auto` takes was slower than\n"
+            f"the fastest by {statistics.median(lost):.1f}% (median), {percentile(lost, 0.95):.1f}% (95th percentile) and {max(lost):.1f}% at most.\n")
