@@ -33,7 +33,7 @@ const StagedRun kStaged[] = {
        run.expected->other_ways = {{"--ps 2 --workers 2", 21}};
      }},
     {"a ps whose rule takes longer than was foreseen", Cause::kPsBusy, "ps:0",
-     "ps:0 is busy 95% of the time, 45.2 ms for each step of a worker. Another ps: 6.667 → 10.44",
+     "ps:0 is busy 95% of the time, 45.2 ms for each step of a worker. Another ps: 6.667 → 11.11",
      [](Report& run) {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 2);
        run.tasks[2].share = {{"apply", 0.9}, {"queue", 0.05}, {"idle", 0.05}};
@@ -43,7 +43,7 @@ const StagedRun kStaged[] = {
     {"one ps has most of the work", Cause::kHotShard, "ps:1",
      "it has the rows that most steps touch", [](Report& run) { heat_second_ps(run, 1); }},
     {"one ps has most of the work, and a core is free for some of it only", Cause::kHotShard,
-     "ps:1", "names what each has): 13.33 → 16.17 steps/s.",
+     "ps:1", "names what each has): 13.33 → 16.67 steps/s.",
      [](Report& run) { heat_second_ps(run, 1.6); }},
     {"one ps has most of the work, which keeps all cores busy", Cause::kNothing, "",
      "Nothing holds it back", [](Report& run) { heat_second_ps(run, 1.95); }},
@@ -60,7 +60,7 @@ const StagedRun kStaged[] = {
      }},
     {"all update one variable", Cause::kLock, "ps:0",
      "Contributions queue 75% of the time of ps:0, which applies 20%: workers update the same "
-     "variables at the same moment. With another ps, or fewer workers: 13.33 → 20.89 steps/s.",
+     "variables at the same moment. With another ps, or fewer workers: 13.33 → 21.51 steps/s.",
      [](Report& run) { lock_ps(run, 1.2); }},
     {"all update one variable, by passes that keep all cores busy", Cause::kNothing, "",
      "Nothing holds it back", [](Report& run) { lock_ps(run, 1.95); }},
