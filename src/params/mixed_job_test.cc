@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <future>
 #include <vector>
 
 #include "params/testing/mixed_fixture.h"
@@ -170,6 +172,23 @@ TEST_P(MixedLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   EXPECT_NEAR(EvenSteps(*workers[2].both.store).change(), 2 * 1 + 4 * 1.5f, 1e-4);
   EXPECT_TRUE(wait_said("worker:1: worker:0 is lost")) << said();
   each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
+}
+
+// The other one has found that before, and will never contribute to the dense part.
+TEST_F(MixedJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
+  using namespace std::chrono_literals;
+  reconnect_timeout_ = 100ms;
+  make_spec(1, 2);
+  start_all_ps();
+  const std::vector<MixedWorker> workers = join_all(kVariables);
+  EvenSteps other(*workers[0].both.store), steps(*workers[1].both.store);
+  each({0, 1}, [&](int w) { (w == 0 ? other : steps).begin(); });
+  for (const VariableId variable : {0, 1}) steps.contribute(variable, 1);
+  std::future<std::int64_t> end = std::async(std::launch::async, [&] { return steps.end(); });
+  EXPECT_EQ(end.wait_for(300ms), std::future_status::timeout);
+  stop_all_ps();
+  ASSERT_EQ(end.wait_for(30s), std::future_status::ready);
+  EXPECT_THROW(end.get(), Error);
 }
 
 TEST_F(MixedJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth) {

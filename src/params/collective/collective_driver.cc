@@ -164,10 +164,13 @@ void CollectiveDriver::check() const {
 }
 
 // Waits as long as it takes: whoever is missing is found to be, and the machine goes on without it.
+// Not where the ps tasks of the other variables are lost: a member that is cut off from them
+// commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   while (!ready()) {
     check();
+    if (options_.rounds != nullptr) options_.rounds->check();
     wakeup_.wait(*link_, Deadline::after(kLookAround), [&] { return ready() || shown_.failed; });
     if (what == nullptr) continue;  // a step that others have begun is finished first
     if (options_.check_interrupt) options_.check_interrupt();
