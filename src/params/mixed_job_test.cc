@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <future>
+#include <numeric>
 #include <vector>
 
 #include "params/testing/mixed_fixture.h"
@@ -41,8 +42,8 @@ TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   start_all_ps();
   const std::vector<MixedWorker> joined = join_all(specs);
   std::vector<std::vector<double>> losses{std::size_t(workers), std::vector<double>(kSteps)};
-  std::vector<int> all;
-  for (int w = 0; w < workers; ++w) all.push_back(w);
+  std::vector<int> all(std::size_t(workers), 0);
+  std::iota(all.begin(), all.end(), 0);
   each(all, [&, workers = workers](int w) {
     Trainee trainee(*joined[std::size_t(w)].both.store, part, nullptr, w, workers);
     for (int step = 0; step < kSteps; ++step) {

@@ -64,12 +64,14 @@ class MixedFixture : public JobFixture {
       joining.push_back(join_later(int(w), variables));
     }
     std::vector<MixedWorker> workers;
+    workers.reserve(joining.size());
     for (auto& worker : joining) workers.push_back(worker.get());
     return workers;
   }
   /// Calls work(worker) for each of them at once, and returns when all have returned.
   static void each(const std::vector<int>& workers, const std::function<void(int)>& work) {
     std::vector<std::future<void>> all;
+    all.reserve(workers.size());
     for (const int worker : workers) {
       all.push_back(std::async(std::launch::async, [&work, worker] { work(worker); }));
     }
