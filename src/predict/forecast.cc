@@ -148,7 +148,11 @@ int most_workers_on_a_host(const SimulatedCluster& cluster) {
 }
 
 // Of each worker. The fewer they are, the more their mean goes by how they happen to meet.
-std::int64_t counted_steps(int workers) { return std::clamp(480 / workers, 24, 96); }
+std::int64_t counted_steps(int workers) {
+  constexpr int kMost = 96, kUsual = 24, kLeast = 12;
+  const int least = std::clamp(12000 / workers, kLeast, kUsual);
+  return std::clamp(480 / workers, least, kMost);
+}
 
 // Between two exchanges of everything. The first periods bring a link to its pace.
 void count_whole_periods(SimulatedJob& job) {

@@ -43,28 +43,31 @@ void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
   const double seconds = seconds_alone(work);
   if (seconds <= kRounding) return time_.after(Duration(0), std::move(done));
   advance();
-  const auto place = std::int64_t(time_.uniform() * double(running_.size() + 1));
-  running_.insert(running_.begin() + place,
-                  {.left = seconds,
-                   .rate = 0,
-                   .seconds = seconds,
-                   .bytes = work.bytes + work.rule_bytes,
-                   .memory = memory_seconds(work, threads_of(work)) / seconds,
-                   .full_memory = memory_seconds(work, most_threads()) / seconds,
-                   .threads = work.threads,
-                   .done = std::move(done)});
+  Running added{.left = seconds,
+                .rate = 0,
+                .seconds = seconds,
+                .bytes = work.bytes + work.rule_bytes,
+                .memory = memory_seconds(work, threads_of(work)) / seconds,
+                .full_memory = memory_seconds(work, most_threads()) / seconds,
+                .threads = work.threads,
+                .done = std::move(done)};
+  if (seconds > kSlice) {
+    long_.push_back(std::move(added));
+  } else {
+    short_.emplace(time_.uniform(), std::move(added));
+  }
   set_rates();
 }
 
 void MachineShare::advance() {
   const double passed = seconds_of(time_.now() - advanced_);
   advanced_ = time_.now();
-  for (Running& each : running_) {
-    const double made = std::min(each.left, each.rate * passed);
-    each.left -= made;
-    core_seconds_ += each.threads * made;
-    bytes_ += each.bytes * made / each.seconds;
-    memory_seconds_ += each.full_memory * made;
+  for (Running* each : served_) {
+    const double made = std::min(each->left, each->rate * passed);
+    each->left -= made;
+    core_seconds_ += each->threads * made;
+    bytes_ += each->bytes * made / each->seconds;
+    memory_seconds_ += each->full_memory * made;
   }
 }
 
@@ -72,27 +75,30 @@ void MachineShare::advance() {
 // the cores by its threads. The part of a work's time in which it waits for the memory grows as
 // others want the memory too.
 void MachineShare::set_rates() {
-  double left = machine_.cores, threads = 0, wanted = 0;
-  for (Running& each : running_) {
-    if (each.seconds > kSlice) {
-      threads += each.threads;
-      continue;
-    }
+  served_.clear();
+  double left = machine_.cores;
+  for (auto next = short_.begin(); next != short_.end() && left > 0; ++next) {
+    Running& each = next->second;
     const double given = std::min(double(each.threads), left);
     left -= given;
     each.rate = given / each.threads;
+    served_.push_back(&each);
   }
-  const double share = threads > left ? left / threads : 1;
-  for (Running& each : running_) {
-    if (each.seconds > kSlice) each.rate = share;
-    wanted += each.rate * each.full_memory;
+  double threads = 0;
+  for (const Running& each : long_) threads += each.threads;
+  for (Running& each : long_) {
+    if (left <= 0) break;
+    each.rate = std::min(1.0, left / threads);
+    served_.push_back(&each);
   }
+  if (served_.empty()) return;
+  double wanted = 0;
+  for (const Running* each : served_) wanted += each->rate * each->full_memory;
   double first = std::numeric_limits<double>::infinity();
-  for (Running& each : running_) {
-    if (wanted > 1) each.rate /= 1 - each.memory + each.memory * wanted;
-    if (each.rate > 0) first = std::min(first, each.left / each.rate);
+  for (Running* each : served_) {
+    if (wanted > 1) each->rate /= 1 - each->memory + each->memory * wanted;
+    first = std::min(first, each->left / each->rate);
   }
-  if (running_.empty()) return;
   const TimePoint at = time_.now() + rounded_up(first);
   if (looks_at_ && *looks_at_ <= at) return;  // and plans anew then
   looks_at_ = at;
@@ -104,11 +110,15 @@ void MachineShare::finish(std::uint64_t plan) {
   looks_at_.reset();
   advance();
   std::vector<std::function<void()>> done;
-  std::erase_if(running_, [&](Running& each) {
+  const auto take_done = [&](Running& each) {
     if (each.left > kRounding) return false;
     done.push_back(std::move(each.done));
     return true;
-  });
+  };
+  for (auto next = short_.begin(); next != short_.end() && next->second.rate > 0;) {
+    next = take_done(next->second) ? short_.erase(next) : std::next(next);
+  }
+  std::erase_if(long_, take_done);
   set_rates();
   for (const auto& act : done) act();
 }

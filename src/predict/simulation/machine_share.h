@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <list>
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -68,9 +70,11 @@ class MachineShare {
 
   VirtualTime& time_;
   const SimulatedMachine machine_;
-  // In the order in which short work gets cores, which is a scheduler's: new work takes any place.
-  // Were it that of arrival, tasks would part from each other until none ever waits for a core.
-  std::vector<Running> running_;
+  // By the order in which it gets cores, which is a scheduler's: new work takes any place. Were it
+  // that of arrival, tasks would part from each other until none ever waits for a core.
+  std::multimap<double, Running> short_;
+  std::list<Running> long_;
+  std::vector<Running*> served_;  // of both
   TimePoint advanced_{};
   std::optional<TimePoint> looks_at_;  // when something may be done
   std::uint64_t plan_ = 0;
