@@ -19,6 +19,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const std::vector<std::string> kSmall = {"mlp", "--hidden",      "32", "--device",
                                          "sim", "--sim-step-ms", "20"};
@@ -208,6 +209,20 @@ TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
   EXPECT_EQ(table.status, 0) << table.output;
   EXPECT_THAT(table.output,
               AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
+}
+
+TEST_F(PredictTest, WhatTheFlagsSayStaysEvenIfItIsTheDefault) {
+  const std::string hosts = folder_.path() + "/hosts.toml";
+  write_text_file("the hosts", hosts, "[[host]]\ncount = 3\ncores = 8\ndevices = 1\ngbps = 1\n");
+  const std::vector<std::string> flags = {"--hosts", hosts, "--ps", "1", "--workers", "2"};
+  const Finished any = run({"predict"}, flags);
+  EXPECT_THAT(any.output, AllOf(HasSubstr("\nsync, 1 ps"), HasSubstr("bfloat16"))) << any.output;
+  std::vector<std::string> fixed = flags;
+  fixed.insert(fixed.end(), {"--strategy", "async", "--wire", "float32"});
+  const Finished one = run({"predict"}, fixed);
+  EXPECT_EQ(one.status, 0) << one.output;
+  EXPECT_THAT(one.output, AllOf(HasSubstr("async, 1 ps + 2 workers"),
+                                Not(HasSubstr("\nsync, 1 ps")), Not(HasSubstr("bfloat16"))));
 }
 
 TEST_F(PredictTest, EveryProgramPredicts) {

@@ -51,6 +51,8 @@ struct PredictionOptions {
   int straggler = 0;
   double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
   bool any_ps = false;         // a launcher's number of parameter servers may be chosen
+  bool this_strategy = false;  // the table of ways has no other than the job's
+  bool this_wire = false;      // the same of the form of contributions
   /// For run_program: a session lists here the ways to distribute the job that it compared, and
   /// ends the program. Null: it trains.
   std::vector<ComparedWay>* compared = nullptr;

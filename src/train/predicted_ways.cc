@@ -18,10 +18,13 @@ namespace paceline {
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
   const Prediction prediction(step, cluster, options);
-  std::vector<Way> ways = ways_to_try(prediction.asked());
+  const Way own = prediction.own_way();
+  WaysAsked asked = prediction.asked();
+  if (options.this_strategy && !own.is_one_process()) asked.strategy = own.strategy;
+  if (options.this_wire) asked.wire = own.wire;
+  std::vector<Way> ways = ways_to_try(asked);
   for (Way& way : ways) prediction.place(way);
   // The cluster's own way is among them, with its tasks where they are.
-  const Way own = prediction.own_way();
   if (!own.is_one_process()) {
     std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
     ways.push_back(own);

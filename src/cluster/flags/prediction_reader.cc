@@ -19,6 +19,8 @@ PredictionOptions read_prediction(const FlagValues& values) {
   const std::string strategy = values.text("--strategy");
   prediction.any_ps = (strategy.empty() || strategy == kAutomatic) && !values.given("--ps") &&
                       !values.given("--existing-servers");
+  prediction.this_strategy = !strategy.empty() && strategy != kAutomatic;
+  prediction.this_wire = values.given("--wire") || values.given("--top-k");
   // The cluster's reader says what is wrong with it.
   if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
     prediction.straggler = straggler->worker;
