@@ -24,12 +24,20 @@ bool is_simulated(const Strategy& strategy) {
   return std::ranges::find(known, strategy.name) != known.end();
 }
 
+/// Where messages, hand-overs and steps cost nothing beside their kernels, bytes and rules.
+SimulatedSpeed simulate_free(const SimulatedStep& step, const SimulatedCluster& cluster,
+                             const std::string& strategy, const WireForm& wire = {}) {
+  return simulate({.step = &step,
+                   .cluster = cluster,
+                   .way = {.strategy = strategy, .wire = wire},
+                   .costs = free_of_cost()});
+}
+
 TEST(SimulateTest, OneProcessTakesItsKernelsAndRules) {
   const SimulatedStep step = two_layers();
   SimulatedCluster cluster = one_host(0, 1);
   cluster.machines[0].bytes_per_s = 24.0 * 1024 * 1024 / 10e-3;  // rules take 10 ms
-  const SimulatedSpeed speed =
-      simulate({.step = &step, .cluster = cluster, .costs = free_of_cost()});
+  const SimulatedSpeed speed = simulate_free(step, cluster, "local");
   EXPECT_THAT(speed.steps_per_s, DoubleNear(50, 0.1));
   EXPECT_THAT(speed.use.device, DoubleNear(0.5, 0.01));
   EXPECT_THAT(speed.use.rules, DoubleNear(0.5, 0.01));
@@ -37,10 +45,7 @@ TEST(SimulateTest, OneProcessTakesItsKernelsAndRules) {
 
 TEST(SimulateTest, WorkersOfFastLinksAreAsFastAsTheirDevices) {
   const SimulatedStep step = two_layers();
-  const SimulatedSpeed speed = simulate({.step = &step,
-                                         .cluster = hosts(1, 4, 100e9),
-                                         .way = {.strategy = "async"},
-                                         .costs = free_of_cost()});
+  const SimulatedSpeed speed = simulate_free(step, hosts(1, 4, 100e9), "async");
   EXPECT_THAT(speed.steps_per_s, DoubleNear(400, 20));
   EXPECT_THAT(speed.workers.size(), 4u);
 }
@@ -61,16 +66,11 @@ TEST(SimulateTest, AStepHandsItsContributionsOver) {
 
 TEST(SimulateTest, TheLinkOfThePsIsShared) {
   const SimulatedStep step = two_layers();
-  const SimulatedSpeed speed = simulate({.step = &step,
-                                         .cluster = hosts(1, 4, 100e6),
-                                         .way = {.strategy = "async"},
-                                         .costs = free_of_cost()});
+  const SimulatedSpeed speed = simulate_free(step, hosts(1, 4, 100e6), "async");
   EXPECT_THAT(speed.steps_per_s, DoubleNear(100e6 / (8 << 20), 0.5));
   EXPECT_THAT(speed.use.sent[0], DoubleNear(100e6, 5e6));
-  const SimulatedSpeed halves = simulate({.step = &step,
-                                          .cluster = hosts(1, 4, 100e6),
-                                          .way = {.strategy = "async", .wire = {DType::kBFloat16}},
-                                          .costs = free_of_cost()});
+  const SimulatedSpeed halves =
+      simulate_free(step, hosts(1, 4, 100e6), "async", {DType::kBFloat16});
   EXPECT_THAT(halves.steps_per_s, DoubleNear(2 * speed.steps_per_s, 1));
 }
 
@@ -79,10 +79,7 @@ TEST(SimulateTest, TheLinkOfThePsIsShared) {
 TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
   const SimulatedStep step = two_layers();
   const auto with = [&](const WireForm& wire, double bytes_per_s) {
-    return simulate({.step = &step,
-                     .cluster = hosts(1, 4, bytes_per_s),
-                     .way = {.strategy = "async", .wire = wire},
-                     .costs = free_of_cost()});
+    return simulate_free(step, hosts(1, 4, bytes_per_s), "async", wire);
   };
   const double floats = 8 << 20;
   const SimulatedSpeed int8 = with({{DType::kUInt8}}, 100e6),
@@ -134,10 +131,7 @@ TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   cluster.machines[0].bytes_per_s = 1e9;
   const auto step_s = [&](bool clips) {
     step.clipped = clips;
-    const SimulatedSpeed speed = simulate({.step = &step,
-                                           .cluster = cluster,
-                                           .way = {.strategy = "allreduce"},
-                                           .costs = free_of_cost()});
+    const SimulatedSpeed speed = simulate_free(step, cluster, "allreduce");
     return 2 / speed.steps_per_s;
   };
   EXPECT_THAT(step_s(true) - step_s(false), DoubleNear(2 * 8.4e-3, 1e-3));
@@ -170,10 +164,7 @@ TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
       machine.bytes_per_s = bytes_per_s;
       machine.rule_bytes_per_s = rule_bytes_per_s;
     }
-    const SimulatedSpeed speed = simulate({.step = &step,
-                                           .cluster = cluster,
-                                           .way = {.strategy = "allreduce"},
-                                           .costs = free_of_cost()});
+    const SimulatedSpeed speed = simulate_free(step, cluster, "allreduce");
     return 2 / speed.steps_per_s;
   };
   const double fast = step_s(100e9, 100e9);
@@ -181,12 +172,26 @@ TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
   EXPECT_THAT(step_s(100e9, 1e9), DoubleNear(fast, 1e-5));
 }
 
+// What takes 20 ms to receive is summed after that, in 20 ms, but for what comes while own parts
+// are still scaled.
+TEST(SimulateTest, ARingReceivesAndThenSums) {
+  SimulatedStep step = two_layers();
+  for (StepVariable& use : step.variables) use.rule_bytes = 0;
+  const auto step_s = [&](double receive_s_per_byte) {
+    SimulatedCluster cluster = hosts(0, 2, 100e9);
+    for (SimulatedMachine& machine : cluster.machines) machine.bytes_per_s = 5 * 4.2e6 / 20e-3;
+    TransportCosts costs = free_of_cost();
+    costs.receive_s_per_byte = receive_s_per_byte;
+    const SimulatedSpeed speed = simulate(
+        {.step = &step, .cluster = cluster, .way = {.strategy = "allreduce"}, .costs = costs});
+    return 2 / speed.steps_per_s;
+  };
+  EXPECT_THAT(step_s(20e-3 / 8.4e6) - step_s(0), AllOf(Gt(10e-3), Lt(20e-3)));
+}
+
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
-  const SimulatedSpeed speed = simulate({.step = &step,
-                                         .cluster = hosts(0, 4, 100e6),
-                                         .way = {.strategy = "allreduce"},
-                                         .costs = free_of_cost()});
+  const SimulatedSpeed speed = simulate_free(step, hosts(0, 4, 100e6), "allreduce");
   const double link = 2.0 * 3 / 4 * (8 << 20) / 100e6;  // seconds of a step
   EXPECT_THAT(speed.steps_per_s / 4, Lt(1 / link));
   EXPECT_THAT(speed.steps_per_s / 4, Gt(0.85 / (link + 10e-3)));
@@ -216,10 +221,7 @@ TEST(SimulateTest, AWorkerThatHadToWaitHasItsCopyInSharedMemoryRenewed) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.reread = true;
   const auto moved = [&](const char* strategy) {
-    const SimulatedSpeed speed = simulate({.step = &step,
-                                           .cluster = one_host(1, 2),
-                                           .way = {.strategy = strategy},
-                                           .costs = free_of_cost()});
+    const SimulatedSpeed speed = simulate_free(step, one_host(1, 2), strategy);
     return speed.use.moved[0] / speed.steps_per_s;
   };
   constexpr double kCopied = 2.0 * (8 << 20);  // read and written
@@ -232,11 +234,7 @@ TEST(SimulateTest, AClippedStepUsesBothWaysOfALinkAtOnce) {
   for (const bool clipped : {false, true}) {
     SimulatedStep step = two_layers();
     step.clipped = clipped;
-    speeds[clipped] = simulate({.step = &step,
-                                .cluster = hosts(1, 1, 100e6),
-                                .way = {.strategy = "async"},
-                                .costs = free_of_cost()})
-                          .steps_per_s;
+    speeds[clipped] = simulate_free(step, hosts(1, 1, 100e6), "async").steps_per_s;
   }
   EXPECT_THAT(speeds[1], Gt(0.85 * speeds[0]));
 }
@@ -318,10 +316,7 @@ TEST(SimulateTest, LocalStepsSendDenseDifferencesOfSparseVariables) {
 TEST(SimulateTest, MixedMovesTheRowsOfATableAndReducesTheRest) {
   const SimulatedStep step = with_a_large_table();
   const auto with = [&](const char* strategy, int ps) {
-    return simulate({.step = &step,
-                     .cluster = hosts(ps, 4, 100e6),
-                     .way = {.strategy = strategy},
-                     .costs = free_of_cost()});
+    return simulate_free(step, hosts(ps, 4, 100e6), strategy);
   };
   const SimulatedSpeed mixed = with("mixed", 1), sync = with("sync", 1),
                        ring = with("allreduce", 0);

@@ -125,27 +125,30 @@ void SimulatedMember::arrived(int from, std::vector<SimulatedFrame> frames) {
   if (!handles_) take_frames();
 }
 
+// Sums are made, or copied, where they arrive, by the thread that has received them.
 void SimulatedMember::take_frames() {
   handles_ = !inbox_.empty();
   if (!handles_) return;
   std::vector<Arrived> some;
-  SimulatedWork work;
+  SimulatedWork receiving, summing;
   std::size_t bytes = 0;
   while (!inbox_.empty() && bytes < kSimulatedTurnBytes) {
     const Arrived& first = inbox_.front();
-    work.core_seconds +=
+    receiving.core_seconds +=
         world_.transport.receive_seconds(streams_in_[std::size_t(first.from)], first.frame);
-    // Sums are made, or copied, where they arrive.
     if (first.frame.type == MessageType::kPartialSum) {
-      work.bytes += ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
+      summing.bytes +=
+          ((first.frame.flags & kFinalSum) != 0 ? 2.0 : 3.0) * double(first.frame.bytes);
     }
     bytes += first.frame.bytes;
     some.push_back(std::move(inbox_.front()));
     inbox_.pop_front();
   }
-  machine().run(work, [this, some = std::move(some)] {
-    for (const Arrived& each : some) handle(each.from, each.frame);
-    take_frames();
+  machine().run(receiving, [this, summing, some = std::move(some)]() mutable {
+    machine().run(summing, [this, some = std::move(some)] {
+      for (const Arrived& each : some) handle(each.from, each.frame);
+      take_frames();
+    });
   });
 }
 
