@@ -1,5 +1,6 @@
 #include "cluster/log.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -116,9 +117,8 @@ TEST(Log, LinesOfSeveralTasksDoNotMix) {
   for (std::thread& thread : threads) thread.join();
   const auto lines = written.lines();
   EXPECT_EQ(lines.size(), std::size_t(kTasks * kLines));
-  for (const std::string& line : lines) {
-    EXPECT_THAT(line, MatchesRegex(std::string(kTime) + " info worker:[0-3]: (a+|b+|c+|d+)"));
-  }
+  const std::string expected = fmt::format("{} info worker:[0-3]: (a+|b+|c+|d+)", kTime);
+  for (const std::string& line : lines) EXPECT_THAT(line, MatchesRegex(expected));
 }
 
 TEST(LogMemory, TheLastLinesAreRememberedWhateverTheLevel) {
