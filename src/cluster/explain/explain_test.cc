@@ -115,6 +115,22 @@ TEST(Explain, SaysHowNearARunCameToItsBound) {
             "cores can do (212 GFLOP/s and 58.1 GB/s would allow 20 steps/s).");
 }
 
+TEST(Explain, NamesTheCoresThatTheTasksKeepBusyWhileWorkersWait) {
+  Report run = sample_report();
+  for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 1);
+  for (TaskReport& task : run.tasks) {
+    task.use.cores = 0.55;
+    task.use.pressure.machine_cores = 1.7;
+  }
+  run.expected.reset();
+  EXPECT_EQ(explanation(run),
+            "Nothing holds it back but the 2 cores, which its tasks keep 82% busy: 52% of the time "
+            "went to waiting for values from the ps.");
+  EXPECT_FALSE(explain(run).is_alarm());
+  for (TaskReport& task : run.tasks) task.use.cores = 0.3;
+  EXPECT_THAT(explanation(run), ::testing::Not(::testing::HasSubstr("but the 2 cores")));
+}
+
 TEST(Explain, SaysThatARunWasTooShort) {
   Report run = sample_report({worker_report(0)});
   slow_down(run.tasks[0], "input", 1.5);

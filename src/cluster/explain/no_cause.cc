@@ -17,6 +17,7 @@ constexpr double kNear = 0.85;      // of the bound
 constexpr double kMeasured = 1.02;  // of it: more is no noise
 constexpr double kHalfExpected = 0.5;
 constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
+constexpr double kCoresBusy = 0.75;     // of all cores, by the tasks of the run
 
 constexpr std::pair<Activity, std::string_view> kWords[] = {
     {Activity::kInput, "making batches"},
@@ -51,11 +52,24 @@ std::string cores_text(const RunFacts& facts) {
   return facts.cores() == 1 ? "one core" : fmt::format("{} cores", facts.cores());
 }
 
+bool workers_wait(const RunFacts& facts) {
+  return facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
+}
+
 // Slower than half of what was expected, and waiting: something else must be the cause.
 bool is_mysterious(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
-  return expected && facts.steps_per_s() < kHalfExpected * expected->low &&
-         facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
+  return expected && facts.steps_per_s() < kHalfExpected * expected->low && workers_wait(facts);
+}
+
+// Workers wait for tasks that have work, and hardly any core is left for it.
+std::string beginning(const RunFacts& facts) {
+  if (facts.is_short()) return "Too short to tell what holds it back: ";
+  const double own = facts.busy_cores() - facts.cores_of_others();
+  if (!workers_wait(facts) || own < kCoresBusy * facts.cores()) return "Nothing holds it back: ";
+  return fmt::format("Nothing holds it back but {}{}, which its tasks keep {:.0f}% busy: ",
+                     facts.cores() == 1 ? "" : "the ", cores_text(facts),
+                     100 * own / facts.cores());
 }
 
 }  // namespace
@@ -68,9 +82,7 @@ Finding no_cause(const RunFacts& facts) {
                                     "that was measured says more.",
                                     largest_share(facts))};
   }
-  const std::string begin =
-      (facts.is_short() ? "Too short to tell what holds it back: " : "Nothing holds it back: ") +
-      largest_share(facts);
+  const std::string begin = beginning(facts) + largest_share(facts);
   const auto allowed = facts.run().value("bound", "steps_per_s");
   if (!allowed || *allowed <= 0) return {.sentence = begin + "."};
   const double reached = facts.steps_per_s() / *allowed;
