@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/cores.h"
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
 #include "cluster/report/report.h"
@@ -179,6 +181,26 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
   make_slow(7200);
   EXPECT_GT(expected(), 0.5 * here);
   unsetenv("XDG_CACHE_HOME");
+}
+
+// Kernels are what takes the time: two workers with half of the cores each are hardly faster than
+// one process, which has all of them.
+TEST_F(PredictTest, ARunComparesItselfWithOneProcessOnAllCores) {
+  const std::string path = folder_.path("report.json"), roof = folder_.path("slow.toml");
+  write_text_file(
+      "the roof", roof,
+      fmt::format("[[host]]\ncores = {}\ngflops = 10\ngbytes_per_s = 50\n", cores_of_machine()));
+  const Finished made =
+      run_paceline({"train", "mlp", "--hidden", "96", "--batch", "48", "--roof", roof, "--ps", "1",
+                    "--workers", "2", "--steps", "10", "--report", path},
+                   std::chrono::seconds(60));
+  ASSERT_EQ(made.status, 0) << made.output;
+  const Report report = read_report(path);
+  ASSERT_TRUE(report.expected);
+  const auto& ways = report.expected->other_ways;
+  const auto alone = std::ranges::find(ways, "", &std::pair<std::string, double>::first);
+  ASSERT_NE(alone, ways.end()) << made.output;
+  EXPECT_LT(report.expected->steps_per_s, 1.3 * alone->second);
 }
 
 TEST_F(PredictTest, TheLauncherTakesTheFastestWayThatIsLeftOpen) {

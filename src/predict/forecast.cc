@@ -140,10 +140,12 @@ std::vector<double> slowness_of(const ForecastJob& job, const Way& way) {
   return slowness;
 }
 
-int most_workers_on_a_host(const SimulatedCluster& cluster) {
+int most_workers_on_a_machine(const SimulatedCluster& cluster) {
   std::map<int, int> count;
   int most = 1;
-  for (const int host : cluster.workers) most = std::max(most, ++count[host]);
+  for (const int host : cluster.workers) {
+    most = std::max(most, ++count[cluster.hosts[std::size_t(host)].machine]);
+  }
   return most;
 }
 
@@ -187,7 +189,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   if (way.makes_local_steps()) count_whole_periods(simulated);
   const bool own_rules = way.makes_local_steps() || way.is_one_process();
   const SimulatedStep step =
-      simulated_step_of(job.step(own_rules, most_workers_on_a_host(simulated.cluster)), way);
+      simulated_step_of(job.step(own_rules, most_workers_on_a_machine(simulated.cluster)), way);
   simulated.step = &step;
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};

@@ -52,9 +52,9 @@ struct Way {
 };
 
 struct ForecastJob {
-  /// Makes the step of a worker that shares its host with others; `own_rules`: that applies the
+  /// Makes the step of a worker that shares its machine with others; `own_rules`: that applies the
   /// model's rules to values of its own, as one process does, and one that makes local steps.
-  std::function<SimulatedStep(bool own_rules, int workers_on_host)> step;
+  std::function<SimulatedStep(bool own_rules, int workers_on_machine)> step;
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;

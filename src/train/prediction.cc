@@ -66,9 +66,9 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
-  job_.step = [this, examples](bool own_rules, int workers_on_host) {
+  job_.step = [this, examples](bool own_rules, int workers_on_machine) {
     const Plan& plan = own_rules ? *own_ : *shared_;
-    return simulated_step(plan, specs_, pace(plan, workers_on_host),
+    return simulated_step(plan, specs_, pace(plan, workers_on_machine),
                           examples * double(cluster_.towers));
   };
 }
@@ -216,11 +216,30 @@ double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int thread
   return seconds / kKernelsOfRoof;
 }
 
-DevicePace Prediction::pace(const Plan& plan, int workers_on_host) const {
+// Of the way that the cluster has.
+int Prediction::workers_on_own_machine() const {
+  const Way own = own_way();
+  std::map<int, int> count;
+  int most = own.worker_hosts.empty() ? own.workers : 1;
+  for (const int host : own.worker_hosts) {
+    most = std::max(most, ++count[job_.hosts[std::size_t(host)].machine]);
+  }
+  return most;
+}
+
+// A task that has no more than its share of the cores, as a launcher starts it, was not told how
+// many threads it is to have: where fewer tasks share the machine, each has more of them.
+int Prediction::threads(int workers_on_machine) const {
+  const int cores = std::max(1, int(worker_host().cores));
+  const auto share = [&](int workers) { return std::max(1, cores / std::max(1, workers)); };
+  const bool is_told = cluster_.threads > 0 && cluster_.threads != share(workers_on_own_machine());
+  return is_told ? cluster_.threads : share(workers_on_machine);
+}
+
+DevicePace Prediction::pace(const Plan& plan, int workers_on_machine) const {
   const ForecastHost& host = worker_host();
   const int cores = std::max(1, int(host.cores));
-  const int usual = std::max(1, cores / std::max(1, workers_on_host));
-  const int threads = cluster_.threads > 0 && !launches(cluster_) ? cluster_.threads : usual;
+  const int threads = this->threads(workers_on_machine);
   DevicePace pace{.rule_threads = threads};
   pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
   if (!is_cpu(cluster_)) {

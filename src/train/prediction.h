@@ -56,7 +56,9 @@ class Prediction {
   std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
   const ForecastHost& worker_host() const;
   Cluster with_addresses() const;
-  DevicePace pace(const Plan& plan, int workers_on_host) const;
+  int workers_on_own_machine() const;
+  int threads(int workers_on_machine) const;
+  DevicePace pace(const Plan& plan, int workers_on_machine) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
 
   const PredictedStep step_;
