@@ -202,7 +202,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
     made.limited_by = LimitKind::kInput;
     made.steps_per_s = job.input_steps_per_s;
   }
-  const SpeedInterval interval = interval_of(made.limited_by);
+  const SpeedInterval interval = interval_of(made.limited_by, job.estimates_kernels);
   made.low = made.steps_per_s * interval.low;
   made.high = made.steps_per_s * interval.high;
   made.examples_per_s = made.steps_per_s * step.examples;

@@ -58,6 +58,8 @@ struct ForecastJob {
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;
+  /// The time of the step's kernels is estimated, since they were not measured.
+  bool estimates_kernels = false;
   /// Steps per second that the input of all workers together allows; 0: it is no limit.
   double input_steps_per_s = 0;
   /// The worker whose device takes so many times as long as those of the others.

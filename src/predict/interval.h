@@ -11,7 +11,8 @@ struct SpeedInterval {
 };
 
 /// 80 of 100 measured speeds of jobs with that limit were between these (docs/foresight.md,
-/// bench/foresight.csv).
-SpeedInterval interval_of(LimitKind limit);
+/// bench/foresight.csv). Where kernels of the cores are the limit, and the time of theirs is
+/// estimated from FLOPs and bytes, it is much less sure.
+SpeedInterval interval_of(LimitKind limit, bool estimates_kernels = false);
 
 }  // namespace paceline

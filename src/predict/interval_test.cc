@@ -13,6 +13,14 @@ TEST(IntervalTest, HoldsWhatIsPredictedWhateverTheLimit) {
   }
 }
 
+TEST(IntervalTest, IsWideWhereKernelsAreEstimatedAndTheLimit) {
+  for (const LimitKind limit : {LimitKind::kKernels, LimitKind::kCores, LimitKind::kAlone}) {
+    EXPECT_LT(interval_of(limit, true).low, interval_of(limit).low) << name_of(limit);
+    EXPECT_GT(interval_of(limit, true).high, interval_of(limit).high) << name_of(limit);
+  }
+  EXPECT_EQ(interval_of(LimitKind::kLink, true).high, interval_of(LimitKind::kLink).high);
+}
+
 TEST(IntervalTest, IsNarrowerWhereDevicesAreTheLimitThanWhereRulesAre) {
   const auto width = [](LimitKind limit) {
     return interval_of(limit).high - interval_of(limit).low;

@@ -63,6 +63,8 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
+  job_.estimates_kernels =
+      is_cpu(cluster_) && !this_pace_cache().find(pace_key(*shared_, cluster_.precision), 1);
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
