@@ -116,6 +116,13 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  // A report has the defaults, too, and two of these may not be given together.
+  run.model = "resnet";
+  run.flags.back() = {"depth", "20"};
+  run.flags.push_back({"units", "18"});
+  write_report(report, run);
+  const Finished deep = what_if("ps=2");
+  EXPECT_EQ(deep.status, 0) << deep.output;
   EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
   run.model = "mine";
   write_report(report, run);

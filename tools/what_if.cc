@@ -48,6 +48,17 @@ void check_predictable(const Flags& flags) {
               "--what-if needs a run whose tasks were all started by one command");
 }
 
+// A setting with its default was not given, and may be refused beside one that was: the depth of
+// resnet is also said by its units.
+Flags flags_of(const Report& run, const models::Model& model) {
+  Flags flags(run.flags.begin(), run.flags.end());
+  for (const auto& [name, value] : model.settings().listed()) {
+    const auto found = flags.find(name);
+    if (found != flags.end() && found->second == value) flags.erase(found);
+  }
+  return flags;
+}
+
 int number(const Flags& flags, const std::string& name, int otherwise) {
   const auto found = flags.find(name);
   if (found == flags.end()) return otherwise;
@@ -127,7 +138,7 @@ std::string what_if(const Report& run, const std::string& changes) {
                             "makes a program of one's own predict its speed",
                             run.model));
   }
-  const Flags flags(run.flags.begin(), run.flags.end());
+  const Flags flags = flags_of(run, *model);
   check_predictable(flags);
   const double measured = run.steps_per_s().value_or(0);
   const Forecast was = forecast_of(*model, flags),
