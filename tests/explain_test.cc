@@ -116,6 +116,10 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  for (TaskReport& worker : run.tasks) worker.steps_per_s.reset();
+  write_report(report, run);
+  EXPECT_THAT(what_if("ps=2").output,
+              HasSubstr("The run was too short to be timed. The predictor"));
   // A report has the defaults, too, and two of these may not be given together.
   run.model = "resnet";
   run.flags.back() = {"depth", "20"};

@@ -144,6 +144,12 @@ std::string what_if(const Report& run, const std::string& changes) {
   const Forecast was = forecast_of(*model, flags),
                  would = forecast_of(*model, changed(flags, changes));
   const double times = would.steps_per_s / was.steps_per_s;
+  if (measured <= 0) {
+    return fmt::format(
+        "The run was too short to be timed. The predictor says {} steps/s for it, and {} with {} "
+        "({:.2f} ×); then the limit would be: {}.\n",
+        rounded(was.steps_per_s), rounded(would.steps_per_s), changes, times, would.limit);
+  }
   return fmt::format(
       "With {}: {} → {} steps/s ({:.2f} ×); then the limit would be: {}.\n"
       "The predictor says {} steps/s for the run as it was, and {} for the other.\n",
