@@ -183,7 +183,8 @@ TEST(Pipeline, DoesNotWaitForASlowRecordWhereOrderDoesNotMatter) {
           .threads(2);
   const Read all = read(pipeline, 1000);
   std::vector<std::int32_t> labels = all_labels(all);
-  EXPECT_GE(std::ranges::find(labels, 0) - labels.begin(), 20);
+  // The other thread may still hold the record that opened the gate.
+  EXPECT_GE(std::ranges::find(labels, 0) - labels.begin(), 19);
   std::ranges::sort(labels);
   for (std::int32_t i = 0; i < 40; ++i) EXPECT_EQ(labels[std::size_t(i)], i);
   // The record that is late is part of the place in the data.
