@@ -83,7 +83,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
                    const PredictionOptions& options) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
-  constexpr double kFasterAtAll = 1.01;  // one process, which needs no more machines
+  constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
   RealClock clock;
   const TimePoint begun = clock.now();
   const Prediction prediction(step, cluster, options);
@@ -100,7 +100,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     // Local steps learn less each: they are named where nothing else is better.
     std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
     const double best = better ? better->steps_per_s : made.own.steps_per_s;
-    const double worth = better ? 1 : way.is_one_process() ? kFasterAtAll : kWorthSaying;
+    const double worth = better ? 1 : way.is_one_process() ? kFasterAlone : kWorthSaying;
     if (other.steps_per_s > worth * best) better = other;
   }
   if (!made.better) made.better = std::move(local);
