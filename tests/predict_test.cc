@@ -203,6 +203,19 @@ TEST_F(PredictTest, ARunComparesItselfWithOneProcessOnAllCores) {
   EXPECT_LT(report.expected->steps_per_s, 1.3 * alone->second);
 }
 
+// Many workers with many messages take long to simulate, and leave no time for other ways.
+TEST_F(PredictTest, ARunComparesItselfWithOneProcessHoweverLongItIsPredicted) {
+  const std::string path = folder_.path("report.json");
+  const Finished made = run_paceline(
+      {"train", "resnet", "--device", "sim", "--sim-step-ms", "5", "--ps", "1", "--workers", "6",
+       "--link", "tcp", "--steps", "12", "--roof", roof_, "--report", path},
+      std::chrono::seconds(120));
+  ASSERT_EQ(made.status, 0) << made.output;
+  const Report report = read_report(path);
+  ASSERT_TRUE(report.expected && !report.expected->other_ways.empty());
+  EXPECT_EQ(report.expected->other_ways.front().first, "");
+}
+
 TEST_F(PredictTest, TheLauncherTakesTheFastestWayThatIsLeftOpen) {
   const std::string path = folder_.path("report.json");
   const Finished made =

@@ -218,7 +218,7 @@ double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int thread
   return seconds / kKernelsOfRoof;
 }
 
-// Of the way that the cluster has.
+// The workers of the cluster's own way are counted on the machine that has the most of them.
 int Prediction::workers_on_own_machine() const {
   const Way own = own_way();
   std::map<int, int> count;

@@ -94,7 +94,7 @@ struct Expectation {
   std::optional<Forecast> better;
   std::vector<Forecast> others = {};  // all ways that were compared
 };
-/// Takes half a second at most, with a roof that is known.
+/// Takes as long as to predict the own way and one process, and a quarter of a second for others.
 Expectation expect(const PredictedStep& step, const Cluster& cluster,
                    const PredictionOptions& options);
 

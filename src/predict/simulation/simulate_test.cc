@@ -24,7 +24,8 @@ bool is_simulated(const Strategy& strategy) {
   return std::ranges::find(known, strategy.name) != known.end();
 }
 
-/// Where messages, hand-overs and steps cost nothing beside their kernels, bytes and rules.
+/// Simulates a job whose messages, hand-overs and steps cost nothing beside kernels, bytes and
+/// rules.
 SimulatedSpeed simulate_free(const SimulatedStep& step, const SimulatedCluster& cluster,
                              const std::string& strategy, const WireForm& wire = {}) {
   return simulate({.step = &step,
@@ -172,8 +173,8 @@ TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
   EXPECT_THAT(step_s(100e9, 1e9), DoubleNear(fast, 1e-5));
 }
 
-// What takes 20 ms to receive is summed after that, in 20 ms, but for what comes while own parts
-// are still scaled.
+// A member receives for 20 ms and sums for 20 ms after that, but for what arrives while it still
+// scales its own parts.
 TEST(SimulateTest, ARingReceivesAndThenSums) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.rule_bytes = 0;
