@@ -226,11 +226,14 @@ std::string Way::text() const {
   return text;
 }
 
-Forecast forecast(const ForecastJob& job, const Way& way) {
+Forecast forecast(const ForecastJob& job, const Way& way, double alone_steps_per_s) {
   Forecast made = of_way(job, way);
-  const Forecast alone = of_way(job, {});
-  made.times_alone = made.steps_per_s / alone.steps_per_s;
+  made.times_alone = made.steps_per_s / alone_steps_per_s;
   return made;
+}
+
+Forecast forecast(const ForecastJob& job, const Way& way) {
+  return forecast(job, way, of_way(job, {}).steps_per_s);
 }
 
 std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
@@ -239,8 +242,7 @@ std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way
   const double alone = of_way(job, {}).steps_per_s;
   for (const Way& way : ways) {
     if (progress) progress(way);
-    made.push_back(of_way(job, way));
-    made.back().times_alone = made.back().steps_per_s / alone;
+    made.push_back(forecast(job, way, alone));
   }
   std::ranges::stable_sort(made, std::ranges::greater(), &Forecast::steps_per_s);
   return made;

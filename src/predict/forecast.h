@@ -81,6 +81,8 @@ struct Forecast {
 
 /// Throws kInvalidArgument when the hosts have no room for the workers.
 Forecast forecast(const ForecastJob& job, const Way& way);
+/// The same where the speed of one process is known.
+Forecast forecast(const ForecastJob& job, const Way& way, double alone_steps_per_s);
 /// The same of several ways, the fastest first. `progress` is called before each.
 std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
                                    const std::function<void(const Way&)>& progress = {});

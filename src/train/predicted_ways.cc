@@ -88,6 +88,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
   RealClock clock;
   const TimePoint begun = clock.now();
+  const double alone = made.own.steps_per_s / made.own.times_alone;
   std::optional<Forecast> local;
   WaysAsked asked = prediction.asked();
   asked.strategy.reset();
@@ -96,7 +97,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     if (!way.is_one_process() && clock.now() - begun > kPatience) break;
     if (way.text() == made.own.way.text()) continue;
     prediction.place(way);
-    const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way));
+    const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way, alone));
     // Local steps learn less each: they are named where nothing else is better.
     std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
     const double best = better ? better->steps_per_s : made.own.steps_per_s;
