@@ -40,8 +40,10 @@ class PtbModel : public Model {
                .summary = "LSTM word language model on Penn Treebank's or generated text, SGD",
                .settings = ptb_settings()}) {}
 
-  void check(const Cluster& cluster, const RunOptions&, const Settings& settings) const override {
-    if (cluster.task.job != TaskId::Job::kPs) check_text(settings.text("data"));  // a ps reads none
+  void check(const Cluster& cluster, const RunOptions& run,
+             const Settings& settings) const override {
+    const bool reads_text = cluster.task.job != TaskId::Job::kPs && !run.prediction.asked;
+    if (reads_text) check_text(settings.text("data"));
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {

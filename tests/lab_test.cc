@@ -174,7 +174,8 @@ TEST(LabUsage, SaysWhatIsMissing) {
   const Words cluster = {"train", "mlp", "--ps", "1", "--workers", "2"};
   EXPECT_THAT(error(join({cluster, {"--lab-gbps", "2"}})), HasSubstr("needs --lab-hosts N"));
   EXPECT_THAT(error(join({cluster, {"--lab-place", "ps+1"}})),
-              HasSubstr("has 1 ps and 1 worker, but the cluster has 1 ps and 2 workers"));
+              HasSubstr("has 1 ps and 1 worker, but the cluster has 1 ps and 2 workers: add --ps 1 "
+                        "--workers 1"));
   EXPECT_THAT(error(join({cluster, {"--lab-hosts", "2", "--link", "shm"}})),
               HasSubstr("emulated hosts share no memory"));
 }

@@ -246,6 +246,32 @@ TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
               AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
 }
 
+TEST_F(PredictTest, NeedsNoData) {
+  const Finished table =
+      run_paceline({"predict", "ptb", "--device", "sim", "--sim-step-ms", "36", "--roof", roof_,
+                    "--ps", "1", "--workers", "2", "--strategy", "async"},
+                   std::chrono::seconds(60));
+  EXPECT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output, HasSubstr("async, 1 ps + 2 workers"));
+}
+
+TEST_F(PredictTest, WaysAreTriedOnEmulatedHosts) {
+  const auto of = [&](const std::vector<std::string>& more) {
+    const Finished table = run({"predict"}, more);
+    EXPECT_EQ(table.status, 0) << table.output;
+    return table.output;
+  };
+  // Each host has a link of 1 Gbit/s, and a worker unless their number is given.
+  EXPECT_THAT(of({"--lab-hosts", "3"}),
+              AllOf(HasSubstr("3 hosts, each"), HasSubstr("async, 1 ps + 1 worker "),
+                    HasSubstr("allreduce, 3 workers"), Not(HasSubstr("4 workers"))));
+  EXPECT_THAT(of({"--lab-hosts", "3", "--workers", "4"}),
+              AllOf(HasSubstr("sync, 4 ps + 4 workers"), HasSubstr("async, 1 ps + 4 workers"),
+                    HasSubstr("allreduce, 4 workers")));
+  EXPECT_THAT(of({"--lab-hosts", "2", "--workers", "2", "--strategy", "auto"}),
+              AllOf(HasSubstr("async, 2 ps + 2 workers"), HasSubstr("allreduce, 2 workers")));
+}
+
 TEST_F(PredictTest, WhatTheFlagsSayStaysEvenIfItIsTheDefault) {
   const std::string hosts = folder_.path() + "/hosts.toml";
   write_text_file("the hosts", hosts, "[[host]]\ncount = 3\ncores = 8\ndevices = 1\ngbps = 1\n");

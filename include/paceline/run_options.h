@@ -44,6 +44,8 @@ struct PredictionOptions {
   std::string plot;      // a picture, FILE.svg or FILE.png; empty: none
   double link_gbps = 0;  // the rate of each host's link; 0: not known
   double link_delay_ms = 0;  // the delay of a packet from a host to the switch
+  /// The tasks of each way are spread over so many emulated hosts; 0: those of the job have places.
+  int open_hosts = 0;
   /// The emulated host of each ps, by its index; empty: the addresses say it.
   std::vector<int> ps_hosts;
   std::vector<int> worker_hosts;  // the same of the workers

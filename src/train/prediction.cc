@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/cores.h"
+#include "cluster/lab/lab_options.h"
 #include "cluster/launch/launcher.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
@@ -133,6 +134,8 @@ void Prediction::take_hosts_of_file() {
 // Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
 std::vector<std::string> Prediction::place_tasks() {
   std::vector<std::string> names;
+  for (int i = 0; i < options_.open_hosts; ++i) names.push_back(fmt::format("host {}", i));
+  if (!names.empty()) return names;
   if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
     ps_hosts_ = options_.ps_hosts;
     worker_hosts_ = options_.worker_hosts;
@@ -160,7 +163,8 @@ std::vector<std::string> Prediction::place_tasks() {
 void Prediction::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
   ForecastHost host = here_;
-  host.devices = 1 << 20;  // the cluster says who is where
+  // The cluster says who is where, or each host has one worker.
+  host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
   host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
   host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -169,7 +173,7 @@ void Prediction::take_hosts_of_cluster(const std::vector<std::string>& names) {
     job_.hosts.push_back(host);
   }
   own_hosts_ = int(job_.hosts.size());
-  if (!emulated || !each_task_has_a_host()) return;
+  if (!emulated || options_.open_hosts > 0 || !each_task_has_a_host()) return;
   for (int i = 0; i < kSpareHosts; ++i) {
     host.name = fmt::format("host {}", own_hosts_ + i);
     job_.hosts.push_back(host);
@@ -183,6 +187,13 @@ bool Prediction::each_task_has_a_host() const {
 }
 
 void Prediction::place(Way& way) const {
+  if (options_.open_hosts > 0) {
+    LabOptions lab{.hosts = options_.open_hosts};
+    spread_tasks(lab, way.ps, way.workers);
+    way.ps_hosts = lab.ps;
+    way.worker_hosts = lab.workers;
+    return;
+  }
   if (worker_hosts_.size() == std::size_t(way.workers)) way.worker_hosts = worker_hosts_;
   way.ps_hosts = ps_hosts_;
   way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
@@ -288,8 +299,7 @@ Way Prediction::own_way() const {
   way.replicas = cluster_.replicas_to_aggregate;
   way.late = late_of(cluster_);
   way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
-  way.ps_hosts = ps_hosts_;
-  way.worker_hosts = worker_hosts_;
+  place(way);
   return way;
 }
 

@@ -10,10 +10,17 @@ namespace {
 constexpr int kMostHosts = 1000;
 constexpr double kLeastGbps = 1e-4;
 
+// All tasks start here, or none does: then a prediction compares ways to use the hosts.
+bool may_have_lab(const FlagValues& values, const Cluster& cluster) {
+  if (cluster.role == Cluster::Role::kLauncher) return !cluster.existing_servers;
+  return cluster.role == Cluster::Role::kAlone && values.given("--predict");
+}
+
 void check_cluster(const FlagValues& values, const Cluster& cluster) {
   for (const char* flag : {"--lab-hosts", "--lab-place", "--lab-gbps", "--lab-delay-ms"}) {
     if (!values.given(flag)) continue;
-    if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers) {
+    check_apart(values, flag, "--hosts", "both say which hosts there are");
+    if (!may_have_lab(values, cluster)) {
       refuse_flags(
           fmt::format("{} needs a cluster whose tasks all start here: add --ps and "
                       "--workers",
@@ -37,10 +44,10 @@ LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
   LabOptions lab = read_flag("--lab-place", [&] { return parse_lab_place(text); });
   const auto ps = std::size_t(cluster.local_ps), workers = std::size_t(cluster.local_workers);
   if (lab.ps.size() != ps || lab.workers.size() != workers) {
-    refuse_flag(
-        "--lab-place", text,
-        fmt::format("has {}, but the cluster has {}",
-                    counted_tasks(lab.ps.size(), lab.workers.size()), counted_tasks(ps, workers)));
+    refuse_flag("--lab-place", text,
+                fmt::format("has {}, but the cluster has {}: add --ps {} --workers {}",
+                            counted_tasks(lab.ps.size(), lab.workers.size()),
+                            counted_tasks(ps, workers), lab.ps.size(), lab.workers.size()));
   }
   const auto hosts = values.whole_number("--lab-hosts", 1, kMostHosts);
   if (hosts && *hosts < lab.hosts) {
@@ -71,8 +78,12 @@ LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
   return lab;
 }
 
-void set_places(const LabOptions& lab, PredictionOptions& prediction) {
+void set_places(const LabOptions& lab, const Cluster& cluster, PredictionOptions& prediction) {
   if (!lab.asked()) return;
+  if (prediction.any_ps || cluster.role == Cluster::Role::kAlone) {
+    prediction.open_hosts = lab.hosts;
+    return;
+  }
   prediction.ps_hosts = lab.ps;
   prediction.worker_hosts = lab.workers;
 }

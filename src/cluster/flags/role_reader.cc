@@ -23,13 +23,11 @@ void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
                     }).ps;
 }
 
-// A strategy that has none, or a prediction of what would be the best number. The hosts of a lab
-// are known only with it.
+// The strategy has none, or a prediction says what would be the best number.
 bool ps_may_be_chosen(const FlagValues& values) {
   const std::string strategy = values.text("--strategy");
-  if (strategy == "allreduce") return true;
-  const bool lab = values.given("--lab-hosts") || values.given("--lab-place");
-  return !lab && (strategy == kAutomatic || (strategy.empty() && values.given("--predict")));
+  return strategy == "allreduce" || strategy == kAutomatic ||
+         (strategy.empty() && values.given("--predict"));
 }
 
 void read_launcher(const FlagValues& values, Cluster& cluster) {
