@@ -1,5 +1,6 @@
 #include "tests/examples.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -27,8 +28,8 @@ std::string output_of(const std::vector<std::string>& words, std::chrono::second
 std::string built_example(const std::string& name, const TemporaryFolder& folder) {
   const std::string prefix = folder.path("prefix"), build = folder.path("build");
   output_of({"cmake", "--install", PACELINE_BUILD, "--prefix", prefix}, kBuildTime);
-  output_of({"cmake", "-G", "Ninja", "-S", std::string(PACELINE_SOURCE) + "/examples/" + name, "-B",
-             build, "-DCMAKE_PREFIX_PATH=" + prefix},
+  const std::string source = fmt::format("{}/examples/{}", PACELINE_SOURCE, name);
+  output_of({"cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
   // The build names no build type, as in the README.
