@@ -18,11 +18,12 @@ inline double printed(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
-/// "1,235", "98.77", "40": a rate with its first four digits, and never an exponent for a large
-/// one.
-inline std::string rounded(double number) {
-  const bool large = std::abs(number) >= 1000 && std::abs(number) < 1e18;
-  return large ? grouped_digits(std::llround(number)) : fmt::format("{:.4g}", printed(number));
+/// "1,235", "98.77", "40": a rate with its first digits, and never an exponent for a large one.
+inline std::string rounded(double number, int digits = 4) {
+  const double least = 1000 - 0.5 * std::pow(10.0, 3 - digits);  // of what is rounded to 1,000
+  const bool large = std::abs(number) >= least && std::abs(number) < 1e18;
+  return large ? grouped_digits(std::llround(number))
+               : fmt::format("{:.{}g}", printed(number), digits);
 }
 
 /// "1 step", "3,000 steps".

@@ -14,7 +14,11 @@ TEST(Printed, NoNanHasASign) {
 TEST(Printed, ARateHasFourDigitsAndNoExponent) {
   EXPECT_EQ(rounded(40), "40");
   EXPECT_EQ(rounded(98.766), "98.77");
-  EXPECT_EQ(rounded(999.96), "1000");
+  EXPECT_EQ(rounded(999.96), "1,000");
+  EXPECT_EQ(rounded(999.6), "999.6");
+  EXPECT_EQ(rounded(999.6, 3), "1,000");
+  EXPECT_EQ(rounded(4932.8, 3), "4,933");
+  EXPECT_EQ(rounded(97.128, 3), "97.1");
   EXPECT_EQ(rounded(83526.72), "83,527");
   EXPECT_EQ(rounded(1.46e5), "146,000");
   EXPECT_EQ(rounded(-std::numeric_limits<double>::quiet_NaN()), "nan");

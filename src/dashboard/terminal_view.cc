@@ -48,7 +48,7 @@ std::string bytes(const Json& value) {
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
   for (; number >= 1000 && unit + 1 < std::size(kUnits); ++unit) number /= 1000;
-  return fmt::format("{:.3g} {}", number, kUnits[unit]);
+  return rounded(number, 3) + " " + kUnits[unit];
 }
 
 std::string time_text(const Json& value) {

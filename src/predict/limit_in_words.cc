@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/printed.h"
 #include "predict/simulation/shared_variables.h"
 
 namespace paceline {
@@ -61,8 +62,9 @@ class Limit {
       const double most = std::max(speed_.use.sent[host], speed_.use.received[host]);
       if (rate == 0 || most < kUsedUp * rate) continue;
       const double wanted = most / speed_.steps_per_s * workers() / device_seconds(*job_.step);
-      return fmt::format("{} carries {:.0f} MB/s; {} ask{} for {:.0f}", owner(host), rate * 1e-6,
-                         tasks_text(workers()), workers() == 1 ? "s" : "", wanted * 1e-6);
+      return fmt::format("{} carries {} MB/s; {} ask{} for {}", owner(host),
+                         rounded(rate * 1e-6, 3), tasks_text(workers()), workers() == 1 ? "s" : "",
+                         rounded(wanted * 1e-6, 3));
     }
     return {};
   }
@@ -97,9 +99,9 @@ class Limit {
       const double bytes = std::accumulate(
           shared.variables.begin(), shared.variables.end(), 0.0,
           [](double sum, const StepVariable& each) { return sum + each.rule_bytes; });
-      return fmt::format("ps:{} applies rules {:.0f}% of the time: an update passes over {:.3g} MB",
-                         ps, std::min(100.0, 100 * speed_.use.applying[ps]),
-                         bytes * 1e-6 / double(speed_.use.applying.size()));
+      return fmt::format("ps:{} applies rules {:.0f}% of the time: an update passes over {} MB", ps,
+                         std::min(100.0, 100 * speed_.use.applying[ps]),
+                         rounded(bytes * 1e-6 / double(speed_.use.applying.size()), 3));
     }
     return {};
   }
@@ -113,11 +115,11 @@ class Limit {
     const double stream = rate > 0 ? bytes / rate : 0;
     if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
     if (messages > stream) {
-      return fmt::format("the transport: {} messages a step take {:.3g} ms",
-                         job_.step->specs.size(), 1e3 * messages);
+      return fmt::format("the transport: {} messages a step take {} ms", job_.step->specs.size(),
+                         rounded(1e3 * messages, 3));
     }
-    return fmt::format("the transport: {:.0f} MB a step at {:.0f} MB/s take {:.3g} ms",
-                       bytes * 1e-6, rate * 1e-6, 1e3 * stream);
+    return fmt::format("the transport: {} MB a step at {} MB/s take {} ms",
+                       rounded(bytes * 1e-6, 3), rounded(rate * 1e-6, 3), rounded(1e3 * stream, 3));
   }
 
   std::string memory() const {
@@ -132,8 +134,10 @@ class Limit {
   std::string cores() const {
     for (std::size_t m = 0; m < speed_.use.cores.size(); ++m) {
       if (speed_.use.cores[m] < kUsedUp) continue;
-      return fmt::format("the {:.0f} cores are busy {:.0f}% of the time",
-                         job_.cluster.machines[m].cores, 100 * speed_.use.cores[m]);
+      const double cores = job_.cluster.machines[m].cores;
+      const std::string those =
+          cores == 1 ? "the core is" : fmt::format("the {:.0f} cores are", cores);
+      return fmt::format("{} busy {:.0f}% of the time", those, 100 * speed_.use.cores[m]);
     }
     return {};
   }
@@ -146,8 +150,9 @@ class Limit {
                          100 * use.device, 100 * use.rules);
     }
     const auto steps = double(job_.way.outer.local_steps);
-    return fmt::format("of each {:.3g} ms, in which {} steps are made, workers wait {:.3g} for {}",
-                       steps * step_ms(), job_.way.outer.local_steps, steps * step_ms() * waits,
+    return fmt::format("of each {} ms, in which {} steps are made, workers wait {} for {}",
+                       rounded(steps * step_ms(), 3), job_.way.outer.local_steps,
+                       rounded(steps * step_ms() * waits, 3),
                        job_.way.outer.delay > 0 ? "new values" : "the mean of all");
   }
 
@@ -161,12 +166,13 @@ class Limit {
     if (makes_local_steps(job_)) return {LimitKind::kExchanges, exchanges()};
     const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
-      return {LimitKind::kOthers, fmt::format("workers wait {:.3g} of {:.3g} ms for one another",
-                                              use.others * step_ms(), step_ms())};
+      return {LimitKind::kOthers,
+              fmt::format("workers wait {} of {} ms for one another",
+                          rounded(use.others * step_ms(), 3), rounded(step_ms(), 3))};
     }
-    return {LimitKind::kAnswers, fmt::format("each step waits {:.3g} of {:.3g} ms for its "
+    return {LimitKind::kAnswers, fmt::format("each step waits {} of {} ms for its "
                                              "contributions to be applied and answered",
-                                             waits, step_ms())};
+                                             rounded(waits, 3), rounded(step_ms(), 3))};
   }
 
   const ForecastJob& hosts_;

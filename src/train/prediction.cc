@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <set>
 
 #include "base/cores.h"
+#include "base/printed.h"
 #include "cluster/lab/lab_options.h"
 #include "cluster/launch/launcher.h"
 #include "paceline/error.h"
@@ -345,13 +347,15 @@ std::string Prediction::facts() const {
   const std::string who = own_hosts_ == 1
                               ? host.name
                               : fmt::format("{} hosts, {}", own_hosts_, alike ? "each" : host.name);
-  std::string text = fmt::format("{}: {:.0f} cores, {:.3g} GFLOP/s, {:.3g} GB/s", who, host.cores,
-                                 host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9);
+  std::string text =
+      fmt::format("{}: {}, {} GFLOP/s, {} GB/s", who, counted(std::llround(host.cores), "core"),
+                  rounded(host.flops_per_s * 1e-9, 3), rounded(host.bytes_per_s * 1e-9, 3));
   if (host.link_bytes_per_s > 0) {
-    text += fmt::format(", a link of {:.3g} Gbit/s", host.link_bytes_per_s / kPayloadOfGigabit);
+    text +=
+        fmt::format(", a link of {} Gbit/s", rounded(host.link_bytes_per_s / kPayloadOfGigabit, 3));
   }
-  return text +
-         fmt::format("\nThe kernels of a step take {:.3g} ms ({}).\n", 1e3 * seconds, pace_from_);
+  return text + fmt::format("\nThe kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
+                            pace_from_);
 }
 
 }  // namespace paceline

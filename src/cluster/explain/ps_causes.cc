@@ -99,9 +99,9 @@ bool was_foreseen(const RunFacts& facts) {
 std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
   Finding found{.cause = Cause::kPsBusy,
                 .task = ps.task,
-                .sentence = fmt::format("{} is busy {:.0f}% of the time, {:.3g} ms for each step "
+                .sentence = fmt::format("{} is busy {:.0f}% of the time, {} ms for each step "
                                         "of a worker.",
-                                        ps.task, 100 * busy(ps), step_ms(ps)),
+                                        ps.task, 100 * busy(ps), rounded(step_ms(ps), 3)),
                 .advice = "Another ps",
                 .gain = RunFacts::gain_without(saved)};
   if (const auto way = best_other_way(facts); way && was_foreseen(facts)) {
