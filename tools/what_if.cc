@@ -147,13 +147,14 @@ std::string what_if(const Report& run, const std::string& changes) {
   if (measured <= 0) {
     return fmt::format(
         "The run was too short to be timed. The predictor says {} steps/s for it, and {} with {} "
-        "({:.2f} ×); then the limit would be: {}.\n",
-        rounded(was.steps_per_s), rounded(would.steps_per_s), changes, times, would.limit);
+        "({} ×); then the limit would be: {}.\n",
+        rounded(was.steps_per_s), rounded(would.steps_per_s), changes, times_of(times),
+        would.limit);
   }
   return fmt::format(
-      "With {}: {} → {} steps/s ({:.2f} ×); then the limit would be: {}.\n"
+      "With {}: {} → {} steps/s ({} ×); then the limit would be: {}.\n"
       "The predictor says {} steps/s for the run as it was, and {} for the other.\n",
-      changes, rounded(measured), rounded(times * measured), times, would.limit,
+      changes, rounded(measured), rounded(times * measured), times_of(times), would.limit,
       rounded(was.steps_per_s), rounded(would.steps_per_s));
 }
 

@@ -26,6 +26,12 @@ inline std::string rounded(double number, int digits = 4) {
                : fmt::format("{:.{}g}", printed(number), digits);
 }
 
+/// "1.94", "0.009", "112": how many times another speed one is.
+inline std::string times_of(double ratio) {
+  if (ratio >= 99.5) return rounded(ratio, 3);
+  return fmt::format("{:.{}f}", printed(ratio), ratio < 0.095 ? 3 : 2);
+}
+
 /// "1 step", "3,000 steps".
 inline std::string counted(std::int64_t count, std::string_view thing) {
   return grouped_digits(count) + " " + std::string(thing) + (count == 1 ? "" : "s");

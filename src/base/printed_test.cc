@@ -24,6 +24,13 @@ TEST(Printed, ARateHasFourDigitsAndNoExponent) {
   EXPECT_EQ(rounded(-std::numeric_limits<double>::quiet_NaN()), "nan");
 }
 
+TEST(Printed, ARatioHasTwoDecimalsOrThreeDigits) {
+  EXPECT_EQ(times_of(1.944), "1.94");
+  EXPECT_EQ(times_of(0.0946), "0.095");
+  EXPECT_EQ(times_of(0.0046), "0.005");
+  EXPECT_EQ(times_of(111.6), "112");
+}
+
 TEST(Printed, OneThingIsSingular) {
   EXPECT_EQ(counted(1, "global step"), "1 global step");
   EXPECT_EQ(counted(0, "global step"), "0 global steps");

@@ -30,24 +30,25 @@ std::string forecast_table(std::span<const Forecast> forecasts, const std::strin
                   "80% between", per_s, "× alone", "of bound", "the limit");
   for (const Forecast& it : forecasts) {
     // The dash between two numbers is three bytes and one column.
-    text += fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7.2f}  {:>8.2f}  {}\n", it.way.text(),
-                        width, rounded(it.steps_per_s), interval_text(it),
-                        rounded(it.examples_per_s), it.times_alone, it.of_bound, it.limit);
+    text +=
+        fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
+                    rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
+                    times_of(it.times_alone), it.of_bound, it.limit);
   }
   return text;
 }
 
 std::string forecast_line(const Forecast& it) {
-  return fmt::format("{} steps/s (80%: {} to {}), {:.2f} × one process; the limit: {}",
-                     rounded(it.steps_per_s), rounded(it.low), rounded(it.high), it.times_alone,
-                     it.limit);
+  return fmt::format("{} steps/s (80%: {} to {}), {} × one process; the limit: {}",
+                     rounded(it.steps_per_s), rounded(it.low), rounded(it.high),
+                     times_of(it.times_alone), it.limit);
 }
 
 std::string fastest_text(std::span<const Forecast> forecasts) {
   const auto line = [](const char* which, const Forecast& it) {
     const std::string flags = flags_of(it.way);
     if (flags.empty()) return fmt::format("{}: one process, without --ps and --workers\n", which);
-    return fmt::format("{}: {} ({:.2f} × one process)\n", which, flags, it.times_alone);
+    return fmt::format("{}: {} ({} × one process)\n", which, flags, times_of(it.times_alone));
   };
   std::string text = line("The fastest", forecasts.front());
   const auto other = std::ranges::find_if(

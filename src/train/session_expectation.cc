@@ -51,10 +51,10 @@ void Session::Impl::say_expected() {
     if (!expected.better) return;
     const Way& way = expected.better->way;
     const std::string flags = flags_of(way);
-    console.print(fmt::format("Warning: {} would make {} steps/s, {:.2f} × as many{}",
+    console.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
                               rounded(expected.better->steps_per_s),
-                              expected.better->steps_per_s / own.steps_per_s,
+                              times_of(expected.better->steps_per_s / own.steps_per_s),
                               way.makes_local_steps() && !own.way.makes_local_steps()
                                   ? ", each of which learns less (docs/strategies.md)"
                                   : ""));
