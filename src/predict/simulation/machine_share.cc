@@ -40,16 +40,16 @@ double MachineShare::seconds_alone(const SimulatedWork& work) const {
 }
 
 void MachineShare::run(const SimulatedWork& work, std::function<void()> done) {
-  const double seconds = seconds_alone(work);
+  const double seconds = seconds_alone(work), threads = threads_of(work);
   if (seconds <= kRounding) return time_.after(Duration(0), std::move(done));
   advance();
   Running added{.left = seconds,
                 .rate = 0,
                 .seconds = seconds,
                 .bytes = work.bytes + work.rule_bytes,
-                .memory = memory_seconds(work, threads_of(work)) / seconds,
+                .memory = memory_seconds(work, threads) / seconds,
                 .full_memory = memory_seconds(work, most_threads()) / seconds,
-                .threads = work.threads,
+                .threads = threads,
                 .done = std::move(done)};
   if (seconds > kSlice) {
     long_.push_back(std::move(added));
@@ -79,7 +79,7 @@ void MachineShare::set_rates() {
   double left = machine_.cores;
   for (auto next = short_.begin(); next != short_.end() && left > 0; ++next) {
     Running& each = next->second;
-    const double given = std::min(double(each.threads), left);
+    const double given = std::min(each.threads, left);
     left -= given;
     each.rate = given / each.threads;
     served_.push_back(&each);

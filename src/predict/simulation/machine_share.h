@@ -45,10 +45,11 @@ class MachineShare {
   double seconds_alone(const SimulatedWork& work) const;
 
   const SimulatedMachine& machine() const { return machine_; }
-  // Until now.
+  /// What all that ran has taken so far: time of cores, bytes, and the seconds of the memory that
+  /// these took at its full rate.
   double core_seconds() const { return core_seconds_; }
   double bytes() const { return bytes_; }
-  double memory_seconds() const { return memory_seconds_; }  // at its full rate
+  double memory_seconds() const { return memory_seconds_; }
 
  private:
   struct Running {
@@ -57,10 +58,10 @@ class MachineShare {
     double seconds = 0, bytes = 0;
     double memory = 0;       // the part of the time in which it waits for the memory
     double full_memory = 0;  // the same where it has all threads
-    int threads = 1;
+    double threads = 1;      // no more than there are cores
     std::function<void()> done;
   };
-  /// On so many threads.
+  /// The seconds that the work's traffic takes on so many threads.
   double memory_seconds(const SimulatedWork& work, double threads) const;
   double most_threads() const { return std::max(1.0, machine_.cores); }
   double threads_of(const SimulatedWork& work) const;
@@ -70,8 +71,9 @@ class MachineShare {
 
   VirtualTime& time_;
   const SimulatedMachine machine_;
-  // By the order in which it gets cores, which is a scheduler's: new work takes any place. Were it
-  // that of arrival, tasks would part from each other until none ever waits for a core.
+  // Short work stands in the order in which it gets cores, which is a scheduler's: new work takes
+  // any place. Were it that of arrival, tasks would part from each other until none ever waits for
+  // a core.
   std::multimap<double, Running> short_;
   std::list<Running> long_;
   std::vector<Running*> served_;  // of both

@@ -34,6 +34,13 @@ TEST(MachineShareTest, WorkAloneTakesTheLongerOfComputingAndMemory) {
   EXPECT_THAT(ends_of(machine, {{.core_seconds = 1, .bytes = 30}})[0], DoubleNear(3, 1e-6));
 }
 
+TEST(MachineShareTest, WorkHasNoMoreThreadsThanThereAreCores) {
+  const SimulatedMachine machine{.cores = 2};
+  EXPECT_THAT(ends_of(machine, {{.core_seconds = 4, .threads = 4}})[0], DoubleNear(2, 1e-6));
+  EXPECT_THAT(ends_of(machine, {{.core_seconds = 0.004, .threads = 4}})[0],
+              DoubleNear(0.002, 1e-6));
+}
+
 TEST(MachineShareTest, OneThreadDoesNotReachAllOfTheMemory) {
   const SimulatedMachine machine{.cores = 2, .bytes_per_s = 10, .thread_bytes_per_s = 5};
   EXPECT_THAT(ends_of(machine, {{.bytes = 10}})[0], DoubleNear(2, 1e-6));
