@@ -27,6 +27,12 @@ std::string quoted_field(const std::string& text) {
   return field + "\"";
 }
 
+void append(const std::string& path, const std::string& line) {
+  std::ofstream file(path, std::ios::app);
+  if (file << line << '\n' && file.flush()) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("--csv {}: cannot be written", path));
+}
+
 bool is_among(const std::set<std::string>& lines, const ForesightRow& row) {
   const std::string name = quoted_field(row.name());
   return std::ranges::any_of(lines,
@@ -48,7 +54,7 @@ ForesightFile::ForesightFile(std::string path)
   std::ifstream file(path_);
   std::string line;
   if (!std::getline(file, line)) {
-    std::ofstream(path_) << kHeader << '\n';
+    append(path_, kHeader);
     return;
   }
   if (line != kHeader) {
@@ -70,19 +76,23 @@ bool ForesightFile::has(const ForesightRow& row) const {
 
 void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) const {
   const ExpectedSpeed& expected = result.expected;
-  std::ofstream(path_, std::ios::app) << fmt::format(
-      "{},{},{},{},{:.1f},{},{},{},{},{},{},{},{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{},{},{:.1f},{},{"
-      "},{:.2f},{:.2f},{:.2f},{:.2f},{:.0f},{:.1f},{:.1f}\n",
-      quoted_field(processor_name()), result.host.cores, today(), commit_,
-      result.host.bytes_per_s * 1e-9, quoted_field(row.name()), row.model, row.strategy, row.ps,
-      row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32", expected.steps_per_s,
-      expected.low, expected.high, result.made, result.ratio(), quoted_field(expected.limit),
-      expected.limited_by, result.host.rule_bytes_per_s * 1e-9, row.computed() ? "yes" : "no",
-      result.roof_moved ? fmt::format("{:.1f}", 100 * *result.roof_moved) : "",
-      result.host.tcp_send_bytes_per_s * 1e-9, result.host.tcp_receive_bytes_per_s * 1e-9,
-      result.host.core_tcp_send_bytes_per_s * 1e-9, result.host.core_tcp_receive_bytes_per_s * 1e-9,
-      result.host.core_trip_s * 1e9, result.host.thread_bytes_per_s * 1e-9,
-      result.host.thread_rule_bytes_per_s * 1e-9);
+  const ForecastHost& host = result.host;
+  append(
+      path_,
+      fmt::format("{},{},{},{},{:.1f},", quoted_field(processor_name()), host.cores, today(),
+                  commit_, host.bytes_per_s * 1e-9) +
+          fmt::format("{},{},{},{},{},{},{},", quoted_field(row.name()), row.model, row.strategy,
+                      row.ps, row.workers, row.link, row.bfloat16 ? "bfloat16" : "float32") +
+          fmt::format("{:.4g},{:.4g},{:.4g},{:.4g},{:.4f},{},{},", expected.steps_per_s,
+                      expected.low, expected.high, result.made, result.ratio(),
+                      quoted_field(expected.limit), expected.limited_by) +
+          fmt::format("{:.1f},{},{},", host.rule_bytes_per_s * 1e-9, row.computed() ? "yes" : "no",
+                      result.roof_moved ? fmt::format("{:.1f}", 100 * *result.roof_moved) : "") +
+          fmt::format("{:.2f},{:.2f},{:.2f},{:.2f},{:.0f},{:.1f},{:.1f}",
+                      host.tcp_send_bytes_per_s * 1e-9, host.tcp_receive_bytes_per_s * 1e-9,
+                      host.core_tcp_send_bytes_per_s * 1e-9,
+                      host.core_tcp_receive_bytes_per_s * 1e-9, host.core_trip_s * 1e9,
+                      host.thread_bytes_per_s * 1e-9, host.thread_rule_bytes_per_s * 1e-9));
 }
 
 }  // namespace paceline::bench

@@ -31,7 +31,8 @@ constexpr double kRoofMayMove = 0.05;
 /// A file of CSV, a row in each line.
 class ForesightFile {
  public:
-  /// Makes the file where there is none. Throws kFailedPrecondition when it has other columns.
+  /// Makes the file where there is none. Throws kFailedPrecondition when it has other columns, and
+  /// kUnavailable, as add() does, when it cannot be written.
   explicit ForesightFile(std::string path);
 
   /// True when this version has measured the row.

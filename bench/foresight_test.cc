@@ -95,6 +95,15 @@ TEST(ForesightFile, OneWithOtherColumnsIsRefused) {
   }
 }
 
+TEST(ForesightFile, OneThatCannotBeWrittenIsRefused) {
+  try {
+    const ForesightFile file("/dev/full");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--csv /dev/full: cannot be written"));
+  }
+}
+
 TEST(RoofChange, IsThatOfProductsAndRules) {
   const ForecastHost before{
       .name = "", .flops_per_s = 100, .bytes_per_s = 100, .rule_bytes_per_s = 100};
