@@ -207,6 +207,10 @@ TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
   const Way way = ways_to_try(asked).back();
   EXPECT_EQ(way.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
   EXPECT_EQ(flags_of(way), "--ps 1 --workers 2 --wire int8 --top-k 8");
+  // A narrower wire is told by the flags that it adds.
+  asked.accumulate = 4;
+  EXPECT_EQ(flags_of(ways_to_try(asked).back()),
+            "--ps 1 --workers 2 --accumulate 4 --wire int8 --top-k 8");
 }
 
 TEST(WaysTest, WhatBecomesOfLateContributionsIsKept) {

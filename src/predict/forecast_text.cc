@@ -85,9 +85,8 @@ std::string flags_of(const Way& way) {
   if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
   if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
   if (way.replicas > 0 && way.late == LateContribution::kFold) flags += " --late fold";
-  flags += way.wire.flags();
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
-  return flags;
+  return flags + way.wire.flags();  // a narrower one is told by what it adds (narrower_wire)
 }
 
 std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model) {
