@@ -116,6 +116,11 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  // Tasks stay where they were, unless their number changes.
+  run.flags[4] = {"--lab-place", "ps+1/1"};
+  write_report(report, run);
+  EXPECT_THAT(what_if("accumulate=1").output, HasSubstr("(1.00 ×)"));
+  EXPECT_EQ(what_if("workers=4").status, 0);
   for (TaskReport& worker : run.tasks) worker.steps_per_s.reset();
   write_report(report, run);
   EXPECT_THAT(what_if("ps=2").output,
@@ -128,6 +133,9 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   const Finished deep = what_if("ps=2");
   EXPECT_EQ(deep.status, 0) << deep.output;
   EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
+  run.flags[2] = {"--ps-hosts", "a:1"};
+  write_report(report, run);
+  EXPECT_THAT(what_if("wire=bfloat16").output, HasSubstr("and this one had --ps-hosts"));
   run.model = "mine";
   write_report(report, run);
   EXPECT_THAT(what_if("ps=2").output, HasSubstr("--predict makes a program of one's own predict"));

@@ -12,6 +12,7 @@
 #include "bench/step_work.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
+#include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "tools/subcommand.h"
@@ -42,10 +43,13 @@ std::string names_of_changes() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-void check_predictable(const Flags& flags) {
-  if (!flags.contains("--cluster") && !flags.contains("--servers")) return;
+void check_predictable(const Report& run) {
+  const std::string_view flag = run.flag_of_other_commands();
+  if (flag.empty()) return;
   throw Error(ErrorCode::kFailedPrecondition,
-              "--what-if needs a run whose tasks were all started by one command");
+              fmt::format("--what-if needs a run whose tasks were all started by one command, and "
+                          "this one had {}",
+                          flag));
 }
 
 // A setting with its default was not given, and may be refused beside one that was: the depth of
@@ -71,7 +75,19 @@ int tasks_of(const Flags& flags) {
   return number(flags, "--ps", 0) + number(flags, "--workers", 0);
 }
 
-// Where each task had an emulated host of its own, it still has.
+int lab_hosts(const Flags& run) {
+  const auto place = run.find("--lab-place");
+  return place == run.end() ? number(run, "--lab-hosts", 0) : parse_lab_place(place->second).hosts;
+}
+
+// Other tasks than those of the run are spread over its emulated hosts. Where each task had a host
+// of its own, it still has.
+void place_anew(Flags& flags, const Flags& run) {
+  const int hosts = lab_hosts(run), tasks = tasks_of(flags);
+  flags.erase("--lab-place");
+  if (hosts > 0) flags["--lab-hosts"] = std::to_string(hosts >= tasks_of(run) ? tasks : hosts);
+}
+
 Flags changed(const Flags& run, const std::string& changes) {
   Flags flags = run;
   for (std::size_t at = 0; at <= changes.size();) {
@@ -87,15 +103,12 @@ Flags changed(const Flags& run, const std::string& changes) {
     flags[std::string(change->flag)] = part.substr(equals + 1);
     at = end + 1;
   }
-  if (flags.contains("--lab-place")) flags.erase("--lab-place"), flags["--lab-hosts"] = "1";
-  const bool hosts = run.contains("--lab-hosts") || run.contains("--lab-place");
-  if (!hosts && flags.contains("--lab-gbps")) {
+  if (lab_hosts(run) == 0 && flags.contains("--lab-gbps")) {
     refuse_flag("--what-if", changes, "this run was on one host, without a network");
   }
-  if (hosts && number(run, "--lab-hosts", 1 << 20) >= tasks_of(run)) {
-    flags["--lab-hosts"] = std::to_string(tasks_of(flags));
-  }
   if (number(flags, "--ps", 0) > 0 && !flags.contains("--workers")) flags["--workers"] = "1";
+  const auto differs = [&](const char* of) { return number(flags, of, 0) != number(run, of, 0); };
+  if (differs("--ps") || differs("--workers")) place_anew(flags, run);
   return flags;
 }
 
@@ -139,7 +152,7 @@ std::string what_if(const Report& run, const std::string& changes) {
                             run.model));
   }
   const Flags flags = flags_of(run, *model);
-  check_predictable(flags);
+  check_predictable(run);
   const double measured = run.steps_per_s().value_or(0);
   const Forecast was = forecast_of(*model, flags),
                  would = forecast_of(*model, changed(flags, changes));

@@ -87,6 +87,15 @@ void Report::set(const std::string& section, const std::string& key, std::option
   }
 }
 
+std::string_view Report::flag_of_other_commands() const {
+  for (const std::string_view flag :
+       {"--cluster", "--ps-hosts", "--worker-hosts", "--existing-servers"}) {
+    if (std::ranges::find(flags, flag, &std::pair<std::string, std::string>::first) != flags.end())
+      return flag;
+  }
+  return {};
+}
+
 std::optional<double> Report::value(std::string_view section, std::string_view key) const {
   const auto at = std::ranges::find(sections, section, &ReportSection::name);
   if (at == sections.end()) return {};
@@ -150,6 +159,10 @@ Report Report::from_json(const std::string& text) {
     report.precision = object.value("precision", report.precision);
     // Reports of earlier versions have none.
     if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
+    if (report.cores.value_or(1) < 1) {
+      throw Error(ErrorCode::kDataLoss,
+                  fmt::format("not a report: a machine of {} cores", *report.cores));
+    }
     if (object.contains("flags")) {
       for (const auto& [flag, value] : object["flags"].items()) {
         report.flags.emplace_back(flag, value.get<std::string>());

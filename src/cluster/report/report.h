@@ -77,6 +77,7 @@ struct TaskReport {
   std::optional<KeptValues> kept;     // of a ps
 
   bool is_ps() const { return task.starts_with("ps:"); }
+  bool is_worker() const { return task.starts_with("worker:"); }
 
   bool operator==(const TaskReport&) const = default;
 };
@@ -124,6 +125,9 @@ struct Report {
   void set(const std::string& section, const std::string& key, std::optional<double> value);
   /// The value, or nothing when there is no such section or key or when it was not measured.
   std::optional<double> value(std::string_view section, std::string_view key) const;
+  /// The flag that says that tasks of this run were started by other commands, and may be on other
+  /// machines; empty: one command started all of them.
+  std::string_view flag_of_other_commands() const;
   /// The steps of all tasks; none, when the run had nothing to do.
   std::int64_t steps() const;
   /// The sum over the workers that made a step; nothing unless the speed of all of them is known.
