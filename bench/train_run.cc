@@ -132,7 +132,7 @@ double peak_memory(const Report& report) {
 double total_steps_per_s(const Report& report) {
   double total = 0;
   for (const TaskReport& task : report.tasks) {
-    if (!task.task.starts_with("worker")) continue;
+    if (!task.is_worker()) continue;
     if (!task.steps_per_s) {
       throw Error(
           ErrorCode::kFailedPrecondition,

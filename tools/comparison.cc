@@ -23,8 +23,6 @@ const std::array<std::string_view, kActivityCount> kActivities = [] {
   return names;
 }();
 
-bool is_worker(const TaskReport& task) { return task.task.starts_with("worker"); }
-
 struct Run {
   std::string name;
   std::string unit;
@@ -35,7 +33,7 @@ struct Run {
 };
 
 std::string cluster_name(const Report& report) {
-  const auto workers = std::ranges::count_if(report.tasks, is_worker);
+  const auto workers = std::ranges::count_if(report.tasks, &TaskReport::is_worker);
   const auto ps = std::ssize(report.tasks) - workers;
   if (ps == 0 && workers == 1) return "alone";
   return fmt::format("{} ps + {} worker{}", ps, workers, workers == 1 ? "" : "s");
@@ -53,9 +51,9 @@ Run run_of(const Report& report) {
   if (!report.error.empty()) {
     throw Error(ErrorCode::kFailedPrecondition, run.name + " failed: " + report.error);
   }
-  const auto workers = std::ranges::count_if(report.tasks, is_worker);
+  const auto workers = std::ranges::count_if(report.tasks, &TaskReport::is_worker);
   for (const TaskReport& task : report.tasks) {
-    if (!is_worker(task)) continue;
+    if (!task.is_worker()) continue;
     if (!task.examples_per_s || !task.steps_per_s) {
       throw Error(ErrorCode::kFailedPrecondition,
                   fmt::format("{} of {} made no timed step: the first 10 are not timed", task.task,
@@ -111,7 +109,7 @@ std::string progress_text(const Report& report, bool perplexity) {
 
 std::int64_t worker_steps(const Report& report) {
   std::int64_t steps = 0;
-  for (const TaskReport& task : report.tasks) steps += is_worker(task) ? task.steps : 0;
+  for (const TaskReport& task : report.tasks) steps += task.is_worker() ? task.steps : 0;
   return steps;
 }
 

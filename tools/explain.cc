@@ -7,6 +7,7 @@
 #include "base/text_file.h"
 #include "cluster/explain/explain.h"
 #include "cluster/flags/command_line.h"
+#include "cluster/flags/flag_checks.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
 #include "tools/what_if.h"
@@ -39,9 +40,14 @@ std::string report_of(const std::string& run) {
 
 std::string json_of(const Finding& finding, const Report& report) {
   const double measured = report.steps_per_s().value_or(0);
-  const nlohmann::ordered_json object = {
-      {"cause", name_of(finding.cause)}, {"task", finding.task}, {"sentence", finding.sentence},
-      {"advice", finding.advice},        {"gain", finding.gain}, {"steps_per_s", measured}};
+  const nlohmann::ordered_json object = {{"cause", name_of(finding.cause)},
+                                         {"task", finding.task},
+                                         {"sentence", finding.sentence},
+                                         {"advice", finding.advice},
+                                         {"gain", finding.gain},
+                                         {"steps_per_s", measured},
+                                         {"speed", finding.speed > 0 ? finding.speed : measured},
+                                         {"unit", finding.unit}};
   return object.dump(2) + "\n";
 }
 
@@ -52,6 +58,8 @@ std::vector<CommandLine> explain_lines() { return {explain_flags()}; }
 int explain_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(explain_flags(), arguments);
   if (!values) return 0;
+  check_apart(*values, "--what-if", "--json", "a prediction has no cause to write");
+  if (values->given("--json")) check_new_file("--json", values->text("--json"));
   const Report report = read_report(report_of(values->text("RUN")));
   if (values->given("--what-if")) {
     fmt::print("{}", what_if(report, values->text("--what-if")));

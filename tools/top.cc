@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/plain_text.h"
 #include "cluster/flags/command_line.h"
 #include "cluster/interrupt.h"
 #include "cluster/report/report.h"
@@ -24,6 +25,7 @@ namespace {
 
 constexpr Duration kEvery = std::chrono::seconds(1), kAnswersWithin = std::chrono::seconds(5);
 constexpr int kUsualColumns = 110;
+constexpr std::size_t kMostOfAnswer = 200;  // of one that is no page's
 
 CommandLine top_flags() {
   return {
@@ -70,7 +72,9 @@ State state_of(const std::string& run) {
     try {
       const HttpResponse answer = http_get(url + "/state.json", Deadline::after(kAnswersWithin));
       if (answer.status == 200) return {answer.body, true};
-      not_reached = Error(ErrorCode::kUnavailable, fmt::format("{} answers: {}", url, answer.body));
+      not_reached = Error(
+          ErrorCode::kUnavailable,
+          fmt::format("{} answers: {}", url, plain_text(answer.body.substr(0, kMostOfAnswer))));
     } catch (const Error& error) {
       not_reached = error;
     }

@@ -15,8 +15,8 @@ class CauseWatch {
  public:
   /// `seconds` since the run began, which never go back. Returns a line for the user once a cause
   /// has stayed for five seconds that was not the last one that was told, and at once when a task
-  /// stood still; else nothing. That
-  /// nothing holds the run back any more is told, too, once something had.
+  /// stood still; else nothing. That nothing holds the run back any more is told, too, once
+  /// something had.
   std::string look(const Report& run, double seconds);
 
  private:

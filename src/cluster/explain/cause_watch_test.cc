@@ -16,6 +16,7 @@ class Growing {
   void stop(double seconds) { stops_ += seconds; }
   void second(double input) {
     ++seconds_;
+    disk_read_ += 100 * input;
     input_ += input;
     compute_ += 1 - input;
     steps_ += 10 * (1 - input);
@@ -28,6 +29,7 @@ class Growing {
     task.seconds = seconds_;
     task.use.seconds = seconds_;
     task.use.cores = 1;
+    task.use.disk_read = disk_read_ / seconds_;
     task.use.pressure = {.queued = 0.0,
                          .waited = 0.0,
                          .machine_cores = 1.0,
@@ -44,7 +46,7 @@ class Growing {
   double seconds() const { return seconds_; }
 
  private:
-  double seconds_ = 0, input_ = 0, compute_ = 0, steps_ = 0, stops_ = 0;
+  double seconds_ = 0, input_ = 0, compute_ = 0, steps_ = 0, stops_ = 0, disk_read_ = 0;
 };
 
 TEST(ReportBetween, HoldsWhatWasMadeMeanwhile) {
@@ -59,6 +61,7 @@ TEST(ReportBetween, HoldsWhatWasMadeMeanwhile) {
   EXPECT_NEAR(task.steps_per_s.value_or(0), 4, 1e-9);
   EXPECT_NEAR(task.share[0].second, 0.6, 1e-9);
   EXPECT_EQ(task.steps, 20);
+  EXPECT_NEAR(task.use.disk_read.value_or(0), 60, 1e-9);
   EXPECT_NEAR(task.use.pressure.machine_cores.value_or(0), 1, 1e-9);
   EXPECT_TRUE(report_between({}, run.report()).tasks.empty());
 }

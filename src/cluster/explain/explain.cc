@@ -1,6 +1,7 @@
 #include "cluster/explain/explain.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "cluster/explain/causes.h"
@@ -32,7 +33,9 @@ std::vector<Finding> findings_of(const Report& run) {
         slow_devices, slow_copies, small_batch, slow_way, slow_checkpoints}) {
     std::ranges::move(part(facts), std::back_inserter(all));
   }
-  std::erase_if(all, [](const Finding& each) { return each.gain < least_gain(each.cause); });
+  std::erase_if(all, [](const Finding& each) {
+    return !std::isfinite(each.gain) || each.gain < least_gain(each.cause);
+  });
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
   // Causes from outside show in other numbers, too: a task that stands still is waited for.
   const double most = all.empty() ? 1 : all.front().gain;

@@ -49,7 +49,8 @@ class Links {
   explicit Links(const RunFacts& facts) : facts_(facts) {
     for (const TaskReport* const worker : facts.workers()) {
       const Network network = network_of(*worker, facts.in_step());
-      if (network.step_bytes < kLeastBytes) continue;
+      const bool is_told = network.busier() > 0;  // some systems do not say what was carried
+      if (network.step_bytes < kLeastBytes || !is_told) continue;
       networks_.push_back(network);
       most_ = std::max(most_, network.most);
     }

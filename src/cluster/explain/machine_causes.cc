@@ -16,13 +16,11 @@ constexpr double kLeastFaults = 20;    // pages a second
 constexpr double kLeastMemoryWait = 0.05, kMostWait = 0.95;
 constexpr const char* kWithoutThat = "Without that";
 
-bool is_worker(const TaskReport& task) { return task.task.starts_with("worker:"); }
-
 // Everybody waits for a parameter server.
 double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
   const auto& workers = facts.workers();
   const bool timed = std::ranges::find(workers, &task) != workers.end();
-  if (is_worker(task) && timed) return facts.gain_without(task, share);
+  if (task.is_worker() && timed) return facts.gain_without(task, share);
   return RunFacts::gain_without(share);
 }
 
@@ -50,13 +48,13 @@ double queued_by_ourselves(const RunFacts& facts) {
 // The share of the time in which a task waited for a core: a worker's step thread, since its other
 // threads hold up nobody; of a ps as many as run at once.
 double waited(const TaskReport& task) {
-  if (is_worker(task)) return task.use.pressure.waited.value_or(0);
+  if (task.is_worker()) return task.use.pressure.waited.value_or(0);
   const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
   return queued * std::min(1.0, task.use.cores.value_or(0) / (1 - queued));
 }
 
 std::string waiting_text(const TaskReport& task) {
-  if (is_worker(task)) return fmt::format("{:.0f}% of its time", 100 * waited(task));
+  if (task.is_worker()) return fmt::format("{:.0f}% of its time", 100 * waited(task));
   return fmt::format("{:.0f}% of the time in which it had work",
                      100 * task.use.pressure.queued.value_or(0));
 }
@@ -70,7 +68,7 @@ double lost(const RunFacts& facts, const TaskReport& task) {
   const double others = facts.cores_of_others();
   const double share = waited(task) * std::max(others / (others + std::max(0.0, ours)),
                                                1 - queued_by_ourselves(facts) / waited(task));
-  return is_worker(task) ? share : std::min(share, facts.mean_transfer());
+  return task.is_worker() ? share : std::min(share, facts.mean_transfer());
 }
 
 // Without what came from outside a run would hardly be faster than the forecast says at most, which
@@ -88,7 +86,7 @@ double gain_of_their_cores(const RunFacts& facts) {
   for (const TaskReport* const worker : facts.workers()) {
     if (waited(*worker) < kAllWait) return 1;
   }
-  const double busy = facts.busy_cores(), own = busy - facts.cores_of_others();
+  const double busy = facts.busy_cores(), own = facts.own_cores();
   return own > 0 && busy > kAllBusy * facts.cores() ? busy / own : 1;
 }
 
@@ -111,7 +109,7 @@ double memory_wait(const TaskReport& task) {
 // The share of its time that a worker's steps take beyond the usual one. Pages are taken from it by
 // bursts, and to read one takes cores, too.
 double beyond_usual(const TaskReport& task) {
-  if (!is_worker(task)) return 0;
+  if (!task.is_worker()) return 0;
   const double usual = 1e-3 * task.step_ms_p50.value_or(0) * task.steps_per_s.value_or(0);
   return usual > 0 ? std::clamp(1 - usual, 0.0, kMostWait) : 0;
 }
@@ -124,7 +122,7 @@ double lag(const RunFacts& facts, const TaskReport& task) {
   for (const TaskReport* const worker : facts.workers()) {
     most = std::max(most, worker->steps_per_s.value_or(0));
   }
-  const double made = is_worker(task) ? task.steps_per_s.value_or(most) : most;
+  const double made = task.is_worker() ? task.steps_per_s.value_or(most) : most;
   return made < kLags * most ? 1 - made / most : 0;
 }
 
@@ -156,7 +154,7 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
   double least = 1, most = 0, share = 1, best = 1;
   bool one_lags = false;
   for (const TaskReport& task : facts.run().tasks) {
-    if (!is_worker(task)) continue;
+    if (!task.is_worker()) continue;
     least = std::min(least, waited(task));
     most = std::max(most, waited(task));
     share = std::min(share, lost(facts, task));
@@ -165,7 +163,7 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
   for (const TaskReport& task : facts.run().tasks) {
     // The ps has to make room on the other cores for a worker that waits longer, or lags behind.
     const bool makes_room = waited(task) < most || one_lags;
-    if (waited(task) < kLeastQueued || (!is_worker(task) && makes_room)) continue;
+    if (waited(task) < kLeastQueued || (!task.is_worker() && makes_room)) continue;
     found.push_back(
         {.cause = Cause::kOthers,
          .task = task.task,

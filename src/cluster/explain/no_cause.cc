@@ -65,8 +65,9 @@ bool is_mysterious(const RunFacts& facts) {
 // Workers wait for tasks that have work, and hardly any core is left for it.
 std::string beginning(const RunFacts& facts) {
   if (facts.is_short()) return "Too short to tell what holds it back: ";
-  const double own = facts.busy_cores() - facts.cores_of_others();
-  if (!workers_wait(facts) || own < kCoresBusy * facts.cores()) return "Nothing holds it back: ";
+  const double own = facts.own_cores();
+  const bool busy = facts.is_on_one_machine() && own >= kCoresBusy * facts.cores();
+  if (!workers_wait(facts) || !busy) return "Nothing holds it back: ";
   return fmt::format("Nothing holds it back but {}{}, which its tasks keep {:.0f}% busy: ",
                      facts.cores() == 1 ? "" : "the ", cores_text(facts),
                      100 * own / facts.cores());

@@ -28,8 +28,10 @@ void take_use(TaskUse& use, const TaskUse& before) {
   const Rest rest(before.seconds, use.seconds);
   if (rest.is_empty()) return;
   use.cores = rest.of(before.cores, use.cores);
-  use.sent = rest.of(before.sent, use.sent);
-  use.received = rest.of(before.received, use.received);
+  for (const auto rate :
+       {&TaskUse::sent, &TaskUse::received, &TaskUse::disk_read, &TaskUse::disk_written}) {
+    use.*rate = rest.of(before.*rate, use.*rate);
+  }
   Pressure& pressure = use.pressure;
   for (const auto part : {&Pressure::queued, &Pressure::waited, &Pressure::machine_cores,
                           &Pressure::major_faults, &Pressure::memory_wait, &Pressure::disk_wait}) {

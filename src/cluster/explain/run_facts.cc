@@ -14,7 +14,8 @@ double own_share(const TaskReport& worker) { return 1 - RunFacts::share(worker, 
 RunFacts::RunFacts(const Report& run) : run_(run) {
   for (const TaskReport& task : run.tasks) {
     if (task.is_ps() && task.steps > 0) ps_.push_back(&task);
-    if (!task.task.starts_with("worker:") || !task.steps_per_s || task.share.empty()) continue;
+    if (!task.is_worker() || task.share.empty()) continue;
+    if (task.steps_per_s.value_or(0) <= 0) continue;
     workers_.push_back(&task);
     steps_per_s_ += *task.steps_per_s;
     seconds_ = std::max(seconds_, task.seconds.value_or(0));
@@ -52,10 +53,14 @@ double RunFacts::busy_cores() const {
   return all;
 }
 
-double RunFacts::cores_of_others() const {
+double RunFacts::own_cores() const {
   double own = 0;
   for (const TaskReport& task : run_.tasks) own += task.use.cores.value_or(0);
-  return std::clamp(busy_cores() - own, 0.0, double(cores()));
+  return std::min(own, busy_cores());
+}
+
+double RunFacts::cores_of_others() const {
+  return std::clamp(busy_cores() - own_cores(), 0.0, double(cores()));
 }
 
 bool RunFacts::in_step() const {

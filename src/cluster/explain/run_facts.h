@@ -14,20 +14,22 @@ class RunFacts {
   explicit RunFacts(const Report& run);
 
   const Report& run() const { return run_; }
-  /// Those whose steps were timed.
+  /// The workers whose steps were timed.
   const std::vector<const TaskReport*>& workers() const { return workers_; }
-  /// Those that have applied something.
+  /// The parameter servers that have applied something.
   const std::vector<const TaskReport*>& ps() const { return ps_; }
   double steps_per_s() const { return steps_per_s_; }
   /// True when the steps took so little time that what the system counts says nothing.
   bool is_short() const { return seconds_ < 0.5; }
-  /// In which the steps were made.
+  /// The longest time in which the timed steps of a worker were made.
   double seconds() const { return seconds_; }
   int cores() const { return run_.cores.value_or(1); }
+  /// True when one command started all tasks, on its machine.
+  bool is_on_one_machine() const { return run_.flag_of_other_commands().empty(); }
 
   /// This is a share of the time of a task; 0 when it is not told.
   static double share(const TaskReport& task, std::string_view activity);
-  /// Of a worker's time: waiting for values, and handing contributions over.
+  /// The share of a worker's time in which it waits for values or hands contributions over.
   static double transfer(const TaskReport& worker);
   /// The share of a worker's time in which its device copied from and to the host's memory.
   static double copies(const TaskReport& worker);
@@ -36,7 +38,8 @@ class RunFacts {
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
   /// Cores that are busy, on the machine that all tasks run on; 0 when it is not told.
   double busy_cores() const;
-  /// Those of them that processes of others kept busy.
+  /// Those of them that the tasks kept busy, and those that processes of others did.
+  double own_cores() const;
   double cores_of_others() const;
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;

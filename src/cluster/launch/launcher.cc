@@ -112,7 +112,7 @@ std::string steps_text(const Report& merged, int workers) {
   std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
     if (task.task == "ps:0") applied = task.steps;
-    if (!task.task.starts_with("worker:")) continue;
+    if (!task.is_worker()) continue;
     const std::int64_t steps = task.steps / merged.accumulate;
     sum = together ? std::max(sum, steps) : sum + steps;
     parts.push_back(grouped_digits(steps));

@@ -211,6 +211,11 @@ TEST(Report, ALossThatIsNoNumberIsNull) {
 TEST(Report, RefusesWhatIsNoReport) {
   EXPECT_THROW(Report::from_json("{\"model\": \"ptb\"}"), Error);
   EXPECT_THROW(Report::from_json("{\"model\""), Error);
+  for (const int cores : {0, -1}) {
+    Report of_no_machine;
+    of_no_machine.cores = cores;
+    EXPECT_THROW(Report::from_json(of_no_machine.to_json()), Error);
+  }
   EXPECT_THROW(read_report("/nonexistent/report.json"), Error);
   EXPECT_THROW(write_report("/nonexistent/report.json", Report{}), Error);
 }
