@@ -77,6 +77,7 @@ class SimulatedPs : public FrameReceiver {
   };
   void carry_out_rounds();
   bool gave(const RoundContribution& it, std::size_t position) const;
+  double given_bytes(std::size_t position) const;
   void apply_round(std::size_t position);
   void answer_round();
   void send_round_values(std::size_t position);

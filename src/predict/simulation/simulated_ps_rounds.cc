@@ -17,7 +17,7 @@ void for_answered(const RoundDecision& decision, F&& act) {
 
 }  // namespace
 
-// In their order: a round that is clipped waits for the squares of all.
+// Rounds are carried out in their order. One that is clipped waits for the squares of all.
 void SimulatedPs::carry_out_rounds() {
   if (!round_) {
     if (rounds_.empty()) return;
@@ -28,8 +28,9 @@ void SimulatedPs::carry_out_rounds() {
     if (!decision.closes || decision.contributors.front().clip_norm <= 0) return apply_round(0);
     // The mean is written, and its squares are summed.
     SimulatedWork work{.threads = threads()};
-    for (const AssemblyTarget& target : targets_) {
-      const auto bytes = double(target.bytes()), given_by = double(decision.contributors.size());
+    const auto given_by = double(decision.contributors.size());
+    for (std::size_t at = 0; at < targets_.size(); ++at) {
+      const double bytes = given_bytes(at);
       work.rule_bytes += world_.job.costs.bytes_to_sum(bytes, given_by) + 2 * bytes;
     }
     return world_.transport.machine_of(host_).run(work, [this] {
@@ -50,6 +51,12 @@ bool SimulatedPs::gave(const RoundContribution& it, std::size_t position) const 
   return peers_[std::size_t(it.worker)].assembly.part(position).started;
 }
 
+// The size of a contribution to it, of which a sparse one has the named rows.
+double SimulatedPs::given_bytes(std::size_t position) const {
+  const AssemblyTarget& target = targets_[position];
+  return double(target.sparse ? rows_[position].size() * target.row_bytes : target.bytes());
+}
+
 void SimulatedPs::apply_round(std::size_t position) {
   if (position == targets_.size()) return answer_round();
   const RoundDecision& decision = round_->decision;
@@ -57,9 +64,7 @@ void SimulatedPs::apply_round(std::size_t position) {
       decision.contributors, [&](const RoundContribution& it) { return gave(it, position); });
   SimulatedWork work{.threads = threads()};
   if (decision.closes && given_by > 0) {
-    const double given = targets_[position].sparse
-                             ? double(rows_[position].size() * targets_[position].row_bytes)
-                             : double(targets_[position].bytes());
+    const double given = given_bytes(position);
     work.rule_bytes = rule_bytes(position);
     if (given_by > 1 && !world_.step.clipped) {
       work.rule_bytes += world_.job.costs.bytes_to_sum(given, double(given_by)) - given;

@@ -111,5 +111,17 @@ TEST(SimulatedRoundsTest, ContributionsAreReadAtTheRateOfTheirSum) {
   }
 }
 
+// The step names 64 rows, in a table of 10,240 or of 1,280.
+TEST(SimulatedRoundsTest, ASparseContributionIsSummedByItsRows) {
+  SimulatedStep step = with_a_large_table();
+  step.clipped = true;
+  SimulatedJob job = rounds_without_rules(step, 3);
+  job.cluster.machines[0].bytes_per_s = 10e9;
+  job.costs.contributions_of_rules = 0.5;
+  const double of_large = 3 / simulate(job).steps_per_s;
+  step.specs[0].shape = {1280, 1024};
+  EXPECT_THAT(3 / simulate(job).steps_per_s, DoubleNear(of_large, 0.02 * of_large));
+}
+
 }  // namespace
 }  // namespace paceline
