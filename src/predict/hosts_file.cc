@@ -17,7 +17,8 @@
 namespace paceline {
 namespace {
 
-constexpr int kMostOfHostsFile = 100'000;  // hosts, and devices of a host
+constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;  // of a host
+constexpr double kMostCoresOfHost = 100'000;
 
 /// What is read, and the flag that named it.
 struct HostsText {
@@ -32,27 +33,28 @@ struct HostsText {
               fmt::format("{}: {}: {}", from.flag, place_of(from.source, at.line, at.column), why));
 }
 
-double number_of(const HostsText& from, const ConfigValue& value, double least) {
+double number_of(const HostsText& from, const ConfigValue& value, double least, double most) {
   const double number = std::atof(value.text.c_str());
-  const bool fits = number >= least && number <= 1e15;  // false for "nan"
+  const bool fits = number >= least && number <= most;  // false for "nan"
   if (value.kind != ConfigValue::Kind::kNumber || !fits) {
-    refuse_host(from, value, fmt::format("{} must be a number of at least {}", value.key, least));
+    refuse_host(from, value,
+                fmt::format("{} must be a number from {} to {}", value.key, least, most));
   }
   return number;
 }
 
-int count_of(const HostsText& from, const ConfigValue& value, int least) {
-  return int(std::min(number_of(from, value, least), double(kMostOfHostsFile)));
+int count_of(const HostsText& from, const ConfigValue& value, int least, int most) {
+  return int(number_of(from, value, least, most));
 }
 
 /// A number of a host, as the file names it.
 struct HostNumber {
   std::string_view name;
   double ForecastHost::*into;
-  double scale, least;
+  double scale, least, most = 1e9;
 };
 constexpr HostNumber kHostNumbers[] = {
-    {"cores", &ForecastHost::cores, 1, 1},
+    {"cores", &ForecastHost::cores, 1, 1, kMostCoresOfHost},
     {"gflops", &ForecastHost::flops_per_s, 1e9, 1e-3},
     {"gbytes_per_s", &ForecastHost::bytes_per_s, 1e9, 1e-3},
     {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
@@ -78,13 +80,13 @@ ForecastHost host_of_table(const HostsText& from, const ConfigValue& table, int&
   for (const ConfigValue& item : table.items) {
     const auto* const known = std::ranges::find(kHostNumbers, item.key, &HostNumber::name);
     if (known != std::end(kHostNumbers)) {
-      host.*(known->into) = number_of(from, item, known->least) * known->scale;
+      host.*(known->into) = number_of(from, item, known->least, known->most) * known->scale;
     } else if (item.key == "name") {
       host.name = item.text;
     } else if (item.key == "devices") {
-      host.devices = count_of(from, item, 0);
+      host.devices = count_of(from, item, 0, kMostDevices);
     } else if (item.key == "count") {
-      count = count_of(from, item, 1);
+      count = count_of(from, item, 1, kMostHostsOfFile);
     } else {
       refuse_host(from, item,
                   fmt::format("'{}' is nothing that a host has{}", item.key,
@@ -114,7 +116,10 @@ std::vector<ForecastHost> hosts_of(const HostsText& from) {
     int count = 1;
     ForecastHost host = host_of_table(from, table, count);
     const std::string name = host.name.empty() ? "host" : host.name;
-    for (int i = 0; i < count && hosts.size() < kMostOfHostsFile; ++i) {
+    if (hosts.size() + std::size_t(count) > kMostHostsOfFile) {
+      refuse_host(from, table, fmt::format("these are more than {} hosts", kMostHostsOfFile));
+    }
+    for (int i = 0; i < count; ++i) {
       host.machine = int(hosts.size());
       host.name = count == 1 && !host.name.empty() ? name : fmt::format("{} {}", name, i);
       hosts.push_back(host);

@@ -38,10 +38,12 @@ TEST(HostsFileTest, ReadsHostsThatAreAlike) {
   EXPECT_EQ(hosts[4].link_bytes_per_s, 0);
 }
 
-TEST(HostsFileTest, HasSoManyDevicesThatTheyCanBeCounted) {
-  const auto hosts = parse_hosts("[[host]]\ndevices = 1e12\n", "hosts.toml");
-  ASSERT_EQ(hosts.size(), 1u);
-  EXPECT_EQ(hosts[0].devices, 100'000);
+TEST(HostsFileTest, RefusesMoreThanAnyHostHas) {
+  EXPECT_THAT(refusal_of("[[host]]\ndevices = 1e12\n"), HasSubstr("devices must be a number from"));
+  EXPECT_THAT(refusal_of("[[host]]\ncores = 1e15\n"), HasSubstr("from 1 to 100000"));
+  EXPECT_THAT(refusal_of("[[host]]\ncount = 200000\n"), HasSubstr("count must be a number from"));
+  EXPECT_THAT(refusal_of("[[host]]\ncount = 100000\n[[host]]\n"),
+              HasSubstr("these are more than 100000 hosts"));
 }
 
 TEST(HostsFileTest, NamesThePlaceOfWhatIsWrong) {

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <memory>
 #include <set>
 
-#include "base/cores.h"
 #include "base/printed.h"
 #include "cluster/lab/lab_options.h"
-#include "cluster/launch/launcher.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
@@ -26,8 +25,9 @@
 namespace paceline {
 namespace {
 
-constexpr int kMostSimulated = 8;  // workers with devices that are simulated
-// Of the roof, where no step was measured: what the kernels of the workloads reach.
+constexpr int kMostSimulated = 8;   // workers with devices that are simulated
+constexpr int kMostWorkers = 1000;  // that are tried
+// The kernels of the workloads reach so much of the roof; it counts where no step was measured.
 constexpr double kKernelsOfRoof = 0.85;
 constexpr int kSpareHosts = 4;  // for parameter servers of other ways
 
@@ -35,11 +35,24 @@ std::string host_part(const std::string& address) { return address.substr(0, add
 
 bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
 
-void take_memory(ForecastHost& host, const ForecastHost& like) {
-  host.bytes_per_s = like.bytes_per_s;
-  host.thread_bytes_per_s = like.thread_bytes_per_s;
-  host.rule_bytes_per_s = like.rule_bytes_per_s;
-  host.thread_rule_bytes_per_s = like.thread_rule_bytes_per_s;
+// Rates that a file does not give. Where it gives that of the memory, those of threads and rules
+// follow from it.
+void take_rates(ForecastHost& host, const ForecastHost& like) {
+  const auto take = [&](std::initializer_list<double ForecastHost::*> rates) {
+    for (const auto rate : rates) {
+      if (host.*rate == 0) host.*rate = like.*rate;
+    }
+  };
+  if (host.bytes_per_s == 0) {
+    take({&ForecastHost::bytes_per_s, &ForecastHost::thread_bytes_per_s,
+          &ForecastHost::rule_bytes_per_s, &ForecastHost::thread_rule_bytes_per_s});
+  }
+  if (host.tcp_send_bytes_per_s == 0) {
+    take({&ForecastHost::tcp_send_bytes_per_s, &ForecastHost::core_tcp_send_bytes_per_s});
+  }
+  if (host.tcp_receive_bytes_per_s == 0) {
+    take({&ForecastHost::tcp_receive_bytes_per_s, &ForecastHost::core_tcp_receive_bytes_per_s});
+  }
 }
 
 WireForm wire_of(const Cluster& cluster) {
@@ -120,15 +133,7 @@ void Prediction::take_hosts_of_file() {
   job_.hosts = read_hosts(options_.hosts);
   for (ForecastHost& host : job_.hosts) {
     if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
-    if (host.bytes_per_s == 0) take_memory(host, here_);
-    if (host.tcp_send_bytes_per_s == 0) {
-      host.tcp_send_bytes_per_s = here_.tcp_send_bytes_per_s;
-      host.core_tcp_send_bytes_per_s = here_.core_tcp_send_bytes_per_s;
-    }
-    if (host.tcp_receive_bytes_per_s == 0) {
-      host.tcp_receive_bytes_per_s = here_.tcp_receive_bytes_per_s;
-      host.core_tcp_receive_bytes_per_s = here_.core_tcp_receive_bytes_per_s;
-    }
+    take_rates(host, here_);
   }
   own_hosts_ = int(job_.hosts.size());
 }
@@ -330,7 +335,9 @@ WaysAsked Prediction::asked() const {
     if (named && &strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
   }
   int devices = 0;
-  for (const ForecastHost& host : job_.hosts) devices += std::min(host.devices, 1 << 16);
+  for (const ForecastHost& host : job_.hosts) {
+    devices = std::min(kMostWorkers, devices + std::min(kMostWorkers, host.devices));
+  }
   asked.most_workers = std::max(1, devices);
   return asked;
 }
