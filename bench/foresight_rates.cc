@@ -129,7 +129,7 @@ class ForesightRuns {
     PredictionOptions options;
     options.roof = roof;
     const Prediction prediction({row.model, request_of(steps.front())}, Cluster(), options);
-    const Forecast made = forecast(prediction.job(), {});
+    const Forecast made = forecast_alone(prediction.job());
     return {made.steps_per_s, made.low, made.high, made.limit,
             std::string(name_of(made.limited_by))};
   }

@@ -19,8 +19,8 @@ struct ForesightSelection {
 /// the file has are left out, so that a run goes on where the last one ended; those that no version
 /// has measured come first. The roof is measured before each row, and after those that the cores
 /// compute: where it moved, the row is set apart. A row waits, for two minutes at most, until
-/// the cores are as far from each other as usual; a run during which they were moved does not
-/// count.
+/// the cores are as far from each other as usual; a run during which they were moved is made again,
+/// three times at most.
 void measure_foresight(Recorder& recorder, const ForesightSelection& selection);
 
 }  // namespace paceline::bench

@@ -92,13 +92,14 @@ SizedJob read_sized_job(const FlagValues& values) {
 
 std::string sized_text(const SizedJob& job) {
   const Way way = way_of(job);
-  std::string text = fmt::format("One process: {} steps/s\n",
-                                 rounded(forecast(forecast_job_of(job, true), {}).steps_per_s));
+  const ForecastJob with_paceline = forecast_job_of(job, true);
+  const Forecast alone = forecast_alone(with_paceline);
+  std::string text = fmt::format("One process: {} steps/s\n", rounded(alone.steps_per_s));
   if (job.has_transport()) {
     text += fmt::format("{} with that transport: {}\n", way.text(),
                         forecast_line(forecast(forecast_job_of(job, false), way)));
   }
-  const Forecast own = forecast(forecast_job_of(job, true), way);
+  const Forecast own = forecast(with_paceline, way, alone);
   text += fmt::format("{} with Paceline: {}\n", way.text(), forecast_line(own));
   WaysAsked asked;
   asked.workers = job.workers;

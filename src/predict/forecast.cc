@@ -149,14 +149,18 @@ int most_workers_on_a_machine(const SimulatedCluster& cluster) {
   return most;
 }
 
-// Of each worker. The fewer they are, the more their mean goes by how they happen to meet.
-std::int64_t counted_steps(int workers) {
-  constexpr int kMost = 96, kUsual = 24, kLeast = 12;
+// The steps of each worker that are counted. The fewer workers there are, the more their mean goes
+// by how they happen to meet. Where a step takes very long, fewer tell the same.
+std::int64_t counted_steps(int workers, double bound) {
+  constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
+  constexpr double kLong = 1e5;  // seconds of all steps
   const int least = std::clamp(12000 / workers, kLeast, kUsual);
-  return std::clamp(480 / workers, least, kMost);
+  const int steps = std::clamp(480 / workers, least, kMost);
+  const double fit = bound > 0 ? kLong * bound / workers : steps;
+  return std::max(std::min(kLeastOfLong, steps), int(std::min(fit, double(steps))));
 }
 
-// Between two exchanges of everything. The first periods bring a link to its pace.
+// A period lies between two exchanges of everything. The first ones bring a link to its pace.
 void count_whole_periods(SimulatedJob& job) {
   const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
@@ -182,15 +186,16 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                                  .late = way.late,
                                  .outer = way.outer},
                          .costs = {},
-                         .warm_steps = 3,
-                         .steps = counted_steps(way.workers)};
+                         .warm_steps = 3};
   simulated.costs = costs_of(job, simulated.cluster);
   simulated.cluster.slowness = slowness_of(job, way);
-  if (way.makes_local_steps()) count_whole_periods(simulated);
   const bool own_rules = way.makes_local_steps() || way.is_one_process();
   const SimulatedStep step =
       simulated_step_of(job.step(own_rules, most_workers_on_a_machine(simulated.cluster)), way);
   simulated.step = &step;
+  const double bound = speed_limit(simulated);
+  simulated.steps = counted_steps(way.workers, bound);
+  if (way.makes_local_steps()) count_whole_periods(simulated);
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};
   NamedLimit limit = limit_in_words(job, simulated, speed);
@@ -206,7 +211,6 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   made.low = made.steps_per_s * interval.low;
   made.high = made.steps_per_s * interval.high;
   made.examples_per_s = made.steps_per_s * step.examples;
-  const double bound = speed_limit(simulated);
   made.of_bound = bound > 0 ? made.steps_per_s / bound : 0;
   return made;
 }
@@ -226,20 +230,27 @@ std::string Way::text() const {
   return text;
 }
 
-Forecast forecast(const ForecastJob& job, const Way& way, double alone_steps_per_s) {
+Forecast forecast_alone(const ForecastJob& job) {
+  Forecast alone = of_way(job, {});
+  alone.times_alone = 1;
+  return alone;
+}
+
+Forecast forecast(const ForecastJob& job, const Way& way, const Forecast& alone) {
+  if (way.is_one_process() && way.accumulate == alone.way.accumulate) return alone;
   Forecast made = of_way(job, way);
-  made.times_alone = made.steps_per_s / alone_steps_per_s;
+  made.times_alone = made.steps_per_s / alone.steps_per_s;
   return made;
 }
 
 Forecast forecast(const ForecastJob& job, const Way& way) {
-  return forecast(job, way, of_way(job, {}).steps_per_s);
+  return forecast(job, way, forecast_alone(job));
 }
 
 std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
                                    const std::function<void(const Way&)>& progress) {
   std::vector<Forecast> made;
-  const double alone = of_way(job, {}).steps_per_s;
+  const Forecast alone = forecast_alone(job);
   for (const Way& way : ways) {
     if (progress) progress(way);
     made.push_back(forecast(job, way, alone));

@@ -79,10 +79,11 @@ struct Forecast {
   LimitKind limited_by = LimitKind::kAnswers;
 };
 
-/// Throws kInvalidArgument when the hosts have no room for the workers.
+/// Throws kInvalidArgument when the hosts have no room for the workers, or when steps take years.
 Forecast forecast(const ForecastJob& job, const Way& way);
-/// The same where the speed of one process is known.
-Forecast forecast(const ForecastJob& job, const Way& way, double alone_steps_per_s);
+/// The same of one process, and of a way where that of one process is known.
+Forecast forecast_alone(const ForecastJob& job);
+Forecast forecast(const ForecastJob& job, const Way& way, const Forecast& alone);
 /// The same of several ways, the fastest first. `progress` is called before each.
 std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
                                    const std::function<void(const Way&)>& progress = {});

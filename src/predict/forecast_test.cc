@@ -39,6 +39,21 @@ ForecastJob job_on(int hosts, double bytes_per_s) {
   return job;
 }
 
+// A step of 4 workers takes nearly two days, and that is no reason to give up.
+TEST(ForecastTest, StepsMayTakeDays) {
+  const double link = 1e3;  // bytes/s
+  const Forecast made = forecast(job_on(5, link), {.strategy = "async", .ps = 1, .workers = 4});
+  EXPECT_THAT(made.steps_per_s / (link / 40e6), DoubleNear(1, 0.1));
+}
+
+TEST(ForecastTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
+  ForecastJob job = job_on(3, 10e9);
+  job.hosts[0].bytes_per_s = 0.5e9;
+  job.hosts[0].devices = 0;
+  const Forecast made = forecast(job, {.strategy = "allreduce", .workers = 2});
+  EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
+}
+
 TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
   const Forecast made = forecast(job_on(4, 10e9), {.strategy = "async", .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s, DoubleNear(80, 5));

@@ -111,6 +111,16 @@ double links_allow(const SimulatedJob& job, double device, double every, const S
   return all;
 }
 
+/// The rate of rules on the slowest machine of these hosts; 0: rules take no time there.
+double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& hosts) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const int host : hosts) {
+    const auto machine = std::size_t(cluster.hosts[std::size_t(host)].machine);
+    slowest = std::min(slowest, cluster.machines[machine].rate_of_rules());
+  }
+  return hosts.empty() ? 0 : slowest;
+}
+
 double rule_bytes(const SimulatedStep& step) {
   double bytes = 0;
   for (const StepVariable& use : step.variables) bytes += use.rule_bytes;
@@ -139,8 +149,10 @@ double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
 double speed_limit(const SimulatedJob& job) {
   const SimulatedCluster& cluster = job.cluster;
   const double workers = double(cluster.workers.size());
-  const double memory = cluster.machines[0].rate_of_rules();
-  const auto seconds = [&](double bytes) { return memory > 0 ? bytes / memory : 0; };
+  const auto seconds_at = [](double bytes, double rate) { return rate > 0 ? bytes / rate : 0; };
+  const auto seconds = [&, rate = rate_of_rules(cluster, cluster.workers)](double bytes) {
+    return seconds_at(bytes, rate);
+  };
   const auto accumulated = double(job.way.accumulate);
   double step = 0;
   for (const StepAction& action : job.step->actions) step += action.seconds;
@@ -152,14 +164,14 @@ double speed_limit(const SimulatedJob& job) {
   const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
   const SimulatedStep& shared = local ? outer : *job.step;
   const double every = accumulated * (local ? double(job.way.outer.local_steps) : 1);
-  const double rules = seconds(rule_bytes(shared)) / every;
-  if (ring) step += rules;
+  if (ring) step += seconds(rule_bytes(shared)) / every;
   const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
   double limit = links_allow(job, step, every, bytes, ring);
   // In rounds the workers share an update.
   const bool rounds = job.way.strategy == "sync" || (local && job.way.outer.delay == 0);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
+  const double rules = seconds_at(rule_bytes(shared), rate_of_rules(cluster, cluster.ps)) / every;
   if (!ring && rules > 0) limit = std::min(limit, (rounds ? workers : 1) * ps_machines / rules);
   return limit;
 }

@@ -85,10 +85,10 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   constexpr double kWorthSaying = 1.1;
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
   const Prediction prediction(step, cluster, options);
-  Expectation made{.own = forecast(prediction.job(), prediction.own_way()), .better = {}};
+  const Forecast alone = forecast_alone(prediction.job());
+  Expectation made{.own = forecast(prediction.job(), prediction.own_way(), alone), .better = {}};
   RealClock clock;
   const TimePoint begun = clock.now();
-  const double alone = made.own.steps_per_s / made.own.times_alone;
   std::optional<Forecast> local;
   WaysAsked asked = prediction.asked();
   asked.strategy.reset();

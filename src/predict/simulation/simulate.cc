@@ -17,7 +17,8 @@ namespace {
 constexpr std::array<std::string_view, 6> kSimulated = {"local", "async",     "ssp",
                                                         "sync",  "allreduce", "mixed"};
 
-constexpr double kLongest = 1e6;  // seconds
+constexpr double kSecondsOfAYear = 365.25 * 24 * 3600;
+constexpr double kLongest = 1e8;  // seconds: some years
 
 void check_strategy(const SimulatedJob& job) {
   const std::string why = job.way.strategy == "mixed" ? why_not_mixed(job.step->specs) : "";
@@ -53,7 +54,12 @@ class Simulation {
     while (first < tasks_.threads().size()) {
       if (holds(*tasks_.threads()[first])) {
         ++first;
-      } else if (!tasks_.time().run_one() || tasks_.time().seconds() > kLongest) {
+      } else if (tasks_.time().seconds() > kLongest) {
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("[predict] {} steps of each worker would take more than {:.0f} "
+                                "years",
+                                job_.warm_steps + job_.steps, kLongest / kSecondsOfAYear));
+      } else if (!tasks_.time().run_one()) {
         throw Error(ErrorCode::kInternal, "[simulation] the steps are not made");
       }
     }
