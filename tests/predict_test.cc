@@ -233,6 +233,13 @@ TEST_F(PredictTest, OneProcessMayBecomeACluster) {
   EXPECT_THAT(made.output, ContainsRegex("takes --ps [0-9] --workers 8"));
 }
 
+TEST_F(PredictTest, FlagsAboutWorkersLeaveTheirNumberOpen) {
+  const Finished made =
+      run({"train"}, {"--strategy", "auto", "--wire", "bfloat16", "--steps", "20"});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, ContainsRegex("takes --ps [0-9] --workers 8"));
+}
+
 TEST_F(PredictTest, TowersAreNotCompared) {
   const Finished made = run({"train"}, {"--towers", "2", "--strategy", "auto", "--steps", "20"});
   EXPECT_EQ(made.status, 0) << made.output;
@@ -244,6 +251,26 @@ TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
   EXPECT_EQ(table.status, 0) << table.output;
   EXPECT_THAT(table.output,
               AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
+}
+
+// What a flag fixes stays, and the numbers of tasks that it does not are tried.
+TEST_F(PredictTest, TriesTheNumbersThatFlagsLeaveOpen) {
+  const auto of = [&](const std::vector<std::string>& more) {
+    const Finished table = run({"predict"}, more);
+    EXPECT_EQ(table.status, 0) << table.output;
+    return table.output;
+  };
+  EXPECT_THAT(of({"--strategy", "sync"}),
+              AllOf(HasSubstr("sync, 1 ps + 4 workers"), HasSubstr("sync, 4 ps + 8 workers"),
+                    HasSubstr("one process"), Not(HasSubstr("async"))));
+  EXPECT_THAT(of({"--strategy", "allreduce"}),
+              AllOf(HasSubstr("allreduce, 8 workers"), Not(HasSubstr(" ps + "))));
+  EXPECT_THAT(of({"--ps", "2"}),
+              AllOf(HasSubstr("async, 2 ps + 8 workers"), Not(HasSubstr("allreduce"))));
+  EXPECT_THAT(of({"--wire", "bfloat16", "--workers", "4"}),
+              AllOf(HasSubstr("async, 2 ps + 4 workers, bfloat16"), Not(HasSubstr("8 workers"))));
+  EXPECT_THAT(of({"--strategy", "local", "--local-steps", "8"}),
+              AllOf(HasSubstr("local H=8, 1 ps + 4 workers"), HasSubstr("local H=8, 4 workers")));
 }
 
 TEST_F(PredictTest, NeedsNoData) {

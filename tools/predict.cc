@@ -79,10 +79,10 @@ CommandLine sizes_line() {
 
 int predict_model(const models::Model& model, const Arguments& arguments) {
   const CommandLine line = predict_line(model);
-  std::optional<FlagValues> values =
-      parse_job(line, {arguments.begin() + 1, arguments.end()}, std::getenv("TF_CONFIG"));
+  Arguments words = arguments;
+  words.front() = "--predict";
+  const std::optional<FlagValues> values = parse_job(line, words, std::getenv("TF_CONFIG"));
   if (!values) return 0;
-  values->add("--predict", "");
   TrainJob job = read_train_job(model, line, *values);
   job.run.prediction.json = values->text("--json");
   job.run.prediction.plot = values->text("--plot");

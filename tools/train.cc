@@ -165,7 +165,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
     TrainJob job{read_cluster(values), read_run_options(values),
                  read_settings(model.settings().declared(), values)};
     job.lab = read_lab(values, job.cluster);
-    set_places(job.lab, job.cluster, job.run.prediction);
+    set_places(job.lab, job.run.prediction);
     job.run.flags = flags_and_settings(values, job.settings);
     model.check(job.cluster, job.run, job.settings);
     return job;

@@ -52,7 +52,8 @@ struct PredictionOptions {
   /// The worker whose simulated device is slower than those of the others.
   int straggler = 0;
   double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
-  bool any_ps = false;         // a launcher's number of parameter servers may be chosen
+  /// The launcher's number of parameter servers, or of workers, may be chosen.
+  bool any_ps = false, any_workers = false;
   bool this_strategy = false;  // the table of ways has no other than the job's
   bool this_wire = false;      // the same of the form of contributions
   /// For run_program: a session lists here the ways to distribute the job that it compared, and

@@ -47,7 +47,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
                     work(cluster, run, settings);
                   }};
   program.lab = read_lab(values, program.cluster);
-  set_places(program.lab, program.cluster, program.run.prediction);
+  set_places(program.lab, program.run.prediction);
   if (options.evaluate) {
     program.evaluate = [&options, settings](const RunOptions& run) {
       return options.evaluate(run, settings);

@@ -64,8 +64,8 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
   std::vector<Way> ways = ways_to_try(asked);
   std::erase_if(ways, [&](const Way& way) {
     // Bounded staleness is async with a limit, which makes nothing faster.
-    return way.strategy == "ssp" ||
-           (way.is_one_process() && cluster.role == Cluster::Role::kLauncher);
+    const bool has_tasks = cluster.role == Cluster::Role::kLauncher && !options.any_workers;
+    return way.strategy == "ssp" || (way.is_one_process() && has_tasks);
   });
   for (Way& way : ways) prediction.place(way);
   std::vector<ComparedWay> compared;

@@ -328,7 +328,7 @@ WaysAsked Prediction::asked() const {
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
-    asked.workers = own.workers;
+    if (!options_.any_workers) asked.workers = own.workers;
     // The default may be there because nobody asked for another.
     const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
     const bool named = cluster_.strategy != kAutomatic;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,7 +45,7 @@ class FlagValues {
   bool given(const std::string& flag) const { return values_.contains(flag); }
   /// True when the flag was given on the command line, not in a file or in $TF_CONFIG.
   bool on_command_line(const std::string& flag) const {
-    return given(flag) && !places_.contains(flag);
+    return given(flag) && !places_.contains(flag) && !is_open(flag);
   }
   /// Every flag that was given, with its last value; a switch has an empty one.
   std::vector<std::pair<std::string, std::string>> listed() const;
@@ -67,6 +68,9 @@ class FlagValues {
 
   void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
   void add(const GivenFlag& flag);
+  /// Gives a flag that was not given a value to begin with: a prediction tries others, too.
+  void leave_open(const std::string& flag, const std::string& value);
+  bool is_open(const std::string& flag) const { return open_.contains(flag); }
   /// Calls `read`. To an error of it, it adds the place of each flag that the error names and that
   /// was not given on the command line.
   template <typename Read>
@@ -83,6 +87,7 @@ class FlagValues {
 
   std::map<std::string, std::vector<std::string>> values_;
   std::map<std::string, std::string> places_;
+  std::set<std::string> open_;
 };
 
 struct CommandLine {

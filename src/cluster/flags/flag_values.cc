@@ -60,6 +60,11 @@ void FlagValues::add(const GivenFlag& flag) {
   places_[flag.name] = flag.place;
 }
 
+void FlagValues::leave_open(const std::string& flag, const std::string& value) {
+  add(flag, value);
+  open_.insert(flag);
+}
+
 void FlagValues::throw_with_places(const Error& error) const {
   std::string message = error.what();
   for (const auto& [flag, place] : places_) {

@@ -2,6 +2,7 @@
 
 #include "cluster/flags/config_file.h"
 #include "cluster/flags/flags.h"
+#include "cluster/flags/prediction_reader.h"
 #include "cluster/flags/tf_config.h"
 
 namespace paceline {
@@ -25,6 +26,7 @@ std::optional<FlagValues> parse_job(const CommandLine& line,
   if (values->given("--config"))
     add_below(*values, read_config_file(values->text("--config"), line));
   if (tf_config != nullptr && *tf_config != '\0') add_below(*values, flags_of_tf_config(tf_config));
+  leave_counts_open(*values);
   return values;
 }
 

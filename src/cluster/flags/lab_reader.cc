@@ -10,17 +10,11 @@ namespace {
 constexpr int kMostHosts = 1000;
 constexpr double kLeastGbps = 1e-4;
 
-// All tasks start here, or none does: then a prediction compares ways to use the hosts.
-bool may_have_lab(const FlagValues& values, const Cluster& cluster) {
-  if (cluster.role == Cluster::Role::kLauncher) return !cluster.existing_servers;
-  return cluster.role == Cluster::Role::kAlone && values.given("--predict");
-}
-
 void check_cluster(const FlagValues& values, const Cluster& cluster) {
   for (const char* flag : {"--lab-hosts", "--lab-place", "--lab-gbps", "--lab-delay-ms"}) {
     if (!values.given(flag)) continue;
     check_apart(values, flag, "--hosts", "both say which hosts there are");
-    if (!may_have_lab(values, cluster)) {
+    if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers) {
       refuse_flags(
           fmt::format("{} needs a cluster whose tasks all start here: add --ps and "
                       "--workers",
@@ -78,9 +72,9 @@ LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
   return lab;
 }
 
-void set_places(const LabOptions& lab, const Cluster& cluster, PredictionOptions& prediction) {
+void set_places(const LabOptions& lab, PredictionOptions& prediction) {
   if (!lab.asked()) return;
-  if (prediction.any_ps || cluster.role == Cluster::Role::kAlone) {
+  if (prediction.any_ps || prediction.any_workers) {
     prediction.open_hosts = lab.hosts;
     return;
   }

@@ -13,6 +13,6 @@ LabOptions read_lab(const FlagValues& values, const Cluster& cluster);
 
 /// Tells the prediction of a job where its tasks run, or which hosts are there for tasks whose
 /// number is open.
-void set_places(const LabOptions& lab, const Cluster& cluster, PredictionOptions& prediction);
+void set_places(const LabOptions& lab, PredictionOptions& prediction);
 
 }  // namespace paceline

@@ -1,10 +1,71 @@
 #include "cluster/flags/prediction_reader.h"
 
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/straggler.h"
 #include "params/strategies.h"
 
 namespace paceline {
+
+namespace {
+
+// They say which tasks there are, and where.
+constexpr const char* kNameTasks[] = {"--workers",      "--cluster",          "--ps-hosts",
+                                      "--worker-hosts", "--existing-servers", "--task",
+                                      "--job-name",     "--lab-place"};
+// They are about workers, and those of the second list about parameter servers, too.
+constexpr const char* kOfWorkers[] = {"--ps",
+                                      "--sparse",
+                                      "--dense",
+                                      "--staleness",
+                                      "--replicas-to-aggregate",
+                                      "--late",
+                                      "--outer-rate",
+                                      "--outer-momentum",
+                                      "--outer-fragments",
+                                      "--outer",
+                                      "--lab-hosts",
+                                      "--outer-delay",
+                                      "--local-steps",
+                                      "--sim-straggler"};
+constexpr const char* kOfServers[] = {"--wire", "--top-k", "--error-feedback"};
+
+bool chooses(const FlagValues& values) {
+  return values.given("--predict") || values.text("--strategy") == kAutomatic;
+}
+
+bool names_strategy(const FlagValues& values) {
+  const std::string strategy = values.text("--strategy");
+  return !strategy.empty() && strategy != kAutomatic;
+}
+
+// As few as the other flags allow, whose readers say what is wrong with them.
+int few_workers(const FlagValues& values) {
+  const int replicas = std::atoi(values.text("--replicas-to-aggregate").c_str());
+  const auto straggler = straggler_named(values.text("--sim-straggler"));
+  return std::max({2, replicas, straggler ? straggler->worker + 1 : 0});
+}
+
+}  // namespace
+
+void leave_counts_open(FlagValues& values) {
+  const auto is_given = [&](const char* flag) { return values.given(flag); };
+  if (!chooses(values)) return;
+  const bool of_servers = std::ranges::any_of(kOfServers, is_given);
+  const bool of_workers =
+      of_servers || names_strategy(values) || std::ranges::any_of(kOfWorkers, is_given);
+  if (of_workers && std::ranges::none_of(kNameTasks, is_given)) {
+    values.leave_open("--workers", std::to_string(few_workers(values)));
+  }
+  // A number of them that nothing is about need not be given.
+  const bool launches = values.given("--workers") && !values.given("--existing-servers");
+  if (launches && !values.given("--ps") && (of_servers || names_strategy(values))) {
+    values.leave_open("--ps", values.text("--strategy") == "allreduce" ? "0" : "1");
+  }
+}
 
 PredictionOptions read_prediction(const FlagValues& values) {
   PredictionOptions prediction;
@@ -16,10 +77,10 @@ PredictionOptions read_prediction(const FlagValues& values) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);
   }
-  const std::string strategy = values.text("--strategy");
-  prediction.any_ps = (strategy.empty() || strategy == kAutomatic) && !values.given("--ps") &&
-                      !values.given("--existing-servers");
-  prediction.this_strategy = !strategy.empty() && strategy != kAutomatic;
+  const bool no_ps_given = !values.given("--ps") && !values.given("--existing-servers");
+  prediction.any_ps = values.is_open("--ps") || (no_ps_given && !names_strategy(values));
+  prediction.any_workers = values.is_open("--workers");
+  prediction.this_strategy = names_strategy(values);
   prediction.this_wire = values.given("--wire") || values.given("--top-k");
   // The cluster's reader says what is wrong with it.
   if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
