@@ -116,6 +116,12 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
+  // What the run's machine can do counts, and not what this one does.
+  run.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
+  run.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
+  write_report(report, run);
+  EXPECT_THAT(what_if("gbps=10").output, HasSubstr("the limit would be: ps:0 applies rules"));
+  run.expected.reset();
   // Tasks stay where they were, unless their number changes.
   run.flags[4] = {"--lab-place", "ps+1/1"};
   write_report(report, run);

@@ -69,7 +69,7 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
                   "[[host]]\ncount = 4\ncores = 8\ngbytes_per_s = 80\ndevices = 2\ngbps = 1\n");
   const Finished made = run({"predict"}, {"--hosts", hosts});
   EXPECT_EQ(made.status, 0) << made.output;
-  EXPECT_THAT(made.output, AllOf(HasSubstr("4 hosts, each"), HasSubstr("a link of 1 Gbit/s"),
+  EXPECT_THAT(made.output, AllOf(HasSubstr("host 0 to host 3, each"), HasSubstr("a link of 1 Gbit/s"),
                                  HasSubstr("8 workers"), HasSubstr("bfloat16")));
   const Finished wrong = run({"predict"}, {"--hosts", folder_.path() + "/none.toml"});
   EXPECT_EQ(wrong.status, 2);
@@ -241,6 +241,9 @@ TEST_F(PredictTest, FlagsAboutWorkersLeaveTheirNumberOpen) {
 }
 
 TEST_F(PredictTest, TowersAreNotCompared) {
+  const Finished table = run({"predict"}, {"--towers", "2"});
+  EXPECT_EQ(table.status, 2);
+  EXPECT_THAT(table.output, HasSubstr("--towers and --sync-batch-norm are not predicted"));
   const Finished made = run({"train"}, {"--towers", "2", "--strategy", "auto", "--steps", "20"});
   EXPECT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output, HasSubstr("no speed can be expected"));
@@ -290,7 +293,7 @@ TEST_F(PredictTest, WaysAreTriedOnEmulatedHosts) {
   };
   // Each host has a link of 1 Gbit/s, and a worker unless their number is given.
   EXPECT_THAT(of({"--lab-hosts", "3"}),
-              AllOf(HasSubstr("3 hosts, each"), HasSubstr("async, 1 ps + 1 worker "),
+              AllOf(HasSubstr("host 0 to host 2, each"), HasSubstr("async, 1 ps + 1 worker "),
                     HasSubstr("allreduce, 3 workers"), Not(HasSubstr("4 workers"))));
   EXPECT_THAT(of({"--lab-hosts", "3", "--workers", "4"}),
               AllOf(HasSubstr("sync, 4 ps + 4 workers"), HasSubstr("async, 1 ps + 4 workers"),

@@ -15,6 +15,7 @@
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
+#include "predict/hosts_file.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 #include "train/prediction.h"
@@ -131,13 +132,20 @@ std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   return words;
 }
 
-Forecast forecast_of(const models::Model& model, const Flags& flags) {
+// Earlier versions did not tell what the run's machine can do; then this one is measured.
+std::optional<ForecastHost> machine_of(const Report& run) {
+  if (!run.expected || run.expected->machine.empty()) return {};
+  return host_of(run.expected->machine);
+}
+
+Forecast forecast_of(const models::Model& model, const Flags& flags,
+                     const std::optional<ForecastHost>& machine) {
   const CommandLine line = train_flags(model);
   const std::optional<FlagValues> values = parse_job(line, words_of(line, flags), nullptr);
   const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  const Prediction prediction(step, job.cluster, job.run.prediction);
+  const Prediction prediction(step, job.cluster, job.run.prediction, machine);
   return forecast(prediction.job(), prediction.own_way());
 }
 
@@ -154,8 +162,9 @@ std::string what_if(const Report& run, const std::string& changes) {
   const Flags flags = flags_of(run, *model);
   check_predictable(run);
   const double measured = run.steps_per_s().value_or(0);
-  const Forecast was = forecast_of(*model, flags),
-                 would = forecast_of(*model, changed(flags, changes));
+  const std::optional<ForecastHost> machine = machine_of(run);
+  const Forecast was = forecast_of(*model, flags, machine),
+                 would = forecast_of(*model, changed(flags, changes), machine);
   const double times = would.steps_per_s / was.steps_per_s;
   if (measured <= 0) {
     return fmt::format(

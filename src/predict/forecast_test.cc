@@ -213,6 +213,23 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
 }
 
+TEST(HostsText, SaysWhatEachKindOfHostCanDo) {
+  const ForecastHost node{.name = "node 0",
+                          .cores = 2.5,
+                          .flops_per_s = 2e12,
+                          .bytes_per_s = 180e9,
+                          .link_bytes_per_s = 118.9e6};
+  ForecastHost store = node;
+  store.name = "store";
+  store.cores = 1;
+  store.link_bytes_per_s = 0;
+  ForecastHost next = node;
+  next.name = "node 1";
+  EXPECT_EQ(hosts_text(std::vector<ForecastHost>{node, next, store}),
+            "node 0 to node 1, each: 2.5 cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s\n"
+            "store: 1 core, 2,000 GFLOP/s, 180 GB/s, a link without a known limit\n");
+}
+
 TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
   WaysAsked asked;
   asked.strategy = "async";

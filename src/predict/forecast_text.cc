@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/printed.h"
 #include "params/strategies.h"
+#include "predict/link_payload.h"
 
 namespace paceline {
 namespace {
@@ -20,7 +22,39 @@ std::size_t widest(std::span<const Forecast> forecasts) {
   return width;
 }
 
+bool are_alike(const ForecastHost& one, const ForecastHost& other) {
+  constexpr std::array kNumbers = {&ForecastHost::cores, &ForecastHost::flops_per_s,
+                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s};
+  return std::ranges::all_of(kNumbers,
+                             [&](const auto number) { return one.*number == other.*number; });
+}
+
+std::string link_text(const ForecastHost& host) {
+  if (host.link_bytes_per_s == 0) return "a link without a known limit";
+  return fmt::format("a link of {} Gbit/s", rounded(host.link_bytes_per_s / kPayloadOfGigabit, 3));
+}
+
 }  // namespace
+
+std::string hosts_text(std::span<const ForecastHost> hosts) {
+  constexpr int kMostLines = 8;
+  std::string text;
+  int lines = 0;
+  for (std::size_t i = 0; i < hosts.size();) {
+    std::size_t end = i + 1;
+    while (end < hosts.size() && are_alike(hosts[i], hosts[end])) ++end;
+    if (++lines > kMostLines) return text + "…\n";
+    const std::string names =
+        end - i == 1 ? hosts[i].name
+                     : fmt::format("{} to {}, each", hosts[i].name, hosts[end - 1].name);
+    text += fmt::format("{}: {} core{}, {} GFLOP/s, {} GB/s", names, hosts[i].cores,
+                        hosts[i].cores == 1 ? "" : "s", rounded(hosts[i].flops_per_s * 1e-9, 3),
+                        rounded(hosts[i].bytes_per_s * 1e-9, 3));
+    text += hosts.size() > 1 ? ", " + link_text(hosts[i]) + "\n" : "\n";
+    i = end;
+  }
+  return text;
+}
 
 std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit) {
   const std::size_t width = widest(forecasts);

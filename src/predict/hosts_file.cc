@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <span>
+#include <system_error>
 
 #include "base/nearest.h"
 #include "cluster/flags/config_value.h"
@@ -44,7 +47,11 @@ double number_of(const HostsText& from, const ConfigValue& value, double least, 
 }
 
 int count_of(const HostsText& from, const ConfigValue& value, int least, int most) {
-  return int(number_of(from, value, least, most));
+  const double number = number_of(from, value, least, most);
+  if (number != std::floor(number)) {
+    refuse_host(from, value, fmt::format("{} must be a whole number", value.key));
+  }
+  return int(number);
 }
 
 /// A number of a host, as the file names it.
@@ -97,13 +104,22 @@ ForecastHost host_of_table(const HostsText& from, const ConfigValue& table, int&
 }
 
 std::string text_of_file(const char* flag, const std::string& path) {
+  std::error_code unseen;
+  const bool is_folder = std::filesystem::is_directory(path, unseen);
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(ErrorCode::kUsage, fmt::format("{} {}: cannot be read", flag, path));
+  if (!file || is_folder) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} {}: {}", flag, path, is_folder ? "is a folder" : "cannot be read"));
+  }
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
 std::vector<ForecastHost> hosts_of(const HostsText& from) {
   const ConfigValue all = parse_toml(from.text, from.source);
+  for (const ConfigValue& item : all.items) {
+    if (item.key == "host") continue;
+    refuse_host(from, item, fmt::format("'{}' must stand behind a line [[host]]", item.key));
+  }
   const ConfigValue* const list = all.find("host");
   if (list == nullptr || list->items.empty()) {
     refuse_host(from, all, "there is no [[host]]");
@@ -138,20 +154,32 @@ std::vector<ForecastHost> read_hosts(const std::string& path) {
   return parse_hosts(text_of_file("--hosts", path), path);
 }
 
+HostNumbers numbers_of(const ForecastHost& host) {
+  HostNumbers numbers;
+  for (const HostNumber& each : kHostNumbers) {
+    if (host.*(each.into) > 0) numbers.emplace_back(each.name, host.*(each.into) / each.scale);
+  }
+  return numbers;
+}
+
+ForecastHost host_of(const HostNumbers& numbers) {
+  ForecastHost host{.name = "this machine"};
+  for (const auto& [name, number] : numbers) {
+    const auto* const known = std::ranges::find(kHostNumbers, name, &HostNumber::name);
+    if (known != std::end(kHostNumbers)) host.*(known->into) = number * known->scale;
+  }
+  return host;
+}
+
 std::string roof_file_text(const ForecastHost& host) {
-  return fmt::format(
+  std::string text = fmt::format(
       "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n"
-      "[[host]]\nname = \"{}\"\ncores = {:.0f}\ngflops = {:.4g}\n"
-      "gbytes_per_s = {:.4g}\nthread_gbytes_per_s = {:.4g}\n"
-      "rule_gbytes_per_s = {:.4g}\nthread_rule_gbytes_per_s = {:.4g}\n"
-      "tcp_send_gbytes_per_s = {:.4g}\ntcp_receive_gbytes_per_s = {:.4g}\n"
-      "core_tcp_send_gbytes_per_s = {:.4g}\ncore_tcp_receive_gbytes_per_s = {:.4g}\ncore_trip_ns = "
-      "{:.3g}\n",
-      host.name, host.cores, host.flops_per_s * 1e-9, host.bytes_per_s * 1e-9,
-      host.thread_bytes_per_s * 1e-9, host.rule_bytes_per_s * 1e-9,
-      host.thread_rule_bytes_per_s * 1e-9, host.tcp_send_bytes_per_s * 1e-9,
-      host.tcp_receive_bytes_per_s * 1e-9, host.core_tcp_send_bytes_per_s * 1e-9,
-      host.core_tcp_receive_bytes_per_s * 1e-9, host.core_trip_s * 1e9);
+      "[[host]]\nname = \"{}\"\n",
+      host.name);
+  for (const auto& [name, number] : numbers_of(host)) {
+    text += fmt::format("{} = {:.4g}\n", name, number);
+  }
+  return text;
 }
 
 ForecastHost read_roof_file(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "predict/forecast.h"
@@ -27,6 +28,12 @@ namespace paceline {
 std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source);
 /// The same of a file. Throws kUsage when it cannot be read.
 std::vector<ForecastHost> read_hosts(const std::string& path);
+
+/// What a host can do, by the names of such a file; what is not known is left out. A name that is
+/// not known is none of the host's.
+using HostNumbers = std::vector<std::pair<std::string, double>>;
+HostNumbers numbers_of(const ForecastHost& host);
+ForecastHost host_of(const HostNumbers& numbers);
 
 /// The host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
 std::string roof_file_text(const ForecastHost& host);

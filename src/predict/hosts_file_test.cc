@@ -54,6 +54,27 @@ TEST(HostsFileTest, NamesThePlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal_of("[[host]]\ngbps = -1\n"), HasSubstr("must be a number"));
   EXPECT_THAT(refusal_of("[[host]]\ncores = nan\n"), HasSubstr("must be a number"));
   EXPECT_THAT(refusal_of("[host]\ncores = 2\n"), HasSubstr("two pairs of brackets"));
+  EXPECT_THAT(refusal_of("cores = 2\n[[host]]\n"), HasSubstr("must stand behind a line [[host]]"));
+  EXPECT_THAT(refusal_of("[[host]]\ncount = 2.7\n"), HasSubstr("count must be a whole number"));
+}
+
+TEST(HostsFileTest, AFolderIsNoFile) {
+  try {
+    read_hosts("/tmp");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("--hosts /tmp: is a folder"));
+  }
+}
+
+TEST(HostsFileTest, AHostIsWhatItsNumbersSay) {
+  const ForecastHost host{.name = "node", .cores = 2, .bytes_per_s = 57e9, .core_trip_s = 50e-9};
+  const HostNumbers numbers = numbers_of(host);
+  EXPECT_EQ(numbers.size(), 3u);
+  const ForecastHost again = host_of(numbers);
+  EXPECT_EQ(again.cores, 2);
+  EXPECT_THAT(again.bytes_per_s, DoubleNear(57e9, 1));
+  EXPECT_THAT(again.core_trip_s, DoubleNear(50e-9, 1e-15));
 }
 
 TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {

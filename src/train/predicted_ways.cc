@@ -10,13 +10,26 @@
 #include "base/real_clock.h"
 #include "base/text_file.h"
 #include "cluster/gnuplot.h"
+#include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "train/prediction.h"
 
 namespace paceline {
 
+namespace {
+
+bool is_predicted(const Cluster& cluster) {
+  return cluster.towers == 1 && !cluster.sync_batch_norm;
+}
+
+}  // namespace
+
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
+  if (!is_predicted(cluster)) {
+    throw Error(ErrorCode::kUsage,
+                "--towers and --sync-batch-norm are not predicted (docs/foresight.md)");
+  }
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
@@ -55,7 +68,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
 
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
                                       const PredictionOptions& options) {
-  if (cluster.towers > 1 || cluster.sync_batch_norm) return {};
+  if (!is_predicted(cluster)) return {};
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
@@ -86,7 +99,9 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
   const Prediction prediction(step, cluster, options);
   const Forecast alone = forecast_alone(prediction.job());
-  Expectation made{.own = forecast(prediction.job(), prediction.own_way(), alone), .better = {}};
+  Expectation made{.own = forecast(prediction.job(), prediction.own_way(), alone),
+                   .better = {},
+                   .machine = prediction.here()};
   RealClock clock;
   const TimePoint begun = clock.now();
   std::optional<Forecast> local;

@@ -3,16 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <initializer_list>
 #include <memory>
 #include <set>
+#include <span>
 
 #include "base/printed.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
 #include "params/strategies.h"
+#include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "predict/link_payload.h"
 #include "predict/machine_facts.h"
@@ -68,9 +69,11 @@ bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kL
 }  // namespace
 
 Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
-                       const PredictionOptions& options)
+                       const PredictionOptions& options, const std::optional<ForecastHost>& here)
     : step_(step), cluster_(cluster), options_(options) {
-  if (!options.roof.empty()) {
+  if (here) {
+    here_ = *here;
+  } else if (!options.roof.empty()) {
     here_ = read_roof_file(options.roof);
   } else {
     here_ = options.asked ? measured_host() : this_host();
@@ -136,6 +139,11 @@ void Prediction::take_hosts_of_file() {
     take_rates(host, here_);
   }
   own_hosts_ = int(job_.hosts.size());
+  const auto has_device = [](const ForecastHost& host) { return host.devices > 0; };
+  if (std::ranges::none_of(job_.hosts, has_device)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--hosts {}: no host has a device for a worker", options_.hosts));
+  }
 }
 
 // Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
@@ -346,23 +354,9 @@ std::string Prediction::facts() const {
   const SimulatedStep step = job_.step(true, 1);
   double seconds = 0;
   for (const StepAction& action : step.actions) seconds += action.seconds;
-  const ForecastHost& host = worker_host();
-  const bool alike = std::ranges::all_of(job_.hosts, [&](const ForecastHost& other) {
-    return other.cores == host.cores && other.flops_per_s == host.flops_per_s &&
-           other.bytes_per_s == host.bytes_per_s && other.link_bytes_per_s == host.link_bytes_per_s;
-  });
-  const std::string who = own_hosts_ == 1
-                              ? host.name
-                              : fmt::format("{} hosts, {}", own_hosts_, alike ? "each" : host.name);
-  std::string text =
-      fmt::format("{}: {}, {} GFLOP/s, {} GB/s", who, counted(std::llround(host.cores), "core"),
-                  rounded(host.flops_per_s * 1e-9, 3), rounded(host.bytes_per_s * 1e-9, 3));
-  if (host.link_bytes_per_s > 0) {
-    text +=
-        fmt::format(", a link of {} Gbit/s", rounded(host.link_bytes_per_s / kPayloadOfGigabit, 3));
-  }
-  return text + fmt::format("\nThe kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
-                            pace_from_);
+  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) +
+         fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
+                     pace_from_);
 }
 
 }  // namespace paceline

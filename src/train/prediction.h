@@ -31,11 +31,14 @@ struct PredictedStep {
 
 class Prediction {
  public:
-  /// Reads the files that the options name, and measures the roof of this machine unless it is
-  /// known. Throws kUsage.
-  Prediction(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options);
+  /// Reads the files that the options name, and measures the roof of this machine unless they or
+  /// `here` say it. Throws kUsage.
+  Prediction(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options,
+             const std::optional<ForecastHost>& here = {});
 
   const ForecastJob& job() const { return job_; }
+  /// What this machine can do.
+  const ForecastHost& here() const { return here_; }
   /// The cluster's own way; one process when it has none.
   Way own_way() const;
   /// The ways to compare it with, or all when the cluster does not say.
@@ -93,6 +96,7 @@ struct Expectation {
   /// A way with the same workers that would be faster by a tenth; one process among them.
   std::optional<Forecast> better;
   std::vector<Forecast> others = {};  // all ways that were compared
+  ForecastHost machine = {};          // that it was made for
 };
 /// Takes as long as to predict the own way and one process, and a quarter of a second for others.
 Expectation expect(const PredictedStep& step, const Cluster& cluster,

@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include "base/printed.h"
+#include "paceline/error.h"
 #include "predict/forecast_text.h"
+#include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "train/kernel_seconds.h"
 #include "train/prediction.h"
@@ -45,6 +47,7 @@ void Session::Impl::say_expected() {
         own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
         flags_of(own.way)};
     console.print("Expected: " + forecast_line(own));
+    report.expected->machine = numbers_of(expected.machine);
     for (const Forecast& other : expected.others) {
       report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
     }
@@ -58,6 +61,9 @@ void Session::Impl::say_expected() {
                               way.makes_local_steps() && !own.way.makes_local_steps()
                                   ? ", each of which learns less (docs/strategies.md)"
                                   : ""));
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage) throw;  // a file that a flag names is none
+    console.print(fmt::format("No speed is expected: {}", error.what()));
   } catch (const std::exception& error) {
     console.print(fmt::format("No speed is expected: {}", failure_text(error)));
   }

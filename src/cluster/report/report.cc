@@ -74,6 +74,15 @@ void read_sections(Report& report, const Json& object) {
   }
 }
 
+// Reports of earlier versions do not have all of them.
+void read_numbers(const Json& object, const char* name,
+                  std::vector<std::pair<std::string, double>>& numbers) {
+  if (!object.contains(name)) return;
+  for (const auto& [key, number] : object[name].items()) {
+    numbers.emplace_back(key, number.get<double>());
+  }
+}
+
 }  // namespace
 
 void Report::set(const std::string& section, const std::string& key, std::optional<double> value) {
@@ -137,7 +146,8 @@ std::string Report::to_json() const {
                           {"limit", expected->limit},
                           {"limited_by", expected->limited_by},
                           {"way", expected->way},
-                          {"other_ways", to_object(expected->other_ways)}};
+                          {"other_ways", to_object(expected->other_ways)},
+                          {"machine", to_object(expected->machine)}};
   }
   if (!error.empty()) object["error"] = error;
   // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
@@ -183,11 +193,8 @@ Report Report::from_json(const std::string& text) {
                          .limit = expected.at("limit").get<std::string>(),
                          .limited_by = expected.value("limited_by", ""),
                          .way = expected.value("way", "")};
-      if (expected.contains("other_ways")) {
-        for (const auto& [way, speed] : expected["other_ways"].items()) {
-          report.expected->other_ways.emplace_back(way, speed.get<double>());
-        }
-      }
+      read_numbers(expected, "other_ways", report.expected->other_ways);
+      read_numbers(expected, "machine", report.expected->machine);
     }
     report.error = object.value("error", "");
     read_sections(report, object);
