@@ -69,8 +69,9 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
                   "[[host]]\ncount = 4\ncores = 8\ngbytes_per_s = 80\ndevices = 2\ngbps = 1\n");
   const Finished made = run({"predict"}, {"--hosts", hosts});
   EXPECT_EQ(made.status, 0) << made.output;
-  EXPECT_THAT(made.output, AllOf(HasSubstr("host 0 to host 3, each"), HasSubstr("a link of 1 Gbit/s"),
-                                 HasSubstr("8 workers"), HasSubstr("bfloat16")));
+  EXPECT_THAT(made.output,
+              AllOf(HasSubstr("host 0 to host 3, each"), HasSubstr("a link of 1 Gbit/s"),
+                    HasSubstr("8 workers"), HasSubstr("bfloat16")));
   const Finished wrong = run({"predict"}, {"--hosts", folder_.path() + "/none.toml"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
@@ -274,6 +275,14 @@ TEST_F(PredictTest, TriesTheNumbersThatFlagsLeaveOpen) {
               AllOf(HasSubstr("async, 2 ps + 4 workers, bfloat16"), Not(HasSubstr("8 workers"))));
   EXPECT_THAT(of({"--strategy", "local", "--local-steps", "8"}),
               AllOf(HasSubstr("local H=8, 1 ps + 4 workers"), HasSubstr("local H=8, 4 workers")));
+}
+
+TEST_F(PredictTest, AFileThatCannotBeReadIsRefusedBeforeAnythingStarts) {
+  for (const std::string command : {"predict", "train"}) {
+    const Finished made = run_paceline({command, "mlp", "--roof", "/nonexistent/roof.toml"});
+    EXPECT_EQ(made.status, 2) << made.output;
+    EXPECT_THAT(made.output, HasSubstr("--roof /nonexistent/roof.toml: cannot be read"));
+  }
 }
 
 TEST_F(PredictTest, NeedsNoData) {

@@ -149,15 +149,24 @@ int most_workers_on_a_machine(const SimulatedCluster& cluster) {
   return most;
 }
 
+double value_bytes(const SimulatedStep& step) {
+  double bytes = 0;
+  for (const VariableSpec& spec : step.specs) bytes += double(byte_count(spec.dtype, spec.shape));
+  return bytes;
+}
+
 // The steps of each worker that are counted. The fewer workers there are, the more their mean goes
-// by how they happen to meet. Where a step takes very long, fewer tell the same.
-std::int64_t counted_steps(int workers, double bound) {
+// by how they happen to meet. Where steps take very long, or have very many frames, fewer tell the
+// same.
+std::int64_t counted_steps(int workers, double bound, double bytes) {
   constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
-  constexpr double kLong = 1e5;  // seconds of all steps
+  constexpr double kLong = 1e5, kMostBytes = 100e9;  // seconds and bytes of all steps
+  constexpr int kMany = 100;                         // workers, of whom few steps are counted
   const int least = std::clamp(12000 / workers, kLeast, kUsual);
-  const int steps = std::clamp(480 / workers, least, kMost);
-  const double fit = bound > 0 ? kLong * bound / workers : steps;
-  return std::max(std::min(kLeastOfLong, steps), int(std::min(fit, double(steps))));
+  double steps = std::clamp(480 / workers, least, kMost);
+  if (bound > 0) steps = std::min(steps, kLong * bound / workers);
+  if (bytes > 0) steps = std::min(steps, kMostBytes / (2 * bytes * std::min(workers, kMany)));
+  return std::max(kLeastOfLong, int(steps));
 }
 
 // A period lies between two exchanges of everything. The first ones bring a link to its pace.
@@ -174,6 +183,12 @@ SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
   const auto workers = std::size_t(way.workers);
   if (workers * step.specs.size() <= kMostMessages || way.strategy == "mixed") return step;
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
+}
+
+// The part of a link's traffic that is sent at once: larger where a step has many of them.
+double quantum_of(double bytes, double usual) {
+  constexpr double kPartsOfStep = 1200;
+  return std::max(usual, bytes / kPartsOfStep);
 }
 
 Forecast of_way(const ForecastJob& job, const Way& way) {
@@ -193,8 +208,9 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   const SimulatedStep step =
       simulated_step_of(job.step(own_rules, most_workers_on_a_machine(simulated.cluster)), way);
   simulated.step = &step;
-  const double bound = speed_limit(simulated);
-  simulated.steps = counted_steps(way.workers, bound);
+  const double bound = speed_limit(simulated), bytes = value_bytes(step);
+  simulated.costs.quantum = quantum_of(bytes, simulated.costs.quantum);
+  simulated.steps = counted_steps(way.workers, bound, bytes);
   if (way.makes_local_steps()) count_whole_periods(simulated);
   const SimulatedSpeed speed = simulate(simulated);
   Forecast made{.way = way, .steps_per_s = speed.steps_per_s};

@@ -1,5 +1,7 @@
 #include "cluster/flags/prediction_reader.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <string>
@@ -73,6 +75,12 @@ PredictionOptions read_prediction(const FlagValues& values) {
   prediction.hosts = values.text("--hosts");
   prediction.roof = values.text("--roof");
   check_together(values, "--hosts", "--predict", "what reads it");
+  for (const char* flag : {"--hosts", "--roof"}) {
+    const std::string path = values.text(flag);
+    if (values.given(flag) && access(path.c_str(), R_OK) != 0) {
+      refuse_flag(flag, path, "cannot be read");
+    }
+  }
   if (values.given("--lab-hosts") || values.given("--lab-place")) {
     prediction.link_gbps = values.positive_number("--lab-gbps").value_or(1);
     prediction.link_delay_ms = values.number_from_zero("--lab-delay-ms").value_or(0);

@@ -101,9 +101,14 @@ TEST(Report, ReadsBackEveryDigit) {
   report.set("fetch/256x128x64", "local_us", 40.25);
   report.global_step = 1234;
   report.cores = 2;
-  report.expected = {
-      1.5, 1, 2, "the device", "devices", "--ps 1 --workers 2", {{"--ps 2 --workers 2", 2.25}},
-      {{"cores", 2}}};
+  report.expected = {1.5,
+                     1,
+                     2,
+                     "the device",
+                     "devices",
+                     "--ps 1 --workers 2",
+                     {{"--ps 2 --workers 2", 2.25}},
+                     {{"cores", 2}}};
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }
