@@ -1,5 +1,10 @@
 #include "predict/cache_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +15,28 @@
 #include "paceline/version.h"
 
 namespace paceline {
+namespace {
+
+/// One process after the other holds it while it lives. Without a file, which some folders do not
+/// take, all go on at once.
+class TurnLock {
+ public:
+  explicit TurnLock(const std::string& path)
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
+    while (file_ >= 0 && flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+    }
+  }
+  ~TurnLock() {
+    if (file_ >= 0) close(file_);
+  }
+  TurnLock(const TurnLock&) = delete;
+  TurnLock& operator=(const TurnLock&) = delete;
+
+ private:
+  const int file_;
+};
+
+}  // namespace
 
 nlohmann::json CacheFile::read() const {
   using Json = nlohmann::json;
@@ -23,10 +50,15 @@ nlohmann::json CacheFile::read() const {
   return known ? object[name_] : Json();
 }
 
-void CacheFile::write(const nlohmann::json& value) const {
+void CacheFile::change(const std::function<nlohmann::json(nlohmann::json)>& to) const {
   if (!keeps()) return;
   std::error_code ignored;  // what fails is seen when the file is written
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
+  const TurnLock lock(path_ + ".lock");
+  write(to(read()));
+}
+
+void CacheFile::write(const nlohmann::json& value) const {
   try {
     const nlohmann::json object = {{"processor", processor_name()}, {name_, value}};
     const auto replace = nlohmann::json::error_handler_t::replace;

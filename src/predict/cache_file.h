@@ -1,6 +1,7 @@
 // A file in the cache folder that keeps measurements of this machine.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -19,10 +20,13 @@ class CacheFile {
   bool keeps() const { return !path_.empty(); }
   /// Returns null for a file that counts as empty.
   nlohmann::json read() const;
-  /// Makes the folder when it is not there.
-  void write(const nlohmann::json& value) const;
+  /// Writes what `to` makes of the value, while no other process does. Makes the folder when it is
+  /// not there.
+  void change(const std::function<nlohmann::json(nlohmann::json)>& to) const;
 
  private:
+  void write(const nlohmann::json& value) const;
+
   const std::string path_, name_;
 };
 

@@ -240,7 +240,7 @@ std::string Way::text() const {
   if (makes_local_steps() && outer.delay > 0) text += " async";
   text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
-  text += fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
+  text += counted(workers, "worker");
   if (!wire.exact()) text += ", " + wire.text();
   if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
   return text;

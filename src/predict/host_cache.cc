@@ -71,13 +71,11 @@ ForecastHost usual_host(std::span<const ForecastHost> measured) {
 
 ForecastHost HostCache::usual(std::int64_t now, double core_trip_s,
                               const std::function<ForecastHost()>& measure) const {
-  nlohmann::json kept = nlohmann::json::array();
   std::vector<ForecastHost> hosts;  // with the cores placed as they are now
   std::int64_t newest = 0;
   const nlohmann::json read = file_.read();
   for (const nlohmann::json& entry : read) {
     if (!is_kept(entry, now)) continue;
-    kept.push_back(entry);
     const ForecastHost host = host_of(entry);
     if (!is_same_placement(host.core_trip_s, core_trip_s)) continue;
     hosts.push_back(host);
@@ -85,8 +83,14 @@ ForecastHost HostCache::usual(std::int64_t now, double core_trip_s,
   }
   if (newest <= now - kFresh) {
     hosts.push_back(measure());
-    kept.push_back(entry_of(hosts.back(), now));
-    file_.write(kept);
+    file_.change([&](const nlohmann::json& entries) {
+      nlohmann::json kept = nlohmann::json::array();
+      for (const nlohmann::json& entry : entries) {
+        if (is_kept(entry, now)) kept.push_back(entry);
+      }
+      kept.push_back(entry_of(hosts.back(), now));
+      return kept;
+    });
   }
   return usual_host(hosts);
 }

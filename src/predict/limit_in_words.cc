@@ -14,15 +14,6 @@ namespace {
 
 constexpr double kUsedUp = 0.88;  // of what there is
 
-double device_seconds(const SimulatedStep& step) {
-  return std::accumulate(step.actions.begin(), step.actions.end(), 0.0,
-                         [](double sum, const StepAction& each) { return sum + each.seconds; });
-}
-
-std::string tasks_text(int workers) {
-  return fmt::format("{} worker{}", workers, workers == 1 ? "" : "s");
-}
-
 class Limit {
  public:
   Limit(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
@@ -61,17 +52,17 @@ class Limit {
       const double rate = job_.cluster.hosts[host].link_bytes_per_s;
       const double most = std::max(speed_.use.sent[host], speed_.use.received[host]);
       if (rate == 0 || most < kUsedUp * rate) continue;
-      const double wanted = most / speed_.steps_per_s * workers() / device_seconds(*job_.step);
+      const double wanted = most / speed_.steps_per_s * workers() / job_.step->seconds();
       return fmt::format("{} carries {} MB/s; {} ask{} for {}", owner(host),
-                         rounded(rate * 1e-6, 3), tasks_text(workers()), workers() == 1 ? "s" : "",
-                         rounded(wanted * 1e-6, 3));
+                         rounded(rate * 1e-6, 3), counted(workers(), "worker"),
+                         workers() == 1 ? "s" : "", rounded(wanted * 1e-6, 3));
     }
     return {};
   }
 
   // One that computes all the time while the others wait for it.
   std::string straggler() const {
-    const double device = device_seconds(*job_.step);
+    const double device = job_.step->seconds();
     for (int w = 0; w < workers(); ++w) {
       const double slowness = job_.cluster.slowness_of(w);
       const double busy = speed_.workers[std::size_t(w)] * device * slowness;

@@ -34,10 +34,13 @@ std::optional<Pace> PaceCache::find(const std::string& key, int threads) const {
 }
 
 void PaceCache::keep(const std::string& key, const Pace& pace) const {
-  nlohmann::json paces = file_.read();
-  if (!paces.is_object()) paces = nlohmann::json::object();
-  paces[fmt::format("{} {}", key, pace.threads)] = pace.seconds;
-  file_.write(paces);
+  constexpr std::size_t kMost = 10'000;
+  file_.change([&](nlohmann::json paces) {
+    const bool goes_on = paces.is_object() && paces.size() < kMost;
+    if (!goes_on) paces = nlohmann::json::object();
+    paces[fmt::format("{} {}", key, pace.threads)] = pace.seconds;
+    return paces;
+  });
 }
 
 }  // namespace paceline

@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
 
@@ -18,6 +22,23 @@ TEST(PaceCacheTest, KeepsPacesByTheirKey) {
   EXPECT_EQ(cache.find("b", 2), (Pace{2, 0.25}));
   cache.keep("a", {2, 0.75});
   EXPECT_EQ(cache.find("a", 2), (Pace{2, 0.75}));
+}
+
+TEST(PaceCacheTest, RunsThatEndTogetherLoseNothing) {
+  constexpr int kRuns = 8, kOfEach = 20;
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/pace.json";
+  std::vector<std::thread> runs;
+  for (int run = 0; run < kRuns; ++run) {
+    runs.emplace_back([&, run] {
+      const PaceCache cache(path);
+      for (int i = 0; i < kOfEach; ++i) cache.keep(std::to_string(kOfEach * run + i), {1, 0.5});
+    });
+  }
+  for (std::thread& run : runs) run.join();
+  for (int i = 0; i < kRuns * kOfEach; ++i) {
+    EXPECT_EQ(PaceCache(path).find(std::to_string(i), 1), (Pace{1, 0.5})) << i;
+  }
 }
 
 TEST(PaceCacheTest, PrefersAsManyThreadsThenTheFewest) {

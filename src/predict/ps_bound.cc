@@ -111,7 +111,7 @@ class LinkSeconds {
     }
     return ends;
   }
-  /// Of the worker that moves the least over its own link.
+  /// The bytes of the worker that moves the least over its own link.
   std::vector<double> of_first_worker(const std::vector<double>& bytes) const {
     std::vector<double> least;
     for (const int host : hosts_.workers) {

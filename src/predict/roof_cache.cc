@@ -36,6 +36,13 @@ RoofJson entry_of(const Roof& roof, DType precision, int threads) {
           {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes}};
 }
 
+void take_higher(Roof& roof, const std::optional<Roof>& kept) {
+  if (!kept) return;
+  roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
+  roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
+  roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
+}
+
 }  // namespace
 
 std::optional<Roof> RoofCache::find(DType precision, int threads) const {
@@ -48,17 +55,18 @@ std::optional<Roof> RoofCache::find(DType precision, int threads) const {
 
 Roof RoofCache::measure(DType precision, int threads) const {
   Roof roof = measure_roof(precision, threads);
-  if (const std::optional<Roof> kept = find(precision, threads)) {
-    roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
-    roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
-    roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
-  }
-  RoofJson roofs = RoofJson::array({entry_of(roof, precision, threads)});
-  const RoofJson kept = file_.read();
-  for (const RoofJson& entry : kept) {
-    if (!is_of(entry, precision, threads)) roofs.push_back(entry);
-  }
-  file_.write(roofs);
+  file_.change([&](const RoofJson& kept) {
+    RoofJson roofs = RoofJson::array();
+    for (const RoofJson& entry : kept) {
+      if (is_of(entry, precision, threads)) {
+        take_higher(roof, roof_of(entry));
+      } else {
+        roofs.push_back(entry);
+      }
+    }
+    roofs.insert(roofs.begin(), entry_of(roof, precision, threads));
+    return roofs;
+  });
   return roof;
 }
 

@@ -25,7 +25,7 @@ class RulePasses {
   double bytes(const Rule& rule) const;
   /// All arrays. What is written there is what the next pass reads.
   std::span<std::byte> memory() const { return memory_.span(); }
-  /// Of the variable.
+  /// The elements of the variable.
   std::size_t elements() const { return elements_; }
   /// The rule whose passes stand for those of all rules: it reads four arrays and writes three.
   static Rule usual() { return Adam{}; }

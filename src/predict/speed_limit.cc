@@ -154,8 +154,7 @@ double speed_limit(const SimulatedJob& job) {
     return seconds_at(bytes, rate);
   };
   const auto accumulated = double(job.way.accumulate);
-  double step = 0;
-  for (const StepAction& action : job.step->actions) step += action.seconds;
+  double step = job.step->seconds();
   const bool local = makes_local_steps(job), ring = cluster.ps.empty() && workers > 1;
   const bool alone = cluster.ps.empty() && !ring;
   if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;

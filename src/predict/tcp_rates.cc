@@ -19,7 +19,7 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
-// Each over a part of the memory that no other one has touched, at both ends.
+// Each pass goes over a part of the memory that no other one has touched, at both ends.
 constexpr std::size_t kPasses = TcpMeter::kBytes / (2 * kPassBytes);
 
 /// The time of both ends' threads in one pass.

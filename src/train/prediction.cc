@@ -351,9 +351,7 @@ WaysAsked Prediction::asked() const {
 }
 
 std::string Prediction::facts() const {
-  const SimulatedStep step = job_.step(true, 1);
-  double seconds = 0;
-  for (const StepAction& action : step.actions) seconds += action.seconds;
+  const double seconds = job_.step(true, 1).seconds();
   return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) +
          fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
                      pace_from_);

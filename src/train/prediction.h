@@ -44,7 +44,8 @@ class Prediction {
   /// The ways to compare it with, or all when the cluster does not say.
   WaysAsked asked() const;
   /// The tasks of another way are where they are in the own one, as far as that has them; where
-  /// each task has an emulated host of its own, the others have one, too.
+  /// each task has an emulated host of its own, the others have one, too. They are spread over all
+  /// hosts where the number of tasks is open.
   void place(Way& way) const;
   /// Lines about the hosts and the step: what the prediction is made from.
   std::string facts() const;
@@ -74,8 +75,7 @@ class Prediction {
   std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ =
-      0;  // behind these, emulated hosts are spare, for tasks that other ways have more
+  int own_hosts_ = 0;  // behind these are spare ones, for tasks that other ways have more
   mutable std::string pace_from_;  // where the time of kernels is known from
   mutable std::map<const Plan*, std::string> pace_keys_;
 };
@@ -93,7 +93,8 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
 /// What is expected of a job of several tasks, before its first step.
 struct Expectation {
   Forecast own;
-  /// A way with the same workers that would be faster by a tenth; one process among them.
+  /// A way with the same workers that would be faster by a tenth, or one process if it would be by
+  /// a little.
   std::optional<Forecast> better;
   std::vector<Forecast> others = {};  // all ways that were compared
   ForecastHost machine = {};          // that it was made for

@@ -32,8 +32,9 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts);
 // way_causes.cc
 std::vector<Finding> slow_way(const RunFacts& facts);
 
-/// The fastest of the ways that the predictor has compared with this one, by its flags, with the
-/// expected speed as a multiple of the expected speed of this way. Nothing without a forecast.
+/// The fastest of the ways that the predictor has compared with this one, by its flags, and what it
+/// would bring: no more than was expected of it beside this way, than it would be faster than the
+/// run, and than workers wait. Nothing without a forecast.
 struct OtherWay {
   std::string flags;
   double gain = 1;

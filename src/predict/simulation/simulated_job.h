@@ -44,6 +44,13 @@ struct SimulatedStep {
   double input_seconds = 0;  // of a core, to make or copy a batch
   int threads = 0;           // of its kernels, on the cores of its host; 0: on a device of its own
   int rule_threads = 1;      // that apply rules in the worker
+
+  /// The time of its kernels, when they run alone.
+  double seconds() const {
+    double sum = 0;
+    for (const StepAction& action : actions) sum += action.seconds;
+    return sum;
+  }
 };
 
 /// The time that tasks take to send, receive and wake, on a core.

@@ -32,7 +32,7 @@ SimulatedMember::SimulatedMember(SimulatedWorld& world, int index, const Members
       host_(world.job.cluster.workers[std::size_t(index)]),
       members_(members),
       group_(
-          {.worker = index, .workers = world.num_workers(), .join_timeout = std::chrono::hours(1)},
+          {.worker = index, .workers = world.num_workers(), .join_timeout = kSimulatedJoinTimeout},
           world.time.now()),
       streams_in_(std::size_t(world.num_workers()), -1) {
   for (const std::vector<VariableId>& plan : world.plans) {

@@ -22,7 +22,7 @@ PsJobOptions ps_options(const SimulatedWorld& world, int index) {
   options.workers = world.num_workers();
   options.cluster_id = "simulated";
   options.incarnation = 1;
-  options.join_timeout = std::chrono::hours(1);
+  options.join_timeout = kSimulatedJoinTimeout;
   options.warm_steps = 1;
   return options;
 }
@@ -101,7 +101,7 @@ double SimulatedPs::rule_bytes(std::size_t position, double part) const {
   return world_.use(piece.variable).rule_bytes * world_.part_of(piece) * part;
 }
 
-// What arrives.
+// These are about what arrives.
 
 void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   Peer& peer = peers_[std::size_t(from)];
@@ -329,7 +329,7 @@ void SimulatedPs::pulled(Peer& peer) {
   }
 }
 
-// What leaves.
+// These are about what leaves.
 
 void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t step) {
   if (!targets_[position].sparse || world_.transport.shared(peer.stream)) return;

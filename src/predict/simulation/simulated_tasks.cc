@@ -110,9 +110,7 @@ void SimulatedTasks::make_members(SimulatedWorld& world) {
 
 // Workers never begin at one moment.
 Duration SimulatedTasks::delay(int worker) {
-  double seconds = 0;
-  for (const StepAction& action : job_.step->actions) seconds += action.seconds;
-  return Duration(std::int64_t(1e9 * (1e-4 * worker + time_.uniform() * seconds)));
+  return span_of(1e-4 * worker + time_.uniform() * job_.step->seconds());
 }
 
 MachineShare& SimulatedTasks::machine_of(int worker) {

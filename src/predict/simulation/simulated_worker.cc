@@ -25,7 +25,7 @@ WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
   // What the variables are, the simulator's driver knows; the machines only compare them.
   options.declare.last_step = std::int64_t{1} << 60;
   options.declare.aggregation = world.aggregation;
-  options.join_timeout = std::chrono::hours(1);
+  options.join_timeout = kSimulatedJoinTimeout;
   options.say_after = std::chrono::hours(1);
   return options;
 }
@@ -56,9 +56,8 @@ void SimulatedWorker::start() { act(); }
 
 void SimulatedWorker::act() {
   Outbox out;
-  const TimePoint next = machine_.tick(world_.time.now(), out);
+  machine_.tick(world_.time.now(), out);
   carry_out(out);
-  (void)next;
   if (!machine_.joined()) return;
   if (index_ == 0 && !machine_.initialised() && !std::exchange(wrote_, true)) {
     for (int ps = 0; ps < world_.num_ps(); ++ps) {

@@ -1,11 +1,16 @@
 // Seconds as numbers, and as spans of virtual time.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "base/clock.h"
 
 namespace paceline {
+
+/// Tasks of a simulated job wait so long for each other: the chief may take long to send its
+/// values.
+constexpr Duration kSimulatedJoinTimeout = std::chrono::hours(24 * 3650);
 
 inline Duration span_of(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }
 inline double seconds_of(Duration span) { return double(span.count()) * 1e-9; }
