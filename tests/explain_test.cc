@@ -18,6 +18,7 @@
 namespace paceline::testing {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -168,6 +169,19 @@ TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   ASSERT_NE(stopped, found.end()) << worker.output() << read_report(report).to_json();
   EXPECT_EQ(stopped->task, "worker:0");
   EXPECT_THAT(stopped->sentence, HasSubstr("worker:0 stood still for"));
+}
+
+TEST_F(ExplainTest, TheChiefOfTasksThatWereStartedOneByOneSaysWhatAllOfThemMade) {
+  const std::string spec =
+      "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();
+  const auto task = [&](const std::string& name) {
+    return paceline_words({"train", "mlp", "--hidden", "16", "--batch", "16", "--device", "sim",
+                           "--sim-step-ms", "20", "--seconds", "4", "--cluster", spec, "--task",
+                           name});
+  };
+  Process server(task("ps:0")), chief(task("worker:0")), other(task("worker:1"));
+  ASSERT_EQ(chief.wait_exit(60s), 0) << chief.output();
+  EXPECT_THAT(chief.output(), ContainsRegex("Expected [0-9.]+ steps/s .* and made [0-9.]+"));
 }
 
 // It is stopped again until that is what holds the run back most: the machine may be loaded.

@@ -52,8 +52,8 @@ struct PredictionOptions {
   /// The worker whose simulated device is slower than those of the others.
   int straggler = 0;
   double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
-  /// The launcher's number of parameter servers, or of workers, may be chosen.
-  bool any_ps = false, any_workers = false;
+  bool any_ps = false;         // the launcher's number of parameter servers may be chosen
+  bool any_workers = false;    // the same of its workers
   bool this_strategy = false;  // the table of ways has no other than the job's
   bool this_wire = false;      // the same of the form of contributions
   /// For run_program: a session lists here the ways to distribute the job that it compared, and

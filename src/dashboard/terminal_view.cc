@@ -128,11 +128,21 @@ class View {
                      text(run.at("out")).empty() ? "" : "  in " + text(run.at("out"))));
   }
 
+  int shown_workers() const {
+    return int(std::ranges::count_if(state_.at("tasks"), [](const Json& task) {
+      return text(task.at("task")).starts_with("worker:");
+    }));
+  }
+
   void speed() {
     std::string speed = number(state_.at("steps_per_s")) + " steps/s";
     if (const Json expected = state_.at("expected"); expected.is_object()) {
-      speed += fmt::format(" (expected {}, {} to {})", number(member(expected, "steps_per_s")),
-                           number(member(expected, "low")), number(member(expected, "high")));
+      const Json workers = member(expected, "workers");
+      const bool of_some = workers.is_number() && workers.get<int>() > shown_workers();
+      speed += fmt::format(" ({}expected {}, {} to {})",
+                           of_some ? fmt::format("of all {} workers ", workers.get<int>()) : "",
+                           number(member(expected, "steps_per_s")), number(member(expected, "low")),
+                           number(member(expected, "high")));
     }
     const Json goal = member(state_.at("goal"), "global_step"), step = state_.at("global_step");
     line(fmt::format("{}  step {}{}  loss {}", speed,

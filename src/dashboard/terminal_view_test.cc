@@ -40,6 +40,13 @@ TEST(TerminalView, ShowsARunThatHasEnded) {
   EXPECT_THAT(view, Not(HasSubstr("\x1b")));
 }
 
+TEST(TerminalView, SaysThatASpeedIsExpectedOfMoreWorkersThanItShows) {
+  Report of_one = report();
+  of_one.expected->workers = 2;
+  EXPECT_THAT(terminal_view(state_json(of_one), 100, false),
+              HasSubstr("10 steps/s (of all 2 workers expected 20, 19 to 21)"));
+}
+
 TEST(TerminalView, KeepsToTheWidthOfTheTerminal) {
   for (const int columns : {20, 60, 80, 200}) {
     const std::string view = terminal_view(state_json(report()), columns, false);

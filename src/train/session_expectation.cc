@@ -48,6 +48,7 @@ void Session::Impl::say_expected() {
         flags_of(own.way)};
     console.print("Expected: " + forecast_line(own));
     report.expected->machine = numbers_of(expected.machine);
+    report.expected->workers = own.way.workers;
     for (const Forecast& other : expected.others) {
       report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
     }

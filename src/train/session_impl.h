@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -96,7 +97,9 @@ class Session::Impl {
   ProgressBoard progress;
   std::unique_ptr<Job> job;
   std::unique_ptr<Dashboard> dashboard;  // null: none is served here
-  std::unique_ptr<RunWatch> watch;       // null: nobody looks on here. It asks the job.
+  mutable std::mutex hearing;
+  Report heard;                     // of the whole job, as the watch heard it last
+  std::unique_ptr<RunWatch> watch;  // null: nobody looks on here. It asks the job.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
@@ -137,6 +140,9 @@ class Session::Impl {
 
   // session_watch.cc
   void serve_dashboard(const RunAbout& about);
+  /// The report of this task, with the others as this one heard of them last.
+  Report report_of_job() const;
+  void keep_heard(Report whole);
 
   // session_steps.cc
   void add_summaries();
@@ -164,6 +170,7 @@ class Session::Impl {
   void failed_end(const std::string& message) const;
   void write_timeline();
   void print_summary() const;
+  void say_why() const;
 
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began

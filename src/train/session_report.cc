@@ -12,6 +12,7 @@
 #include "base/printed.h"
 #include "cluster/explain/explain.h"
 #include "cluster/report/bad_records_in_words.h"
+#include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "kernels/cpu/instruction_set.h"
@@ -246,12 +247,21 @@ void Session::Impl::end_well() {
   }
   print_summary();
   add_results();
-  if (!cluster.launched) {
-    if (const std::string why = explanation(report); !why.empty()) console.print(why);
-  }
+  if (!cluster.launched) say_why();
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
   if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
+}
+
+// The launcher says it of tasks that it started.
+void Session::Impl::say_why() const {
+  const Report whole = report_of_job();
+  const auto timed = std::ranges::count_if(
+      whole.tasks, [](const TaskReport& task) { return task.is_worker() && task.steps_per_s; });
+  const std::string beside = timed == cluster.workers() ? expected_in_words(whole) : "";
+  for (const std::string& line : {beside, explanation(whole)}) {
+    if (!line.empty()) console.print(line);
+  }
 }
 
 void Session::Impl::print_summary() const {

@@ -46,7 +46,9 @@ void Session::Impl::watch_run() {
         if (dashboard) dashboard->renew(run, now);
         // Its last step is over, or the next one has not come.
         if (run_options.log == nullptr || run.tasks().at(own).moved != now) return;
-        const std::string line = causes.look(run.report(), run.seconds(now));
+        Report whole = run.report();
+        const std::string line = causes.look(whole, run.seconds(now));
+        keep_heard(std::move(whole));
         if (!line.empty()) console.print(line);
       });
 }
@@ -62,6 +64,20 @@ void Session::Impl::serve_dashboard(const RunAbout& about) {
         "The dashboard is not encrypted, and asks nobody who they are; use it only in a network "
         "that you trust.");
   }
+}
+
+void Session::Impl::keep_heard(Report whole) {
+  const std::lock_guard lock(hearing);
+  heard = std::move(whole);
+}
+
+Report Session::Impl::report_of_job() const {
+  Report whole = report;
+  const std::lock_guard lock(hearing);
+  for (const TaskReport& task : heard.tasks) {
+    if (task.task != cluster.task.str()) whole.tasks.push_back(task);
+  }
+  return whole;
 }
 
 void Session::Impl::let_watch_ask(bool may) {

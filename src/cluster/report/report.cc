@@ -147,7 +147,8 @@ std::string Report::to_json() const {
                           {"limited_by", expected->limited_by},
                           {"way", expected->way},
                           {"other_ways", to_object(expected->other_ways)},
-                          {"machine", to_object(expected->machine)}};
+                          {"machine", to_object(expected->machine)},
+                          {"workers", expected->workers}};
   }
   if (!error.empty()) object["error"] = error;
   // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
@@ -192,7 +193,8 @@ Report Report::from_json(const std::string& text) {
                          .high = expected.at("high"),
                          .limit = expected.at("limit").get<std::string>(),
                          .limited_by = expected.value("limited_by", ""),
-                         .way = expected.value("way", "")};
+                         .way = expected.value("way", ""),
+                         .workers = expected.value("workers", 0)};
       read_numbers(expected, "other_ways", report.expected->other_ways);
       read_numbers(expected, "machine", report.expected->machine);
     }

@@ -102,6 +102,7 @@ struct ExpectedSpeed {
   std::vector<std::pair<std::string, double>> other_ways = {};
   /// What the machine was taken to do, by the names of a file of hosts (predict/hosts_file.h).
   std::vector<std::pair<std::string, double>> machine = {};
+  int workers = 0;  // that make these steps together; 0: an earlier version did not say
 
   bool operator==(const ExpectedSpeed&) const = default;
 };

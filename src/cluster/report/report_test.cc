@@ -108,7 +108,8 @@ TEST(Report, ReadsBackEveryDigit) {
                      "devices",
                      "--ps 1 --workers 2",
                      {{"--ps 2 --workers 2", 2.25}},
-                     {{"cores", 2}}};
+                     {{"cores", 2}},
+                     2};
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
 }
