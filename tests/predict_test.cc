@@ -118,6 +118,30 @@ TEST(PredictLearners, AFlagAboutThemAloneIsAnError) {
   EXPECT_THAT(alone.output, AllOf(HasSubstr("--mtbf-hours"), HasSubstr("--learners N")));
 }
 
+TEST(PredictLearners, AFlagThatSaysNothingAboutThemIsAnError) {
+  const auto refused = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"predict", "--parameters", "1e6", "--step-ms",
+                                      "100",     "--learners",   "50"};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished run = run_paceline(words, std::chrono::seconds(60));
+    EXPECT_EQ(run.status, 2) << run.output;
+    return run.output;
+  };
+  for (const auto& [flag, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--workers", "4"},
+                                                        {"--ps", "2"},
+                                                        {"--strategy", "sync"},
+                                                        {"--transport", "332MB/s"},
+                                                        {"--tensors", "5"},
+                                                        {"--input-rate", "100"},
+                                                        {"--examples", "8"}}) {
+    EXPECT_THAT(refused({flag, value}), HasSubstr("--learners and " + flag + " cannot both be"));
+  }
+  for (const std::string flag : {"--restart-s", "--notice-s"}) {
+    EXPECT_THAT(refused({flag, "5"}), HasSubstr(flag + " needs --mtbf-hours"));
+  }
+}
+
 TEST_F(PredictTest, OfSizesNeedsNoModel) {
   const Finished made = run_paceline(
       {"predict", "--parameters", "18.9e6", "--step-ms", "5.6", "--workers", "4", "--gbps", "1"},

@@ -1,5 +1,6 @@
 #include "tools/predict_learners.h"
 
+#include "cluster/flags/flag_checks.h"
 #include "predict/link_payload.h"
 
 namespace paceline {
@@ -7,6 +8,29 @@ namespace {
 
 constexpr const char* kLearners = "Many learners";
 constexpr std::int64_t kMostLearners = 1'000'000, kMostUneven = 50;
+
+/// A flag about one job's way, and why it says nothing about many learners.
+struct UnusedFlag {
+  const char* flag;
+  const char* why;
+};
+constexpr UnusedFlag kUnused[] = {
+    {"--workers", "the learners are the workers"},
+    {"--ps", "parameter servers are no limit of many learners"},
+    {"--strategy", "many learners are compared by all strategies"},
+    {"--transport", "many learners exchange over links alone, whose rate is --gbps R"},
+    {"--tensors", "many learners exchange all parameters at once"},
+    {"--input-rate", "many learners have all the input that they need"},
+    {"--examples", "many learners are compared by their steps"},
+};
+
+void check_without_learners(const FlagValues& values) {
+  for (const Flag& flag : learner_flags()) {
+    if (values.given(flag.name)) {
+      refuse_flag(flag.name, values.text(flag.name), "is about many learners: give --learners N");
+    }
+  }
+}
 
 }  // namespace
 
@@ -26,11 +50,12 @@ std::vector<Flag> learner_flags() {
 }
 
 void check_learner_flags(const FlagValues& values) {
-  if (values.given("--learners")) return;
-  for (const Flag& flag : learner_flags()) {
-    if (values.given(flag.name)) {
-      refuse_flag(flag.name, values.text(flag.name), "is about many learners: give --learners N");
-    }
+  if (!values.given("--learners")) return check_without_learners(values);
+  for (const UnusedFlag& unused : kUnused) {
+    check_apart(values, "--learners", unused.flag, unused.why);
+  }
+  for (const char* flag : {"--restart-s", "--notice-s"}) {
+    check_together(values, flag, "--mtbf-hours", "without it no learner fails");
   }
 }
 

@@ -8,7 +8,8 @@
 namespace paceline {
 
 std::vector<Flag> learner_flags();
-/// Throws kUsage when some of them are given without --learners, which would mean nothing.
+/// Throws kUsage when a flag is given that would mean nothing: one of them without --learners, or
+/// one beside it that says nothing about many learners.
 void check_learner_flags(const FlagValues& values);
 /// The step and the link are those of the job. Throws kUsage.
 LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job);
