@@ -149,12 +149,32 @@ TEST_F(PredictTest, OfSizesNeedsNoModel) {
   EXPECT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output,
               AllOf(HasSubstr("ps:0's link carries 119 MB/s"), HasSubstr("allreduce, 4 workers")));
-  for (const std::string transport : {"fast", "nanMB/s"}) {
-    const Finished wrong =
-        run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--transport", transport},
-                     std::chrono::seconds(60));
-    EXPECT_EQ(wrong.status, 2);
-    EXPECT_THAT(wrong.output, HasSubstr("--transport " + transport));
+}
+
+/// What is predicted of a system with this transport.
+Finished with_transport(const std::string& transport) {
+  return run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--workers", "2",
+                       "--transport", transport},
+                      std::chrono::seconds(60));
+}
+
+TEST(PredictTransport, MayBeARateATimeOrBoth) {
+  for (const std::string transport :
+       {"332MB/s,350us", "350\u00b5s,332e3kB/s", "1000GB/s", "1kB/s", "10s", "0.01us", "0.35ms"}) {
+    const Finished made = with_transport(transport);
+    EXPECT_EQ(made.status, 0) << made.output;
+    EXPECT_THAT(made.output, HasSubstr("async, 1 ps + 2 workers with that transport: "));
+  }
+}
+
+TEST(PredictTransport, ThatNoSystemHasIsRefusedWithTheUnits) {
+  for (const std::string transport :
+       {"fast", "nanMB/s", "infMB/s", "1e-300MB/s", "1001GB/s", "0us", "-1us", "11s", "332",
+        "332mB/s", "332MB/s,", ",350us", "332MB/s,1GB/s", "350 us"}) {
+    const Finished wrong = with_transport(transport);
+    EXPECT_EQ(wrong.status, 2) << wrong.output;
+    EXPECT_THAT(wrong.output, HasSubstr("--transport " + transport + ": must be the rate"));
+    EXPECT_THAT(wrong.output, AllOf(HasSubstr("kB/s, MB/s or GB/s"), HasSubstr("such as 332MB/s")));
   }
 }
 

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <charconv>
 
 #include "base/printed.h"
 #include "paceline/error.h"
@@ -18,12 +18,48 @@ double positive(const FlagValues& values, const char* flag, double otherwise) {
   return values.positive_number(flag).value_or(otherwise);
 }
 
-/// A number with one of these units at its end.
+/// The end of a number, which says what it measures.
 struct Unit {
   std::string_view name;
   double scale;
+  bool is_rate;
 };
-constexpr Unit kUnits[] = {{"GB/s", 1e9}, {"MB/s", 1e6}, {"ms", 1e-3}, {"us", 1e-6}};
+constexpr Unit kUnits[] = {{"kB/s", 1e3, true},     {"MB/s", 1e6, true}, {"GB/s", 1e9, true},
+                           {"s", 1, false},         {"ms", 1e-3, false}, {"us", 1e-6, false},
+                           {"\u00b5s", 1e-6, false}};
+constexpr double kLeastRate = 1e3, kMostRate = 1e12;  // bytes/s
+constexpr double kLeastTime = 1e-8, kMostTime = 10;   // seconds
+
+[[noreturn]] void refuse_transport(const std::string& text) {
+  refuse_flag("--transport", text,
+              "must be the rate of a stream (kB/s, MB/s or GB/s; from 1kB/s to 1000GB/s), the time "
+              "of a message (s, ms, us or \u00b5s; from 0.01us to 10s), or both, such as "
+              "332MB/s,350us");
+}
+
+// Reads "332MB/s" or "350us", a part of `text`.
+void read_transport_part(std::string_view part, const std::string& text, SizedJob& job) {
+  double number = 0;
+  const char* const end = part.data() + part.size();
+  const auto [stop, status] = std::from_chars(part.data(), end, number);
+  const auto* const unit = std::ranges::find(kUnits, std::string_view(stop, end), &Unit::name);
+  if (status != std::errc() || unit == std::end(kUnits)) refuse_transport(text);
+  const double value = number * unit->scale;
+  const bool possible = unit->is_rate ? value >= kLeastRate && value <= kMostRate
+                                      : value >= kLeastTime && value <= kMostTime;
+  double& part_of_job = unit->is_rate ? job.stream_bytes_per_s : job.message_s;
+  if (!possible || part_of_job > 0) refuse_transport(text);
+  part_of_job = value;
+}
+
+// Reads "332MB/s,350us": the rate of a stream and the time of a message.
+void read_transport(const std::string& text, SizedJob& job) {
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    read_transport_part(std::string_view(text).substr(at, end - at), text, job);
+    at = end + 1;
+  }
+}
 
 }  // namespace
 
@@ -44,28 +80,11 @@ std::vector<Flag> sized_flags() {
        kSizes},
       {"--transport", "RATE,TIME",
        "The transport of the other system: the rate of a stream and the time of a message, "
-       "such as 332MB/s,350us (default: Paceline's own)",
+       "such as 332MB/s,350us, or one of them (default: Paceline's own)",
        kSizes},
       {"--input-rate", "E", "Examples a second that the input gives (default: no limit)", kSizes},
       {"--examples", "B", "Examples of a step (default 1)", kSizes},
   };
-}
-
-void read_transport(const std::string& text, SizedJob& job) {
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    const std::string part = text.substr(at, end - at);
-    const auto* const unit =
-        std::ranges::find_if(kUnits, [&](const Unit& each) { return part.ends_with(each.name); });
-    char* after = nullptr;
-    const double number = std::strtod(part.c_str(), &after);
-    if (unit == std::end(kUnits) || std::string_view(after) != unit->name || !(number > 0)) {
-      refuse_flag("--transport", text,
-                  "must be the rate of a stream and the time of a message, such as 332MB/s,350us");
-    }
-    (unit->name.ends_with("B/s") ? job.stream_bytes_per_s : job.message_s) = number * unit->scale;
-    at = end + 1;
-  }
 }
 
 SizedJob read_sized_job(const FlagValues& values) {

@@ -9,8 +9,6 @@ namespace paceline {
 std::vector<Flag> sized_flags();
 /// Throws kUsage.
 SizedJob read_sized_job(const FlagValues& values);
-/// "332MB/s,350us": the rate of a stream and the time of a message. Throws kUsage.
-void read_transport(const std::string& text, SizedJob& job);
 
 std::string sized_text(const SizedJob& job);
 
