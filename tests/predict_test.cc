@@ -151,6 +151,20 @@ TEST_F(PredictTest, OfSizesNeedsNoModel) {
               AllOf(HasSubstr("ps:0's link carries 119 MB/s"), HasSubstr("allreduce, 4 workers")));
 }
 
+TEST_F(PredictTest, OfSizesKnowsWhichStrategyHasParameterServers) {
+  const auto with = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"predict", "--parameters", "1e6", "--step-ms",
+                                      "5",       "--workers",    "2"};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_paceline(words, std::chrono::seconds(60)).output;
+  };
+  EXPECT_THAT(with({"--strategy", "allreduce"}), HasSubstr("allreduce, 2 workers with Paceline:"));
+  EXPECT_THAT(with({"--strategy", "allreduce", "--ps", "1"}),
+              HasSubstr("--strategy allreduce: has no parameter servers: give --ps 0"));
+  EXPECT_THAT(with({"--strategy", "sync", "--ps", "0"}),
+              HasSubstr("--strategy sync: needs a parameter server: give --ps 1"));
+}
+
 /// What is predicted of a system with this transport.
 Finished with_transport(const std::string& transport) {
   return run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--workers", "2",

@@ -61,6 +61,20 @@ void read_transport(const std::string& text, SizedJob& job) {
   }
 }
 
+void read_strategy(const FlagValues& values, SizedJob& job) {
+  const std::string all_reduce = "allreduce";
+  const auto strategy = values.choice("--strategy", {"async", "ssp", "sync", all_reduce, "local"});
+  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(strategy == all_reduce ? 0 : 1));
+  job.strategy = strategy.value_or(job.ps > 0 ? "async" : all_reduce);
+  if (job.strategy == all_reduce && job.ps > 0) {
+    refuse_flag("--strategy", job.strategy, "has no parameter servers: give --ps 0");
+  }
+  if (job.strategy != all_reduce && job.strategy != "local" && job.ps == 0) {
+    refuse_flag("--strategy", job.strategy,
+                "needs a parameter server: give --ps 1 instead of --ps 0");
+  }
+}
+
 }  // namespace
 
 std::vector<Flag> sized_flags() {
@@ -69,7 +83,8 @@ std::vector<Flag> sized_flags() {
       {"--step-ms", "MS", "The time of a step on one device", kSizes},
       {"--tensors", "T", "The number of tensors that they are spread over (default 10)", kSizes},
       {"--workers", "N", "Workers, each with a device (default 1)", kSizes},
-      {"--ps", "M", "Parameter servers; 0: all-reduce (default 1)", kSizes},
+      {"--ps", "M", "Parameter servers; 0: all-reduce (default 1; of --strategy allreduce 0)",
+       kSizes},
       {"--strategy", "S", "async, ssp, sync, allreduce or local (default async)", kSizes},
       {"--local-steps", "H", "Steps between two exchanges of --strategy local (default 20)",
        kSizes},
@@ -95,13 +110,8 @@ SizedJob read_sized_job(const FlagValues& values) {
   }
   job.tensors = int(values.whole_number("--tensors", 1, 100'000).value_or(10));
   job.workers = int(values.whole_number("--workers", 1, 1000).value_or(1));
-  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(1));
-  job.strategy = values.choice("--strategy", {"async", "ssp", "sync", "allreduce", "local"})
-                     .value_or(job.ps > 0 ? "async" : "allreduce");
+  read_strategy(values, job);
   job.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
-  if (job.strategy != "local" && (job.strategy == "allreduce") != (job.ps == 0)) {
-    refuse_flag("--strategy", job.strategy, "does not fit --ps " + std::to_string(job.ps));
-  }
   job.gbps = positive(values, "--gbps", 0);
   job.examples = positive(values, "--examples", 1);
   job.input_per_s = positive(values, "--input-rate", 0);
