@@ -240,7 +240,13 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
     refuse_flags(fmt::format(
         "--strategy {} needs a cluster without parameter servers: give --ps 0 --workers 2", name));
   }
-  refuse_flags(fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", name));
+  if (kind_of(cluster) == ClusterKind::kOneProcess) {
+    refuse_flags(fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", name));
+  }
+  refuse_flags(
+      fmt::format("--strategy {} needs parameter servers, and this cluster has none: {}", name,
+                  cluster.role == Cluster::Role::kLauncher ? "give --ps 1 instead of --ps 0"
+                                                           : "name them in the cluster, too"));
 }
 
 // Flags that are about parameter servers.
