@@ -158,6 +158,12 @@ TEST_F(BadInput, ACorpusDoesNotReplaceATextThatIsThere) {
   EXPECT_FALSE(std::filesystem::exists(path("texts/ptb.train.txt")));
 }
 
+TEST_F(BadInput, EmulatedHostsWithoutAWorkerAreRefused) {
+  expect_refused(
+      run_paceline({"train", "mlp", "--ps", "1", "--workers", "1", "--lab-place", "ps/ps"}), kUsage,
+      {"--lab-place ps/ps: has no worker: a host with one is 1, as in ps/1"});
+}
+
 /// A file with this header, and 16 bytes of data.
 std::string safetensors(const std::string& header) {
   std::string bytes(8, '\0');

@@ -37,6 +37,9 @@ LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
   const std::string text = values.text("--lab-place");
   LabOptions lab = read_flag("--lab-place", [&] { return parse_lab_place(text); });
   const auto ps = std::size_t(cluster.local_ps), workers = std::size_t(cluster.local_workers);
+  if (lab.workers.empty()) {
+    refuse_flag("--lab-place", text, "has no worker: a host with one is 1, as in ps/1");
+  }
   if (lab.ps.size() != ps || lab.workers.size() != workers) {
     refuse_flag("--lab-place", text,
                 fmt::format("has {}, but the cluster has {}: add --ps {} --workers {}",
