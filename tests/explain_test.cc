@@ -140,6 +140,19 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   const Finished deep = what_if("ps=2");
   EXPECT_EQ(deep.status, 0) << deep.output;
   EXPECT_THAT(what_if("pss=2").output, HasSubstr("--what-if pss=2: must be a change such as ps=2"));
+  EXPECT_THAT(what_if("ps=2,ps=4").output, HasSubstr("--what-if ps=2,ps=4: ps is given twice"));
+  for (const std::string list : {"ps=2,", ",ps=2", ","}) {
+    EXPECT_THAT(what_if(list).output, HasSubstr("--what-if " + list + ": a change is missing"));
+  }
+  // The flags behind the changes are none that the user gave.
+  for (const std::string one : {"ps=1.5", "batch=0", "gbps=0", "wire=float3"}) {
+    EXPECT_THAT(what_if(one).output, HasSubstr("--what-if " + one + ": must be ")) << one;
+  }
+  for (const std::string none : {"strategy=nope", "strategy=auto"}) {
+    EXPECT_THAT(what_if(none).output, HasSubstr("--what-if " + none + ": must name a strategy"));
+  }
+  EXPECT_THAT(what_if("strategy=allreduce").output,
+              HasSubstr("--what-if strategy=allreduce: --strategy allreduce needs a cluster"));
   run.flags[2] = {"--ps-hosts", "a:1"};
   write_report(report, run);
   EXPECT_THAT(what_if("wire=bfloat16").output, HasSubstr("and this one had --ps-hosts"));

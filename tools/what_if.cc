@@ -8,12 +8,14 @@
 #include <map>
 #include <vector>
 
+#include "base/nearest.h"
 #include "base/printed.h"
 #include "bench/step_work.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
+#include "params/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "tools/subcommand.h"
@@ -89,20 +91,54 @@ void place_anew(Flags& flags, const Flags& run) {
   if (hosts > 0) flags["--lab-hosts"] = std::to_string(hosts >= tasks_of(run) ? tasks : hosts);
 }
 
-Flags changed(const Flags& run, const std::string& changes) {
-  Flags flags = run;
+/// A change that the user gave, such as "ps=2".
+struct GivenChange {
+  const Change* change;
+  std::string text, value;
+};
+
+void check_strategy(const std::string& text, const std::string& value) {
+  const std::vector<std::string> names = strategy_names();
+  if (std::ranges::find(names, value) != names.end()) return;
+  refuse_flag("--what-if", text,
+              fmt::format("must name a strategy, one of {}{}", fmt::join(names, ", "),
+                          did_you_mean(value, names)));
+}
+
+GivenChange change_named(const std::string& text) {
+  const std::size_t equals = std::min(text.find('='), text.size());
+  const auto* const change =
+      std::ranges::find(kChanges, std::string_view(text).substr(0, equals), &Change::name);
+  if (change == std::end(kChanges) || equals + 1 >= text.size()) {
+    refuse_flag("--what-if", text,
+                "must be a change such as ps=2; it can change " + names_of_changes());
+  }
+  GivenChange given{change, text, text.substr(equals + 1)};
+  if (change->name == "strategy") check_strategy(text, given.value);
+  return given;
+}
+
+std::vector<GivenChange> changes_in(const std::string& changes) {
+  std::vector<GivenChange> all;
   for (std::size_t at = 0; at <= changes.size();) {
     const std::size_t end = std::min(changes.find(',', at), changes.size());
-    const std::string part = changes.substr(at, end - at);
-    const std::size_t equals = std::min(part.find('='), part.size());
-    const auto* const change =
-        std::ranges::find(kChanges, std::string_view(part).substr(0, equals), &Change::name);
-    if (change == std::end(kChanges) || equals + 1 >= part.size()) {
-      refuse_flag("--what-if", part,
-                  "must be a change such as ps=2; it can change " + names_of_changes());
+    if (end == at) {
+      refuse_flag("--what-if", changes, "a change is missing before or after a comma");
     }
-    flags[std::string(change->flag)] = part.substr(equals + 1);
+    all.push_back(change_named(changes.substr(at, end - at)));
+    const auto first = std::ranges::find(all, all.back().change, &GivenChange::change);
+    if (first + 1 != all.end()) {
+      refuse_flag("--what-if", changes, fmt::format("{} is given twice", first->change->name));
+    }
     at = end + 1;
+  }
+  return all;
+}
+
+Flags changed(const Flags& run, const std::string& changes) {
+  Flags flags = run;
+  for (const GivenChange& given : changes_in(changes)) {
+    flags[std::string(given.change->flag)] = given.value;
   }
   if (lab_hosts(run) == 0 && flags.contains("--lab-gbps")) {
     refuse_flag("--what-if", changes, "this run was on one host, without a network");
@@ -149,6 +185,33 @@ Forecast forecast_of(const models::Model& model, const Flags& flags,
   return forecast(prediction.job(), prediction.own_way());
 }
 
+// How an error of the value begins.
+std::string beginning_of_refusal(const GivenChange& given) {
+  const bool setting = !given.change->flag.starts_with("--");
+  return fmt::format("{}{}{}: ", setting ? "--set " : "", given.change->flag,
+                     (setting ? "=" : " ") + given.value);
+}
+
+// An error of a value names the change that gave it, and any other error names all of them: the
+// user gave none of the flags.
+Forecast forecast_of_changed(const models::Model& model, const Flags& run,
+                             const std::string& changes,
+                             const std::optional<ForecastHost>& machine) {
+  const Flags flags = changed(run, changes);
+  try {
+    return forecast_of(model, flags, machine);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUsage) throw;
+    const std::string_view message = error.what();
+    for (const GivenChange& given : changes_in(changes)) {
+      const std::string beginning = beginning_of_refusal(given);
+      if (!message.starts_with(beginning)) continue;
+      refuse_flag("--what-if", given.text, std::string(message.substr(beginning.size())));
+    }
+    refuse_flag("--what-if", changes, std::string(message));
+  }
+}
+
 }  // namespace
 
 std::string what_if(const Report& run, const std::string& changes) {
@@ -164,7 +227,7 @@ std::string what_if(const Report& run, const std::string& changes) {
   const double measured = run.steps_per_s().value_or(0);
   const std::optional<ForecastHost> machine = machine_of(run);
   const Forecast was = forecast_of(*model, flags, machine),
-                 would = forecast_of(*model, changed(flags, changes), machine);
+                 would = forecast_of_changed(*model, flags, changes, machine);
   const double times = would.steps_per_s / was.steps_per_s;
   if (measured <= 0) {
     return fmt::format(
