@@ -88,8 +88,9 @@ std::vector<std::string> with_fastest_way(
   for (std::size_t i = 0; i < ways.size(); ++i) {
     std::vector<std::string> chosen = with_way(arguments, values, ways[i]);
     if (!goes_with(chosen, check)) continue;
-    std::string text = fmt::format("of {} ways takes {}, of which {} steps/s are expected",
-                                   ways.size(), words_of(ways[i]), rounded(ways[i].steps_per_s));
+    std::string text = fmt::format("of {} takes {}, of which {} steps/s are expected",
+                                   counted(std::int64_t(ways.size()), "way"), words_of(ways[i]),
+                                   rounded(ways[i].steps_per_s));
     if (i + 1 < ways.size()) {
       text +=
           fmt::format(" (next: {}, {})", words_of(ways[i + 1]), rounded(ways[i + 1].steps_per_s));

@@ -10,7 +10,9 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
 
 const CommandLine kLine = {"train",
@@ -32,6 +34,15 @@ TEST(AutomaticWay, IsTheFastest) {
                      {{.strategy = "async", .ps = 1, .workers = 2, .steps_per_s = 10},
                       {.strategy = "sync", .ps = 2, .workers = 4, .steps_per_s = 12}}),
               ElementsAre("--quiet", "--ps", "2", "--workers", "4", "--strategy", "sync"));
+}
+
+TEST(AutomaticWay, IsSaidOfTheNumberOfAllWays) {
+  const ComparedWay sync{.strategy = "sync", .ps = 1, .workers = 4, .steps_per_s = 100};
+  ::testing::internal::CaptureStdout();
+  chosen({"--strategy", "auto"}, {sync});
+  chosen({"--strategy", "auto"}, {sync, sync});
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              AllOf(HasSubstr(": of 1 way takes "), HasSubstr(": of 2 ways takes ")));
 }
 
 TEST(AutomaticWay, LeavesWhatTheUserGave) {

@@ -245,9 +245,9 @@ std::string learners_text(const LearnerStudy& study, const std::vector<LearnerTi
         it.exchanging * 100, it.lost * 100, it.away * 100, it.failures);
   }
   text += fmt::format(
-      "\n{} learners. Useful is the share of their time in which they compute what "
+      "\n{}. Useful is the share of their time in which they compute what "
       "counts;\nhow much a step learns differs (docs/strategies.md).\n",
-      study.learners);
+      counted(study.learners, "learner"));
   const bool few =
       std::ranges::any_of(times, [](const LearnerTimes& it) { return it.failures < kFewFailures; });
   if (study.mtbf_s > 0 && few) {

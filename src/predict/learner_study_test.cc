@@ -83,6 +83,8 @@ TEST(LearnerStudyTest, TheTableHasTheBestFirstAndSaysWhereFailuresAreFew) {
   const std::string text = learners_text(study, times);
   EXPECT_LT(text.find("async"), text.find("sync of 19"));
   EXPECT_THAT(text, HasSubstr("So few failures tell little"));
+  EXPECT_THAT(text, HasSubstr("\n20 learners. "));
+  EXPECT_THAT(learners_text({.learners = 1}, {}), HasSubstr("\n1 learner. "));
 }
 
 }  // namespace
