@@ -127,7 +127,7 @@ TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
   ServedRun run(Words{"--ps", "1", "--workers", "2", "--out", out});
   const std::string url = run.url();
   ServedRun::state_when(url, is_shown);
-  for (const std::string& name : {url, out}) {
+  for (const std::string& name : {url, url + "/", out}) {
     const Finished top = run_paceline({"top", name});
     EXPECT_EQ(top.status, 0) << top.output;
     EXPECT_THAT(top.output, HasSubstr("mlp  async  training"));
@@ -140,6 +140,15 @@ TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
     EXPECT_THAT(top.output, HasSubstr("mlp  async  ended: interrupted"));
   }
   EXPECT_THAT(run_paceline({"top", url}).output, HasSubstr("nobody listens at"));
+}
+
+TEST(Top, SaysHowAnAddressIsWritten) {
+  for (const std::string address : {"https://127.0.0.1:1", "127.0.0.1:1", "127.0.0.1:1/"}) {
+    const Finished top = run_paceline({"top", address});
+    EXPECT_EQ(top.status, 2);
+    EXPECT_THAT(top.output,
+                AllOf(HasSubstr("RUN " + address + ": "), HasSubstr("write http://127.0.0.1:1")));
+  }
 }
 
 TEST(Top, SaysWhatIsNotThere) {

@@ -7,6 +7,8 @@
 #include <fstream>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "base/plain_text.h"
@@ -16,6 +18,7 @@
 #include "dashboard/http_get.h"
 #include "dashboard/live_text.h"
 #include "dashboard/terminal_view.h"
+#include "net/address.h"
 #include "net/poll/poll_until.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
@@ -43,7 +46,36 @@ Examples:
        {"--once", "", "Print the run as it is now, and end", "Top"}}};
 }
 
-bool is_url(const std::string& run) { return run.starts_with("http://"); }
+constexpr std::string_view kHttp = "http://", kHttps = "https://";
+
+bool is_url(const std::string& run) { return run.starts_with(kHttp); }
+
+// Browsers show the address of a page with a '/' at its end.
+std::string without_last_slash(std::string address) {
+  if (address.ends_with('/')) address.pop_back();
+  return address;
+}
+
+bool is_address(const std::string& text) {
+  try {
+    return parse_address(text).port != 0;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void check_run(const std::string& run) {
+  if (run.starts_with(kHttps)) {
+    refuse_flag("RUN", run,
+                fmt::format("a dashboard does not encrypt its page: write {}{}", kHttp,
+                            run.substr(kHttps.size())));
+  }
+  std::error_code unseen;  // a file that may not be looked at counts as none
+  if (!std::filesystem::exists(run, unseen) && is_address(without_last_slash(run))) {
+    refuse_flag("RUN", run,
+                fmt::format("there is no such folder; for a dashboard, write {}{}", kHttp, run));
+  }
+}
 
 // Where a run that trains says that its page is; empty: it does not say so.
 std::string url_of(const std::string& run) {
@@ -149,7 +181,9 @@ std::vector<CommandLine> top_lines() { return {top_flags()}; }
 int top_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(top_flags(), arguments);
   if (!values) return 0;
-  const std::string run = values->text("RUN");
+  std::string run = values->text("RUN");
+  check_run(run);
+  if (is_url(run)) run = without_last_slash(run);
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   State state = state_of(run);
   if (terminal && !values->given("--once")) state = follow(run, std::move(state));
