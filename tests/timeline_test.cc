@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <list>
 #include <map>
@@ -333,6 +334,34 @@ TEST(TimelineCommand, NamesTheFileThatIsNoPart) {
   EXPECT_THAT(told({folder.path("a.json")}), ::testing::HasSubstr("--out FILE is needed"));
   EXPECT_THAT(told({folder.path("a.json"), "--out", folder.path("b.json")}),
               ::testing::HasSubstr("a.json is no timeline of a task"));
+}
+
+TEST(TimelineCommand, SaysWhatIsWrongWithRunsBeforeItReadsThem) {
+  const TemporaryFolder folder;
+  const std::string part = folder.path("a.json"), out = folder.path("all.json");
+  const auto told = [&](const Words& arguments) {
+    return run_paceline(join({{"timeline"}, arguments})).output;
+  };
+  EXPECT_THAT(told({folder.path("none")}), HasSubstr("none: there is no such file or folder"));
+  EXPECT_THAT(told({part, "--out", out}), HasSubstr("a.json: there is no such file or folder"));
+  std::ofstream(part) << "{}\n";
+  EXPECT_THAT(told({part, folder.path("./a.json"), "--out", out}), HasSubstr("is given twice"));
+  EXPECT_THAT(told({part, "--out", folder.path("no/all.json")}),
+              HasSubstr("all.json: there is no folder"));
+  std::filesystem::create_directory(folder.path("timeline"));
+  std::ofstream(folder.path("timeline/timeline.json")) << "{}\n";
+  EXPECT_THAT(told({folder.path("")}), HasSubstr("the timeline of this run is merged already: "));
+}
+
+TEST(TimelineCommand, CountsItsTasks) {
+  const TemporaryFolder folder;
+  const std::string part = folder.path("one.json");
+  ASSERT_EQ(run_paceline({"train", "mlp", "--hidden", "8", "--steps", "20", "--timeline-steps",
+                          "5:8", "--timeline", part})
+                .status,
+            0);
+  const Words files = {"timeline", part, "--out", folder.path("all.json")};
+  EXPECT_THAT(run_paceline(files).output, HasSubstr("The timeline of 1 task is in "));
 }
 
 }  // namespace

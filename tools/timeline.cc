@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
+#include "base/printed.h"
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
@@ -43,11 +45,28 @@ std::vector<std::string> parts_in(const std::string& run) {
       if (path.extension() == ".json" && path.filename() != kMerged) parts.push_back(path.string());
     }
   }
+  if (parts.empty() && fs::exists(folder / kMerged)) {
+    throw Error(
+        ErrorCode::kFailedPrecondition,
+        fmt::format("the timeline of this run is merged already: {}", (folder / kMerged).string()));
+  }
   if (parts.empty()) {
     throw Error(ErrorCode::kNotFound, "there is no timeline of a task in " + folder.string());
   }
   std::ranges::sort(parts);
   return parts;
+}
+
+void check_runs(const std::vector<std::string>& runs) {
+  std::error_code unseen;  // a file that may not be looked at counts as none
+  for (auto run = runs.begin(); run != runs.end(); ++run) {
+    if (!fs::exists(*run, unseen)) refuse_flag("RUN", *run, "there is no such file or folder");
+    if (std::any_of(runs.begin(), run, [&](const std::string& other) {
+          return fs::equivalent(other, *run, unseen);
+        })) {
+      refuse_flag("RUN", *run, "is given twice");
+    }
+  }
 }
 
 }  // namespace
@@ -58,6 +77,7 @@ int timeline_command(const Arguments& arguments) {
   const std::optional<FlagValues> values = parse(timeline_flags(), arguments);
   if (!values) return 0;
   const std::vector<std::string> runs = values->all("RUN");
+  check_runs(runs);
   const bool folder = runs.size() == 1 && fs::is_directory(runs.front());
   if (!folder && !values->given("--out")) {
     throw Error(ErrorCode::kUsage, "--out FILE is needed when RUN is not the folder of a run");
@@ -65,8 +85,10 @@ int timeline_command(const Arguments& arguments) {
   const std::string out =
       values->given("--out") ? values->text("--out") : runs.front() + "/timeline/" + kMerged;
   const std::vector<std::string> parts = folder ? parts_in(runs.front()) : runs;
-  fmt::print("{}The timeline of {} tasks is in {}.\n", merge_timeline_files(parts, out),
-             parts.size(), out);
+  check_new_file("--out", out);
+  const std::string summary = merge_timeline_files(parts, out);
+  fmt::print("{}The timeline of {} is in {}.\n", summary,
+             counted(std::int64_t(parts.size()), "task"), out);
   return 0;
 }
 
