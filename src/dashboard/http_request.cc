@@ -90,9 +90,10 @@ std::optional<HttpRequest> parse_http_request(std::string_view head) {
 }
 
 std::string text_of(const HttpResponse& response, bool head_only) {
-  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}\r\n{}",
+  const std::string_view allowed = response.status == 405 ? "Allow: GET, HEAD\r\n" : "";
+  return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
                      response.status, reason_of(response.status), response.type,
-                     response.body.size(), kFields, head_only ? "" : response.body);
+                     response.body.size(), allowed, kFields, head_only ? "" : response.body);
 }
 
 }  // namespace paceline

@@ -15,6 +15,7 @@
 namespace paceline {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
@@ -66,7 +67,8 @@ TEST(HttpServer, RefusesWhatIsNoReadingOfAPage) {
   const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
   const std::string host = "Host: localhost\r\n\r\n";
   EXPECT_THAT(RawClient(server).ask("POST / HTTP/1.1\r\n" + host), StartsWith("HTTP/1.1 405"));
-  EXPECT_THAT(RawClient(server).ask("DELETE / HTTP/1.1\r\n" + host), StartsWith("HTTP/1.1 405"));
+  EXPECT_THAT(RawClient(server).ask("DELETE / HTTP/1.1\r\n" + host),
+              AllOf(StartsWith("HTTP/1.1 405"), HasSubstr("\r\nAllow: GET, HEAD\r\n")));
   EXPECT_THAT(RawClient(server).ask("\x16\x03\x01 hello\r\n\r\n"), StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(RawClient(server).ask("GET /" + std::string(9000, 'a')), StartsWith("HTTP/1.1 431"));
   EXPECT_THAT(RawClient(server).ask("GET /throws HTTP/1.1\r\n" + host), HasSubstr("500 Internal"));
