@@ -51,7 +51,8 @@ TEST_F(ExplainTest, NeedsARunWithTimedSteps) {
             0);
   const Finished told = run_paceline({"explain", report});
   EXPECT_EQ(told.status, 1);
-  EXPECT_THAT(told.output, HasSubstr("no step of this run was timed"));
+  EXPECT_THAT(told.output, HasSubstr(report + ": no step of this run was timed"));
+  EXPECT_THAT(told.output, HasSubstr("train longer"));
 }
 
 TEST_F(ExplainTest, ReportsTellOfCopiesAndOfWhatEachPsKeeps) {

@@ -60,15 +60,19 @@ int explain_command(const Arguments& arguments) {
   if (!values) return 0;
   check_apart(*values, "--what-if", "--json", "a prediction has no cause to write");
   if (values->given("--json")) check_new_file("--json", values->text("--json"));
-  const Report report = read_report(report_of(values->text("RUN")));
+  const std::string path = report_of(values->text("RUN"));
+  const Report report = read_report(path);
   if (values->given("--what-if")) {
     fmt::print("{}", what_if(report, values->text("--what-if")));
     return 0;
   }
   const std::string text = explanation(report);
   if (text.empty()) {
-    throw Error(ErrorCode::kFailedPrecondition,
-                "no step of this run was timed: the first 10 never are");
+    throw Error(
+        ErrorCode::kFailedPrecondition,
+        fmt::format("{}: no step of this run was timed, since the first 10 never are: train "
+                    "longer, for example with --steps 100",
+                    path));
   }
   fmt::print("{}\n", text);
   if (values->given("--json")) {
