@@ -111,6 +111,15 @@ void write_text_file(std::string_view what, const std::string& path, std::string
 
 bool is_written_through(const std::string& path) { return destination_of(path).through; }
 
+std::string why_none_is_made_beside(const std::string& path) {
+  const std::string beside = behind_links(path) + ".test";
+  const int file = open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0) return errno == EEXIST ? "" : std::generic_category().message(errno);
+  close(file);
+  std::remove(beside.c_str());
+  return "";
+}
+
 std::string behind_links(const std::string& path) { return destination_of(path).path; }
 
 }  // namespace paceline

@@ -14,6 +14,8 @@ void write_text_file(std::string_view what, const std::string& path, std::string
 
 /// True for a pipe, a device and a descriptor: a text that goes there takes no file's place.
 bool is_written_through(const std::string& path);
+/// Empty when a file can be made beside `path`, as write_text_file does; else the system's reason.
+std::string why_none_is_made_beside(const std::string& path);
 /// `path` itself, or where it leads when it is a symbolic link.
 std::string behind_links(const std::string& path);
 

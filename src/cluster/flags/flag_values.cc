@@ -53,6 +53,10 @@ void check_new_file(const std::string& flag, const std::string& path) {
   if (access(folder.c_str(), W_OK) != 0) {
     refuse_flag(flag, path, fmt::format("folder {} cannot be written to", folder.string()));
   }
+  if (const std::string why = why_none_is_made_beside(path); !why.empty()) {
+    refuse_flag(flag, path,
+                fmt::format("no file can be made in folder {}: {}", folder.string(), why));
+  }
 }
 
 void FlagValues::add(const GivenFlag& flag) {

@@ -198,6 +198,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "--resume cannot be given with --device sim"},
         BadLine{"--init-from f --device sim --sim-step-ms 1",
                 "--init-from cannot be given with --device sim"},
+        BadLine{"--report /proc/r.json", "folder /proc"},
         BadLine{"--timeline /nonexistent/t.json",
                 "--timeline /nonexistent/t.json: there is no folder /nonexistent"},
         BadLine{"--timeline-steps 1:2", "--timeline-steps needs --timeline"},
