@@ -149,6 +149,12 @@ TEST_F(PredictTest, OfSizesNeedsNoModel) {
   EXPECT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output,
               AllOf(HasSubstr("ps:0's link carries 119 MB/s"), HasSubstr("allreduce, 4 workers")));
+  const Finished in_rounds = run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5",
+                                           "--workers", "4", "--strategy", "sync", "--ps", "2"},
+                                          std::chrono::seconds(60));
+  EXPECT_THAT(in_rounds.output,
+              AllOf(HasSubstr("\nsync, 2 ps + 4 workers  "), Not(HasSubstr("async")),
+                    Not(HasSubstr("allreduce")), Not(HasSubstr("4 ps"))));
 }
 
 TEST_F(PredictTest, OfSizesKnowsWhichStrategyHasParameterServers) {

@@ -124,7 +124,8 @@ int predict_command(const Arguments& arguments) {
                 "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
   }
   const SizedJob job = read_sized_job(*values);
-  fmt::print("{}", values->given("--learners") ? learners_answer(*values, job) : sized_text(job));
+  fmt::print("{}", values->given("--learners") ? learners_answer(*values, job)
+                                               : sized_text(job, read_sized_ways(*values, job)));
   return 0;
 }
 

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 
 #include "base/printed.h"
 #include "paceline/error.h"
+#include "predict/forecast_progress.h"
 #include "predict/forecast_text.h"
 #include "predict/ways.h"
 
@@ -103,7 +105,8 @@ std::vector<Flag> sized_flags() {
 }
 
 SizedJob read_sized_job(const FlagValues& values) {
-  SizedJob job{.parameters = positive(values, "--parameters", 0),
+  constexpr double kMostParameters = 1e10;
+  SizedJob job{.parameters = values.positive_number("--parameters", kMostParameters).value_or(0),
                .step_ms = positive(values, "--step-ms", 0)};
   if (job.step_ms == 0) {
     throw Error(ErrorCode::kUsage, "--step-ms is missing: the time of a step on one device");
@@ -119,7 +122,18 @@ SizedJob read_sized_job(const FlagValues& values) {
   return job;
 }
 
-std::string sized_text(const SizedJob& job) {
+WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
+  WaysAsked asked;
+  asked.workers = job.workers;
+  asked.most_workers = job.workers;
+  asked.links = job.gbps > 0;
+  asked.outer.local_steps = job.local_steps;
+  if (values.given("--strategy")) asked.strategy = job.strategy;
+  if (values.given("--ps")) asked.ps = job.ps;
+  return asked;
+}
+
+std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
   const Way way = way_of(job);
   const ForecastJob with_paceline = forecast_job_of(job, true);
   const Forecast alone = forecast_alone(with_paceline);
@@ -130,11 +144,6 @@ std::string sized_text(const SizedJob& job) {
   }
   const Forecast own = forecast(with_paceline, way, alone);
   text += fmt::format("{} with Paceline: {}\n", way.text(), forecast_line(own));
-  WaysAsked asked;
-  asked.workers = job.workers;
-  asked.most_workers = job.workers;
-  asked.links = job.gbps > 0;
-  asked.outer.local_steps = job.local_steps;
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& each : ways) {
     if (each.workers == 1 && each.ps == 0) continue;
@@ -144,9 +153,11 @@ std::string sized_text(const SizedJob& job) {
     each.ps_hosts = placed.ps_hosts;
     each.worker_hosts = placed.worker_hosts;
   }
+  ForecastProgress progress(ways.size());
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
-  const std::vector<Forecast> all = forecast_all(forecast_job_of(most, true), ways);
+  const std::vector<Forecast> all =
+      forecast_all(forecast_job_of(most, true), ways, std::ref(progress));
   text += "\n" + forecast_table(all, "examples");
   const std::string note = convergence_note(all);
   return note.empty() ? text : text + "\n" + note + "\n";

@@ -3,6 +3,7 @@
 
 #include "cluster/flags/command_line.h"
 #include "predict/sized_job.h"
+#include "predict/ways.h"
 
 namespace paceline {
 
@@ -10,6 +11,10 @@ std::vector<Flag> sized_flags();
 /// Throws kUsage.
 SizedJob read_sized_job(const FlagValues& values);
 
-std::string sized_text(const SizedJob& job);
+/// What the flags fix of the ways that are compared.
+WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job);
+
+/// The speed of the job's own way, and a table of the ways that were asked for.
+std::string sized_text(const SizedJob& job, const WaysAsked& asked);
 
 }  // namespace paceline

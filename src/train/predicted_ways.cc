@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
 
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
 #include "cluster/gnuplot.h"
 #include "paceline/error.h"
+#include "predict/forecast_progress.h"
 #include "predict/forecast_text.h"
 #include "train/prediction.h"
 
@@ -42,12 +44,8 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
     std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
     ways.push_back(own);
   }
-  std::size_t made = 0;
-  const std::vector<Forecast> all = forecast_all(prediction.job(), ways, [&](const Way& way) {
-    if (++made % 8 == 0) {
-      print_text(stderr, fmt::format("{} of {} ways: {}\n", made, ways.size(), way.text()));
-    }
-  });
+  ForecastProgress progress(ways.size());
+  const std::vector<Forecast> all = forecast_all(prediction.job(), ways, std::ref(progress));
   print_text(stdout, prediction.facts() + "\n" + forecast_table(all, "examples"));
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,

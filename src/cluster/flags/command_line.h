@@ -55,8 +55,8 @@ class FlagValues {
 
   std::optional<std::int64_t> whole_number(const std::string& flag, std::int64_t least,
                                            std::int64_t most) const;
-  /// A number above zero, at most 1e9.
-  std::optional<double> positive_number(const std::string& flag) const;
+  /// A number above zero, and at most a power of ten.
+  std::optional<double> positive_number(const std::string& flag, double most = 1e9) const;
   /// A number from zero to 1e9.
   std::optional<double> number_from_zero(const std::string& flag) const;
   /// A number from zero, below 1.

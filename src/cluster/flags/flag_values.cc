@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -109,11 +110,12 @@ std::optional<std::int64_t> FlagValues::whole_number(const std::string& flag, st
   return number;
 }
 
-std::optional<double> FlagValues::positive_number(const std::string& flag) const {
+std::optional<double> FlagValues::positive_number(const std::string& flag, double most) const {
   if (!given(flag)) return std::nullopt;
   const std::optional<double> number = number_of<double>(text(flag));
-  if (!number || !(*number > 0 && *number <= 1e9)) {
-    refuse_flag(flag, text(flag), "must be a number above 0, at most 1e9");
+  if (!number || !(*number > 0 && *number <= most)) {
+    refuse_flag(flag, text(flag),
+                fmt::format("must be a number above 0, at most 1e{:.0f}", std::log10(most)));
   }
   return number;
 }
