@@ -185,6 +185,21 @@ TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   EXPECT_THAT(stopped->sentence, HasSubstr("worker:0 stood still for"));
 }
 
+TEST_F(ExplainTest, BeginsWithHowARunEndedThatFailed) {
+  Report run;
+  run.model = "mlp";
+  run.error = "worker:1 failed first: it was killed by signal 9";
+  TaskReport& worker = run.tasks.emplace_back();
+  worker.task = "worker:0";
+  worker.seconds = 10;
+  worker.steps_per_s = 5;
+  worker.share = {{"compute", 1.0}};
+  const std::string report = folder_.path("report.json");
+  write_report(report, run);
+  EXPECT_THAT(run_paceline({"explain", report}, 60s).output,
+              HasSubstr("The run ended: worker:1 failed first: it was killed by signal 9\n"));
+}
+
 TEST_F(ExplainTest, TheChiefOfTasksThatWereStartedOneByOneSaysWhatAllOfThemMade) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

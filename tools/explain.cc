@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/plain_text.h"
 #include "base/text_file.h"
 #include "cluster/explain/explain.h"
 #include "cluster/flags/command_line.h"
@@ -46,6 +47,7 @@ std::string json_of(const Finding& finding, const Report& report) {
                                          {"advice", finding.advice},
                                          {"gain", finding.gain},
                                          {"steps_per_s", measured},
+                                         {"error", report.error},
                                          {"speed", finding.speed > 0 ? finding.speed : measured},
                                          {"unit", finding.unit}};
   return object.dump(2) + "\n";
@@ -66,6 +68,7 @@ int explain_command(const Arguments& arguments) {
     fmt::print("{}", what_if(report, values->text("--what-if")));
     return 0;
   }
+  if (!report.error.empty()) fmt::print("The run ended: {}\n", plain_text(report.error));
   const std::string text = explanation(report);
   if (text.empty()) {
     throw Error(

@@ -166,6 +166,32 @@ TEST(Explain, NamesTheCoresThatTheTasksKeepBusyWhileWorkersWait) {
   EXPECT_THAT(explanation(run), StartsWith("Nothing holds it back: "));
 }
 
+TEST(Explain, SaysWhatWasForeseenWhereWorkersWaitAsLongAsThat) {
+  Report run = sample_report();
+  run.strategy = "sync";
+  for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "wait", 1);
+  for (TaskReport& task : run.tasks) task.use.cores = 0.3;
+  run.expected = {.steps_per_s = 10, .low = 9.5, .high = 10.5, .limit = "ps:0 applies rules"};
+  EXPECT_EQ(explanation(run),
+            "Nothing holds it back beyond what was foreseen: ps:0 applies rules.");
+  EXPECT_FALSE(explain(run).is_alarm());
+  run.expected->low = 10.1;
+  EXPECT_THAT(explanation(run), StartsWith("Nothing holds it back: 50% of the time went to"));
+}
+
+TEST(Explain, NamesAWorkerThatMadeTooFewStepsToBeTimed) {
+  Report run = sample_report();
+  run.tasks[1].steps = 4;
+  run.tasks[1].steps_per_s.reset();
+  run.tasks[1].share.clear();
+  EXPECT_EQ(explanation(run),
+            "worker:1 made 4 steps while worker:0 made 210: too few to be timed, so that I cannot "
+            "tell why.");
+  EXPECT_EQ(explain(run).task, "worker:1");
+  run.tasks[1].use.seconds = 1;  // it joined at the end
+  EXPECT_FALSE(explain(run).is_alarm()) << explanation(run);
+}
+
 TEST(Explain, SaysThatARunWasTooShort) {
   Report run = sample_report({worker_report(0)});
   slow_down(run.tasks[0], "input", 1.5);

@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "base/grouped_digits.h"
 #include "base/printed.h"
 #include "cluster/explain/causes.h"
 #include "trace/step_account.h"
@@ -63,14 +65,44 @@ bool is_mysterious(const RunFacts& facts) {
 }
 
 // Workers wait for tasks that have work, and hardly any core is left for it.
+bool waits_for_cores(const RunFacts& facts) {
+  return workers_wait(facts) && facts.is_on_one_machine() &&
+         facts.own_cores() >= kCoresBusy * facts.cores();
+}
+
+// Workers wait as long as the forecast said, which says for what.
+bool waits_as_foreseen(const RunFacts& facts) {
+  const auto& expected = facts.run().expected;
+  return workers_wait(facts) && expected && !expected->limit.empty() &&
+         facts.steps_per_s() >= expected->low;
+}
+
 std::string beginning(const RunFacts& facts) {
   if (facts.is_short()) return "Too short to tell what holds it back: ";
-  const double own = facts.own_cores();
-  const bool busy = facts.is_on_one_machine() && own >= kCoresBusy * facts.cores();
-  if (!workers_wait(facts) || !busy) return "Nothing holds it back: ";
+  if (!waits_for_cores(facts)) return "Nothing holds it back: ";
   return fmt::format("Nothing holds it back but {}{}, which its tasks keep {:.0f}% busy: ",
                      facts.cores() == 1 ? "" : "the ", cores_text(facts),
-                     100 * own / facts.cores());
+                     100 * facts.own_cores() / facts.cores());
+}
+
+// A worker that was there all the time and made far fewer steps than others: too few to be timed,
+// so that nothing says where its time went.
+std::optional<Finding> untimed_worker(const RunFacts& facts) {
+  constexpr double kFew = 0.5, kAllTheTime = 0.5;  // of the steps, and of the time, of others
+  const auto least = std::ranges::min_element(facts.workers(), {}, &TaskReport::steps);
+  for (const TaskReport& task : facts.run().tasks) {
+    const bool untimed = task.is_worker() && !task.steps_per_s && task.steps > 0;
+    const bool was_there = task.use.seconds > kAllTheTime * (*least)->use.seconds;
+    if (!untimed || !was_there || double(task.steps) > kFew * double((*least)->steps)) continue;
+    return Finding{
+        .cause = Cause::kNotKnown,
+        .task = task.task,
+        .sentence = fmt::format("{} made {} while {} made {}: too few to be timed, so that I "
+                                "cannot tell why.",
+                                task.task, counted(task.steps, "step"), (*least)->task,
+                                grouped_digits((*least)->steps))};
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -82,6 +114,11 @@ Finding no_cause(const RunFacts& facts) {
             .sentence = fmt::format("I cannot tell why it is slower than expected: {}, and nothing "
                                     "that was measured says more.",
                                     largest_share(facts))};
+  }
+  if (const auto untimed = untimed_worker(facts); untimed && !facts.is_short()) return *untimed;
+  if (!facts.is_short() && waits_as_foreseen(facts) && !waits_for_cores(facts)) {
+    return {.sentence = fmt::format("Nothing holds it back beyond what was foreseen: {}.",
+                                    facts.run().expected->limit)};
   }
   const std::string begin = beginning(facts) + largest_share(facts);
   const auto allowed = facts.run().value("bound", "steps_per_s");

@@ -127,9 +127,12 @@ std::string steps_text(const Report& merged, int workers) {
   return text + "\n";
 }
 
-std::string last_lines(const Report& merged, int workers) {
+// That nothing held a run back is not said of one whose task failed.
+std::string last_lines(const Report& merged, int workers, bool failed) {
   const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
-  return steps_text(merged, workers) + line(expected_in_words(merged)) + line(explanation(merged));
+  const bool explains = !failed || explain(merged).is_alarm();
+  return steps_text(merged, workers) + line(expected_in_words(merged)) +
+         line(explains ? explanation(merged) : "");
 }
 
 void run_on(const Lab& lab, int host, TaskCommand& command) {
@@ -303,7 +306,9 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
     write_timeline_of_all(run, tasks, files);
   }
-  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers), result, error, run);
+  print_end(
+      run.quiet ? "" : last_lines(merged, cluster.local_workers, result.first_failure.has_value()),
+      result, error, run);
   if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
   return result.interrupted ? kInterruptedStatus : 0;
 }
