@@ -217,7 +217,7 @@ StepHandle& Executor::run_once(const StepRequest& request) {
   results_.refresh(device_);
   const bool needs_norm = plan_.skips_not_finite || steps_->norm_by() == NormBy::kPlan;
   if (!needs_norm && !wants_next_inputs_) return end_early();
-  device_.synchronize();
+  wait_for_device();
   rows_known_ = wants_next_inputs_ && request.fill_next != nullptr && (*request.fill_next)();
   if (rows_known_) {
     StepIdentity next = request.identity;
@@ -236,8 +236,13 @@ StepHandle& Executor::end_early() {
     const AccountScope push(account_, Activity::kPush);
     handle = &steps_->end_step(1, {});
   }
-  device_.synchronize();
+  wait_for_device();
   return *handle;
+}
+
+void Executor::wait_for_device() {
+  const DeviceWaitScope wait(account_);
+  device_.synchronize();
 }
 
 bool Executor::inputs_are_free_early() const {
@@ -264,7 +269,7 @@ void Executor::find_rows(const StepIdentity& identity) {
   run_commands(0, plan_.prologue, identity);
   if (!plan_.row_reads.empty()) {
     ids_.refresh(device_);
-    device_.synchronize();
+    wait_for_device();
   }
   rows_read_ = rows_.collect();
 }
@@ -324,7 +329,7 @@ void Executor::hand_over(const Command& command) {
   command.ids.refresh(device_);
   const Event done = device_.record();
   if (!done.empty()) {
-    const AccountScope compute(account_, Activity::kCompute);
+    const DeviceWaitScope wait(account_);
     done.synchronize();
   }
   const TensorView& ids = command.inputs[0];

@@ -86,6 +86,7 @@ class Executor {
   TensorView host_view_of(SlotIndex slot, HostCopies& copies);
   StepHandle& run_once(const StepRequest& request);
   StepHandle& end_early();
+  void wait_for_device();
   bool inputs_are_free_early() const;
   void find_rows(const StepIdentity& identity);
   void begin(const StepRequest& request);

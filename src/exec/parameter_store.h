@@ -166,8 +166,8 @@ class StoreSteps {
   /// Waits for the event, for a store that reads contributions on the host.
   void wait_on_host(const Event& event) {
     if (event.empty()) return;
-    std::optional<AccountScope> compute;
-    if (account_ != nullptr) compute.emplace(*account_, Activity::kCompute);
+    std::optional<DeviceWaitScope> wait;
+    if (account_ != nullptr) wait.emplace(*account_);
     event.synchronize();
   }
 

@@ -21,7 +21,7 @@ bool may_wait(const TimelineLabel& label) {
 }
 
 std::string what_it_does(const TimelineLabel& label) {
-  if (label.category == "kernel") return "kernels";
+  if (label.category == "kernel" || label.category == "device") return "kernels";
   if (label.category == "rule") return "applies rules";
   if (label.category == "ready") return "sends";
   if (label.category == "frame") return label.name.starts_with("send") ? "sends" : "receives";

@@ -204,6 +204,21 @@ TEST(CriticalPath, AWaitMayEndBeforeItsFrameIsHandled) {
               ::testing::IsSupersetOf({"ps:0 applies rules 61-75", "worker:0 receives 90-92"}));
 }
 
+// The call that hands a contribution over waits for the device that makes it.
+TEST(CriticalPath, AWorkerThatWaitsForItsDeviceRunsKernels) {
+  TaskMaker queued("worker:0");
+  queued.add("step", "step", 0, 100)
+      .add("kernel", "matmul", 1, 2)
+      .add("ready", "ready w", 2, 90)
+      .add("device", "wait for the device", 3, 85)
+      .frame("send chunk", "ps:0", 87, 88, {7, 0, 3});
+  const JobTimeline job = merge_timelines({queued.make()});
+  EXPECT_THAT(texts_of(job.steps[0].path, 0),
+              ElementsAre("worker:0 between kernels 0-1", "worker:0 kernels 1-2",
+                          "worker:0 sends 2-3", "worker:0 kernels 3-85", "worker:0 sends 85-90",
+                          "worker:0 between kernels 90-100"));
+}
+
 TEST(CriticalPath, AStepThatWaitedForNobodyIsItsOwn) {
   TaskMaker alone("worker:0");
   alone.add("step", "step", 10, 60).add("need", "need w", 12, 20).add("kernel", "matmul", 20, 50);

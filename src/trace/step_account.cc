@@ -10,6 +10,11 @@ std::string_view name_of(Activity activity) {
   return names[std::size_t(activity)];
 }
 
+void StepAccount::show_device_waits(Timeline& timeline) {
+  timeline_ = &timeline;
+  device_wait_ = timeline.label({"wait for the device", "device", {}});
+}
+
 void StepAccount::reset() {
   spent_ = {};
   since_ = clock_.now();

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "trace/timeline.h"
 
 namespace paceline {
 
@@ -27,6 +28,8 @@ class StepAccount {
     current_ = activity;
     return before;
   }
+  /// From now on DeviceWaitScope shows its blocks in the timeline, too, which must outlive this.
+  void show_device_waits(Timeline& timeline);
   /// Forgets all; time counts as kOther from now.
   void reset();
   Duration spent(Activity activity) const { return spent_[std::size_t(activity)]; }
@@ -34,7 +37,11 @@ class StepAccount {
   const Clock& clock() const { return clock_; }
 
  private:
+  friend class DeviceWaitScope;
+
   const Clock& clock_;
+  Timeline* timeline_ = nullptr;
+  const TimelineLabel* device_wait_ = nullptr;
   TimePoint since_{};
   Activity current_ = Activity::kOther;
   std::array<Duration, kActivityCount> spent_{};
@@ -52,6 +59,17 @@ class AccountScope {
  private:
   StepAccount& account_;
   Activity before_;
+};
+
+/// Counts a block in which the thread waits for its device as compute.
+class DeviceWaitScope {
+ public:
+  explicit DeviceWaitScope(StepAccount& account)
+      : compute_(account, Activity::kCompute), event_(account.timeline_, account.device_wait_) {}
+
+ private:
+  AccountScope compute_;
+  TimelineScope event_;
 };
 
 }  // namespace paceline

@@ -57,6 +57,24 @@ TEST(StepAccount, ResetForgetsAndBeginsNow) {
   EXPECT_EQ(account.total(), milliseconds(1));
 }
 
+TEST(StepAccount, WaitsForTheDeviceAreComputeAndStandInTheTimeline) {
+  ManualClock clock;
+  StepAccount account(clock);
+  account.reset();
+  const auto wait = [&] {
+    const DeviceWaitScope scope(account);
+    clock.advance(milliseconds(3));
+  };
+  wait();
+  Timeline timeline(0, 1);
+  account.show_device_waits(timeline);
+  timeline.begin_step(0);
+  wait();
+  EXPECT_EQ(account.spent(Activity::kCompute), milliseconds(6));
+  ASSERT_EQ(timeline.events().size(), 1U);
+  EXPECT_EQ(timeline.events()[0].label->category, "device");
+}
+
 TEST(StepAccount, ActivitiesHaveTheReportsNames) {
   EXPECT_EQ(name_of(Activity::kInput), "input");
   EXPECT_EQ(name_of(Activity::kApply), "apply");

@@ -24,7 +24,9 @@ DeviceContext::DeviceContext(const Parts& parts)
     : parts_(parts),
       snapshot_(parts.store),
       plans_({parts.store, parts.device, snapshot_, parts.step_account, parts.evaluation_account,
-              parts.rewrite, parts.fused_update, parts.timeline}) {}
+              parts.rewrite, parts.fused_update, parts.timeline}) {
+  if (parts.timeline != nullptr) parts.step_account.show_device_waits(*parts.timeline);
+}
 
 // Without a feed, a step reads only the values that inputs keep.
 void DeviceContext::fill(Executor& executor, StepKind kind,
