@@ -149,6 +149,7 @@ void Prediction::take_hosts_of_file() {
 // Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
 std::vector<std::string> Prediction::place_tasks() {
   std::vector<std::string> names;
+  names.reserve(std::size_t(options_.open_hosts));
   for (int i = 0; i < options_.open_hosts; ++i) names.push_back(fmt::format("host {}", i));
   if (!names.empty()) return names;
   if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
