@@ -106,6 +106,7 @@ TEST(HttpServer, OneConnectionTooManyEndsTheOldest) {
   const RawClient oldest(server);
   const std::vector<RawClient> others = [&] {
     std::vector<RawClient> all;
+    all.reserve(3);
     for (int i = 0; i < 3; ++i) all.emplace_back(server);
     return all;
   }();

@@ -29,6 +29,7 @@ TEST(PaceCacheTest, RunsThatEndTogetherLoseNothing) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/pace.json";
   std::vector<std::thread> runs;
+  runs.reserve(kRuns);
   for (int run = 0; run < kRuns; ++run) {
     runs.emplace_back([&, run] {
       const PaceCache cache(path);
