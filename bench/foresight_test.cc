@@ -97,10 +97,10 @@ TEST(ForesightFile, OneWithOtherColumnsIsRefused) {
 
 TEST(ForesightFile, OneThatCannotBeWrittenIsRefused) {
   try {
-    const ForesightFile file("/dev/full");
+    const ForesightFile file("/nonexistent/foresight.csv");
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("--csv /dev/full: cannot be written"));
+    EXPECT_THAT(error.what(), HasSubstr("--csv /nonexistent/foresight.csv: cannot be written"));
   }
 }
 
