@@ -321,7 +321,7 @@ TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
               AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
 }
 
-// What a flag fixes stays, and the numbers of tasks that it does not are tried.
+// A flag keeps what it fixes, and the numbers of tasks that it does not fix are tried.
 TEST_F(PredictTest, TriesTheNumbersThatFlagsLeaveOpen) {
   const auto of = [&](const std::vector<std::string>& more) {
     const Finished table = run({"predict"}, more);

@@ -11,7 +11,7 @@ std::vector<Flag> sized_flags();
 /// Throws kUsage.
 SizedJob read_sized_job(const FlagValues& values);
 
-/// What the flags fix of the ways that are compared.
+/// Returns what the flags fix of the ways that are compared.
 WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job);
 
 /// The speed of the job's own way, and a table of the ways that were asked for.

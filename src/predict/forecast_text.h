@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// What the hosts can do, a line for those in a row that are alike: "node 0 to node 3, each: 32
-/// cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s".
+/// Says what the hosts can do, with a line for those in a row that are alike: "node 0 to node 3,
+/// each: 32 cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s".
 std::string hosts_text(std::span<const ForecastHost> hosts);
 /// "| way | steps/s | 80% between | × alone | of the bound | the limit |", aligned.
 std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit);

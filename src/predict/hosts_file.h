@@ -29,8 +29,8 @@ std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& 
 /// The same of a file. Throws kUsage when it cannot be read.
 std::vector<ForecastHost> read_hosts(const std::string& path);
 
-/// What a host can do, by the names of such a file; what is not known is left out. A name that is
-/// not known is none of the host's.
+/// These say what a host can do, by the names of such a file; what is not known is left out. A name
+/// that is not known is none of the host's.
 using HostNumbers = std::vector<std::pair<std::string, double>>;
 HostNumbers numbers_of(const ForecastHost& host);
 ForecastHost host_of(const HostNumbers& numbers);

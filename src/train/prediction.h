@@ -37,7 +37,7 @@ class Prediction {
              const std::optional<ForecastHost>& here = {});
 
   const ForecastJob& job() const { return job_; }
-  /// What this machine can do.
+  /// Returns what this machine can do.
   const ForecastHost& here() const { return here_; }
   /// The cluster's own way; one process when it has none.
   Way own_way() const;

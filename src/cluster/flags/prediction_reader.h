@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Where a prediction is asked for, or --strategy auto chooses, flags about parameter servers and
-/// workers may be given without their numbers: leaves these open.
+/// Leaves the numbers of parameter servers and workers open where flags are about these without
+/// giving them, and a prediction is asked for or --strategy auto chooses.
 void leave_counts_open(FlagValues& values);
 
 /// The links of emulated hosts (--lab-hosts) are as fast as they are made. Throws kUsage.

@@ -127,7 +127,7 @@ std::string steps_text(const Report& merged, int workers) {
   return text + "\n";
 }
 
-// That nothing held a run back is not said of one whose task failed.
+// A run whose task failed is not told that nothing held it back.
 std::string last_lines(const Report& merged, int workers, bool failed) {
   const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
   const bool explains = !failed || explain(merged).is_alarm();

@@ -100,7 +100,8 @@ struct ExpectedSpeed {
   std::string way = {};         // the flags that ask for this way; empty: not known
   /// Other ways with the same workers, and their speed.
   std::vector<std::pair<std::string, double>> other_ways = {};
-  /// What the machine was taken to do, by the names of a file of hosts (predict/hosts_file.h).
+  /// These numbers say what the machine was taken to do, by the names of a file of hosts
+  /// (predict/hosts_file.h).
   std::vector<std::pair<std::string, double>> machine = {};
   int workers = 0;  // that make these steps together; 0: an earlier version did not say
 

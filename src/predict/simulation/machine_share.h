@@ -45,8 +45,8 @@ class MachineShare {
   double seconds_alone(const SimulatedWork& work) const;
 
   const SimulatedMachine& machine() const { return machine_; }
-  /// What all that ran has taken so far: time of cores, bytes, and the seconds of the memory that
-  /// these took at its full rate.
+  /// These count what all work has taken so far: time of cores, bytes, and the seconds of the
+  /// memory that these took at its full rate.
   double core_seconds() const { return core_seconds_; }
   double bytes() const { return bytes_; }
   double memory_seconds() const { return memory_seconds_; }
