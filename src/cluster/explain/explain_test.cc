@@ -188,6 +188,9 @@ TEST(Explain, NamesAWorkerThatMadeTooFewStepsToBeTimed) {
             "worker:1 made 4 steps while worker:0 made 210: too few to be timed, so that I cannot "
             "tell why.");
   EXPECT_EQ(explain(run).task, "worker:1");
+  run.error = "worker:1 failed first";
+  EXPECT_FALSE(explain(run).is_alarm()) << explanation(run);
+  run.error.clear();
   run.tasks[1].use.seconds = 1;  // it joined at the end
   EXPECT_FALSE(explain(run).is_alarm()) << explanation(run);
 }

@@ -109,13 +109,15 @@ std::optional<Finding> untimed_worker(const RunFacts& facts) {
 
 Finding no_cause(const RunFacts& facts) {
   if (facts.workers().empty()) return {};
-  if (!facts.is_short() && is_mysterious(facts)) {
+  // A task that has failed leaves its steps untold, which explains much.
+  const bool whole = facts.run().error.empty() && !facts.is_short();
+  if (whole && is_mysterious(facts)) {
     return {.cause = Cause::kNotKnown,
             .sentence = fmt::format("I cannot tell why it is slower than expected: {}, and nothing "
                                     "that was measured says more.",
                                     largest_share(facts))};
   }
-  if (const auto untimed = untimed_worker(facts); untimed && !facts.is_short()) return *untimed;
+  if (const auto untimed = untimed_worker(facts); untimed && whole) return *untimed;
   if (!facts.is_short() && waits_as_foreseen(facts) && !waits_for_cores(facts)) {
     return {.sentence = fmt::format("Nothing holds it back beyond what was foreseen: {}.",
                                     facts.run().expected->limit)};
