@@ -143,6 +143,14 @@ class SyncJob : public JobFixture {
       if (store) store->goodbye();
     }
   }
+  /// Ends the job whole, so that another one may begin at the same addresses.
+  void end_job() {
+    leave_all();
+    for (auto& server : servers_) server.get();
+    servers_.clear();
+    stores_.clear();
+    spec_ = {};
+  }
   /// Every worker makes steps in a thread of its own.
   template <typename Steps>
   void in_threads(Steps&& steps) {
@@ -222,15 +230,13 @@ TEST_P(SyncEquality, WorkersOnTheirPartsTrainAsOneOnTheWhole) {
 TEST_F(SyncJob, EveryRunGivesTheSameBits) {
   std::vector<std::vector<float>> first;
   for (int run = 0; run < 2; ++run) {
-    spec_ = {};
-    stores_.clear();
     start(2, 3, variables_of_all_kinds());
     in_threads([&](int worker, PsStore& store) {
       PartDriver driver(store, 0);
       for (int round = 0; round < 8; ++round) driver.step({{worker}}, 1 + worker);
     });
     const auto bits = everything(*stores_[0]);
-    leave_all();
+    end_job();
     if (run == 0) first = bits;
     EXPECT_EQ(bits, first);
   }
@@ -241,8 +247,6 @@ TEST_F(SyncJob, EveryRunGivesTheSameBits) {
 TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
   std::vector<std::vector<float>> in_place;
   for (const LateContribution late : kLateContributions) {
-    spec_ = {};
-    stores_.clear();
     late_ = late;
     start(2, 2, variables_of_all_kinds());
     in_threads([&](int worker, PsStore& store) {
@@ -257,7 +261,7 @@ TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
       steps->end_step(1, {});
     });
     const auto bits = everything(*stores_[0]);
-    leave_all();
+    end_job();
     if (late == LateContribution::kDrop) in_place = bits;
     EXPECT_EQ(bits, in_place);
   }
