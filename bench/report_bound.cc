@@ -1,11 +1,11 @@
 #include "bench/report_bound.h"
 
+#include "bench/allreduce_bound.h"
+#include "bench/ps_bound.h"
 #include "bench/step_work.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/tensor.h"
-#include "predict/allreduce_bound.h"
 #include "predict/link_payload.h"
-#include "predict/ps_bound.h"
 
 namespace paceline::bench {
 namespace {

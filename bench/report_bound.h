@@ -6,11 +6,11 @@
 #include "base/real_clock.h"
 #include "bench/generated_text.h"
 #include "bench/report_rows.h"
+#include "bench/speed_bound.h"
+#include "bench/step_schedule.h"
 #include "models/model.h"
 #include "predict/forecast.h"
-#include "predict/speed_bound.h"
 #include "predict/step_cost.h"
-#include "predict/step_schedule.h"
 
 namespace paceline::bench {
 

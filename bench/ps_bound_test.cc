@@ -1,4 +1,4 @@
-#include "predict/ps_bound.h"
+#include "bench/ps_bound.h"
 
 #include <gmock/gmock.h>
 

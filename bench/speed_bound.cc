@@ -1,4 +1,4 @@
-#include "predict/speed_bound.h"
+#include "bench/speed_bound.h"
 
 #include <algorithm>
 #include <limits>

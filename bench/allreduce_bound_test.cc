@@ -1,4 +1,4 @@
-#include "predict/allreduce_bound.h"
+#include "bench/allreduce_bound.h"
 
 #include <gmock/gmock.h>
 

@@ -3,10 +3,10 @@
 
 #include <span>
 
+#include "bench/speed_bound.h"
+#include "bench/step_schedule.h"
 #include "params/protocol/placement.h"
-#include "predict/speed_bound.h"
 #include "predict/step_cost.h"
-#include "predict/step_schedule.h"
 
 namespace paceline {
 

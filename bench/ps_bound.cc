@@ -1,4 +1,4 @@
-#include "predict/ps_bound.h"
+#include "bench/ps_bound.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/row_count.h"
-#include "predict/own_pace.h"
-#include "predict/round_seconds.h"
+#include "bench/own_pace.h"
+#include "bench/round_seconds.h"
 
 namespace paceline {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/speed_bound.h"
+#include "bench/step_schedule.h"
 #include "exec/parameter_store.h"
-#include "predict/speed_bound.h"
-#include "predict/step_schedule.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "predict/own_pace.h"
+#include "bench/own_pace.h"
 
 #include <fmt/format.h>
 

@@ -1,9 +1,9 @@
 // The speed that hardware allows to workers that train by all-reduce.
 #pragma once
 
-#include "predict/speed_bound.h"
+#include "bench/speed_bound.h"
+#include "bench/step_schedule.h"
 #include "predict/step_cost.h"
-#include "predict/step_schedule.h"
 
 namespace paceline {
 

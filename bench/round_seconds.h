@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "predict/step_schedule.h"
+#include "bench/step_schedule.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "predict/step_schedule.h"
+#include "bench/step_schedule.h"
 
 #include "paceline/op.h"
 

@@ -1,4 +1,4 @@
-#include "predict/round_seconds.h"
+#include "bench/round_seconds.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,9 +1,9 @@
-#include "predict/allreduce_bound.h"
+#include "bench/allreduce_bound.h"
 
 #include <fmt/format.h>
 
-#include "predict/own_pace.h"
-#include "predict/round_seconds.h"
+#include "bench/own_pace.h"
+#include "bench/round_seconds.h"
 
 namespace paceline {
 namespace {
