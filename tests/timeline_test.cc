@@ -247,14 +247,19 @@ TEST_F(TimelineOfARun, HasArrowsAndTheCriticalPathForEveryWayToTrain) {
 }
 
 TEST_F(TimelineOfARun, TheTimeOfASimulatedDeviceIsThatOfKernels) {
-  train({"--device", "sim", "--sim-step-ms", "20", "--ps", "1", "--workers", "1"});
-  double kernels = 0;
-  for (const Json& event : events_) {
-    if (event.value("cat", "") == "path" && event["name"] == "worker:0 kernels") {
-      kernels += event["dur"].get<double>();
+  const std::vector<std::vector<std::string>> ways = {{"--ps", "1", "--workers", "1"},
+                                                      {"--towers", "2", "--threads", "2"}};
+  for (const std::vector<std::string>& way : ways) {
+    SCOPED_TRACE(way.front());
+    train(join({{"--device", "sim", "--sim-step-ms", "20"}, way}));
+    double kernels = 0;
+    for (const Json& event : events_) {
+      if (event.value("cat", "") == "path" && event["name"] == "worker:0 kernels") {
+        kernels += event["dur"].get<double>();
+      }
     }
+    EXPECT_GT(kernels, 0.7 * time_of("path"));
   }
-  EXPECT_GT(kernels, 0.7 * time_of("path"));
 }
 
 // The clock of a task in a time namespace of its own is ahead by so much.

@@ -17,15 +17,18 @@ bool is_waited_for(std::string_view message) {
 
 bool may_wait(const TimelineLabel& label) {
   if (label.category == "need" || label.category == "place") return true;
-  return label.category == "step" && label.name != "step" && label.name != "input";
+  constexpr std::array<std::string_view, 3> kWorks = {"step", "tower", "input"};
+  return label.category == "step" && std::ranges::find(kWorks, label.name) == kWorks.end();
 }
+
+bool waits_for_towers(const TimelineLabel& label) { return label.name == "wait for the towers"; }
 
 std::string what_it_does(const TimelineLabel& label) {
   if (label.category == "kernel" || label.category == "device") return "kernels";
   if (label.category == "rule") return "applies rules";
   if (label.category == "ready") return "sends";
   if (label.category == "frame") return label.name.starts_with("send") ? "sends" : "receives";
-  if (label.name == "step") return "between kernels";
+  if (label.name == "step" || label.name == "tower") return "between kernels";
   if (label.category == "need" || label.category == "place") return "waits";
   return label.name;
 }
@@ -141,6 +144,7 @@ class CriticalPaths::Walk {
     const Around now = around(time_);
     if (now.span == kNone) return leave_gap();
     const TimelineLabel& label = task().label_of(span(now.span));
+    if (waits_for_towers(label) && follow_work(span(now.span).begin)) return;
     if (may_wait(label) && follow_arrival(span(now.span).begin)) return;
     const bool to_begin = now.ended == kNone;
     go_to(to_begin ? span(now.span).begin : span(now.ended).end,
@@ -160,10 +164,15 @@ class CriticalPaths::Walk {
   }
   // A thread that does nothing: what was done last in the task has led to it.
   void leave_gap() {
+    if (!follow_work(begin_)) go_to(begin_, name() + " other");
+  }
+  // To what was done last in the task, if it ended after `since`.
+  bool follow_work(std::int64_t since) {
     const std::size_t last = last_work();
-    if (last == kNone) return go_to(begin_, name() + " other");
+    if (last == kNone || span(last).end <= since) return false;
     go_to(span(last).end, name() + " other");
     thread_ = span(last).thread;
+    return true;
   }
   // At the begin of the span that handles a frame. Where the thread did something else when the
   // frame had already been sent, the frame waited for the thread, or came behind the last one.

@@ -219,6 +219,20 @@ TEST(CriticalPath, AWorkerThatWaitsForItsDeviceRunsKernels) {
                           "worker:0 between kernels 90-100"));
 }
 
+// Towers make a step on threads of their own. The slowest of them is on the path.
+TEST(CriticalPath, AWorkerThatWaitsForItsTowersGoesOnWithTheSlowest) {
+  TaskMaker towers("worker:0");
+  towers.add("step", "step", 0, 100).add("step", "wait for the towers", 5, 95);
+  towers.add("step", "tower", 10, 60, 1).add("kernel", "matmul", 12, 58, 1);
+  towers.add("step", "tower", 10, 90, 2).add("kernel", "matmul", 15, 80, 2);
+  const JobTimeline job = merge_timelines({towers.make()});
+  EXPECT_THAT(texts_of(job.steps[0].path, 0),
+              ElementsAre("worker:0 between kernels 0-5", "worker:0 wait for the towers 5-10",
+                          "worker:0 between kernels 10-15", "worker:0 kernels 15-80",
+                          "worker:0 between kernels 80-90", "worker:0 other 90-95",
+                          "worker:0 between kernels 95-100"));
+}
+
 TEST(CriticalPath, AStepThatWaitedForNobodyIsItsOwn) {
   TaskMaker alone("worker:0");
   alone.add("step", "step", 10, 60).add("need", "need w", 12, 20).add("kernel", "matmul", 20, 50);

@@ -21,6 +21,8 @@ TrainLoop::TrainLoop(const Parts& parts)
   step_label_ = parts_.timeline->label({"step", "step", {}});
   input_label_ = parts_.timeline->label({"input", "step", {}});
   reply_label_ = parts_.timeline->label({"wait for the global step", "step", {}});
+  towers_label_ = parts_.timeline->label({"wait for the towers", "step", {}});
+  tower_label_ = parts_.timeline->label({"tower", "step", {}});
 }
 
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
@@ -104,6 +106,7 @@ StepHandle& TrainLoop::run_towers(const StepRequest& request) {
   auto step = [&](std::int64_t tower) { run_tower(std::size_t(tower), request, handle); };
   filling_ = looks_ahead_;
   ahead_->turn();
+  const TimelineScope event(parts_.timeline, towers_label_);
   parts_.towers->run(TileFunction(step), looks_ahead_ ? fill_ahead_ : fill_nothing_);
   is_ahead_ = looks_ahead_;
   parts_.account.change_to(Activity::kOther);
@@ -112,6 +115,7 @@ StepHandle& TrainLoop::run_towers(const StepRequest& request) {
 
 // Tower 0 has the account of the step. What filling takes longer than the step counts as input.
 void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle) {
+  const TimelineScope event(parts_.timeline, tower_label_);
   Executor& executor = *towers()[tower];
   if (is_ahead_) ahead_->give(tower, executor);
   StepRequest own = request;

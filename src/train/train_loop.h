@@ -108,7 +108,8 @@ class TrainLoop {
   std::exception_ptr fill_error_;      // for the step whose batch it was
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
-  const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr;
+  const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr,
+                      *towers_label_ = nullptr, *tower_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;
   bool first_made_ = false;  // a step of the first training
   TimePoint begun_{}, last_made_at_{};
