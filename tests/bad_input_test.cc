@@ -137,7 +137,7 @@ TEST_F(BadInput, AReportThatIsNoneIsNamed) {
                    {"not a report: no JSON at byte "});
   }
   expect_refused(run_paceline({"compare", path("text"), path("text")}), kFailed,
-                 {path("text") + " is a folder, not a report"});
+                 {"no report at " + path("text") + "/report.json"});
   expect_refused(run_paceline({"compare", path("no.json"), path("no.json")}), kFailed,
                  {"no report at " + path("no.json")});
 }

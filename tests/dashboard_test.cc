@@ -138,6 +138,7 @@ TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
     const Finished top = run_paceline({"top", name});
     EXPECT_EQ(top.status, 0) << top.output;
     EXPECT_THAT(top.output, HasSubstr("mlp  async  ended: interrupted"));
+    EXPECT_THAT(top.output, HasSubstr(" --resume  ")) << "no terminal cuts the line";
   }
   EXPECT_THAT(run_paceline({"top", url}).output, HasSubstr("nobody listens at"));
 }

@@ -55,6 +55,19 @@ TEST_F(ExplainTest, NeedsARunWithTimedSteps) {
   EXPECT_THAT(told.output, HasSubstr("train longer"));
 }
 
+TEST_F(ExplainTest, OfARunThatFailedAtOnceItsErrorIsTheAnswer) {
+  const std::string report = folder_.path("report.json");
+  Report failed;
+  failed.model = "mlp";
+  failed.tasks.emplace_back().task = "worker:0";
+  failed.error = "lost ps:0";
+  write_report(report, failed);
+  const Finished told = run_paceline({"explain", report});
+  EXPECT_EQ(told.status, 0) << told.output;
+  EXPECT_EQ(told.output,
+            "The run ended: lost ps:0\nNo step was timed before: the first 10 never are.\n");
+}
+
 TEST_F(ExplainTest, ReportsTellOfCopiesAndOfWhatEachPsKeeps) {
   const std::string report = folder_.path("report.json");
   const Finished run = run_paceline({"train", "mlp", "--hidden", "48", "--device", "sim",

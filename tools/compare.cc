@@ -18,9 +18,11 @@ CommandLine compare_flags() {
   paceline train ptb --data text --steps 300 --report alone.json
   paceline train ptb --data text --steps 300 --ps 1 --workers 2 --report cluster.json
   paceline compare alone.json cluster.json
-  paceline compare out-1/report.json out-2/report.json out-3/report.json)",
-      {{"REPORT", "FILE…",
-        "The reports of the runs; the first is what the others are compared with", "Reports", true},
+  paceline compare out-1 out-2 out-3)",
+      {{"REPORT", "PATH…",
+        "The reports of the runs, or their folders (--out); the first is what the others are "
+        "compared with",
+        "Reports", true},
        {"--simulated", "FILE FILE", "Two more reports, with a simulated device for each worker",
         "Flags", false, 2},
        {"--title", "TEXT", "The name of the job in the output (default: the model)", "Flags"},

@@ -1,7 +1,6 @@
 // What held a run back that has ended, by its report.
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/plain_text.h"
@@ -35,10 +34,6 @@ CommandLine explain_flags() {
         "Flags"}}};
 }
 
-std::string report_of(const std::string& run) {
-  return std::filesystem::is_directory(run) ? run + "/report.json" : run;
-}
-
 std::string json_of(const Finding& finding, const Report& report) {
   const double measured = report.steps_per_s().value_or(0);
   const nlohmann::ordered_json object = {{"cause", name_of(finding.cause)},
@@ -62,22 +57,23 @@ int explain_command(const Arguments& arguments) {
   if (!values) return 0;
   check_apart(*values, "--what-if", "--json", "a prediction has no cause to write");
   if (values->given("--json")) check_new_file("--json", values->text("--json"));
-  const std::string path = report_of(values->text("RUN"));
-  const Report report = read_report(path);
+  const std::string run = values->text("RUN");
+  const Report report = read_report(run);
   if (values->given("--what-if")) {
     fmt::print("{}", what_if(report, values->text("--what-if")));
     return 0;
   }
-  if (!report.error.empty()) fmt::print("The run ended: {}\n", plain_text(report.error));
+  const bool failed = !report.error.empty();
+  if (failed) fmt::print("The run ended: {}\n", plain_text(report.error));
   const std::string text = explanation(report);
-  if (text.empty()) {
+  if (text.empty() && !failed) {
     throw Error(
         ErrorCode::kFailedPrecondition,
         fmt::format("{}: no step of this run was timed, since the first 10 never are: train "
                     "longer, for example with --steps 100",
-                    path));
+                    run));
   }
-  fmt::print("{}\n", text);
+  fmt::print("{}\n", text.empty() ? "No step was timed before: the first 10 never are." : text);
   if (values->given("--json")) {
     write_text_file("the finding", values->text("--json"), json_of(explain(report), report));
   }

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -86,10 +87,6 @@ std::string url_of(const std::string& run) {
   return url;
 }
 
-std::string report_of(const std::string& run) {
-  return std::filesystem::is_directory(run) ? run + "/report.json" : run;
-}
-
 /// The state of a run and whether it goes on.
 struct State {
   std::string json;
@@ -113,7 +110,7 @@ State state_of(const std::string& run) {
     if (is_url(run)) throw *not_reached;
   }
   try {
-    return {state_json(read_report(report_of(run))), false};
+    return {state_json(read_report(run)), false};
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kNotFound) throw;
     throw Error(ErrorCode::kNotFound,
@@ -130,7 +127,12 @@ winsize terminal_size() {
   return size;
 }
 
-int columns() { return int(terminal_size().ws_col); }
+bool is_terminal() { return isatty(STDOUT_FILENO) == 1; }
+
+// Only a terminal cuts lines; elsewhere a command in one stays whole.
+int columns() {
+  return is_terminal() ? int(terminal_size().ws_col) : std::numeric_limits<int>::max();
+}
 
 // As much of it as the terminal has rows for.
 std::string first_rows(const std::string& text) {
@@ -184,10 +186,9 @@ int top_command(const Arguments& arguments) {
   std::string run = values->text("RUN");
   check_run(run);
   if (is_url(run)) run = without_last_slash(run);
-  const bool terminal = isatty(STDOUT_FILENO) == 1;
   State state = state_of(run);
-  if (terminal && !values->given("--once")) state = follow(run, std::move(state));
-  fmt::print("{}", terminal_view(state.json, columns(), terminal));
+  if (is_terminal() && !values->given("--once")) state = follow(run, std::move(state));
+  fmt::print("{}", terminal_view(state.json, columns(), is_terminal()));
   return 0;
 }
 

@@ -156,7 +156,9 @@ std::string state_json(const Report& report) {
   state["run"]["version"] = report.circumstances.version;
   state["steps_per_s"] = short_number(report.steps_per_s());
   for (std::size_t i = 0; i < report.tasks.size(); ++i) {
-    state["tasks"][i]["recent"]["steps_per_s"] = short_number(report.tasks[i].steps_per_s);
+    auto& recent = state["tasks"][i]["recent"];
+    recent["steps_per_s"] = short_number(report.tasks[i].steps_per_s);
+    recent["staleness"] = short_number(report.tasks[i].staleness_mean);
   }
   return text_of(state);
 }

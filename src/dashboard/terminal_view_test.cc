@@ -18,6 +18,7 @@ using ::testing::Not;
 Report report() {
   TaskReport worker = worker_report(0);
   worker.steps = 1500;
+  worker.staleness_mean = 1.25;
   worker.share = {{"compute", 0.75}, {"pull", 0.25}};
   worker.links = {tcp_link(worker, 2.5e6, 7e6)};
   TaskReport ps = ps_report(0);
@@ -32,7 +33,7 @@ TEST(TerminalView, ShowsARunThatHasEnded) {
   const std::string view = terminal_view(state_json(report()), 100, false);
   EXPECT_THAT(view, HasSubstr("cifar10  async  ended  20 s\n"));
   EXPECT_THAT(view, HasSubstr("10 steps/s (expected 20, 19 to 21)  step 1,500  loss 0.25\n"));
-  EXPECT_THAT(view, HasSubstr("worker:0"));
+  EXPECT_THAT(view, HasSubstr("worker:0        1,500       10       98     1.25   0.90"));
   EXPECT_THAT(view, HasSubstr(std::string(25, 'c') + std::string(8, 'p') + "\n"));
   EXPECT_THAT(view,
               HasSubstr("worker:0 > ps:0         tcp         100 us      2.5 MB        7 MB"));

@@ -208,16 +208,20 @@ Report Report::from_json(const std::string& text) {
   }
 }
 
+std::string report_in(const std::string& folder) {
+  return folder + (folder.ends_with('/') ? "report.json" : "/report.json");
+}
+
 void write_report(const std::string& path, const Report& report) {
   write_text_file("the report", path, report.to_json());
 }
 
-Report read_report(const std::string& path) {
+Report read_report(const std::string& run) {
+  std::error_code unseen;  // a folder that may not be looked at cannot be read either
+  const bool folder = std::filesystem::is_directory(run, unseen);
+  const std::string path = folder ? report_in(run) : run;
   std::ifstream file(path, std::ios::binary);
   if (!file) throw Error(ErrorCode::kNotFound, fmt::format("no report at {}", path));
-  if (std::filesystem::is_directory(path)) {
-    throw Error(ErrorCode::kNotFound, fmt::format("{} is a folder, not a report", path));
-  }
   try {
     return Report::from_json(std::string(std::istreambuf_iterator<char>(file), {}));
   } catch (const Error& error) {

@@ -151,7 +151,9 @@ Report merge(std::span<const Report> reports);
 
 /// Writes the report, whole or not at all. Throws kUnavailable, naming the file.
 void write_report(const std::string& path, const Report& report);
-/// Reads a report. Throws kNotFound or kDataLoss.
-Report read_report(const std::string& path);
+/// The report of the run whose folder (--out) that is.
+std::string report_in(const std::string& folder);
+/// Reads a report, or that of the run whose folder that is. Throws kNotFound or kDataLoss.
+Report read_report(const std::string& run);
 
 }  // namespace paceline

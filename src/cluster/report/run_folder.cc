@@ -91,7 +91,7 @@ std::string how_to_go_on(const RunOptions& run) {
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run) {
   std::vector<std::string> files;
   if (!run.report.empty()) files.push_back(run.report);
-  if (!run.out.empty() && decides_for_job(cluster)) files.push_back(run.out + "/report.json");
+  if (!run.out.empty() && decides_for_job(cluster)) files.push_back(report_in(run.out));
   return files;
 }
 
