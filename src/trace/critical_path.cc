@@ -54,7 +54,9 @@ void CriticalPaths::index(std::size_t task) {
     if (!around.empty()) to.parents[k] = around.back();
     around.push_back(k);
     to.threads[span.thread].spans.push_back(k);
-    if (from.label_of(span).category != "frame" && span.end > span.begin) to.worked.push_back(k);
+    const TimelineLabel& label = from.label_of(span);
+    const bool works = label.category != "frame" && !waits_for_towers(label);
+    if (works && span.end > span.begin) to.worked.push_back(k);
   }
   for (std::size_t i = 0; i < trips_.size(); ++i) {
     const SpanPlace at = trips_[i].received;
@@ -145,17 +147,17 @@ class CriticalPaths::Walk {
     if (now.span == kNone) return leave_gap();
     const TimelineLabel& label = task().label_of(span(now.span));
     if (waits_for_towers(label) && follow_work(span(now.span).begin)) return;
-    if (may_wait(label) && follow_arrival(span(now.span).begin)) return;
     const bool to_begin = now.ended == kNone;
-    go_to(to_begin ? span(now.span).begin : span(now.ended).end,
-          fmt::format("{} {}", name(), what_it_does(label)));
+    const std::int64_t since = to_begin ? span(now.span).begin : span(now.ended).end;
+    if (may_wait(label) && follow_arrival(since)) return;
+    go_to(since, fmt::format("{} {}", name(), what_it_does(label)));
     if (to_begin && index().trips[now.span] != kNone) follow_frame(now.span);
   }
-  // The wait ended with what arrived last in it. Who handles a frame may wake the waiting thread
-  // before it is done with it.
-  bool follow_arrival(std::int64_t wait_began) {
+  // The wait ended with what arrived last in it, unless the thread has done something since. Who
+  // handles a frame may wake the waiting thread before it is done with it.
+  bool follow_arrival(std::int64_t since) {
     const std::size_t arrival = last_arrival();
-    if (arrival == kNone || span(arrival).end <= wait_began) return false;
+    if (arrival == kNone || span(arrival).end <= since) return false;
     go_to(std::min(span(arrival).end, time_), name() + " waits");
     thread_ = span(arrival).thread;
     go_to(span(arrival).begin, name() + " receives");

@@ -227,10 +227,9 @@ TEST(CriticalPath, AWorkerThatWaitsForItsTowersGoesOnWithTheSlowest) {
   towers.add("step", "tower", 10, 90, 2).add("kernel", "matmul", 15, 80, 2);
   const JobTimeline job = merge_timelines({towers.make()});
   EXPECT_THAT(texts_of(job.steps[0].path, 0),
-              ElementsAre("worker:0 between kernels 0-5", "worker:0 wait for the towers 5-10",
-                          "worker:0 between kernels 10-15", "worker:0 kernels 15-80",
-                          "worker:0 between kernels 80-90", "worker:0 other 90-95",
-                          "worker:0 between kernels 95-100"));
+              ElementsAre("worker:0 other 0-10", "worker:0 between kernels 10-15",
+                          "worker:0 kernels 15-80", "worker:0 between kernels 80-90",
+                          "worker:0 other 90-95", "worker:0 between kernels 95-100"));
 }
 
 TEST(CriticalPath, AStepThatWaitedForNobodyIsItsOwn) {
