@@ -138,6 +138,42 @@ TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
   fast_.reset();  // before its clock
 }
 
+class SspTraffic : public JobFixture {};
+
+// With a staleness of 0 others contribute after each of a worker's contributions and before its
+// next step, so that the values that could answer it are of no use.
+TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
+  make_spec(1, 2);
+  start_all_ps();
+  const std::vector<VariableSpec> variables = {{.name = "dense", .shape = {256, 64}},
+                                               {.name = "rows", .shape = {64, 64}, .sparse = true}};
+  std::vector<std::unique_ptr<PsStore>> stores;
+  for (const int worker : {0, 1}) {
+    PsStoreOptions options = store_options(worker);
+    options.aggregation = {AggregationKind::kBounded, 0};
+    options.share_memory = false;
+    stores.push_back(PsStore::join(options, variables));
+    if (worker == 0) stores.front()->write(initial_states(variables), 0);
+    stores.back()->wait_initialised();
+  }
+  std::vector<std::thread> threads;
+  for (const auto& store : stores) {
+    threads.emplace_back([&store] {
+      StepDriver driver(*store, false);
+      for (std::int64_t step = 0; step < kSteps; ++step) driver.step();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  constexpr std::int64_t kDense = 256 * 64 * sizeof(float), kRows = 64 * 64 * sizeof(float);
+  for (const auto& store : stores) {
+    const std::int64_t received = store->links().front().bytes_received;
+    EXPECT_GE(received, kSteps * kDense);
+    EXPECT_LE(received, (kSteps + 1) * (kDense + kRows));
+    store->set_done();
+    store->goodbye();
+  }
+}
+
 TEST_P(SspJob, AWorkerWithAnotherStrategyIsRefused) {
   make_spec(1, 2);
   start_all_ps();

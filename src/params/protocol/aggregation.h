@@ -44,6 +44,9 @@ struct AggregationSpec {
   /// themselves; ps 0 closes none of its own accord.
   bool workers_commit = false;
   bool operator==(const AggregationSpec&) const = default;
+  /// True where a worker always waits between its contribution and its next step, so that others
+  /// contribute after it: values that answer the contribution would be too old for that step.
+  bool outdates_answers() const { return kind == AggregationKind::kBounded && staleness == 0; }
   /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "mixed".
   std::string str() const;
 };

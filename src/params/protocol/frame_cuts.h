@@ -66,6 +66,7 @@ struct ContributionRoute {
   ContributionForm travels_as = {};  // its numbers, in frames
   bool values_mapped = false;        // the worker reads the values in memory of the ps
   bool renew_copy = false;           // the ps copies the new values for this worker
+  bool pulls_later = false;          // the worker asks for the new values by itself
 };
 
 struct ContributionFrame {
@@ -77,7 +78,8 @@ struct ContributionFrame {
 
 /// The flags of kContribution.
 inline std::uint16_t flags_of(const ContributionRoute& route) {
-  const std::uint32_t wanted = route.renew_copy      ? kRenewCopy
+  const std::uint32_t wanted = route.pulls_later     ? 0
+                               : route.renew_copy    ? kRenewCopy
                                : route.values_mapped ? 0
                                                      : std::uint32_t{kSendValues};
   return std::uint16_t(route.memory * kMemoryNumber + wanted);
@@ -93,8 +95,8 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   }
   if (route.sparse) send(ContributionFrame{MessageType::kRowIds, 0, {}, numbers});
   for (const Cut part : byte_cuts(route.bytes)) {
-    send(ContributionFrame{MessageType::kChunk, 0, part,
-                           travelling_bytes(part.size, route.travels_as)});
+    send(ContributionFrame{MessageType::kChunk, route.pulls_later ? kPullsLater : std::uint16_t{0},
+                           part, travelling_bytes(part.size, route.travels_as)});
   }
 }
 
@@ -102,7 +104,7 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
 /// for the word that the values in shared memory are new. It is 0 where the answer brings none.
 inline std::size_t awaited_after(const ContributionRoute& route) {
   if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
-  return route.sparse ? 0 : route.bytes;
+  return route.sparse || route.pulls_later ? 0 : route.bytes;
 }
 
 }  // namespace paceline

@@ -93,13 +93,15 @@ void StepAssembly::rows(std::size_t position, std::span<const std::int32_t> rows
   start(position, rows.size());
 }
 
-void StepAssembly::expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes) {
+void StepAssembly::expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes,
+                                std::uint16_t flags) {
   const AssemblyTarget& target = targets_[position];
   Part& part = parts_[position];
   if (!part.started) {
     if (target.sparse) reject_contribution("a contribution of rows without their ids");
     start(position, 0);
     part.applied = applies_chunks(position);
+    if ((flags & kPullsLater) != 0) part.wanted = WantedValues::kNone;
   }
   if (bytes == 0 || part.shared || offset != part.received ||
       bytes > part.expected - part.received || bytes % sizeof(float) != 0) {

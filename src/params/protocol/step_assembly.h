@@ -70,8 +70,9 @@ class StepAssembly {
   /// Takes the rows (kRowIds) of the chunks that follow. They must be unique and ascending, so that
   /// the rule meets each row once.
   void rows(std::size_t position, std::span<const std::int32_t> rows);
-  /// Takes the header of a kChunk, before its payload.
-  void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes);
+  /// Takes the header of a kChunk, before its payload. The flags of a piece's first one hold.
+  void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes,
+                    std::uint16_t flags = 0);
   /// The decision about bytes that have arrived.
   struct Arrival {
     bool apply = false;  // they are applied now, unless the step does not count, and answered

@@ -99,6 +99,15 @@ TEST(StepAssembly, AContributionInSharedMemoryIsWholeAtOnce) {
   EXPECT_EQ(step.part(kSparse).wanted, WantedValues::kNone) << "rows are asked for by their number";
 }
 
+TEST(StepAssembly, AWorkerThatPullsLaterIsNotAnswered) {
+  StepAssembly step = assembly();
+  step.begin(0, false, Fate::kApply);
+  step.expect_chunk(kDense, 0, kChunkBytes, kPullsLater);
+  EXPECT_TRUE(step.chunk(kDense, kChunkBytes).apply);
+  step.expect_chunk(kDense, kChunkBytes, kChunkBytes, kPullsLater);
+  EXPECT_EQ(step.part(kDense).wanted, WantedValues::kNone);
+}
+
 TEST(StepAssembly, OfAClippedStepSharedMemoryIsReadAtTheEnd) {
   StepAssembly step = assembly();
   step.begin(0, true, Fate::kApply);

@@ -84,7 +84,7 @@ void IncomingStep::set_rows(std::size_t position, std::int64_t step,
 std::size_t IncomingStep::find(const FrameHeader& header) {
   assembly_.check_step(std::int64_t(header.step), MessageType::kChunk);
   const std::size_t position = shard_.position(header.id);
-  assembly_.expect_chunk(position, header.offset, chunk_bytes(position, header));
+  assembly_.expect_chunk(position, header.offset, chunk_bytes(position, header), header.flags);
   make_room(position);
   return position;
 }

@@ -265,7 +265,12 @@ void ServerPeer::on_chunk(const FrameHeader& header) {
   const std::size_t position = shard().position(header.id);
   const StepAssembly::Arrival arrival = step.arrived(position, header);
   if (!arrival.apply) return;
-  answer(position, header.offset, apply_range(position, header.offset, step.piece(position).chunk));
+  const std::span<const std::byte> gradient = step.piece(position).chunk;
+  if (step.part(position).wanted == WantedValues::kInFrames) {
+    answer(position, header.offset, apply_range(position, header.offset, gradient));
+  } else {
+    apply_unanswered(position, header.offset, gradient, {});
+  }
   if (arrival.whole) step.applied(position);
 }
 

@@ -92,6 +92,9 @@ class ServerPeer : public Receiver, public ResumableConnection::Source {
   std::span<std::byte> place_in_copy(std::size_t position);
   void apply_and_answer_whole(std::size_t position);
   void apply_dense(std::size_t position);
+  /// Applies one range of a contribution, whose new values go into `copy` unless that is empty.
+  void apply_unanswered(std::size_t position, std::size_t offset,
+                        std::span<const std::byte> gradient, std::span<std::byte> copy);
   /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);

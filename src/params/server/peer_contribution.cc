@@ -58,19 +58,24 @@ std::span<std::byte> ServerPeer::place_in_copy(std::size_t position) {
 void ServerPeer::apply_dense(std::size_t position) {
   const std::span<const std::byte> gradient = incoming_->piece(position).gradient;
   const WantedValues wanted = incoming_->part(position).wanted;
-  ShardPiece& piece = shard().at(position);
   if (wanted != WantedValues::kInFrames) {
     std::span<std::byte> copy;
     if (wanted == WantedValues::kInItsCopy) copy = place_in_copy(position);
-    if (!incoming_->counts()) return piece.copy(0, copy);
-    return timed_apply(position,
-                       [&] { piece.apply(incoming_->rule_step(position), 0, gradient, copy); });
+    return apply_unanswered(position, 0, gradient, copy);
   }
-  if (piece.variable().rule.whole()) return apply_and_answer_whole(position);
+  if (shard().at(position).variable().rule.whole()) return apply_and_answer_whole(position);
   for (const Cut cut : byte_cuts(gradient.size())) {
     answer(position, cut.begin,
            apply_range(position, cut.begin, gradient.subspan(cut.begin, cut.size)));
   }
+}
+
+void ServerPeer::apply_unanswered(std::size_t position, std::size_t offset,
+                                  std::span<const std::byte> gradient, std::span<std::byte> copy) {
+  ShardPiece& piece = shard().at(position);
+  if (!incoming_->counts()) return piece.copy(offset, copy);
+  timed_apply(position,
+              [&] { piece.apply(incoming_->rule_step(position), offset, gradient, copy); });
 }
 
 void ServerPeer::apply_and_answer_whole(std::size_t position) {

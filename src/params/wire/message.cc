@@ -39,6 +39,8 @@ std::uint16_t known_flags(MessageType type) {
       return kSendValues | kRenewCopy | kMemoryNumber * (kMostSharedMemories - 1);
     case MessageType::kTaskState:
       return kStateGoesOn;
+    case MessageType::kChunk:
+      return kPullsLater;
     case MessageType::kPartialSum:
     case MessageType::kContributedRows:
     case MessageType::kInPlace:

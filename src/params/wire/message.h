@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 17;
+constexpr std::uint32_t kProtocolVersion = 18;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -33,6 +33,9 @@ constexpr std::uint16_t kMustBeFinite = 2;
 /// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
 /// them.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
+/// Flag of kChunk: its new values are not to be sent. The worker pulls them once it may begin its
+/// next step.
+constexpr std::uint16_t kPullsLater = 1;
 /// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
 /// memory's number is counted in the third of these.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;

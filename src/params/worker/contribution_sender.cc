@@ -122,7 +122,8 @@ ContributionRoute ContributionSender::route(const Piece& piece,
           .memory = space.shared ? space.shared->memory : 0,
           .travels_as = ps.wire_of(space.values.dtype),
           .values_mapped = core_.mapped(piece.variable) != nullptr,
-          .renew_copy = renew_copy_};
+          .renew_copy = renew_copy_,
+          .pulls_later = core_.options().aggregation.outdates_answers()};
 }
 
 // The numbers are rounded where they lie, or the largest are written beside them.

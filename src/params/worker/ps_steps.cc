@@ -315,6 +315,7 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
     state_.driver.end_step();
     if (is_skipped(clip_scale)) ++state_.skipped;
     send_kept(clip_scale);
+    if (core_.options().aggregation.outdates_answers()) next_rows = {};
     for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
     next_rows_.ended(++state_.uses, next_rows);

@@ -339,7 +339,7 @@ std::uint64_t WorkerDriver::begin_step(bool& outdated) {
   if (options_.timeline != nullptr) {
     for (const auto& connection : *connections_) connection->ask_clock();
   }
-  outdated = !permitted_ && !in_rounds();
+  outdated = !in_rounds() && (!permitted_ || options_.aggregation.outdates_answers());
   if (!permitted_ && !may_begin_) wait_for_others([this] { return may_begin_.load(); });
   std::unique_lock lock(mutex_);
   const std::uint64_t step = std::uint64_t(machine_.begin_step());

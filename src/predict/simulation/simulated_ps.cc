@@ -272,9 +272,9 @@ void SimulatedPs::take_rows(Peer& peer, const SimulatedFrame& frame) {
 
 void SimulatedPs::chunk(Peer& peer, const SimulatedFrame& frame) {
   const std::size_t position = position_of(frame.piece);
-  peer.assembly.expect_chunk(position, frame.offset, frame.bytes);
+  peer.assembly.expect_chunk(position, frame.offset, frame.bytes, frame.flags);
   const StepAssembly::Arrival arrival = peer.assembly.chunk(position, frame.bytes);
-  if (arrival.apply && !targets_[position].sparse) {
+  if (arrival.apply && peer.assembly.part(position).wanted == WantedValues::kInFrames) {
     answer(peer, position, {frame.offset, frame.bytes});
   }
 }
@@ -311,7 +311,7 @@ void SimulatedPs::end_step(Peer& peer, const SimulatedFrame& frame, Outbox& out)
   }
   for (std::size_t at = 0; at < targets_.size(); ++at) {
     if (peer.assembly.part(at).started) apply_whole(peer, at);
-    send_next_rows(peer, at, frame.step);
+    if (world_.asks_next_rows(targets_[at].where.variable)) send_next_rows(peer, at, frame.step);
   }
   peer.assembly.end();
   machine_.end_step(peer.id, step, fate, world_.time.now(), out);

@@ -212,7 +212,8 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
                           .in_shared_memory = shared,
                           .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
                           .values_mapped = shared && world_.can_be_mapped(piece.variable),
-                          .renew_copy = world_.is_read_in_copy(piece.variable)};
+                          .renew_copy = world_.is_read_in_copy(piece.variable),
+                          .pulls_later = world_.aggregation.outdates_answers()};
   if (spec.sparse) {
     route.rows = std::size_t(world_.rows_named(piece));
     route.bytes = route.rows * (piece_bytes(spec, piece) / std::size_t(piece.rows));
@@ -275,7 +276,8 @@ void SimulatedWorker::send_step_end(const Done& done) {
   }
   for (const Piece& piece : world_.pieces) {
     const VariableSpec& spec = world_.spec(piece.variable);
-    if (!spec.sparse || world_.transport.shared(streams_[std::size_t(piece.ps)])) continue;
+    const bool shared = world_.transport.shared(streams_[std::size_t(piece.ps)]);
+    if (shared || !world_.asks_next_rows(piece.variable)) continue;
     missing_[std::size_t(piece.variable)] +=
         world_.rows_named(piece) * std::int64_t(piece_bytes(spec, piece)) / piece.rows;
   }

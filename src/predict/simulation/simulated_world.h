@@ -39,6 +39,10 @@ struct SimulatedWorld {
   bool is_read_in_copy(VariableId v) const {
     return use(v).reread && num_workers() > 1 && others_change_values() && can_be_mapped(v);
   }
+  /// The end of a step asks for the rows that the next one reads.
+  bool asks_next_rows(VariableId v) const {
+    return spec(v).sparse && !aggregation.outdates_answers();
+  }
   /// The messages that the part of a piece at that offset stands for.
   int messages_of(const Piece& piece, std::size_t offset) const {
     return offset == 0 && piece.first_row == 0 ? use(piece.variable).tensors : 1;
