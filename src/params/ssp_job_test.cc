@@ -157,6 +157,7 @@ TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
     stores.back()->wait_initialised();
   }
   std::vector<std::thread> threads;
+  threads.reserve(stores.size());
   for (const auto& store : stores) {
     threads.emplace_back([&store] {
       StepDriver driver(*store, false);
