@@ -57,7 +57,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"inspect"}, {"CHECKPOINT is missing", "paceline inspect CHECKPOINT"}},
         Refused{{"completion", "csh"}, {"csh", "bash, zsh, fish"}},
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}},
-        Refused{{"compare", ""}, {"REPORT '': must be FILE…, not empty"}},
+        Refused{{"compare", ""}, {"REPORT '': must be PATH…, not empty"}},
         Refused{{"roof", "--out", ""}, {"--out '': must be FILE, not empty"}},
         Refused{{"server", "--bind", "here"}, {"--bind: address 'here' has no port"}},
         Refused{{"train", "mlp", "--set", "layers=1000000"}, {"from 0 to 100000"}},
