@@ -66,10 +66,9 @@ class PipelineReader::Impl {
   void wait_for_batch(std::unique_lock<std::mutex>& lock);
   void begin_blocks();
   bool claim(Claim& claim);
-  void fill(const Claim& claim, ExampleMaker& maker);
-  void fill_when_made(const Ticket& ticket, ExampleMaker& maker);
+  BatchInWork& fill(const Claim& claim, ExampleMaker& maker);
+  BatchInWork& fill_when_made(const Ticket& ticket, ExampleMaker& maker);
   void write(BatchInWork& to, std::int64_t slot, bool good, ExampleMaker& maker);
-  void done(BatchInWork& to, std::int64_t slots);
   void fail(BatchInWork& to, std::int64_t slot);
   void close_if_over();
   BatchInWork* take(TimePoint asked);
@@ -182,15 +181,14 @@ void PipelineReader::Impl::work(int thread) {
       if (!claim(next)) continue;
     }
     const TimePoint begun = clock_.now();
-    if (next.to != nullptr) {
-      fill(next, maker);
-    } else {
-      fill_when_made(next.tickets.front(), maker);
-    }
+    BatchInWork& filled =
+        next.to != nullptr ? fill(next, maker) : fill_when_made(next.tickets.front(), maker);
     const std::lock_guard lock(mutex_);
-    maker.hand_over_times(times_);
+    maker.hand_over_times(times_);  // before the batch is, so that its reader finds them counted
     work_ += clock_.now() - begun;
     records_measured_ += std::int64_t(next.tickets.size());
+    filled.done += std::int64_t(next.tickets.size());
+    if (filled.ready()) batch_ready_.notify_all();
   }
 }
 
@@ -230,7 +228,7 @@ void PipelineReader::Impl::close_if_over() {
   batch_ready_.notify_all();
 }
 
-void PipelineReader::Impl::fill(const Claim& claim, ExampleMaker& maker) {
+BatchInWork& PipelineReader::Impl::fill(const Claim& claim, ExampleMaker& maker) {
   std::int64_t slot = claim.slot;
   for (const Ticket& ticket : claim.tickets) {
     try {
@@ -241,10 +239,10 @@ void PipelineReader::Impl::fill(const Claim& claim, ExampleMaker& maker) {
     }
     ++slot;
   }
-  done(*claim.to, std::int64_t(claim.tickets.size()));
+  return *claim.to;
 }
 
-void PipelineReader::Impl::fill_when_made(const Ticket& ticket, ExampleMaker& maker) {
+BatchInWork& PipelineReader::Impl::fill_when_made(const Ticket& ticket, ExampleMaker& maker) {
   bool good = false;
   std::exception_ptr error;
   try {
@@ -267,7 +265,7 @@ void PipelineReader::Impl::fill_when_made(const Ticket& ticket, ExampleMaker& ma
   } catch (...) {
     fail(*to, slot);
   }
-  done(*to, 1);
+  return *to;
 }
 
 void PipelineReader::Impl::write(BatchInWork& to, std::int64_t slot, bool good,
@@ -282,12 +280,6 @@ void PipelineReader::Impl::write(BatchInWork& to, std::int64_t slot, bool good,
 void PipelineReader::Impl::fail(BatchInWork& to, std::int64_t slot) {
   const std::lock_guard lock(mutex_);
   to.fail(slot, std::current_exception());
-}
-
-void PipelineReader::Impl::done(BatchInWork& to, std::int64_t slots) {
-  const std::lock_guard lock(mutex_);
-  to.done += slots;
-  if (to.ready()) batch_ready_.notify_all();
 }
 
 // Records that others have may never come, if the job ends meanwhile.
