@@ -18,7 +18,7 @@ namespace paceline::bench {
 namespace {
 
 constexpr std::size_t kRequestBytes = 36;  // a header and a piece's number
-constexpr double kMicro = 1e6, kLeastSeconds = 0.05;
+constexpr double kMicroseconds = 1e6, kLeastSeconds = 0.05;
 constexpr int kTurns = 40, kTimes = 50;
 
 std::size_t floats_of(const FetchShape& shape) {
@@ -81,7 +81,8 @@ class RewrittenValue {
 double us_of(const Call& call) {
   const auto began = std::chrono::steady_clock::now();
   call();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() * kMicro;
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() *
+         kMicroseconds;
 }
 
 /// Returns the added µs, measured by turns as the workload does: medians of medians. `after` is not
@@ -125,7 +126,7 @@ double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
 double socket_exchange_us(const FetchShape& shape, Waiting waiting) {
   const Pinned near(0);
   const auto channel = make_socket_channel(fetching(shape, waiting, near));
-  return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicro;
+  return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicroseconds;
 }
 
 double added_by_socket(const FetchShape& shape, Waiting waiting) {

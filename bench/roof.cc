@@ -13,7 +13,7 @@ namespace paceline::bench {
 namespace {
 
 constexpr double kGiga = 1e9;
-constexpr double kLeastSeconds = 0.05;
+constexpr double kLeastRoofSeconds = 0.05;
 
 std::vector<double> rates(double work, const std::vector<double>& seconds) {
   std::vector<double> rates;
@@ -31,7 +31,7 @@ void measure_products(Recorder& recorder, DType dtype, int threads) {
   recorder.progress(name);
   try {
     Products products(dtype, threads);
-    const auto seconds = time_calls(recorder.repeats(), kLeastSeconds, [&] { products.run(); });
+    const auto seconds = time_calls(recorder.repeats(), kLeastRoofSeconds, [&] { products.run(); });
     recorder.add(figure_of(name, "GFLOP/s", rates(products.flops(), seconds)));
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUnavailable) throw;
@@ -44,7 +44,7 @@ void measure_memory(Recorder& recorder, int threads) {
   const auto measure = [&](const char* what, double bytes, const Call& pass) {
     const std::string name = fmt::format("memory, {}, {}", what, threads_text(threads));
     recorder.progress(name);
-    const auto seconds = time_calls(recorder.repeats(), kLeastSeconds, pass);
+    const auto seconds = time_calls(recorder.repeats(), kLeastRoofSeconds, pass);
     recorder.add(figure_of(name, "GB/s", rates(bytes, seconds)));
   };
   measure("read", passes.read_bytes(), [&] { passes.read(); });

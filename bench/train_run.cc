@@ -34,7 +34,14 @@ std::vector<char*> environment() {
   return variables;
 }
 
-std::string this_program() { return std::filesystem::read_symlink("/proc/self/exe"); }
+// Returns the path of the command `paceline`: this program, or the one beside it.
+std::string command_path() {
+  const std::filesystem::path path =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "paceline";
+  if (std::filesystem::exists(path)) return path;
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[bench] there is no command {}: it makes the runs", path.string()));
+}
 
 // Starts the program, the first of the words, without standard output; the user reads its errors.
 // It ends with this process.
@@ -75,7 +82,7 @@ class ReportedRun {
                              [](const auto& word) { return word.starts_with("--log-level"); }))
       arguments.insert(arguments.end(), {"--log-level", "warning"});
     command_ = fmt::format("paceline {}", fmt::join(arguments, " "));
-    arguments.insert(arguments.begin(), this_program());
+    arguments.insert(arguments.begin(), command_path());
     pid_ = start(place ? place(task, arguments) : arguments);
   }
 

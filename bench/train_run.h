@@ -11,8 +11,9 @@
 
 namespace paceline::bench {
 
-/// Runs this program with `arguments` ("train", the model, its flags) and a --report; its output is
-/// dropped. Throws kFailedPrecondition that names the command when the run fails.
+/// Runs the command `paceline`, which lies in this program's folder, with `arguments` ("train", the
+/// model, its flags) and a --report; its output is dropped. Throws kNotFound without the command,
+/// and kFailedPrecondition that names the command when the run fails.
 Report run_train(std::vector<std::string> arguments);
 
 /// Returns the words that run a program, which is given by its path and arguments, where the task

@@ -1,9 +1,9 @@
-#include "bench/allreduce_bound.h"
+#include "evidence/allreduce_bound.h"
 
 #include <fmt/format.h>
 
-#include "bench/own_pace.h"
-#include "bench/round_seconds.h"
+#include "evidence/own_pace.h"
+#include "evidence/round_seconds.h"
 
 namespace paceline {
 namespace {

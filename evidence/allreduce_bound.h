@@ -1,8 +1,8 @@
 // The speed that hardware allows to workers that train by all-reduce.
 #pragma once
 
-#include "bench/speed_bound.h"
-#include "bench/step_schedule.h"
+#include "evidence/speed_bound.h"
+#include "evidence/step_schedule.h"
 #include "predict/step_cost.h"
 
 namespace paceline {

@@ -1,4 +1,4 @@
-#include "bench/allreduce_bound.h"
+#include "evidence/allreduce_bound.h"
 
 #include <gmock/gmock.h>
 

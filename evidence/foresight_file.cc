@@ -1,4 +1,4 @@
-#include "bench/foresight_file.h"
+#include "evidence/foresight_file.h"
 
 #include <fmt/format.h>
 

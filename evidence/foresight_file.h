@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
-#include "bench/foresight_rows.h"
 #include "cluster/report/report.h"
+#include "evidence/foresight_rows.h"
 #include "predict/forecast.h"
 
 namespace paceline::bench {

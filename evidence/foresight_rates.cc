@@ -1,4 +1,4 @@
-#include "bench/foresight_rates.h"
+#include "evidence/foresight_rates.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,14 +16,14 @@
 #include "base/memory_file.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
-#include "bench/foresight_file.h"
-#include "bench/foresight_rows.h"
 #include "bench/generated_text.h"
-#include "bench/recent_hosts.h"
 #include "bench/step_work.h"
 #include "bench/summary.h"
 #include "bench/train_run.h"
 #include "cluster/lab/lab.h"
+#include "evidence/foresight_file.h"
+#include "evidence/foresight_rows.h"
+#include "evidence/recent_hosts.h"
 #include "predict/core_trip.h"
 #include "predict/host_cache.h"
 #include "predict/hosts_file.h"

@@ -1,4 +1,4 @@
-#include "bench/foresight_rows.h"
+#include "evidence/foresight_rows.h"
 
 #include <fmt/format.h>
 

@@ -8,8 +8,8 @@
 #include <set>
 
 #include "base/temporary_folder.h"
-#include "bench/foresight_file.h"
-#include "bench/foresight_rows.h"
+#include "evidence/foresight_file.h"
+#include "evidence/foresight_rows.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {

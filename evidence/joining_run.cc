@@ -1,4 +1,4 @@
-#include "bench/joining_run.h"
+#include "evidence/joining_run.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

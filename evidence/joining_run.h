@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "bench/figures.h"
-#include "bench/report_rows.h"
+#include "evidence/report_rows.h"
 
 namespace paceline::bench {
 

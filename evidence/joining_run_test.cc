@@ -1,4 +1,4 @@
-#include "bench/joining_run.h"
+#include "evidence/joining_run.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/own_pace.h"
+#include "evidence/own_pace.h"
 
 #include <fmt/format.h>
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/speed_bound.h"
-#include "bench/step_schedule.h"
+#include "evidence/speed_bound.h"
+#include "evidence/step_schedule.h"
 #include "exec/parameter_store.h"
 
 namespace paceline {

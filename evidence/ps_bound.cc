@@ -1,4 +1,4 @@
-#include "bench/ps_bound.h"
+#include "evidence/ps_bound.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/row_count.h"
-#include "bench/own_pace.h"
-#include "bench/round_seconds.h"
+#include "evidence/own_pace.h"
+#include "evidence/round_seconds.h"
 
 namespace paceline {
 namespace {

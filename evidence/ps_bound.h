@@ -3,8 +3,8 @@
 
 #include <span>
 
-#include "bench/speed_bound.h"
-#include "bench/step_schedule.h"
+#include "evidence/speed_bound.h"
+#include "evidence/step_schedule.h"
 #include "params/protocol/placement.h"
 #include "predict/step_cost.h"
 

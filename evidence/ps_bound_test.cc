@@ -1,4 +1,4 @@
-#include "bench/ps_bound.h"
+#include "evidence/ps_bound.h"
 
 #include <gmock/gmock.h>
 
@@ -11,7 +11,7 @@ using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::Field;
 
-constexpr double kMega = 1e6;
+constexpr double kMegabyte = 1e6;
 
 auto term(const char* what, double steps_per_s) {
   return AllOf(Field(&BoundTerm::what, what),
@@ -24,9 +24,9 @@ class PsBoundTest : public ::testing::Test {
   PsBoundTest() {
     for (const char* name : {"a", "b"}) {
       work_.specs.push_back({.name = name, .shape = {1'000'000}, .rule = Sgd{}});
-      work_.bytes_in.push_back(4 * kMega);
-      work_.bytes_out.push_back(4 * kMega);
-      work_.rule_bytes += 12 * kMega;
+      work_.bytes_in.push_back(4 * kMegabyte);
+      work_.bytes_out.push_back(4 * kMegabyte);
+      work_.rule_bytes += 12 * kMegabyte;
     }
     schedule_ = {1, {{0, 1}, {0.4, 0.7}}};
   }
@@ -45,7 +45,8 @@ TEST_F(PsBoundTest, ADeviceMakesItsSteps) {
 
 TEST_F(PsBoundTest, WorkersOfAnotherHostShareItsLink) {
   // A host takes 10 MB/s from workers that give 8 MB in a step; the one beside the ps needs none.
-  const SpeedBound three = bound({.ps = {0}, .workers = {0, 1, 2}, .link_bytes_per_s = 10 * kMega});
+  const SpeedBound three =
+      bound({.ps = {0}, .workers = {0, 1, 2}, .link_bytes_per_s = 10 * kMegabyte});
   EXPECT_THAT(three.workers,
               ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.625, 1e-9), DoubleNear(0.625, 1e-9)));
   EXPECT_EQ(three.limit, "the link of host 0");
@@ -60,14 +61,14 @@ TEST_F(PsBoundTest, SeveralPsBringTheirLinks) {
   // Each ps keeps one variable, and the contribution to a takes a quarter of a second to another
   // host. No link carries more than 4 MB for each of four workers.
   const SpeedBound four =
-      bound({.ps = {0, 1}, .workers = {0, 1, 2, 3}, .link_bytes_per_s = 16 * kMega});
+      bound({.ps = {0, 1}, .workers = {0, 1, 2, 3}, .link_bytes_per_s = 16 * kMegabyte});
   EXPECT_THAT(four.workers, ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.8, 1e-9),
                                         DoubleNear(0.8, 1e-9), DoubleNear(0.8, 1e-9)));
 }
 
 TEST_F(PsBoundTest, RulesPassOverTheMemoryOfOneMachine) {
   const SpeedBound eight =
-      bound({.ps = {0}, .workers = std::vector<int>(8, 0), .memory_bytes_per_s = 48 * kMega});
+      bound({.ps = {0}, .workers = std::vector<int>(8, 0), .memory_bytes_per_s = 48 * kMegabyte});
   EXPECT_NEAR(eight.steps_per_s, 2, 1e-9);
   EXPECT_EQ(eight.limit, "the memory that rules pass over");
 }
@@ -76,7 +77,7 @@ TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
   // Two updates of 12 MB, and three more gradients of 4 MB for each: 48 MB for four steps.
   const SpeedBound four = bound({.ps = {0},
                                  .workers = std::vector<int>(4, 0),
-                                 .memory_bytes_per_s = 12 * kMega,
+                                 .memory_bytes_per_s = 12 * kMegabyte,
                                  .contributions = 4});
   EXPECT_THAT(four.terms, Contains(term("the memory that rules pass over", 0.25)));
   // Half of it is over when the kernels begin, and all of it before those that read b.
@@ -87,7 +88,7 @@ TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
 TEST_F(PsBoundTest, ValuesOfARoundFollowItsContributions) {
   // 8 MB of values for each of two workers, and as much of contributions, at 10 MB/s; asynchronous
   // workers use both ways of the link at once.
-  JobHosts hosts{.ps = {0}, .workers = {1, 2}, .link_bytes_per_s = 10 * kMega};
+  JobHosts hosts{.ps = {0}, .workers = {1, 2}, .link_bytes_per_s = 10 * kMegabyte};
   EXPECT_NEAR(bound(hosts).steps_per_s, 2 / 1.6, 1e-9);
   hosts.contributions = 2;
   const SpeedBound rounds = bound(hosts);
@@ -97,13 +98,13 @@ TEST_F(PsBoundTest, ValuesOfARoundFollowItsContributions) {
 
 TEST_F(PsBoundTest, AWorkerWaitsForItsOwnContribution) {
   // a is needed at 0 and ready at 1; applying its 12 MB takes half a second.
-  const SpeedBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMega});
+  const SpeedBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMegabyte});
   EXPECT_NEAR(one.steps_per_s, 1 / 1.5, 1e-9);
   EXPECT_EQ(one.limit, "the way of a from ready to needed");
 }
 
 TEST_F(PsBoundTest, AContributionCrossesTheLinkToo) {
-  const SpeedBound one = bound({.ps = {0}, .workers = {1}, .link_bytes_per_s = 40 * kMega});
+  const SpeedBound one = bound({.ps = {0}, .workers = {1}, .link_bytes_per_s = 40 * kMegabyte});
   EXPECT_NEAR(one.steps_per_s, 1 / 1.1, 1e-9);
 }
 

@@ -1,4 +1,4 @@
-#include "bench/recent_hosts.h"
+#include "evidence/recent_hosts.h"
 
 #include <gtest/gtest.h>
 

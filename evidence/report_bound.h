@@ -5,9 +5,9 @@
 
 #include "base/real_clock.h"
 #include "bench/generated_text.h"
-#include "bench/report_rows.h"
-#include "bench/speed_bound.h"
-#include "bench/step_schedule.h"
+#include "evidence/report_rows.h"
+#include "evidence/speed_bound.h"
+#include "evidence/step_schedule.h"
 #include "models/model.h"
 #include "predict/forecast.h"
 #include "predict/step_cost.h"

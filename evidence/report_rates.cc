@@ -1,4 +1,4 @@
-#include "bench/report_rates.h"
+#include "evidence/report_rates.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -14,12 +14,12 @@
 
 #include "base/nearest.h"
 #include "base/real_clock.h"
-#include "bench/joining_run.h"
-#include "bench/recent_hosts.h"
-#include "bench/report_bound.h"
-#include "bench/report_run.h"
-#include "bench/row_progress.h"
 #include "cluster/lab/lab.h"
+#include "evidence/joining_run.h"
+#include "evidence/recent_hosts.h"
+#include "evidence/report_bound.h"
+#include "evidence/report_run.h"
+#include "evidence/row_progress.h"
 #include "paceline/error.h"
 #include "predict/core_trip.h"
 #include "predict/machine_facts.h"

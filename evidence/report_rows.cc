@@ -1,4 +1,4 @@
-#include "bench/report_rows.h"
+#include "evidence/report_rows.h"
 
 #include <fmt/format.h>
 

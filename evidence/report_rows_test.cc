@@ -1,4 +1,4 @@
-#include "bench/report_rows.h"
+#include "evidence/report_rows.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "bench/report_bound.h"
+#include "evidence/report_bound.h"
 
 namespace paceline::bench {
 namespace {

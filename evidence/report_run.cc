@@ -1,14 +1,14 @@
-#include "bench/report_run.h"
+#include "evidence/report_run.h"
 
 #include <fmt/format.h>
 
-#include "bench/report_bound.h"
 #include "bench/train_run.h"
+#include "evidence/report_bound.h"
 
 namespace paceline::bench {
 namespace {
 
-std::vector<std::string> arguments_of(const ReportRow& row, GeneratedText& text) {
+std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& text) {
   std::vector<std::string> arguments = {"train",         row.report,
                                         "--device",      "sim",
                                         "--sim-step-ms", fmt::format("{}", row.device_ms),
@@ -64,7 +64,7 @@ const char* unit_of(const ReportRow& row) {
 
 double run_report_row(const ReportRow& row, GeneratedText& text) {
   if (row.report == "fetch") return batches_per_s(row);
-  Report report = run_train(arguments_of(row, text));
+  Report report = run_train(arguments_of_row(row, text));
   const std::string left_out = row.straggler ? fmt::format("worker:{}", row.workers - 1) : "";
   std::erase_if(report.tasks, [&](const TaskReport& task) { return task.task == left_out; });
   const double steps = total_steps_per_s(report) * row.towers;

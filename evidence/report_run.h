@@ -2,7 +2,7 @@
 #pragma once
 
 #include "bench/generated_text.h"
-#include "bench/report_rows.h"
+#include "evidence/report_rows.h"
 
 namespace paceline::bench {
 

@@ -1,4 +1,4 @@
-#include "bench/round_seconds.h"
+#include "evidence/round_seconds.h"
 
 #include <algorithm>
 #include <numeric>

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "bench/step_schedule.h"
+#include "evidence/step_schedule.h"
 
 namespace paceline {
 

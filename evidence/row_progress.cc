@@ -1,4 +1,4 @@
-#include "bench/row_progress.h"
+#include "evidence/row_progress.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "bench/speed_bound.h"
+#include "evidence/speed_bound.h"
 
 #include <algorithm>
 #include <limits>

@@ -1,4 +1,4 @@
-#include "bench/step_schedule.h"
+#include "evidence/step_schedule.h"
 
 #include "paceline/op.h"
 

@@ -44,6 +44,7 @@ TEST(Bench, RefusesWhatThereIsNotAndNamesTheNearest) {
     EXPECT_THAT(run.output, AllOf(HasSubstr(why), Not(HasSubstr("median of"))));
   };
   refused({"bench", "kernel"}, "unknown case 'kernel'; did you mean 'kernels'?");
+  refused({"bench", "reports"}, "paceline-evidence reports");
   refused({"bench", "mlp"}, "unknown case 'mlp', which is a model: bench step mlp");
   for (const char* flag : {"--out", "--report", "--cluster"}) {
     refused({"bench", "step", "mlp", flag, "x"}, flag);
@@ -124,31 +125,6 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
   ASSERT_NE(memory, nullptr);
   // The roof's own arrays, 256 MiB, are not counted as the run's.
   EXPECT_LT((*memory)["value"]["median"], 250);
-}
-
-TEST(Bench, ReportsPutARowBesideItsBoundAndSayWhatThatFollowsFrom) {
-  const auto figures = figures_of({"bench", "reports", "--only", "fetch, 2 workers"});
-  ASSERT_EQ(figures.size(), 1u);
-  EXPECT_EQ(figures[0]["unit"], "batches/s");
-  EXPECT_GT(figures[0]["value"]["median"], 0);
-  EXPECT_GT(figures[0]["beside"]["ratio"]["median"], 0);
-  EXPECT_EQ(figures[0]["beside"]["terms"][0]["what"], "the device");
-}
-
-TEST(Bench, ReportsSayBeforeTheyBeginHowLongTheyTake) {
-  const Finished run =
-      run_paceline({"bench", "reports", "--only", "fetch, 1 worker", "--repeat", "1"});
-  EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_THAT(run.output, HasSubstr("1 row, about"));
-}
-
-TEST(Bench, ReportsRefuseASelectionWithoutRows) {
-  const Finished unknown = run_paceline({"bench", "reports", "--only", "fetsh"});
-  EXPECT_EQ(unknown.status, 2);
-  EXPECT_THAT(unknown.output, AllOf(HasSubstr("--only fetsh"), HasSubstr("did you mean 'fetch'?")));
-  const Finished none = run_paceline({"bench", "reports", "--only", "2 Gbit/s", "--quick"});
-  EXPECT_EQ(none.status, 2);
-  EXPECT_THAT(none.output, HasSubstr("--only 2 Gbit/s --quick"));
 }
 
 // A benchmark ignores the cluster that Kubeflow gives a task.

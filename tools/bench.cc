@@ -1,30 +1,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
-#include "base/cores.h"
-#include "base/text_file.h"
 #include "bench/cases.h"
-#include "bench/foresight_rates.h"
 #include "bench/generated_text.h"
-#include "bench/report_rates.h"
+#include "bench/measuring.h"
 #include "bench/step_rates.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/settings_reader.h"
 #include "cluster/launch/mpi_job.h"
-#include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
-#include "paceline/version.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::int64_t kMostRepeats = 1000;
 constexpr std::int64_t kWordsOfText = 1'000'000;
 
 /// The workloads that `step` measures when no model is named.
@@ -56,7 +49,7 @@ CommandLine bench_flags() {
       "paceline bench [CASE…] [step MODEL [flags of paceline train MODEL]] [--json FILE] …\n\n"
       "Measures this machine and Paceline on it. Every figure is the median of several repeats, "
       "with the first and third quartile. Things that are compared are measured by turns.\n\n"
-      "Cases (default: all but reports and foresight):\n" +
+      "Cases (default: all):\n" +
           cases_text(),
       R"(Bound and roof:
   The roof is the best that this machine can do: plain oneDNN products and passes over memory.
@@ -74,27 +67,11 @@ Examples:
   paceline bench step mlp --threads 2
   paceline bench step mlp --ps 1 --workers 4 --seconds 10
   paceline bench step ptb --data text --size medium
-  paceline bench reports --quick
-  paceline bench foresight --minutes 5
-  paceline bench foresight --computed --only mlp
 
 Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)",
       {{"--list", "", "Print the cases and end", "Flags"},
        {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"},
-       {"--repeat", "N", "The number of repeats of every figure (default 9, of reports 1)",
-        "Flags"},
-       {"--only", "NAME",
-        "With reports: measure the rows with this in their name (resnet, 'local steps'); with "
-        "foresight: the same ('mlp, async')",
-        "Flags"},
-       {"--quick", "", "With reports: measure a few rows of each", "Flags"},
-       {"--computed", "",
-        "With foresight: train on this machine's cores, instead of on simulated devices", "Flags"},
-       {"--csv", "FILE", "With foresight: append rows to this file (default foresight.csv)",
-        "Flags"},
-       {"--minutes", "M",
-        "With foresight: begin no row after so many minutes; another run goes on (default 60)",
-        "Flags"}}};
+       {"--repeat", "N", "The number of repeats of every figure (default 9)", "Flags"}}};
 }
 
 /// The parts of the command line.
@@ -118,8 +95,7 @@ const bench::Case& find_case(const std::string& name) {
 }
 
 bool is_own_flag_with_value(const std::string& argument) {
-  return argument == "--json" || argument == "--repeat" || argument == "--only" ||
-         argument == "--csv" || argument == "--minutes";
+  return argument == "--json" || argument == "--repeat";
 }
 
 bool is_own_flag_and_value(const std::string& argument) {
@@ -194,80 +170,23 @@ std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arg
   return steps;
 }
 
-bench::ReportSelection read_selection(const FlagValues& values,
-                                      const std::vector<const bench::Case*>& cases) {
-  const auto measures = [&](std::string_view name) {
-    return std::ranges::count(cases, name, &bench::Case::name) > 0;
-  };
-  const auto refuse = [&](const std::string& flag, const char* of) {
-    throw Error(ErrorCode::kUsage, fmt::format("{} selects rows of the case {}: paceline bench {} "
-                                               "{}",
-                                               flag, of, of, flag));
-  };
-  if (!measures("foresight")) {
-    for (const char* flag : {"--computed", "--csv", "--minutes"}) {
-      if (values.given(flag)) refuse(flag, "foresight");
-    }
-  }
-  if (!measures("reports")) {
-    if (values.given("--quick")) refuse("--quick", "reports");
-    if (values.given("--only") && !measures("foresight")) refuse("--only", "reports");
-    return {};
-  }
-  bench::ReportSelection selection{values.text("--only"), values.given("--quick")};
-  bench::check(selection);
-  return selection;
-}
-
-bench::ForesightSelection read_foresight(const FlagValues& values) {
-  bench::ForesightSelection selection{.only = values.text("--only"),
-                                      .csv = values.text("--csv"),
-                                      .minutes = values.positive_number("--minutes").value_or(60),
-                                      .computed = values.given("--computed")};
-  if (selection.csv.empty()) selection.csv = "foresight.csv";
-  return selection;
-}
-
-bench::Circumstances circumstances(const Arguments& arguments, int repeats) {
-  return {.command = fmt::format("paceline bench {}", fmt::join(arguments, " ")),
-          .date = bench::today(),
-          .processor = processor_name(),
-          .paceline = version_and_commit(),
-          .onednn = onednn_version(),
-          .cores = cores_of_machine(),
-          .repeats = repeats};
-}
-
-void warn_of_debug_build() {
-#ifndef NDEBUG
-  fmt::print(stderr,
-             "paceline bench: this is a debug build: it takes many minutes and its figures mean "
-             "nothing; use build/release/paceline (cmake --build --preset release)\n");
-#endif
-}
-
 /// The cases to measure.
 struct Selected {
   std::vector<const bench::Case*> cases;
-  std::optional<int> repeats;      // the usual number of each, if not given
-  bench::ReportSelection reports;  // of the case reports
-  bench::ForesightSelection foresight = {};
+  int repeats = 9;
   std::vector<bench::StepCase> steps;  // of the case step
 };
 
-/// `keep` is called after each case, so that a later failure does not cost its figures.
-void measure(bench::Recorder& recorder, const Selected& selected,
-             const std::function<void()>& keep) {
+void measure(bench::Measuring& measuring, const Selected& selected) {
+  bench::Recorder& recorder = measuring.recorder();
   for (const bench::Case* each : selected.cases) {
-    recorder.begin(std::string(each->name), selected.repeats.value_or(each->repeats));
+    recorder.begin(std::string(each->name), selected.repeats);
     if (each->measure != nullptr) each->measure(recorder);
-    if (each->name == "reports") measure_reports(recorder, selected.reports, keep);
-    if (each->name == "foresight") measure_foresight(recorder, selected.foresight);
-    keep();
+    measuring.keep();
     if (each->name != "step") continue;
     for (const bench::StepCase& step : selected.steps) {
       bench::measure_step(recorder, step);
-      keep();
+      measuring.keep();
     }
   }
 }
@@ -292,15 +211,13 @@ int bench_command(const Arguments& arguments) {
     return 0;
   }
   Selected selected;
-  if (const auto given = values->whole_number("--repeat", 1, kMostRepeats)) {
+  if (const auto given = values->whole_number("--repeat", 1, bench::kMostRepeats)) {
     selected.repeats = int(*given);
   }
   for (const std::string& name : parts.cases) selected.cases.push_back(&find_case(name));
   for (const bench::Case& each : bench::all_cases()) {
-    if (parts.cases.empty() && each.usual) selected.cases.push_back(&each);
+    if (parts.cases.empty()) selected.cases.push_back(&each);
   }
-  selected.reports = read_selection(*values, selected.cases);
-  selected.foresight = read_foresight(*values);
   bench::GeneratedText text(kWordsOfText);
   const auto is_step = [](const bench::Case* each) { return each->name == "step"; };
   if (std::ranges::any_of(selected.cases, is_step)) {
@@ -310,17 +227,9 @@ int bench_command(const Arguments& arguments) {
   }
   // Of the processes that mpirun starts for `collectives` the first one writes.
   const bool writes = rank_by_mpirun().value_or(0) == 0;
-  const std::string json = writes ? values->text("--json") : "";
-  if (!json.empty()) check_new_file("--json", json);
-  warn_of_debug_build();
-  const int repeats = selected.repeats.value_or(selected.cases.front()->repeats);
-  const bench::Circumstances where = circumstances(arguments, repeats);
-  fmt::print("{}, {} cores; {}; median of {} and quartiles\n\n", where.processor, where.cores,
-             where.date, repeats);
-  bench::Recorder recorder;
-  measure(recorder, selected, [&] {
-    if (!json.empty()) write_text_file("--json", json, to_json(where, recorder.tables()));
-  });
+  bench::Measuring measuring(fmt::format("paceline bench {}", fmt::join(arguments, " ")),
+                             writes ? values->text("--json") : "", selected.repeats);
+  measure(measuring, selected);
   return 0;
 }
 
