@@ -1,7 +1,14 @@
-# One program fuzz_NAME a target of tests/fuzz/targets.h. In the preset `fuzz` (clang) libFuzzer makes
-# up what it is given; where tests are built it is linked of the same sources as they are built there,
-# and plays the files that it is given, so that a source that is missing here fails an ordinary build.
-if(NOT PACELINE_FUZZING AND (NOT PACELINE_TESTS OR PACELINE_UNITY))
+# In the preset `fuzz` (clang) one program fuzz_NAME a target of tests/fuzz/targets.h, for which
+# libFuzzer makes up bytes; where tests are built, play_fuzz, which gives a target the bytes of files.
+if(PACELINE_TESTS)
+  file(GLOB targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_target.cc)
+  add_executable(play_fuzz ${PROJECT_SOURCE_DIR}/tests/fuzz/play_fuzz.cc
+                           ${PROJECT_SOURCE_DIR}/tests/fuzz/server_script.cc ${targets})
+  target_include_directories(play_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
+  target_compile_options(play_fuzz PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(play_fuzz PRIVATE paceline_train)
+endif()
+if(NOT PACELINE_FUZZING)
   return()
 endif()
 
@@ -28,26 +35,13 @@ function(add_fuzzer name)
   target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
                                                   ${PROJECT_SOURCE_DIR}/include)
   target_compile_definitions(fuzz_${name} PRIVATE PACELINE_FUZZ_TARGET=fuzz_${name})
-  if(PACELINE_FUZZING)
-    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
-    list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
-    target_sources(fuzz_${name} PRIVATE ${FUZZER_FILES})
-    foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
-      add_fuzzed_room(${room})
-      target_link_libraries(fuzz_${name} PRIVATE fuzzed_${room})
-    endforeach()
-  else()
-    target_sources(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/fuzz/play_files.cc)
-    target_link_libraries(fuzz_${name} PRIVATE Threads::Threads fmt::fmt nlohmann_json::nlohmann_json)
-    foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
-      target_sources(fuzz_${name} PRIVATE $<TARGET_OBJECTS:paceline_${room}>)
-    endforeach()
-    foreach(file ${FUZZER_FILES})
-      string(REGEX MATCH "^[^/]+" room ${file})
-      target_sources(fuzz_${name} PRIVATE
-                     $<FILTER:$<TARGET_OBJECTS:paceline_${room}>,INCLUDE,/src/${file}.o$>)
-    endforeach()
-  endif()
+  target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+  list(TRANSFORM FUZZER_FILES PREPEND ${PROJECT_SOURCE_DIR}/src/)
+  target_sources(fuzz_${name} PRIVATE ${FUZZER_FILES})
+  foreach(room ${FUZZER_UNPARSED_ARGUMENTS})
+    add_fuzzed_room(${room})
+    target_link_libraries(fuzz_${name} PRIVATE fuzzed_${room})
+  endforeach()
 endfunction()
 
 # All sources of a folder of params/.

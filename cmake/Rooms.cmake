@@ -2,41 +2,7 @@
 # rooms added before it, and the program NAME_tests of every *_test.cc and testing/*.cc in it.
 # Sources and tests are found by folder. CTest runs each test in a process of its own, but all of a
 # large suite in one, since starting a process takes longer than one of its thousands of cases.
-set(PACELINE_WARNINGS -Wall -Wextra -Werror -Wpedantic)
 set(PACELINE_ROOMS "")
-
-# Of the eleven places that the test presets give, a test takes four, and one that mostly waits, for
-# deadlines or for the tasks that it starts, takes one: so two tests are busy at a time, and three
-# wait beside them.
-set(PACELINE_BUSY_TEST TIMEOUT 300 PROCESSORS 4)
-set(PACELINE_WAITING_TEST TIMEOUT 300 PROCESSORS 1)
-
-# A program of tests. GoogleTest's headers, a quarter of what a test takes to compile, are compiled
-# once. GCC's option lets ccache keep what includes them.
-function(add_test_program name)
-  add_executable(${name} ${ARGN})
-  target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS}
-                                         $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
-  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
-  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
-endfunction()
-
-# discover_tests(NAME [WAITING suites…] [APART suites…]): CTest runs each test of the program. Those
-# of waiting suites mostly wait; those apart are added elsewhere.
-function(discover_tests name)
-  cmake_parse_arguments(TESTS "" "" "WAITING;APART" ${ARGN})
-  list(TRANSFORM TESTS_WAITING APPEND ".*")
-  list(TRANSFORM TESTS_APART APPEND ".*")
-  if(TESTS_WAITING)
-    list(JOIN TESTS_WAITING ":" waiting)
-    gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
-                         PROPERTIES ${PACELINE_WAITING_TEST})
-  endif()
-  list(APPEND TESTS_APART ${TESTS_WAITING})
-  list(JOIN TESTS_APART ":" not_here)
-  gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*-${not_here}"
-                       PROPERTIES ${PACELINE_BUSY_TEST})
-endfunction()
 
 function(add_room name)
   cmake_parse_arguments(ROOM "" "" "LIBRARIES;LARGE_SUITES;WAITING_SUITES" ${ARGN})
@@ -48,20 +14,10 @@ function(add_room name)
   if(NOT sources)
     return()
   endif()
-  add_library(paceline_${name} STATIC ${sources})
+  add_own_library(paceline_${name} ${sources})
   target_include_directories(paceline_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include
                                                      ${PROJECT_SOURCE_DIR}/src)
-  target_compile_options(paceline_${name} PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_${name} PUBLIC ${ROOM_LIBRARIES})
-  set_target_properties(paceline_${name} PROPERTIES LINKER_LANGUAGE CXX
-                                                    POSITION_INDEPENDENT_CODE ON
-                                                    UNITY_BUILD ${PACELINE_UNITY}
-                                                    UNITY_BUILD_MODE GROUP)
-  foreach(source ${sources})
-    get_filename_component(folder ${source} DIRECTORY)
-    get_filename_component(folder ${folder} NAME)
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder})
-  endforeach()
   if(PACELINE_ROOMS)
     list(GET PACELINE_ROOMS -1 below)
     target_link_libraries(paceline_${name} PUBLIC paceline_${below})
@@ -120,10 +76,8 @@ function(add_models)
   if(NOT sources)
     return()
   endif()
-  add_library(paceline_models STATIC ${sources})
-  set_target_properties(paceline_models PROPERTIES UNITY_BUILD ${PACELINE_UNITY})
+  add_own_library(paceline_models ${sources})
   target_include_directories(paceline_models PUBLIC ${PROJECT_SOURCE_DIR})
-  target_compile_options(paceline_models PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_models PUBLIC paceline PRIVATE fmt::fmt)
   if(PACELINE_TESTS AND tests)
     add_test_program(models_tests ${tests})
@@ -140,8 +94,8 @@ function(add_tools)
   endif()
   add_executable(paceline_command ${sources})
   set_target_properties(paceline_command PROPERTIES OUTPUT_NAME paceline
-                                                    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}
-                                                    UNITY_BUILD ${PACELINE_UNITY})
+                                                    RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  unite_folders(paceline_command ${sources})
   target_include_directories(paceline_command PRIVATE ${PROJECT_SOURCE_DIR}
                                                       ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
@@ -160,7 +114,7 @@ function(add_process_tests)
   endif()
   file(GLOB support CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/*.cc
                                       ${PROJECT_SOURCE_DIR}/tests/fuzz/*.cc)
-  list(FILTER support EXCLUDE REGEX "(run_one|play_files)\\.cc")
+  list(FILTER support EXCLUDE REGEX "(run_one|play_fuzz)\\.cc")
   # Programs that a test starts as a task.
   add_executable(phase_task ${PROJECT_SOURCE_DIR}/tests/programs/phase_task.cc)
   target_include_directories(phase_task PRIVATE ${PROJECT_SOURCE_DIR}/src)

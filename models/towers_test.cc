@@ -22,7 +22,7 @@ Cluster with_towers(int towers) {
   return cluster;
 }
 
-RunOptions quiet() {
+RunOptions quiet_run() {
   RunOptions run;
   run.quiet = true;
   return run;
@@ -48,7 +48,7 @@ std::vector<double> mlp_losses(int towers, std::int64_t batch, int steps) {
   Graph graph;
   const MlpConfig config{.batch = batch, .hidden = 256};
   const MlpGraph mlp = build_mlp(graph, config);
-  Session session(minimize(mlp.loss, config.rule), with_towers(towers), quiet());
+  Session session(minimize(mlp.loss, config.rule), with_towers(towers), quiet_run());
   std::vector<double> losses;
   losses.reserve(std::size_t(steps));
   for (int step = 0; step < steps; ++step) {
@@ -97,7 +97,7 @@ TEST(TowersOfCifar10, TheTermsOfTheLossAddUpToTheTotal) {
   const Cifar10Graph cifar10 = build_cifar10(graph, 2);
   const std::vector<LossTerm> terms = cifar10_loss_terms(cifar10);
   ASSERT_EQ(terms.size(), 3U);
-  Session session(cifar10_minimize(cifar10, {}), with_towers(2), quiet(),
+  Session session(cifar10_minimize(cifar10, {}), with_towers(2), quiet_run(),
                   {.watch = values_of(terms)});
   const auto result = session.step([&](Feed& feed) {
     feed.normal(cifar10.images);

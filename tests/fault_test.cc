@@ -33,16 +33,16 @@ struct Phase {
   bool saves = false;   // a save is then held open: by the ps, or by the chief if that is struck
 };
 
-const Words kMlp =
+const Words kTinyMlp =
     paceline_words({"train", "mlp", "--hidden", "32", "--batch", "8", "--threads", "1"});
 
 Words phase_task(const std::string& phase) { return {PACELINE_PHASE_TASK, phase}; }
 
 const Phase kPhases[] = {
-    {"joining", kMlp, "waiting for ps:1", true, false},
+    {"joining", kTinyMlp, "waiting for ps:1", true, false},
     {"initialising", phase_task("initialising"), "in phase initialising", false, false},
-    {"training", kMlp, "Step: ", false, true},
-    {"saving", kMlp, "Step: ", false, true, true},
+    {"training", kTinyMlp, "Step: ", false, true},
+    {"saving", kTinyMlp, "Step: ", false, true, true},
     {"leaving", phase_task("leaving"), "in phase leaving", false, false},
 };
 
@@ -77,7 +77,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     const std::string ps = address("ps"),
                       second = test.phase->second_ps ? "," + address("ps:1") : "";
     spec_ = fmt::format("ps={}{};worker={},{}", ps, second, address("chief"), address("worker"));
-    ps_ = start("ps", kMlp, "ps:0");
+    ps_ = start("ps", kTinyMlp, "ps:0");
     chief_ = start("chief", test.phase->worker, "worker:0");
     other_ = start("worker", test.phase->worker, "worker:1");
     for (auto* task : {chief_.get(), other_.get()}) {
@@ -176,7 +176,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   void expect_whole_checkpoint() {
     const std::string last = announced();
     for (auto* one : {&ps_, &chief_, &other_}) one->reset();
-    Words words = kMlp;
+    Words words = kTinyMlp;
     words.insert(words.end(), {"--ps", "1", "--workers", "1", "--steps", "1", "--out",
                                folder_.path("out"), "--resume"});
     Process resumed(words);

@@ -25,9 +25,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
-const Words kSim = {"train",    "mlp", "--hidden",      "48", "--batch", "16",
-                    "--device", "sim", "--sim-step-ms", "5"};
-const Words kTwoHosts = join({kSim, {"--ps", "1", "--workers", "1", "--lab-hosts", "2"}});
+const Words kSimulated = {"train",    "mlp", "--hidden",      "48", "--batch", "16",
+                          "--device", "sim", "--sim-step-ms", "5"};
+const Words kTwoHosts = join({kSimulated, {"--ps", "1", "--workers", "1", "--lab-hosts", "2"}});
 
 Finished run_words(const Words& words) {
   Process process(words);
@@ -116,7 +116,7 @@ TEST_F(LabTest, LinksHaveTheRateThatWasAskedFor) {
 
 TEST_F(LabTest, TasksOfOneHostShareMemoryAndOthersUseTcp) {
   const Finished run =
-      run_paceline(join({kSim,
+      run_paceline(join({kSimulated,
                          {"--ps", "1", "--workers", "2", "--steps", "30", "--lab-place", "ps+1/1",
                           "--report", folder_.path("report")}}));
   ASSERT_EQ(run.status, 0) << run.output;
@@ -129,7 +129,7 @@ TEST_F(LabTest, TasksOfOneHostShareMemoryAndOthersUseTcp) {
 
 TEST_F(LabTest, TheCommandLabAddsHostsToATraining) {
   const Finished run = run_paceline(join({{"lab", "--hosts", "2", "--gbps", "2", "--"},
-                                          kSim,
+                                          kSimulated,
                                           {"--ps", "1", "--workers", "1", "--steps", "20"}}));
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("Emulated hosts, with links of 2 Gbit/s:\n"

@@ -23,7 +23,7 @@ using nlohmann::json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr seconds kSoon{60};
+constexpr seconds kForLinks{60};
 const Words kTraining = {"train", "mlp",       "--hidden", "48",    "--batch",
                          "16",    "--threads", "1",        "--set", "print_every=10"};
 
@@ -51,7 +51,7 @@ class LinkFaults : public ::testing::Test {
           start_on(host_of(worker, workers), join({task, {name, "--report", folder_.path(name)}})));
     }
     for (const auto& worker : workers_) {
-      ASSERT_TRUE(worker->wait_for("Step: ", kSoon)) << worker->output();
+      ASSERT_TRUE(worker->wait_for("Step: ", kForLinks)) << worker->output();
     }
   }
   static int host_of(int worker, int workers) { return workers == 1 ? 1 : worker; }
@@ -113,8 +113,8 @@ TEST_P(DisturbedLink, LeavesNoTraceInTheLosses) {
     GTEST_SKIP() << error.what();
   }
   GetParam().end(*lab_);
-  EXPECT_EQ(worker.wait_exit(2 * kSoon), 0) << worker.output();
-  EXPECT_EQ(ps_->wait_exit(kSoon), 0) << ps_->output();
+  EXPECT_EQ(worker.wait_exit(2 * kForLinks), 0) << worker.output();
+  EXPECT_EQ(ps_->wait_exit(kForLinks), 0) << ps_->output();
   const json report = read(folder_.path("worker:0"));
   EXPECT_EQ(report["global_step"], 1500);
   EXPECT_EQ(report["loss"]["last"].get<double>(), undisturbed_loss());
@@ -130,13 +130,13 @@ TEST_P(CutLink, CostsTheOthersNothingAndTheWorkerComesBack) {
         {"--steps", "1000000", "--device", "sim", "--sim-step-ms", "3", "--strategy", GetParam()});
   if (IsSkipped() || HasFatalFailure()) return;
   lab_->cut(1);
-  EXPECT_TRUE(ps_->wait_for("lost worker:1", kSoon)) << ps_->output();
-  EXPECT_TRUE(workers_[1]->wait_for("lost ps:0", kSoon)) << workers_[1]->output();
-  EXPECT_TRUE(workers_[0]->wait_for_more("Step: ", kSoon)) << workers_[0]->output();
+  EXPECT_TRUE(ps_->wait_for("lost worker:1", kForLinks)) << ps_->output();
+  EXPECT_TRUE(workers_[1]->wait_for("lost ps:0", kForLinks)) << workers_[1]->output();
+  EXPECT_TRUE(workers_[0]->wait_for_more("Step: ", kForLinks)) << workers_[0]->output();
   lab_->mend(1);
-  EXPECT_TRUE(ps_->wait_for("worker:1 is back", kSoon)) << ps_->output();
+  EXPECT_TRUE(ps_->wait_for("worker:1 is back", kForLinks)) << ps_->output();
   for (const auto& worker : workers_) {
-    EXPECT_TRUE(worker->wait_for_more("Step: ", kSoon)) << worker->output();
+    EXPECT_TRUE(worker->wait_for_more("Step: ", kForLinks)) << worker->output();
   }
 }
 

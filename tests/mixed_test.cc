@@ -23,7 +23,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-constexpr seconds kSoon{60};
+constexpr seconds kForTheOthers{60};
 
 class Mixed : public ::testing::Test {
  protected:
@@ -54,36 +54,38 @@ TEST_F(Mixed, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
   std::vector<std::unique_ptr<Process>> workers;
   for (const char* task : {"worker:0", "worker:1"}) workers.push_back(start(spec, task));
   for (const auto& worker : workers) {
-    ASSERT_TRUE(worker->wait_for("perplexity", kSoon)) << worker->output();
+    ASSERT_TRUE(worker->wait_for("perplexity", kForTheOthers)) << worker->output();
   }
   for (const int victim : {1, 0}) {
     Process& other = *workers[std::size_t(1 - victim)];
     const std::string name = fmt::format("worker:{}", victim);
     workers[std::size_t(victim)]->signal(SIGKILL);
-    ASSERT_TRUE(other.wait_for_next(name + " is lost", kSoon)) << other.output();
-    ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " is lost", kForTheOthers)) << other.output();
+    ASSERT_TRUE(other.wait_for_more("perplexity", kForTheOthers)) << other.output();
     workers[std::size_t(victim)] = start(spec, name);
-    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kSoon)) << other.output();
-    ASSERT_TRUE(workers[std::size_t(victim)]->wait_for("perplexity", kSoon))
+    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kForTheOthers))
+        << other.output();
+    ASSERT_TRUE(workers[std::size_t(victim)]->wait_for("perplexity", kForTheOthers))
         << workers[std::size_t(victim)]->output();
   }
   workers[1]->signal(SIGSTOP);
-  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 is lost", kSoon)) << workers[0]->output();
-  ASSERT_TRUE(workers[0]->wait_for_more("perplexity", kSoon)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 is lost", kForTheOthers)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for_more("perplexity", kForTheOthers)) << workers[0]->output();
   workers[1]->signal(SIGCONT);
-  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 joins at global step", kSoon))
+  ASSERT_TRUE(workers[0]->wait_for_next("worker:1 joins at global step", kForTheOthers))
       << workers[0]->output();
-  ASSERT_TRUE(workers[1]->wait_for_more("perplexity", kSoon)) << workers[1]->output();
+  ASSERT_TRUE(workers[1]->wait_for_more("perplexity", kForTheOthers)) << workers[1]->output();
   for (const auto& worker : workers) worker->signal(SIGINT);
-  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 130) << worker->output();
-  EXPECT_EQ(ps->wait_exit(kSoon), 0) << ps->output();
+  for (const auto& worker : workers)
+    EXPECT_EQ(worker->wait_exit(kForTheOthers), 130) << worker->output();
+  EXPECT_EQ(ps->wait_exit(kForTheOthers), 0) << ps->output();
 }
 
 TEST_F(Mixed, ALostPsTakesAllBackToACheckpointOfBothParts) {
   Process job(
       paceline_words(train({"--strategy", "mixed", "--ps", "1", "--workers", "2", "--steps", "1500",
                             "--out", out(), "--save-every", "100", "--on-failure", "restart"})));
-  ASSERT_TRUE(job.wait_for("Saving model to", kSoon)) << job.output();
+  ASSERT_TRUE(job.wait_for("Saving model to", kForTheOthers)) << job.output();
   Process killer({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-f", "task ps:0"});
   ASSERT_EQ(killer.wait_exit(seconds(10)), 0);
   EXPECT_EQ(job.wait_exit(seconds(120)), 0) << job.output();
@@ -99,19 +101,21 @@ TEST_F(Mixed, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
   const auto ps = start(spec, "ps:0", saving);
   std::vector<std::unique_ptr<Process>> workers;
   for (const char* task : {"worker:0", "worker:1"}) workers.push_back(start(spec, task, saving));
-  ASSERT_TRUE(workers[0]->wait_for("Saving model to", kSoon)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for("Saving model to", kForTheOthers)) << workers[0]->output();
   for (const auto& worker : workers) worker->signal(SIGKILL);
-  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 128 + SIGKILL);
+  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kForTheOthers), 128 + SIGKILL);
   for (const int w : {0, 1}) {
     workers[std::size_t(w)] =
         start(spec, fmt::format("worker:{}", w), join({saving, {"--resume"}}));
   }
-  ASSERT_TRUE(workers[0]->wait_for("all lost", kSoon)) << workers[0]->output();
+  ASSERT_TRUE(workers[0]->wait_for("all lost", kForTheOthers)) << workers[0]->output();
   for (const auto& worker : workers) {
-    ASSERT_TRUE(worker->wait_for_more("perplexity", kSoon)) << worker->output() << ps->output();
+    ASSERT_TRUE(worker->wait_for_more("perplexity", kForTheOthers))
+        << worker->output() << ps->output();
   }
   for (const auto& worker : workers) worker->signal(SIGINT);
-  for (const auto& worker : workers) EXPECT_EQ(worker->wait_exit(kSoon), 130) << worker->output();
+  for (const auto& worker : workers)
+    EXPECT_EQ(worker->wait_exit(kForTheOthers), 130) << worker->output();
 }
 
 TEST_F(Mixed, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {
@@ -158,7 +162,7 @@ class MixedOnHosts : public Mixed {
       tasks_.push_back(std::make_unique<Process>(lab_->on_host(host, paceline_words(words))));
     }
     for (const int w : {0, 1}) {
-      ASSERT_TRUE(worker(w).wait_for("perplexity", kSoon)) << worker(w).output();
+      ASSERT_TRUE(worker(w).wait_for("perplexity", kForTheOthers)) << worker(w).output();
     }
   }
   Process& worker(int w) const { return *tasks_[std::size_t(w) + 1]; }
@@ -184,11 +188,14 @@ TEST_F(MixedOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
     Process& other = worker(1 - victim);
     const std::string name = fmt::format("worker:{}", victim);
     lab_->part(0, victim + 1);
-    ASSERT_TRUE(other.wait_for_next(name + " is cut off from a ps", kSoon)) << other.output();
-    ASSERT_TRUE(other.wait_for_more("perplexity", kSoon)) << other.output();
+    ASSERT_TRUE(other.wait_for_next(name + " is cut off from a ps", kForTheOthers))
+        << other.output();
+    ASSERT_TRUE(other.wait_for_more("perplexity", kForTheOthers)) << other.output();
     lab_->reunite(0, victim + 1);
-    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kSoon)) << other.output();
-    ASSERT_TRUE(worker(victim).wait_for_more("perplexity", kSoon)) << worker(victim).output();
+    ASSERT_TRUE(other.wait_for_next(name + " joins at global step", kForTheOthers))
+        << other.output();
+    ASSERT_TRUE(worker(victim).wait_for_more("perplexity", kForTheOthers))
+        << worker(victim).output();
   }
 }
 
@@ -198,10 +205,11 @@ TEST_F(MixedOnHosts, OneOfTwoWorkersThatDoNotReachEachOtherGoesOnAndTakesTheOthe
   lab_->part(1, 2);
   const int behind = left_behind();
   ASSERT_GE(behind, 0) << worker(0).output() << worker(1).output();
-  ASSERT_TRUE(worker(1 - behind).wait_for_more("perplexity", kSoon)) << worker(1 - behind).output();
+  ASSERT_TRUE(worker(1 - behind).wait_for_more("perplexity", kForTheOthers))
+      << worker(1 - behind).output();
   lab_->reunite(1, 2);
   for (const int w : {behind, 1 - behind}) {
-    ASSERT_TRUE(worker(w).wait_for_more("perplexity", kSoon)) << worker(w).output();
+    ASSERT_TRUE(worker(w).wait_for_more("perplexity", kForTheOthers)) << worker(w).output();
   }
 }
 
@@ -211,12 +219,13 @@ TEST_F(MixedOnHosts, AWorkerThatNeverReachesTheOtherAgainEndsAtTheJoinTimeout) {
   lab_->part(1, 2);
   const int behind = left_behind();
   ASSERT_GE(behind, 0) << worker(0).output() << worker(1).output();
-  EXPECT_EQ(worker(behind).wait_exit(kSoon), 1) << worker(behind).output();
+  EXPECT_EQ(worker(behind).wait_exit(kForTheOthers), 1) << worker(behind).output();
   const std::string& output = worker(behind).output();
   const std::string last = output.substr(output.rfind("error"));
   EXPECT_THAT(last, HasSubstr("worker:0"));
   EXPECT_THAT(last, HasSubstr("worker:1"));
-  EXPECT_TRUE(worker(1 - behind).wait_for_more("perplexity", kSoon)) << worker(1 - behind).output();
+  EXPECT_TRUE(worker(1 - behind).wait_for_more("perplexity", kForTheOthers))
+      << worker(1 - behind).output();
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 constexpr seconds kWithin{120};
 const char* const kPlugin = PACELINE_BUILD "/libpaceline_mpi.so";
-const Words kSmall = {"train", "mlp", "--batch", "8", "--hidden", "32", "--threads", "1"};
+const Words kSmallWithMpi = {"train", "mlp", "--batch", "8", "--hidden", "32", "--threads", "1"};
 
 bool has_mpirun() {
   Process version({"sh", "-c", "command -v mpirun"});
@@ -65,7 +65,7 @@ TEST_F(Mpi, SumsAreRightAndTheSameOnEveryRank) {
 TEST_F(Mpi, TrainsWithoutAnyFlagOfACluster) {
   for (const char* const engine : {"mpi", "link"}) {
     const Finished trained =
-        run(4, paceline_words(join({kSmall, {"--steps", "30", "--collectives", engine}})));
+        run(4, paceline_words(join({kSmallWithMpi, {"--steps", "30", "--collectives", engine}})));
     EXPECT_EQ(trained.status, 0) << trained.output;
     EXPECT_EQ(times_in(trained.output, "30 global steps (30 here)"), 4) << trained.output;
   }
@@ -111,7 +111,7 @@ pid_t process_of_rank(int rank) {
 
 TEST_F(Mpi, ALostRankEndsTheJobAndIsNamed) {
   ::setenv("PACELINE_MPI_TEST", "lost", 1);
-  Process job(mpirun(4, paceline_words(join({kSmall, {"--collectives", "mpi"}}))));
+  Process job(mpirun(4, paceline_words(join({kSmallWithMpi, {"--collectives", "mpi"}}))));
   ::unsetenv("PACELINE_MPI_TEST");
   ASSERT_TRUE(job.wait_for("Step: ", kWithin)) << job.output();
   const pid_t victim = process_of_rank(2);
@@ -123,7 +123,7 @@ TEST_F(Mpi, ALostRankEndsTheJobAndIsNamed) {
 
 TEST(MpiEngine, NeedsMpirun) {
   for (const Words& more : {Words{}, Words{"--ps", "0", "--workers", "2"}}) {
-    const Finished refused = run_paceline(join({kSmall, {"--collectives", "mpi"}, more}));
+    const Finished refused = run_paceline(join({kSmallWithMpi, {"--collectives", "mpi"}, more}));
     EXPECT_EQ(refused.status, 2);
     EXPECT_THAT(refused.output, HasSubstr("mpirun -n 4 paceline train mlp --collectives mpi"));
   }
@@ -135,7 +135,7 @@ TEST(MpiEngine, ABuildWithoutItSaysWhatToInstall) {
   const std::string alone = folder.path("paceline");
   std::filesystem::copy_file(PACELINE_COMMAND, alone);
   Process task(join({{"env", "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_LOCAL_SIZE=1", alone},
-                     kSmall,
+                     kSmallWithMpi,
                      {"--collectives", "mpi"}}));
   EXPECT_EQ(task.wait_exit(kWithin), 1) << task.output();
   EXPECT_THAT(task.output(), AllOf(HasSubstr("libopenmpi-dev"), HasSubstr("openmpi-bin")));

@@ -46,7 +46,7 @@ class Pages : public ::testing::Test {
     return {status, process.output()};
   }
 
-  std::string text_of(const std::string& name) const {
+  std::string text_of_file(const std::string& name) const {
     std::ostringstream text;
     text << std::ifstream(folder_.path(name)).rdbuf();
     return text.str();
@@ -95,13 +95,13 @@ TEST_F(Pages, TheReportsHaveATableByClusterAndOneByShape) {
       run("make_reports_page",
           {"--into", folder_.path(), folder_.path("some.json"), folder_.path("more.json")});
   ASSERT_EQ(made.status, 0) << made.output;
-  const std::string page = text_of("reports.md");
+  const std::string page = text_of_file("reports.md");
   EXPECT_THAT(page, HasSubstr("| one process | 175 | 47 | 60 | 64 | 0.94 | the devices"));
   // A row that two files have is the last one's.
   EXPECT_THAT(page, HasSubstr("| shape 4 | 3 | 23.1 | 22 (0.95) | 18 (0.75) |"));
   EXPECT_THAT(page, HasSubstr("up to 1 worker, 1600 µs of computing a step; not with 2 workers"));
   EXPECT_THAT(page, HasSubstr("reports-joining.svg"));
-  EXPECT_THAT(text_of("plots"), HasSubstr("7 2\n"));
+  EXPECT_THAT(text_of_file("plots"), HasSubstr("7 2\n"));
 }
 
 TEST_F(Pages, AReportWithoutRowsIsNamed) {
@@ -132,7 +132,7 @@ echo '{"version": "0.1.0", "total": {"examples_per_s": 9000}, "perplexity": {"te
                                "--paceline", paceline, "--", "--seed", "7"});
   }
   std::size_t calls() const {
-    const std::string text = text_of("calls");
+    const std::string text = text_of_file("calls");
     return std::size_t(std::ranges::count(text, '\n'));
   }
 };
@@ -143,19 +143,21 @@ TEST_F(Curves, HaveATableAndGoOnWhereTheyWere) {
   ASSERT_EQ(made.status, 0) << made.output;
   EXPECT_THAT(made.output, HasSubstr("0 runs are there, 7 to make"));
   EXPECT_EQ(calls(), 7u);
-  EXPECT_THAT(text_of("calls"), AllOf(HasSubstr("--wire int8 --seed 7"), HasSubstr("--epochs 1")));
+  EXPECT_THAT(text_of_file("calls"),
+              AllOf(HasSubstr("--wire int8 --seed 7"), HasSubstr("--epochs 1")));
   EXPECT_THAT(
-      text_of("strategies.md"),
+      text_of_file("strategies.md"),
       AllOf(HasSubstr("# Strategies\n\n<!-- curves -->\n## What is learnt"),
             Not(HasSubstr("older")), HasSubstr("| int8 | 110.00 | 1.0000 | 111.50 | 1.5 GB |")));
-  EXPECT_THAT(text_of("curves.csv"), HasSubstr("wires,int8,2,1,110.000,111.500,,1.500,9000"));
+  EXPECT_THAT(text_of_file("curves.csv"), HasSubstr("wires,int8,2,1,110.000,111.500,,1.500,9000"));
 
   EXPECT_THAT(make(paceline(), "curves").output, HasSubstr("0 runs are there, 15 to make"));
   EXPECT_THAT(make(paceline(), "wires").output, HasSubstr("7 runs are there, 0 to make"));
   EXPECT_EQ(calls(), 7u + 15u);
-  EXPECT_THAT(text_of("strategies.md"), AllOf(HasSubstr("| local, H = 20 | 4 | 110.00 | 111.50 |"),
-                                              HasSubstr("| int8 | 110.00 |")));
-  EXPECT_THAT(text_of("plots"), HasSubstr("title '4 workers'"));
+  EXPECT_THAT(
+      text_of_file("strategies.md"),
+      AllOf(HasSubstr("| local, H = 20 | 4 | 110.00 | 111.50 |"), HasSubstr("| int8 | 110.00 |")));
+  EXPECT_THAT(text_of_file("plots"), HasSubstr("title '4 workers'"));
 }
 
 TEST_F(Curves, ARunThatFailsIsNamedAndMadeAgain) {

@@ -23,8 +23,8 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::vector<std::string> kSmall = {"mlp", "--hidden",      "32", "--device",
-                                         "sim", "--sim-step-ms", "20"};
+const std::vector<std::string> kSmallJob = {"mlp", "--hidden",      "32", "--device",
+                                            "sim", "--sim-step-ms", "20"};
 
 /// A roof, so that nothing is measured.
 class PredictTest : public ::testing::Test {
@@ -33,7 +33,7 @@ class PredictTest : public ::testing::Test {
     write_text_file("the roof", roof_, "[[host]]\ncores = 4\ngflops = 200\ngbytes_per_s = 50\n");
   }
   Finished run(std::vector<std::string> words, const std::vector<std::string>& more) {
-    words.insert(words.end(), kSmall.begin(), kSmall.end());
+    words.insert(words.end(), kSmallJob.begin(), kSmallJob.end());
     words.insert(words.end(), {"--roof", roof_});
     words.insert(words.end(), more.begin(), more.end());
     return run_paceline(words, std::chrono::seconds(60));
@@ -217,7 +217,7 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
   setenv("XDG_CACHE_HOME", cache.c_str(), 1);
   const auto expected = [&] {
     std::vector<std::string> words = {"train"};
-    words.insert(words.end(), kSmall.begin(), kSmall.end());
+    words.insert(words.end(), kSmallJob.begin(), kSmallJob.end());
     words.insert(words.end(), {"--ps", "1", "--workers", "1", "--steps", "5", "--report", path});
     const Finished made = run_paceline(words, std::chrono::seconds(60));
     EXPECT_EQ(made.status, 0) << made.output;

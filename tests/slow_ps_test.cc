@@ -15,7 +15,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr seconds kSoon{60};
+constexpr seconds kForThePs{60};
 constexpr double kMostGrowthMb = 64;
 
 class SlowPs : public ::testing::TestWithParam<const char*> {
@@ -29,7 +29,7 @@ class SlowPs : public ::testing::TestWithParam<const char*> {
            GetParam(), "--cluster", spec_, "--task", name, "--threads", "1", "--link", "tcp"})));
     }
     for (Process* worker : {tasks_[2].get(), tasks_[3].get()}) {
-      ASSERT_TRUE(worker->wait_for("Step: ", kSoon)) << worker->output();
+      ASSERT_TRUE(worker->wait_for("Step: ", kForThePs)) << worker->output();
     }
   }
   Process& slow() { return *tasks_[1]; }
@@ -45,7 +45,7 @@ class SlowPs : public ::testing::TestWithParam<const char*> {
   }
   void expect_steps() {
     for (Process* worker : {tasks_[2].get(), tasks_[3].get()}) {
-      ASSERT_TRUE(worker->wait_for_more("Step: ", kSoon)) << worker->output();
+      ASSERT_TRUE(worker->wait_for_more("Step: ", kForThePs)) << worker->output();
     }
   }
 

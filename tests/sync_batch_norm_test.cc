@@ -46,7 +46,7 @@ void fill(Feed& feed, const ResnetGraph& resnet, std::int64_t first, std::int64_
 }
 
 /// `part` is this process's; its towers divide it.
-Outcome train(const Cluster& cluster, Part part, double rate, int steps = kSteps) {
+Outcome train_in_parts(const Cluster& cluster, Part part, double rate, int steps = kSteps) {
   Graph graph;
   const std::int64_t count = part.count / cluster.towers;
   const ResnetGraph resnet = models::build_resnet(graph, 1, count, true);
@@ -93,7 +93,7 @@ std::vector<Outcome> train_together(const std::vector<Part>& parts, bool sync_ba
     cluster.strategy = "allreduce";
     cluster.sync_batch_norm = sync_batch_norm;
     running.push_back(std::async(std::launch::async, [cluster, part = parts[w], rate, steps] {
-      return train(cluster, part, rate, steps);
+      return train_in_parts(cluster, part, rate, steps);
     }));
   }
   std::vector<Outcome> outcomes;
@@ -120,7 +120,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(SyncBatchNorm, WorkersTrainAsOneProcessWithTheWholeBatch) {
-  const Outcome whole = train(alone(), {}, 0.01);
+  const Outcome whole = train_in_parts(alone(), {}, 0.01);
   for (const std::vector<Part>& parts :
        {std::vector<Part>{{0, 4}, {4, 4}}, {{0, 5}, {5, 3}}, {{0, 3}, {3, 3}, {6, 2}}}) {
     const std::vector<Outcome> outcomes = train_together(parts, true, 0.01);
@@ -139,11 +139,11 @@ TEST(SyncBatchNorm, WorkersTrainAsOneProcessWithTheWholeBatch) {
 }
 
 TEST(SyncBatchNorm, TowersTrainAsOneDeviceWithTheWholeBatch) {
-  const Outcome whole = train(alone(), {}, 0.01);
+  const Outcome whole = train_in_parts(alone(), {}, 0.01);
   Cluster cluster = alone(2);
-  const Outcome apart = train(cluster, {}, 0.01);
+  const Outcome apart = train_in_parts(cluster, {}, 0.01);
   cluster.sync_batch_norm = true;
-  const Outcome together = train(cluster, {}, 0.01);
+  const Outcome together = train_in_parts(cluster, {}, 0.01);
   for (int step = 0; step < kSteps; ++step) {
     const double loss = whole.losses.at(std::size_t(step));
     EXPECT_NEAR(together.losses.at(std::size_t(step)), loss, 1e-5 * loss) << step;
@@ -155,8 +155,8 @@ TEST(SyncBatchNorm, WithoutItTheGradientIsTheMeanOfThoseOfTheParts) {
   constexpr double kRate = 1000;  // next to which the values hardly count
   const std::vector<Part> parts{{0, 4}, {4, 4}};
   const std::vector<Outcome> together = train_together(parts, false, kRate, 1);
-  const Outcome first = train(alone(), parts[0], kRate, 1);
-  const Outcome second = train(alone(), parts[1], kRate, 1);
+  const Outcome first = train_in_parts(alone(), parts[0], kRate, 1);
+  const Outcome second = train_in_parts(alone(), parts[1], kRate, 1);
   for (const auto& [name, values] : together[0].variables) {
     std::vector<float> mean = first.variables.at(name);
     for (std::size_t i = 0; i < mean.size(); ++i) {

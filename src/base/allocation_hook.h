@@ -59,7 +59,7 @@ void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
   paceline::detail::count_allocation();
   return __libc_memalign(alignment, bytes);
 }
-int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) {
+int posix_memalign(void** result, std::size_t alignment, std::size_t bytes) noexcept {
   paceline::detail::count_allocation();
   void* memory = __libc_memalign(alignment, bytes);
   if (memory == nullptr) return ENOMEM;

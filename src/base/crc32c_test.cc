@@ -14,7 +14,7 @@ using Bytes = std::span<const std::byte>;
 
 Bytes bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-std::vector<std::byte> counted(std::size_t count, int first, int step) {
+std::vector<std::byte> rising_bytes(std::size_t count, int first, int step) {
   std::vector<std::byte> bytes(count);
   for (std::size_t i = 0; i < count; ++i) bytes[i] = std::byte(first + int(i) * step);
   return bytes;
@@ -33,8 +33,8 @@ TEST_P(Crc32cBy, IsThatOfTheStandard) {
   // RFC 3720, appendix B.4: zeros, ones, up, down, and a SCSI command; then the usual check value.
   EXPECT_EQ(compute(std::vector<std::byte>(32), 0), 0x8a9136aau);
   EXPECT_EQ(compute(std::vector<std::byte>(32, std::byte{0xff}), 0), 0x62a8ab43u);
-  EXPECT_EQ(compute(counted(32, 0, 1), 0), 0x46dd794eu);
-  EXPECT_EQ(compute(counted(32, 31, -1), 0), 0x113fdb5cu);
+  EXPECT_EQ(compute(rising_bytes(32, 0, 1), 0), 0x46dd794eu);
+  EXPECT_EQ(compute(rising_bytes(32, 31, -1), 0), 0x113fdb5cu);
   constexpr std::uint8_t kCommand[48] = {
       0x01, 0xc0, 0, 0,    0, 0, 0, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0x14, 0, 0, 0, 0, 0, 0x04, 0,
       0,    0,    0, 0x14, 0, 0, 0, 0x18, 0x28, 0, 0, 0, 0, 0, 0, 0, 0x02, 0, 0, 0, 0, 0, 0,    0};

@@ -19,7 +19,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-std::string bytes_of(const Tensor& tensor) {
+std::string file_bytes(const Tensor& tensor) {
   return {static_cast<const char*>(tensor.raw()), tensor.bytes()};
 }
 
@@ -48,7 +48,7 @@ TEST(SafetensorsFile, ReadsWhatWasWritten) {
     const Tensor read = file.read(file.tensor(expected.name));
     EXPECT_EQ(read.dtype(), expected.tensor.dtype()) << expected.name;
     EXPECT_EQ(read.shape(), expected.tensor.shape()) << expected.name;
-    EXPECT_EQ(bytes_of(read), bytes_of(expected.tensor)) << expected.name;
+    EXPECT_EQ(file_bytes(read), file_bytes(expected.tensor)) << expected.name;
   }
   EXPECT_EQ(written.file, "a.safetensors");
   EXPECT_EQ(written.bytes, file.file().size());

@@ -12,7 +12,7 @@ namespace {
 using testing::HasSubstr;
 
 template <typename F>
-std::string message_of(F&& f) {
+std::string shape_message_of(F&& f) {
   return error_of(ErrorCode::kInvalidArgument, f);
 }
 
@@ -26,38 +26,38 @@ class ShapeErrors : public testing::Test {
 };
 
 TEST_F(ShapeErrors, Matmul) {
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({3, 4}), x({5, 6}));
             }),
             "[matmul] cannot multiply (3,4) by (5,6)");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({3, 4}), x({3, 6}), false, true);
             }),
             "[matmul] cannot multiply (3,4) by (3,6)ᵀ");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({3}), x({3, 6}));
             }),
             "[matmul] cannot multiply (3) by (3,6)");
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(shape_message_of([&] {
                 matmul(x({3, 4}), x({4, 6}, DType::kFloat64));
               }),
               HasSubstr("float32 (3,4) and float64 (4,6)"));
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(shape_message_of([&] {
                 matmul(x({3, 4}, DType::kInt32), x({4, 6}, DType::kInt32));
               }),
               HasSubstr("[matmul] input 0 is int32 (3,4)"));
 }
 
 TEST_F(ShapeErrors, BatchMatmul) {
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({2, 3, 4}), x({3, 4, 5}));
             }),
             "[batch_matmul] cannot multiply (2,3,4) by (3,4,5)");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({2, 3, 4}), x({2, 3, 5}), false, true);
             }),
             "[batch_matmul] cannot multiply (2,3,4) by (2,3,5)ᵀ");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               matmul(x({2, 3, 4}), x({4}));
             }),
             "[batch_matmul] cannot multiply (2,3,4) by (4)");
@@ -73,24 +73,25 @@ TEST_F(ShapeErrors, MatmulBroadcastsLeadingDimensions) {
 }
 
 TEST_F(ShapeErrors, Rows) {
-  EXPECT_EQ(message_of([&] { softmax(x({3, 0})); }), "[softmax] rows of (3,0) are empty");
-  EXPECT_EQ(message_of([&] { softmax(x({3, 4}), 2); }), "[softmax] has no axis 2 in (3,4)");
-  EXPECT_THAT(message_of([&] { softmax(x({})); }), HasSubstr("x is a scalar"));
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] { softmax(x({3, 0})); }), "[softmax] rows of (3,0) are empty");
+  EXPECT_EQ(shape_message_of([&] { softmax(x({3, 4}), 2); }), "[softmax] has no axis 2 in (3,4)");
+  EXPECT_THAT(shape_message_of([&] { softmax(x({})); }), HasSubstr("x is a scalar"));
+  EXPECT_EQ(shape_message_of([&] {
               layer_norm(x({3, 4}), x({3}), x({4}));
             }),
             "[layer_norm] gains is (3), not (4)");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               layer_norm(x({3, 4}), x({4}), x({4}), 0);
             }),
             "[layer_norm] epsilon is 0; it must be above 0");
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               cumulative_sum(x({3, 4}), 2);
             }),
             "[cumulative_sum] has no axis 2 in (3,4)");
-  EXPECT_EQ(message_of([&] { one_hot(x({3}, DType::kInt32), 0); }),
+  EXPECT_EQ(shape_message_of([&] { one_hot(x({3}, DType::kInt32), 0); }),
             "[one_hot] depth is 0 for ids (3)");
-  EXPECT_THAT(message_of([&] { one_hot(x({3}), 2); }), HasSubstr("ids is float32 (3); int32"));
+  EXPECT_THAT(shape_message_of([&] { one_hot(x({3}), 2); }),
+              HasSubstr("ids is float32 (3); int32"));
 }
 
 TEST_F(ShapeErrors, LayerNormNamesItsVariables) {
@@ -100,15 +101,15 @@ TEST_F(ShapeErrors, LayerNormNamesItsVariables) {
 }
 
 TEST_F(ShapeErrors, Losses) {
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               softmax_cross_entropy(x({3, 4}), x({4}, DType::kInt32));
             }),
             "[softmax_cross_entropy] labels is (4), not (3)");
-  EXPECT_THAT(message_of([&] {
+  EXPECT_THAT(shape_message_of([&] {
                 softmax_cross_entropy(x({3, 4}), x({3}));
               }),
               HasSubstr("int32 is needed"));
-  EXPECT_EQ(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] {
               mean_squared_error(x({3, 4}), x({4, 3}));
             }),
             "[mean_squared_error] cannot compare (3,4) with (4,3)");
@@ -116,7 +117,7 @@ TEST_F(ShapeErrors, Losses) {
 
 TEST_F(ShapeErrors, Lstm) {
   const auto build = [&](const Shape& state, const Shape& weights) {
-    return message_of([&] { lstm(x({2, 3, 4}), x(state), x(state), x(weights), x({20})); });
+    return shape_message_of([&] { lstm(x({2, 3, 4}), x(state), x(state), x(weights), x({20})); });
   };
   EXPECT_EQ(build({3, 5}, {9, 20}), "");
   EXPECT_EQ(build({2, 5}, {9, 20}), "[lstm] state h is (2,5), not (3,5)");
@@ -124,14 +125,17 @@ TEST_F(ShapeErrors, Lstm) {
 }
 
 TEST_F(ShapeErrors, OutOfRangeParameters) {
-  EXPECT_EQ(message_of([&] { dropout(x({3}), 0); }), "[dropout] keep is 0; it must be in (0,1]");
-  EXPECT_THAT(message_of([&] {
+  EXPECT_EQ(shape_message_of([&] { dropout(x({3}), 0); }),
+            "[dropout] keep is 0; it must be in (0,1]");
+  EXPECT_THAT(shape_message_of([&] {
                 top_k_accuracy(x({3, 4}), x({3}, DType::kInt32), 5);
               }),
               HasSubstr("k is 5; logits are (3,4)"));
-  EXPECT_THAT(message_of([&] { random_integers(graph_, {2}, 3, 3); }), HasSubstr("[3,3) is empty"));
-  EXPECT_THAT(message_of([&] { random_uniform(graph_, {2}, 1, 0); }), HasSubstr("[1,0) is empty"));
-  EXPECT_THAT(message_of([&] { arg_max(x({3, 0})); }), HasSubstr("(3,0)"));
+  EXPECT_THAT(shape_message_of([&] { random_integers(graph_, {2}, 3, 3); }),
+              HasSubstr("[3,3) is empty"));
+  EXPECT_THAT(shape_message_of([&] { random_uniform(graph_, {2}, 1, 0); }),
+              HasSubstr("[1,0) is empty"));
+  EXPECT_THAT(shape_message_of([&] { arg_max(x({3, 0})); }), HasSubstr("(3,0)"));
 }
 
 TEST_F(ShapeErrors, DropoutThatKeepsAllAddsNothing) {

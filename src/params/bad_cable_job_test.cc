@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kSteps = 3;
 
-const std::vector<VariableSpec>& variables() {
+const std::vector<VariableSpec>& cable_variables() {
   static const std::vector<VariableSpec> specs = {
       {.name = "w", .shape = {4, 3}, .rule = Adam{}},
       {.name = "embedding", .shape = {10, 2}, .rule = Sgd{}, .sparse = true}};
@@ -41,8 +41,8 @@ class BadCableRun : public JobFixture {
     options.link_factory = nullptr;
     options.link = "tcp";
     try {
-      const auto store = PsStore::join(options, variables());
-      store->write(initial_states(variables()), 0);
+      const auto store = PsStore::join(options, cable_variables());
+      store->write(initial_states(cable_variables()), 0);
       StepDriver driver(*store, true);
       for (int step = 0; step < kSteps; ++step) driver.step();
       values_ = everything(*store);

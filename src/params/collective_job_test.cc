@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Links, CollectiveJob,
                                          CollectiveWay{"tcp", "tcp", true}),
                          [](const auto& one) { return std::string(one.param.name); });
 
-const std::vector<VariableSpec> kVariables = {
+const std::vector<VariableSpec> kReducedVariables = {
     {.name = "bias", .shape = {7}, .rule = Adam{.learning_rate = 0.01f}, .average_decay = 0.75f},
     {.name = "w", .shape = {301, 203}, .rule = Adam{.learning_rate = 0.01f}},
     {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true},
@@ -57,9 +57,9 @@ float first_value(ParameterStore& store) {
 
 TEST_P(CollectiveJob, EqualContributionsGiveTheBitsOfOneProcess) {
   make_spec(2);
-  const Stores stores = join_all(kVariables);
-  const auto local = make_local_store(kVariables, nullptr, nullptr);
-  local->write(initial_states(kVariables), 0);
+  const Stores stores = join_all(kReducedVariables);
+  const auto local = make_local_store(kReducedVariables, nullptr, nullptr);
+  local->write(initial_states(kReducedVariables), 0);
   StepDriver alone(*local, false);
   for (int step = 0; step < 10; ++step) alone.step();
   each(stores, [](CollectiveStore& store) {
@@ -72,7 +72,7 @@ TEST_P(CollectiveJob, EqualContributionsGiveTheBitsOfOneProcess) {
 
 TEST_P(CollectiveJob, WorkersHaveTheSameBitsWhenTheirContributionsDiffer) {
   make_spec(3);
-  const Stores stores = join_all(kVariables);
+  const Stores stores = join_all(kReducedVariables);
   each({0, 1, 2}, [&](int worker) {
     StepDriver driver(*stores[std::size_t(worker)], true);
     for (int step = 0; step < 5 + worker; ++step) {
@@ -111,7 +111,7 @@ TEST_P(CollectiveJob, TheNormThatClipsIsThatOfTheMean) {
 
 TEST_P(CollectiveJob, TheOthersGoOnWhenAWorkerLeaves) {
   make_spec(3);
-  Stores stores = join_all(kVariables);
+  Stores stores = join_all(kReducedVariables);
   each({0, 1, 2}, [&](int worker) {
     CollectiveStore& store = *stores[std::size_t(worker)];
     StepDriver driver(store, false);
@@ -126,7 +126,7 @@ TEST_P(CollectiveJob, TheOthersGoOnWhenAWorkerLeaves) {
 
 TEST_P(CollectiveJob, TheOthersGoOnWhenTheChiefIsLost) {
   make_spec(3);
-  Stores stores = join_all(kVariables);
+  Stores stores = join_all(kReducedVariables);
   each({0, 1, 2}, [&](int worker) {
     StepDriver driver(*stores[std::size_t(worker)], false);
     for (int step = 0; step < (worker == 0 ? 3 : 8); ++step) driver.step();
@@ -143,18 +143,18 @@ TEST_P(CollectiveJob, TheOthersGoOnWhenTheChiefIsLost) {
 TEST_P(CollectiveJob, ALateWorkerIsGivenValuesSlotsAndStep) {
   make_spec(3);
   join_timeout_ = 2s;
-  auto second = join_later(1, kVariables);
+  auto second = join_later(1, kReducedVariables);
   Stores stores;
-  stores.push_back(join_later(0, kVariables).get());
+  stores.push_back(join_later(0, kReducedVariables).get());
   stores.push_back(second.get());
-  stores[0]->write(initial_states(kVariables), 0);
+  stores[0]->write(initial_states(kReducedVariables), 0);
   stores[1]->wait_initialised();
   EXPECT_TRUE(wait_said("worker:2 has not come")) << said();
   each({0, 1}, [&](int worker) {
     StepDriver driver(*stores[std::size_t(worker)], false);
     for (int step = 0; step < 4; ++step) driver.step();
   });
-  auto third = join_later(2, kVariables);
+  auto third = join_later(2, kReducedVariables);
   stores.push_back(nullptr);
   each({0, 1, 2}, [&](int worker) {
     if (worker == 2) {
@@ -174,7 +174,7 @@ TEST_P(CollectiveJob, ALateWorkerIsGivenValuesSlotsAndStep) {
 
 TEST_P(CollectiveJob, AWorkerThatEndsItsDataEarlyWaitsForTheValuesOfTheEnd) {
   make_spec(2);
-  const Stores stores = join_all(kVariables);
+  const Stores stores = join_all(kReducedVariables);
   each({0, 1}, [&](int worker) {
     CollectiveStore& store = *stores[std::size_t(worker)];
     StepDriver driver(store, false);
@@ -191,7 +191,7 @@ TEST_P(CollectiveJob, AWorkerThatEndsItsDataEarlyWaitsForTheValuesOfTheEnd) {
 TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
   make_spec(2);
   const std::vector<VariableSpec> others = {{.name = "w", .shape = {3}, .rule = Sgd{}}};
-  auto chief = join_later(0, kVariables);
+  auto chief = join_later(0, kReducedVariables);
   try {
     join_later(1, others).get();
     ADD_FAILURE() << "it was not refused";
@@ -201,9 +201,9 @@ TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
               std::string::npos)
         << error.what();
   }
-  auto right = join_later(1, kVariables);
+  auto right = join_later(1, kReducedVariables);
   const auto store = chief.get();
-  store->write(initial_states(kVariables), 0);
+  store->write(initial_states(kReducedVariables), 0);
   right.get()->goodbye();
   store->goodbye();
 }
@@ -212,9 +212,9 @@ TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
 TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup) {
   make_spec(2);
   join_timeout_ = 1s;
-  const std::unique_ptr<CollectiveStore> store = join_later(0, kVariables).get();
-  store->write(initial_states(kVariables), 0);
-  const std::vector<float> learning_rates(kVariables.size(), 1);
+  const std::unique_ptr<CollectiveStore> store = join_later(0, kReducedVariables).get();
+  store->write(initial_states(kReducedVariables), 0);
+  const std::vector<float> learning_rates(kReducedVariables.size(), 1);
   const auto steps = store->bind({.uses = {{.variable = 0, .updated = true}}}, 0);
   steps->begin_step(StepKind::kTrain, {}, {.learning_rates = learning_rates});
 
@@ -222,7 +222,7 @@ TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup)
   const auto link = other.link_factory ? other.link_factory({}) : make_link(other.link, {});
   RawPeer peer(*link, spec_.workers[0]);
   Hello hello = good_hello(1);
-  hello.fingerprint = fingerprint_of(kVariables);
+  hello.fingerprint = fingerprint_of(kReducedVariables);
   peer.send(MessageType::kHello, encode(hello));
   ASSERT_TRUE(peer.wait_for(MessageType::kWelcome));
   peer.send(MessageType::kGroupStatus, encode(GroupStatus{.standing = Standing::kMember,
@@ -238,7 +238,7 @@ TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup)
 
 TEST_P(CollectiveJob, EndOfTrainingReachesAll) {
   make_spec(2);
-  const Stores stores = join_all(kVariables);
+  const Stores stores = join_all(kReducedVariables);
   each({0, 1}, [&](int worker) {
     CollectiveStore& store = *stores[std::size_t(worker)];
     StepDriver driver(store, false);

@@ -21,7 +21,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-std::vector<VariableSpec> variables() {
+std::vector<VariableSpec> cut_variables() {
   return {{.name = "w", .shape = {601, 503}, .rule = Adam{.learning_rate = 0.01f}},
           {.name = "b", .shape = {7}, .rule = Sgd{}},
           {.name = "embedding", .shape = {90, 7}, .rule = Sgd{}, .sparse = true}};
@@ -94,7 +94,7 @@ class WholeJob {
 };
 
 std::vector<std::vector<float>> uncut(bool clipped) {
-  const auto local = make_local_store(variables(), nullptr, nullptr);
+  const auto local = make_local_store(cut_variables(), nullptr, nullptr);
   local->write(initial_states(local->variables()), 0);
   StepDriver driver(*local, clipped);
   for (int step = 0; step < 6; ++step) driver.step();
@@ -113,7 +113,7 @@ class CutEverywhere : public CutJob {
     proxies_.front()->cut(first, every);
     SCOPED_TRACE("cut at frame " + std::to_string(first));
     try {
-      const auto store = PsStore::join(tcp_options(0), variables());
+      const auto store = PsStore::join(tcp_options(0), cut_variables());
       const TemporaryFolder folder;
       EXPECT_EQ(WholeJob(*store, clipped).run(folder.path()), expected);
       EXPECT_EQ(servers_.front().get().applied, 6);
@@ -176,7 +176,7 @@ TEST_P(CutWorkers, MakeAllTheirStepsOnTwoPsTasks) {
     workers.push_back(std::async(std::launch::async, [&, i] {
       PsStoreOptions options = tcp_options(i);
       options.aggregation = how(options.spec);
-      const auto store = PsStore::join(options, variables());
+      const auto store = PsStore::join(options, cut_variables());
       if (i == 0) store->write(initial_states(store->variables()), 0);
       store->wait_initialised();
       StepDriver driver(*store, false);
@@ -204,7 +204,7 @@ TEST_P(CutWorkers, MakeAllTheirStepsOnTwoPsTasks) {
 TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
   reconnect_timeout_ = 500ms;
   start_behind_proxies(1, 1);
-  const auto store = PsStore::join(tcp_options(0), variables());
+  const auto store = PsStore::join(tcp_options(0), cut_variables());
   store->write(initial_states(store->variables()), 0);
   StepDriver driver(*store, false);
   driver.step();
@@ -282,8 +282,8 @@ TEST_P(CutSharedMemory, GivesTheBitsOfTheLocalStore) {
   if (GetParam().link == "shm") spec_.ps = {address.get_future().get()};
   PsStoreOptions options = store_options(0);
   options.link_factory = cutting_links(9);
-  const auto store = PsStore::join(options, variables());
-  const auto local = make_local_store(variables(), nullptr, nullptr);
+  const auto store = PsStore::join(options, cut_variables());
+  const auto local = make_local_store(cut_variables(), nullptr, nullptr);
   store->write(initial_states(store->variables()), 0);
   local->write(initial_states(local->variables()), 0);
   StepDriver far(*store, false, GetParam().reread), near(*local, false);

@@ -75,7 +75,7 @@ TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   each(all, [&](int w) { joined[std::size_t(w)].goodbye(); });
 }
 
-const std::vector<VariableSpec> kVariables = {
+const std::vector<VariableSpec> kMixedVariables = {
     {.name = "table", .shape = {6, 2}, .rule = Sgd{}, .sparse = true},
     {.name = "w", .shape = {300}, .rule = Sgd{}}};
 
@@ -117,7 +117,7 @@ class EvenSteps {
     std::vector<float> changes;
     for (const VariableState& state : now) {
       const VariableState before =
-          initial_state(kVariables[std::size_t(state.variable)], state.variable);
+          initial_state(kMixedVariables[std::size_t(state.variable)], state.variable);
       for (std::int64_t i = 0; i < state.value.elements(); ++i) {
         changes.push_back(before.value.data<float>()[std::size_t(i)] -
                           state.value.data<float>()[std::size_t(i)]);
@@ -140,7 +140,7 @@ class MixedJob : public MixedFixture {};
 TEST_F(MixedJob, TheOthersGoOnWhenAWorkerLeaves) {
   make_spec(1, 3);
   start_all_ps();
-  const std::vector<MixedWorker> workers = join_all(kVariables);
+  const std::vector<MixedWorker> workers = join_all(kMixedVariables);
   each({0, 1, 2}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 2 ? 3 : 8); ++step) {
@@ -160,7 +160,7 @@ INSTANTIATE_TEST_SUITE_P(Given, MixedLoss, ::testing::Values(0, 1));
 TEST_P(MixedLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   make_spec(1, 3);
   start_all_ps();
-  std::vector<MixedWorker> workers = join_all(kVariables);
+  std::vector<MixedWorker> workers = join_all(kMixedVariables);
   each({0, 1, 2}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 0 ? 2 : 6); ++step) steps.step(float(w));
@@ -181,7 +181,7 @@ TEST_F(MixedJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   reconnect_timeout_ = 100ms;
   make_spec(1, 2);
   start_all_ps();
-  const std::vector<MixedWorker> workers = join_all(kVariables);
+  const std::vector<MixedWorker> workers = join_all(kMixedVariables);
   EvenSteps other(*workers[0].both.store), steps(*workers[1].both.store);
   each({0, 1}, [&](int w) { (w == 0 ? other : steps).begin(); });
   for (const VariableId variable : {0, 1}) steps.contribute(variable, 1);
@@ -195,13 +195,13 @@ TEST_F(MixedJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
 TEST_F(MixedJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth) {
   make_spec(2, 2);
   start_all_ps();
-  std::vector<MixedWorker> workers = join_all(kVariables);
+  std::vector<MixedWorker> workers = join_all(kMixedVariables);
   each({0, 1}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 0 ? 2 : 5); ++step) steps.step(2);
     if (w == 0) workers[0] = {};
   });
-  std::future<MixedWorker> back = join_later(0, kVariables);
+  std::future<MixedWorker> back = join_later(0, kMixedVariables);
   std::atomic<bool> over{false};
   std::future<void> other = std::async(std::launch::async, [&] {
     EvenSteps steps(*workers[1].both.store);

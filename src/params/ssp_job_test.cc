@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::HasSubstr;
 
-constexpr std::int64_t kSteps = 12;  // of the slow worker
+constexpr std::int64_t kSlowSteps = 12;  // of the slow worker
 
 /// The number of steps that each worker has made.
 class Progress {
@@ -45,7 +45,7 @@ class Progress {
   std::int64_t lead_ = 0, counted_lead_ = 0;
 };
 
-std::vector<VariableSpec> one_variable() { return {{.name = "w", .shape = {64, 8}}}; }
+std::vector<VariableSpec> variable_w() { return {{.name = "w", .shape = {64, 8}}}; }
 
 class SspJob : public JobFixture, public ::testing::WithParamInterface<int> {
  protected:
@@ -57,9 +57,9 @@ class SspJob : public JobFixture, public ::testing::WithParamInterface<int> {
   void start() {
     make_spec(2, 2);
     start_all_ps();
-    fast_ = PsStore::join(options(0), one_variable());
-    fast_->write(initial_states(one_variable()), 0);
-    slow_ = PsStore::join(options(1), one_variable());
+    fast_ = PsStore::join(options(0), variable_w());
+    fast_->write(initial_states(variable_w()), 0);
+    slow_ = PsStore::join(options(1), variable_w());
     slow_->wait_initialised();
   }
   /// The fast worker makes as many steps as it may, in a thread of its own.
@@ -80,17 +80,17 @@ INSTANTIATE_TEST_SUITE_P(Staleness, SspJob, ::testing::Values(0, 1, 3));
 
 TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
   start();
-  std::thread fast = run_fast(kSteps + GetParam() + 20);
+  std::thread fast = run_fast(kSlowSteps + GetParam() + 20);
   {
     StepDriver driver(*slow_, false);
-    for (std::int64_t step = 0; step < kSteps; ++step) {
+    for (std::int64_t step = 0; step < kSlowSteps; ++step) {
       // The fast worker goes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
       // It is counted first: the fast one may go on before this thread has returned from its step.
       progress_.made(1);
       driver.step();
     }
-    ASSERT_TRUE(progress_.wait_for_fast(kSteps + GetParam() + 1));
+    ASSERT_TRUE(progress_.wait_for_fast(kSlowSteps + GetParam() + 1));
     progress_.stop_counting();
   }
   // Nobody waits for one that has left.
@@ -122,9 +122,9 @@ TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
   PsStoreOptions hurried = options(0);
   hurried.clock = &clock;
   hurried.join_timeout = 24h;
-  fast_ = PsStore::join(hurried, one_variable());
-  fast_->write(initial_states(one_variable()), 0);
-  slow_ = PsStore::join(options(1), one_variable());
+  fast_ = PsStore::join(hurried, variable_w());
+  fast_->write(initial_states(variable_w()), 0);
+  slow_ = PsStore::join(options(1), variable_w());
   slow_->wait_initialised();
   std::thread fast = run_fast(GetParam() + 2);
   EXPECT_TRUE(wait_said("waits for slower workers: it is " + std::to_string(GetParam() + 1) +
@@ -161,15 +161,15 @@ TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
   for (const auto& store : stores) {
     threads.emplace_back([&store] {
       StepDriver driver(*store, false);
-      for (std::int64_t step = 0; step < kSteps; ++step) driver.step();
+      for (std::int64_t step = 0; step < kSlowSteps; ++step) driver.step();
     });
   }
   for (std::thread& thread : threads) thread.join();
   constexpr std::int64_t kDense = 256 * 64 * sizeof(float), kRows = 64 * 64 * sizeof(float);
   for (const auto& store : stores) {
     const std::int64_t received = store->links().front().bytes_received;
-    EXPECT_GE(received, kSteps * kDense);
-    EXPECT_LE(received, (kSteps + 1) * (kDense + kRows));
+    EXPECT_GE(received, kSlowSteps * kDense);
+    EXPECT_LE(received, (kSlowSteps + 1) * (kDense + kRows));
     store->set_done();
     store->goodbye();
   }
@@ -178,9 +178,9 @@ TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
 TEST_P(SspJob, AWorkerWithAnotherStrategyIsRefused) {
   make_spec(1, 2);
   start_all_ps();
-  fast_ = PsStore::join(options(0), one_variable());
+  fast_ = PsStore::join(options(0), variable_w());
   try {
-    PsStore::join(store_options(1), one_variable());
+    PsStore::join(store_options(1), variable_w());
     FAIL() << "it has joined";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), HasSubstr("--strategy is ssp with staleness"));

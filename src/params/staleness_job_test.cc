@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-std::vector<VariableSpec> variables() {
+std::vector<VariableSpec> stale_variables() {
   return {{.name = "w", .shape = {64, 8}},
           {.name = "rows", .shape = {50, 4}, .sparse = true},
           {.name = "frozen", .shape = {3}, .trained = false}};
@@ -44,7 +44,7 @@ class HeldStep {
   }
 
  private:
-  const std::vector<float> rates_ = std::vector<float>(variables().size(), 0.1f);
+  const std::vector<float> rates_ = std::vector<float>(stale_variables().size(), 0.1f);
   const std::unique_ptr<StoreSteps> steps_;
 };
 
@@ -55,7 +55,7 @@ class StalenessJob : public JobFixture {
     make_spec(1, workers);
     start_all_ps();
     for (int worker = 0; worker < workers; ++worker) stores_.push_back(join(worker, share));
-    stores_[0]->write(initial_states(variables()), 0);
+    stores_[0]->write(initial_states(stale_variables()), 0);
     for (const auto& store : stores_) store->wait_initialised();
   }
   ~StalenessJob() override {
@@ -73,7 +73,7 @@ class StalenessJob : public JobFixture {
   std::unique_ptr<PsStore> join(int worker, bool share) {
     PsStoreOptions options = store_options(worker);
     options.share_memory = share;
-    return PsStore::join(options, variables());
+    return PsStore::join(options, stale_variables());
   }
   std::vector<std::unique_ptr<PsStore>> stores_;
 };

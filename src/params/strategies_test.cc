@@ -7,9 +7,9 @@
 namespace paceline {
 namespace {
 
-const std::vector<VariableSpec> kVariables = {{.name = "w", .shape = {2}, .rule = Sgd{}}};
+const std::vector<VariableSpec> kOneVariable = {{.name = "w", .shape = {2}, .rule = Sgd{}}};
 
-DistributionOptions options(const std::string& strategy, Cluster::Role role) {
+DistributionOptions options_of(const std::string& strategy, Cluster::Role role) {
   DistributionOptions made;
   made.cluster.strategy = strategy;
   made.cluster.role = role;
@@ -24,7 +24,7 @@ TEST(Strategies, EachKindOfClusterHasADefault) {
 
 TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
   const std::string message = error_of(ErrorCode::kInvalidArgument, [] {
-    make_distribution(options("asinc", Cluster::Role::kAlone), kVariables);
+    make_distribution(options_of("asinc", Cluster::Role::kAlone), kOneVariable);
   });
   EXPECT_NE(message.find("'asinc' is none of local, async, ssp, sync"), std::string::npos)
       << message;
@@ -32,37 +32,40 @@ TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
 }
 
 TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
-  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
-                     [] { make_distribution(options("async", Cluster::Role::kAlone), kVariables); })
-                .find("'async' needs a cluster"),
-            std::string::npos);
   EXPECT_NE(
       error_of(ErrorCode::kInvalidArgument,
-               [] { make_distribution(options("allreduce", Cluster::Role::kAlone), kVariables); })
+               [] { make_distribution(options_of("async", Cluster::Role::kAlone), kOneVariable); })
+          .find("'async' needs a cluster"),
+      std::string::npos);
+  EXPECT_NE(
+      error_of(
+          ErrorCode::kInvalidArgument,
+          [] { make_distribution(options_of("allreduce", Cluster::Role::kAlone), kOneVariable); })
           .find("'allreduce' needs a cluster of workers"),
       std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] {
-                       DistributionOptions with_ps = options("allreduce", Cluster::Role::kTask);
+                       DistributionOptions with_ps = options_of("allreduce", Cluster::Role::kTask);
                        with_ps.cluster.spec = {.ps = {"a:1"}, .workers = {"b:1"}};
-                       make_distribution(with_ps, kVariables);
+                       make_distribution(with_ps, kOneVariable);
                      })
                 .find("'allreduce' needs a cluster of workers without parameter servers"),
             std::string::npos);
 }
 
 TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
-  const Distribution made = make_distribution(options("local", Cluster::Role::kAlone), kVariables);
+  const Distribution made =
+      make_distribution(options_of("local", Cluster::Role::kAlone), kOneVariable);
   EXPECT_EQ(made.store->variables()[0].name, "w");
   EXPECT_FALSE(made.control->others_save());
 }
 
 TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
-  DistributionOptions with = options("local", Cluster::Role::kAlone);
+  DistributionOptions with = options_of("local", Cluster::Role::kAlone);
   const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
-  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
+  EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
   with.cluster.accumulate = 4;
-  EXPECT_EQ(make_distribution(with, kVariables).store->bind(plan, 0)->norm_by(), NormBy::kStore);
+  EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kStore);
 }
 
 }  // namespace

@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kElements = 700'000, kChunk = kVersionedBytes / sizeof(float);
 constexpr int kWriterSteps = 30;
 
-const std::vector<VariableSpec>& variables() {
+const std::vector<VariableSpec>& torn_variables() {
   static const std::vector<VariableSpec> specs = {
       {.name = "w", .shape = {kElements}, .rule = Add{}},
       {.name = "rows", .shape = {50, 4}, .rule = Add{}, .sparse = true}};
@@ -34,13 +34,13 @@ class TornFree : public JobFixture, public ::testing::WithParamInterface<int> {
         PsStoreOptions options = store_options(worker);
         options.torn_free = worker == 0;
         options.torn_free_tries = GetParam();
-        return PsStore::join(options, variables());
+        return PsStore::join(options, torn_variables());
       }));
     }
     for (auto& store : joining) stores_.push_back(store.get());
     std::vector<VariableState> zeros;
     for (int v = 0; v < 2; ++v) {
-      const Tensor zero(DType::kFloat32, variables()[std::size_t(v)].shape);
+      const Tensor zero(DType::kFloat32, torn_variables()[std::size_t(v)].shape);
       zeros.push_back({.variable = v, .value = zero, .slots = {}});
     }
     stores_[0]->write(zeros, 0);

@@ -12,6 +12,7 @@
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
 namespace paceline {
@@ -25,7 +26,7 @@ Cluster by_windows(Cluster cluster) {
   return cluster;
 }
 
-Cluster alone() { return by_windows({}); }
+Cluster alone_by_windows() { return by_windows({}); }
 
 /// The numbers and the losses of the own steps of a training.
 struct Seen {
@@ -64,17 +65,12 @@ Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   return seen;
 }
 
-RunOptions quiet() {
-  RunOptions run;
-  run.quiet = true;
-  return run;
-}
-
 TEST(AccumulateSession, StepsAreGlobalStepsAndEveryLossIsThatOfOneProcess) {
   RunOptions run = quiet();
   run.steps = 15;
   Served served;
-  const Seen near = train(alone(), run, 1000), far = train(by_windows(served.cluster()), run, 1000);
+  const Seen near = train(alone_by_windows(), run, 1000),
+             far = train(by_windows(served.cluster()), run, 1000);
   EXPECT_EQ(near.steps.size(), 60U);
   EXPECT_EQ(near.global_step, 15);
   EXPECT_EQ(near.losses, far.losses);
@@ -85,9 +81,9 @@ TEST(AccumulateSession, StepsAreGlobalStepsAndEveryLossIsThatOfOneProcess) {
 TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   for (const bool with_ps : {false, true}) {
     const auto cluster = [&](Served& served) {
-      return with_ps ? by_windows(served.cluster()) : alone();
+      return with_ps ? by_windows(served.cluster()) : alone_by_windows();
     };
-    const Seen unbroken = train(alone(), quiet(), 20);
+    const Seen unbroken = train(alone_by_windows(), quiet(), 20);
     const TemporaryFolder folder;
     RunOptions run = quiet();
     run.out = folder.path();

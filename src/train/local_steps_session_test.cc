@@ -9,6 +9,7 @@
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
 namespace paceline {
@@ -53,13 +54,6 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
     }
   });
   return trained;
-}
-
-RunOptions quiet(std::int64_t steps) {
-  RunOptions run;
-  run.quiet = true;
-  run.steps = steps;
-  return run;
 }
 
 Cluster with_local_steps(Cluster cluster, int local_steps) {

@@ -37,7 +37,7 @@ struct NanCase {
 std::ostream& operator<<(std::ostream& out, const NanCase& test) { return out << test.name; }
 
 /// The outcome of one worker's training.
-struct Trained {
+struct TrainedThroughNan {
   std::string error;
   std::int64_t global_step = 0;
   std::vector<float> values;  // of all variables
@@ -54,15 +54,15 @@ struct BadBatch {
 };
 
 /// A model with rows and a dense layer.
-Trained train(const Cluster& cluster, const NanCase& test, RunOptions run, bool has_nan,
-              BadBatch& bad_batch) {
+TrainedThroughNan train(const Cluster& cluster, const NanCase& test, RunOptions run, bool has_nan,
+                        BadBatch& bad_batch) {
   const TemporaryFolder folder;
   run.report = folder.path("report.json");
   Graph graph;
   const Value ids = graph.input("ids", {4}, DType::kInt32), x = graph.input("x", {4, 3});
   const Value rows = embedding_lookup(graph.variable("rows", {10, 3}), ids);
   const Value loss = reduce_mean(square(dense(mul(rows, x), 2, "layer")));
-  Trained trained;
+  TrainedThroughNan trained;
   try {
     Session session(minimize(loss, Adam{.learning_rate = 0.01f}, {.clip_norm = test.clip_norm}),
                     cluster, run);
@@ -116,10 +116,10 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
     return test.towers > 1 ? with_towers(test.towers, cluster) : cluster;
   }
   /// Worker 1 has the bad batch, or worker 0 where it is alone.
-  std::vector<Trained> train_all(OnNan on_nan) const {
+  std::vector<TrainedThroughNan> train_all(OnNan on_nan) const {
     const int workers = GetParam().workers;
     BadBatch bad_batch;
-    std::vector<std::future<Trained>> training;
+    std::vector<std::future<TrainedThroughNan>> training;
     for (int worker = 0; worker < workers; ++worker) {
       training.push_back(std::async(std::launch::async, [&, worker] {
         RunOptions run;
@@ -129,7 +129,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
         return train(cluster(worker, on_nan), GetParam(), run, worker == workers - 1, bad_batch);
       }));
     }
-    std::vector<Trained> trained;
+    std::vector<TrainedThroughNan> trained;
     for (auto& worker : training) trained.push_back(worker.get());
     return trained;
   }
@@ -156,9 +156,9 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return one.param.name; });
 
 TEST_P(OnNanSession, StopEndsTheJobAndNamesWorkerVariableAndStep) {
-  const std::vector<Trained> all = train_all(OnNan::kStop);
+  const std::vector<TrainedThroughNan> all = train_all(OnNan::kStop);
   const int worker = int(all.size()) - 1;
-  for (const Trained& trained : all) {
+  for (const TrainedThroughNan& trained : all) {
     EXPECT_THAT(trained.error, HasSubstr("worker:" + std::to_string(worker) + " contributed NaN"));
     const int step = kBadStep / GetParam().towers;
     EXPECT_THAT(trained.error,
@@ -168,8 +168,8 @@ TEST_P(OnNanSession, StopEndsTheJobAndNamesWorkerVariableAndStep) {
 }
 
 TEST_P(OnNanSession, SkipLeavesTheContributionOutAndCountsIt) {
-  const std::vector<Trained> all = train_all(OnNan::kSkip);
-  for (const Trained& trained : all) {
+  const std::vector<TrainedThroughNan> all = train_all(OnNan::kSkip);
+  for (const TrainedThroughNan& trained : all) {
     EXPECT_EQ(trained.error, "");
     EXPECT_TRUE(std::ranges::all_of(trained.values, [](float x) { return std::isfinite(x); }));
     if (!counts_all(GetParam())) {

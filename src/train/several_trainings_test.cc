@@ -14,6 +14,7 @@
 #include "paceline/session.h"
 #include "paceline/summaries.h"
 #include "summary/event_reader.h"
+#include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
 namespace paceline {
@@ -29,12 +30,6 @@ Cluster alone() {
   Cluster cluster;
   cluster.threads = 1;
   return cluster;
-}
-
-RunOptions quiet() {
-  RunOptions run;
-  run.quiet = true;
-  return run;
 }
 
 MinimizeOptions without(const std::string& frozen) {

@@ -26,7 +26,7 @@ struct Side {
   PlanSet plans;
 };
 
-void fill(const TensorView& view, float first) {
+void fill_from(const TensorView& view, float first) {
   for (std::int64_t i = 0; i < view.shape.elements(); ++i) {
     view.as<float>()[i] = first + 0.1f * float(i % 7);
   }
@@ -46,7 +46,7 @@ TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
       make_local_store(variable_specs({&graph_pointer, 1}, &training), nullptr, nullptr);
   for (VariableId v = 0; v < VariableId(store->variables().size()); ++v) {
     Tensor value(DType::kFloat32, store->variables()[std::size_t(v)].shape);
-    fill(value.view(), 0.1f);
+    fill_from(value.view(), 0.1f);
     std::vector<VariableState> states;
     states.push_back({v, value, {}});
     store->write(std::move(states), 0);
@@ -55,8 +55,8 @@ TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   Side train(*store, snapshot), evaluate(*store, snapshot);
   const PlanSet::TrainPlan plan = train.plans.make_train_plan(training, {});
   ReadPlan& reader = evaluate.plans.read_plan(StepKind::kEvaluate, graph, {&loss, 1}, true);
-  fill(plan.executor->view("x"), 0.3f);
-  fill(reader.executor().view("x"), 0.3f);
+  fill_from(plan.executor->view("x"), 0.3f);
+  fill_from(reader.executor().view("x"), 0.3f);
   EXPECT_NE(train.plans.locals(graph).view("state").data,
             evaluate.plans.locals(graph).view("state").data);
 

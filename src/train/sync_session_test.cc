@@ -9,29 +9,23 @@
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
 namespace paceline {
 namespace {
 
-constexpr int kBatch = 12, kFeatures = 8;
+constexpr int kBatch = 12, kWidth = 8;
 
 Cluster in_rounds(Cluster cluster) {
   cluster.strategy = "sync";
   return cluster;
 }
 
-Cluster alone() {
+Cluster one_process() {
   Cluster cluster;
   cluster.threads = 1;
   return cluster;
-}
-
-RunOptions quiet(std::int64_t steps) {
-  RunOptions run;
-  run.quiet = true;
-  run.steps = steps;
-  return run;
 }
 
 struct Losses : Hook {
@@ -48,10 +42,10 @@ std::vector<double> train_part(const Cluster& cluster, int part, int parts, floa
                                const RunOptions& run) {
   const int rows = kBatch / parts;
   Graph graph;
-  const Value x = graph.input("x", {rows, kFeatures}), y = graph.input("y", {rows, kFeatures});
+  const Value x = graph.input("x", {rows, kWidth}), y = graph.input("y", {rows, kWidth});
   Value h = relu(dense(x, 32, "layer1"));
   h = relu(dense(h, 32, "layer2"));
-  const Value loss = mean_squared_error(dense(h, kFeatures, "layer3"), y);
+  const Value loss = mean_squared_error(dense(h, kWidth, "layer3"), y);
   Session session(minimize(loss, Adam{.learning_rate = 1e-3f}, {.clip_norm = clip_norm}), cluster,
                   run);
   std::vector<double> losses;
@@ -60,7 +54,7 @@ std::vector<double> train_part(const Cluster& cluster, int part, int parts, floa
     for (const Value& input : {x, y}) {
       const auto values = feed.data<float>(input);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        const double element = double(i) + double(part * rows * kFeatures);
+        const double element = double(i) + double(part * rows * kWidth);
         values[i] = float(std::sin(element * element + 3.0 * double(feed.step() % 20)));
       }
     }
@@ -98,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(Workers, SyncSession,
 TEST_P(SyncSession, HasTheLossesOfTheWholeBatch) {
   constexpr std::int64_t kSteps = 200;
   const auto [parts, clip_norm] = GetParam();
-  const std::vector<double> whole = train_part(alone(), 0, 1, clip_norm, quiet(kSteps));
+  const std::vector<double> whole = train_part(one_process(), 0, 1, clip_norm, quiet(kSteps));
   const Served served(parts);
   const std::vector<double> together = train_together(served, parts, clip_norm, quiet(kSteps));
   ASSERT_EQ(together.size(), std::size_t(kSteps));
@@ -129,7 +123,7 @@ TEST(SyncSessionAccumulate, IsTheMeanOfAllStepsOfAllWorkers) {
     cluster.accumulate = kWindow;
     return cluster;
   };
-  const std::vector<double> whole = train_part(by_windows(alone()), 0, 1, 0, quiet(10));
+  const std::vector<double> whole = train_part(by_windows(one_process()), 0, 1, 0, quiet(10));
   const Served served(2);
   std::vector<std::future<std::vector<double>>> workers;
   workers.reserve(2);

@@ -1,4 +1,4 @@
-// The function that libFuzzer and play_files.cc call. PACELINE_FUZZ_TARGET is the function of the
+// The function that libFuzzer calls. PACELINE_FUZZ_TARGET is the function of the
 // program's target.
 #include "tests/fuzz/targets.h"
 

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedCheckpoints[] = {
     {"checkpoints on a slow disk", Cause::kCheckpoints, "",
      "Each checkpoint takes 6.2 s to write, at 12.1 MB/s: the next one was wanted 4.2 s before it "
      "could be begun. With --out on a faster disk, or a larger --save-every.",
@@ -22,7 +22,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(CheckpointCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(CheckpointCauses, AreToldWithTheirTask) { expect_told(kStagedCheckpoints); }
 
 }  // namespace
 }  // namespace paceline

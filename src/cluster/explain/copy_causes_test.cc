@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedCopies[] = {
     {"slow memory of one worker's host", Cause::kSlowMemory, "worker:1",
      "worker:1's memory is slow: copies between it and the device take 62 ms of a step, and those "
      "of others 10. With memory as near as theirs: 16.58 →",
@@ -32,7 +32,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(CopyCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(CopyCauses, AreToldWithTheirTask) { expect_told(kStagedCopies); }
 
 }  // namespace
 }  // namespace paceline

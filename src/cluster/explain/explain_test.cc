@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedOtherwise[] = {
     {"a way that waits", Cause::kWay, "", "--ps 1 --workers 2 --strategy async: 10 → 18",
      [](Report& run) {
        run.strategy = "sync";
@@ -30,7 +30,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(Explain, TellsOtherWaysAndWhatIsNotKnown) { expect_told(kStaged); }
+TEST(Explain, TellsOtherWaysAndWhatIsNotKnown) { expect_told(kStagedOtherwise); }
 
 TEST(Explain, IsCalmAboutHealthyRuns) {
   const std::vector<std::function<void(Report&)>> healthy = {

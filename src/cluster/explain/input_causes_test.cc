@@ -27,7 +27,7 @@ void make_input_slow(TaskReport& task, const std::string& stage) {
   task.input = input(stage);
 }
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedInput[] = {
     {"a slow disk", Cause::kDisk, "worker:0",
      "The input of worker:0 is the limit, at read: with 1 thread it could make 300 images/s, and "
      "the rest of the step could take 646 images/s. With files on a faster disk",
@@ -78,7 +78,7 @@ const StagedRun kStaged[] = {
      Cause::kNothing, "", "Nothing", [](Report& run) { slow_down(run.tasks[0], "input", 0.3); }},
 };
 
-TEST(InputCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(InputCauses, AreToldWithTheirTask) { expect_told(kStagedInput); }
 
 }  // namespace
 }  // namespace paceline

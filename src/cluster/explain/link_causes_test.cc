@@ -13,7 +13,7 @@ void use_network(Report& run, double sent, double received) {
   }
 }
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedLinks[] = {
     {"a full link", Cause::kLink, "ps:0",
      "ps:0's link carries 116 MB/s of the 119 that it can, and the workers wait 38% of their "
      "time "
@@ -85,7 +85,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(LinkCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(LinkCauses, AreToldWithTheirTask) { expect_told(kStagedLinks); }
 
 }  // namespace
 }  // namespace paceline

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedMachines[] = {
     {"a worker was stopped", Cause::kStopped, "worker:1",
      "worker:1 stood still for 2.0 s of 20: a signal or a debugger stopped it, or its host was "
      "frozen. Without that: 19.05 → 20",
@@ -106,7 +106,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(MachineCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(MachineCauses, AreToldWithTheirTask) { expect_told(kStagedMachines); }
 
 }  // namespace
 }  // namespace paceline

@@ -22,7 +22,7 @@ void lock_ps(Report& run, double busy_cores) {
   run.tasks[2].share = {{"apply", 0.2}, {"queue", 0.75}, {"idle", 0.05}};
 }
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedPs[] = {
     {"a ps that applies all the time", Cause::kPsBusy, "ps:0",
      "ps:0 is busy 95% of the time, 45.2 ms for each step of a worker. --ps 2 --workers 2: 13.33 "
      "→ 18.67 steps/s.",
@@ -66,7 +66,7 @@ const StagedRun kStaged[] = {
      "Nothing holds it back", [](Report& run) { lock_ps(run, 1.95); }},
 };
 
-TEST(PsCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(PsCauses, AreToldWithTheirTask) { expect_told(kStagedPs); }
 
 }  // namespace
 }  // namespace paceline

@@ -6,7 +6,7 @@
 namespace paceline {
 namespace {
 
-const StagedRun kStaged[] = {
+const StagedRun kStagedWorkers[] = {
     {"a slow device", Cause::kSlowDevice, "worker:1",
      "worker:1's device is slow: the kernels of a step take 176.2 ms, and those of others 88.",
      [](Report& run) { slow_down(run.tasks[1], "compute", 0.9); }},
@@ -47,7 +47,7 @@ const StagedRun kStaged[] = {
      }},
 };
 
-TEST(WorkerCauses, AreToldWithTheirTask) { expect_told(kStaged); }
+TEST(WorkerCauses, AreToldWithTheirTask) { expect_told(kStagedWorkers); }
 
 }  // namespace
 }  // namespace paceline

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::StartsWith;
 
-CommandLine line() {
+CommandLine trainer_line() {
   CommandLine line{"trainer", "Trains.", "", run_flags()};
   const std::vector<Flag> cluster = cluster_flags();
   line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
@@ -27,8 +27,8 @@ CommandLine line() {
   return line;
 }
 
-std::vector<GivenFlag> read(const std::string& toml) {
-  return flags_of(parse_toml(toml, "job.toml"), line(), "job.toml");
+std::vector<GivenFlag> flags_in(const std::string& toml) {
+  return flags_of(parse_toml(toml, "job.toml"), trainer_line(), "job.toml");
 }
 
 std::vector<std::string> values(const std::vector<GivenFlag>& flags, const std::string& name) {
@@ -38,12 +38,12 @@ std::vector<std::string> values(const std::vector<GivenFlag>& flags, const std::
   return {"(not given)"};
 }
 
-std::string refusal(const std::string& toml) {
-  return error_of(ErrorCode::kUsage, [&] { read(toml); });
+std::string refusal_of_toml(const std::string& toml) {
+  return error_of(ErrorCode::kUsage, [&] { flags_in(toml); });
 }
 
 TEST(ConfigFile, KeysAreFlags) {
-  const std::vector<GivenFlag> flags = read(R"(steps = 30
+  const std::vector<GivenFlag> flags = flags_in(R"(steps = 30
 quiet = true
 torn-free = false
 join_timeout = 2.5
@@ -64,10 +64,10 @@ hidden = 32
 }
 
 TEST(ConfigFile, EveryFlagCanBeGiven) {
-  for (const Flag& flag : line().flags) {
+  for (const Flag& flag : trainer_line().flags) {
     if (flag.name == "--config" || is_internal(flag.name)) continue;
     const std::string value = flag.placeholder.empty() ? " = true" : " = 'x'";
-    EXPECT_EQ(read(flag.name.substr(2) + value).size(), 1U) << flag.name;
+    EXPECT_EQ(flags_in(flag.name.substr(2) + value).size(), 1U) << flag.name;
   }
 }
 
@@ -83,8 +83,8 @@ TEST(ConfigFile, WhatIsWrongIsSaidWithItsPlace) {
       {"worker-hosts = ['a:1',\n true]", "job.toml, line 2, column 2: 'worker-hosts' must be"},
       {"join-timeout = 3\njoin_timeout = 4", "job.toml, line 2, column 1: --join-timeout is given"},
   };
-  for (const auto& [toml, message] : cases) EXPECT_THAT(refusal(toml), StartsWith(message));
-  EXPECT_THROW(flags_of(parse_json("[1]", "x"), line(), "x"), Error);
+  for (const auto& [toml, message] : cases) EXPECT_THAT(refusal_of_toml(toml), StartsWith(message));
+  EXPECT_THROW(flags_of(parse_json("[1]", "x"), trainer_line(), "x"), Error);
 }
 
 TEST(ConfigFile, TheNameSaysTheFormat) {
@@ -97,14 +97,14 @@ TEST(ConfigFile, TheNameSaysTheFormat) {
   };
   const auto refused = [](const std::string& path) -> std::string {
     try {
-      read_config_file(path, line());
+      read_config_file(path, trainer_line());
     } catch (const Error& error) {
       return error.what();
     }
     return "(accepted)";
   };
-  EXPECT_EQ(read_config_file(write("a.json", R"({"steps": 3})"), line()).size(), 1U);
-  EXPECT_EQ(read_config_file(write("a.toml", "steps = 3"), line()).size(), 1U);
+  EXPECT_EQ(read_config_file(write("a.json", R"({"steps": 3})"), trainer_line()).size(), 1U);
+  EXPECT_EQ(read_config_file(write("a.toml", "steps = 3"), trainer_line()).size(), 1U);
   EXPECT_THAT(refused(write("b.json", "{\n\"steps\": 3,}")),
               HasSubstr("b.json, line 2, column 12: "));
   EXPECT_THAT(refused(write("a.yaml", "steps: 3")), HasSubstr("must end in .json or .toml"));

@@ -16,7 +16,7 @@ using testing::StartsWith;
 using Kind = ConfigValue::Kind;
 using Parse = ConfigValue (*)(std::string_view, const std::string&);
 
-std::string refusal(Parse parse, const std::string& text) {
+std::string refusal_of(Parse parse, const std::string& text) {
   return error_of(ErrorCode::kUsage, [&] { parse(text, "job"); });
 }
 
@@ -57,23 +57,23 @@ TEST(ConfigToml, ValuesKnowWhereTheyAre) {
 }
 
 TEST(ConfigJson, WhatIsNoJsonIsRefusedWithItsPlace) {
-  EXPECT_THAT(refusal(parse_json, ""), StartsWith("job, line 1, column 1: "));
-  EXPECT_THAT(refusal(parse_json, "{\n \"a\": tru\n}"), StartsWith("job, line 2, column "));
-  EXPECT_THAT(refusal(parse_json, "{\"a\":1,}"), StartsWith("job, line 1, column 8: "));
-  EXPECT_THAT(refusal(parse_json, "{\"a\":1}\nx"), StartsWith("job, line 2, column 1: "));
-  EXPECT_THAT(refusal(parse_json, "{\"a\":1e999}"), StartsWith("job, line 1, column "));
-  EXPECT_THAT(refusal(parse_json, "{\"a\":1,\n \"a\":2}"),
+  EXPECT_THAT(refusal_of(parse_json, ""), StartsWith("job, line 1, column 1: "));
+  EXPECT_THAT(refusal_of(parse_json, "{\n \"a\": tru\n}"), StartsWith("job, line 2, column "));
+  EXPECT_THAT(refusal_of(parse_json, "{\"a\":1,}"), StartsWith("job, line 1, column 8: "));
+  EXPECT_THAT(refusal_of(parse_json, "{\"a\":1}\nx"), StartsWith("job, line 2, column 1: "));
+  EXPECT_THAT(refusal_of(parse_json, "{\"a\":1e999}"), StartsWith("job, line 1, column "));
+  EXPECT_THAT(refusal_of(parse_json, "{\"a\":1,\n \"a\":2}"),
               testing::StrEq("job, line 2, column 2: 'a' is given twice"));
-  EXPECT_THAT(refusal(parse_json, std::string(40, '[')), HasSubstr("nested too deep"));
+  EXPECT_THAT(refusal_of(parse_json, std::string(40, '[')), HasSubstr("nested too deep"));
 }
 
 TEST(ConfigToml, WhatIsNoTomlIsRefusedWithItsPlace) {
-  EXPECT_THAT(refusal(parse_toml, "a = 1\nb = \n"), StartsWith("job, line 2, column "));
-  EXPECT_THAT(refusal(parse_toml, "a = 1\na = 2\n"), StartsWith("job, line 2, column "));
-  EXPECT_THAT(refusal(parse_toml, "a = 1\n [[[x]]]\n"),
+  EXPECT_THAT(refusal_of(parse_toml, "a = 1\nb = \n"), StartsWith("job, line 2, column "));
+  EXPECT_THAT(refusal_of(parse_toml, "a = 1\na = 2\n"), StartsWith("job, line 2, column "));
+  EXPECT_THAT(refusal_of(parse_toml, "a = 1\n [[[x]]]\n"),
               StartsWith("job, line 2, column 2: a table's"));
-  EXPECT_THAT(refusal(parse_toml, "[a]\n[=]\n"), StartsWith("job, line 2, column 1: a table's"));
-  EXPECT_THAT(refusal(parse_toml, "a = " + std::string(40, '[') + std::string(40, ']')),
+  EXPECT_THAT(refusal_of(parse_toml, "[a]\n[=]\n"), StartsWith("job, line 2, column 1: a table's"));
+  EXPECT_THAT(refusal_of(parse_toml, "a = " + std::string(40, '[') + std::string(40, ']')),
               HasSubstr("nested too deep"));
 }
 

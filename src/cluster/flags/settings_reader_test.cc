@@ -22,28 +22,29 @@ std::vector<Setting> own() {
           {.name = "plain", .value = false, .help = "Leave it out", .flag = true}};
 }
 
-CommandLine line() {
+CommandLine line_with_settings() {
   return with_settings({"trainer", "Trains.", "Examples:", run_flags()}, own());
 }
 
-Settings read(const std::vector<std::string>& words, const std::vector<GivenFlag>& file = {}) {
-  FlagValues values = parse(line(), words).value();
+Settings settings_of(const std::vector<std::string>& words,
+                     const std::vector<GivenFlag>& file = {}) {
+  FlagValues values = parse(line_with_settings(), words).value();
   for (const GivenFlag& flag : file) values.add(flag);
   return read_settings(own(), values);
 }
 
 std::string refused(const std::vector<std::string>& words,
                     const std::vector<GivenFlag>& file = {}) {
-  return error_of(ErrorCode::kUsage, [&] { read(words, file); });
+  return error_of(ErrorCode::kUsage, [&] { settings_of(words, file); });
 }
 
 TEST(SettingsReader, TakesFlagsAndSet) {
-  const Settings settings = read({"--batch", "64", "--plain", "--set", "hidden_units=8"});
+  const Settings settings = settings_of({"--batch", "64", "--plain", "--set", "hidden_units=8"});
   EXPECT_EQ(settings.whole("batch"), 64);
   EXPECT_EQ(settings.whole("hidden_units"), 8);
   EXPECT_TRUE(settings.on("plain"));
   EXPECT_FALSE(settings.given("epochs"));
-  EXPECT_EQ(read({"--set", "batch=32"}).whole("batch"), 32);
+  EXPECT_EQ(settings_of({"--set", "batch=32"}).whole("batch"), 32);
 }
 
 TEST(SettingsReader, NamesWhatWasTyped) {
@@ -57,14 +58,14 @@ TEST(SettingsReader, NamesWhatWasTyped) {
 TEST(SettingsReader, EpochsExcludeOtherEnds) {
   EXPECT_THAT(refused({"--epochs", "2", "--steps", "3"}),
               HasSubstr("--epochs and --steps cannot both be given"));
-  EXPECT_EQ(read({"--epochs", "2"}).whole("epochs"), 2);
+  EXPECT_EQ(settings_of({"--epochs", "2"}).whole("epochs"), 2);
 }
 
 TEST(SettingsReader, TheCommandLineCountsBeforeAFile) {
   const std::vector<GivenFlag> set = {{"--set", {"batch=1"}, "job.toml, line 1, column 1"}};
   const std::vector<GivenFlag> flag = {{"--batch", {"1"}, "job.toml, line 1, column 1"}};
-  EXPECT_EQ(read({"--batch", "2"}, set).whole("batch"), 2);
-  EXPECT_EQ(read({"--set", "batch=2"}, flag).whole("batch"), 2);
+  EXPECT_EQ(settings_of({"--batch", "2"}, set).whole("batch"), 2);
+  EXPECT_EQ(settings_of({"--set", "batch=2"}, flag).whole("batch"), 2);
 }
 
 TEST(SettingsReader, HelpShowsDefaultsAndRanges) {
@@ -73,7 +74,7 @@ TEST(SettingsReader, HelpShowsDefaultsAndRanges) {
   EXPECT_EQ(flags[0].help,
             "The number of examples in a step of one worker (default 128; from 1 on)");
   EXPECT_EQ(flags[2].placeholder, "");
-  EXPECT_THAT(line().examples, HasSubstr("Units (default 64; from 1 to 99)\n"));
+  EXPECT_THAT(line_with_settings().examples, HasSubstr("Units (default 64; from 1 to 99)\n"));
 }
 
 TEST(SettingsReader, ASettingHidesNoFlagOfEveryProgram) {
@@ -87,7 +88,8 @@ TEST(SettingsReader, ASettingHidesNoFlagOfEveryProgram) {
 
 TEST(SettingsReader, TheReportListsFlagsAndEverySetting) {
   const FlagValues values =
-      parse(line(), {"--seed", "3", "--batch", "64", "--set", "hidden_units=8"}).value();
+      parse(line_with_settings(), {"--seed", "3", "--batch", "64", "--set", "hidden_units=8"})
+          .value();
   const auto list = flags_and_settings(values, read_settings(own(), values));
   EXPECT_THAT(list, Contains(Pair("--seed", "3")));
   EXPECT_THAT(list, Contains(Pair("batch", "64")));

@@ -11,15 +11,15 @@ namespace {
 
 using testing::StartsWith;
 
-std::string read(const std::string& text) {
+std::string flags_in_words(const std::string& text) {
   std::string all;
   for (const GivenFlag& flag : flags_of_tf_config(text))
     all += flag.name + " " + flag.values[0] + " ";
   return all;
 }
 
-std::string refusal(const std::string& text) {
-  return error_of(ErrorCode::kUsage, [&] { read(text); });
+std::string refusal_of_tf_config(const std::string& text) {
+  return error_of(ErrorCode::kUsage, [&] { flags_in_words(text); });
 }
 
 // A cluster as the training operator of Kubeflow writes it.
@@ -32,8 +32,8 @@ const std::string kSpec =
 
 TEST(TfConfig, TheChiefBecomesWorkerZeroAndTheOthersShift) {
   const auto task = [](const std::string& type, const std::string& index) {
-    return read(kCluster + R"("task":{"type":")" + type + R"(","index":)" + index +
-                R"(},"environment":"cloud"})");
+    return flags_in_words(kCluster + R"("task":{"type":")" + type + R"(","index":)" + index +
+                          R"(},"environment":"cloud"})");
   };
   EXPECT_EQ(task("chief", "0"), kSpec + "worker:0 ");
   EXPECT_EQ(task("worker", "0"), kSpec + "worker:1 ");
@@ -44,31 +44,33 @@ TEST(TfConfig, TheChiefBecomesWorkerZeroAndTheOthersShift) {
 }
 
 TEST(TfConfig, AMasterIsAChief) {
-  EXPECT_EQ(read(R"({"cluster":{"master":["a:1"],"ps":["b:1"],"worker":["c:1"]},)"
-                 R"("task":{"type":"worker","index":0}})"),
+  EXPECT_EQ(flags_in_words(R"({"cluster":{"master":["a:1"],"ps":["b:1"],"worker":["c:1"]},)"
+                           R"("task":{"type":"worker","index":0}})"),
             "--cluster ps=b:1;worker=a:1,c:1 --task worker:1 ");
 }
 
 TEST(TfConfig, WithoutAChiefWorkersKeepTheirNumbers) {
-  EXPECT_EQ(read(R"({"cluster":{"ps":["b:1"],"worker":["c:1","d:1"],"evaluator":["e:1"]},)"
-                 R"("task":{"type":"worker","index":1}})"),
-            "--cluster ps=b:1;worker=c:1,d:1;evaluator=e:1 --task worker:1 ");
+  EXPECT_EQ(
+      flags_in_words(R"({"cluster":{"ps":["b:1"],"worker":["c:1","d:1"],"evaluator":["e:1"]},)"
+                     R"("task":{"type":"worker","index":1}})"),
+      "--cluster ps=b:1;worker=c:1,d:1;evaluator=e:1 --task worker:1 ");
 }
 
 TEST(TfConfig, OneTaskIsAlone) {
-  EXPECT_EQ(read("{}"), "");
-  EXPECT_EQ(read(R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})"),
+  EXPECT_EQ(flags_in_words("{}"), "");
+  EXPECT_EQ(flags_in_words(R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})"),
             "--one-task  ");
 }
 
 TEST(TfConfig, SeveralWorkersWithoutAPsAreAnAllReduce) {
-  EXPECT_EQ(read(R"({"cluster":{"chief":["a:1"],"worker":["b:1"]},)"
-                 R"("task":{"type":"worker","index":0}})"),
+  EXPECT_EQ(flags_in_words(R"({"cluster":{"chief":["a:1"],"worker":["b:1"]},)"
+                           R"("task":{"type":"worker","index":0}})"),
             "--cluster worker=a:1,b:1 --task worker:1 ");
 }
 
 TEST(TfConfig, WithoutATaskTheClusterIsStillGiven) {
-  EXPECT_EQ(read(R"({"cluster":{"ps":["b:1"],"worker":["c:1"]}})"), "--cluster ps=b:1;worker=c:1 ");
+  EXPECT_EQ(flags_in_words(R"({"cluster":{"ps":["b:1"],"worker":["c:1"]}})"),
+            "--cluster ps=b:1;worker=c:1 ");
 }
 
 TEST(TfConfig, WhatIsWrongIsSaidWithItsPlace) {
@@ -100,7 +102,8 @@ TEST(TfConfig, WhatIsWrongIsSaidWithItsPlace) {
       {cluster + R"("task":{"type":"chief","index":0}})",
        "TF_CONFIG, line 1, column 44: task chief:0"},
   };
-  for (const auto& [text, message] : cases) EXPECT_THAT(refusal(text), StartsWith(message)) << text;
+  for (const auto& [text, message] : cases)
+    EXPECT_THAT(refusal_of_tf_config(text), StartsWith(message)) << text;
 }
 
 }  // namespace

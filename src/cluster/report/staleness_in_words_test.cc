@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-TaskReport worker(std::int64_t steps, double staleness) {
+TaskReport worker_that_read(std::int64_t steps, double staleness) {
   TaskReport task;
   task.task = "worker:0";
   task.steps = steps;
@@ -18,7 +18,7 @@ Report run_of(double first_loss, double last_loss) {
   run.strategy = "async";
   run.first_loss = first_loss;
   run.last_loss = last_loss;
-  run.tasks = {worker(100, 4), worker(300, 0.8)};
+  run.tasks = {worker_that_read(100, 4), worker_that_read(300, 0.8)};
   return run;
 }
 
@@ -38,7 +38,7 @@ TEST(StalenessInWords, ARunThatWaitsForSlowWorkersIsToldOfItsBound) {
 TEST(StalenessInWords, ARunThatLearnedOrWasNotStaleSaysNothing) {
   EXPECT_EQ(stale_end(run_of(3, 2)), "");
   Report run = run_of(2, 3);
-  run.tasks = {worker(100, 0.99)};
+  run.tasks = {worker_that_read(100, 0.99)};
   EXPECT_EQ(stale_end(run), "");
   run.tasks[0].staleness_mean.reset();
   EXPECT_EQ(stale_end(run), "");

@@ -15,8 +15,8 @@
 namespace paceline {
 namespace {
 
-constexpr float kInfinity = std::numeric_limits<float>::infinity();
-const float kNan = std::nanf("");
+constexpr float kInfiniteLoss = std::numeric_limits<float>::infinity();
+const float kNanLoss = std::nanf("");
 
 std::vector<float> exps_of(const std::vector<float>& x) {
   std::vector<float> y(x.size());
@@ -42,8 +42,8 @@ TEST(LossRows, ExponentialsAreWithinTwoUlpDownToTheLeastNormalFloat) {
 
 TEST(LossRows, ExponentialsBelowThatAreZeroAndNanStays) {
   with_each_instruction_set([] {
-    const std::vector<float> y =
-        exps_of({-87.34f, -88, -104, -1e9f, -std::numeric_limits<float>::max(), -kInfinity, kNan});
+    const std::vector<float> y = exps_of(
+        {-87.34f, -88, -104, -1e9f, -std::numeric_limits<float>::max(), -kInfiniteLoss, kNanLoss});
     for (std::size_t i = 0; i + 1 < y.size(); ++i) EXPECT_EQ(y[i], 0) << i;
     EXPECT_TRUE(std::isnan(y.back()));
   });
@@ -57,10 +57,10 @@ TEST(LossRows, SquaresThatAreNoFloatsAreSummedAllTheSame) {
       EXPECT_DOUBLE_EQ(sum_squares(x.data(), 40), expected) << value;
       EXPECT_DOUBLE_EQ(sum_squared_differences(x.data(), zeros.data(), 40), expected) << value;
     }
-    const std::vector<float> zeros(40), nan(40, kNan), infinite(40, kInfinity);
+    const std::vector<float> zeros(40), nan(40, kNanLoss), infinite(40, kInfiniteLoss);
     EXPECT_EQ(sum_squares(zeros.data(), 40), 0);
     EXPECT_TRUE(std::isnan(sum_squares(nan.data(), 40)));
-    EXPECT_EQ(sum_squares(infinite.data(), 40), kInfinity);
+    EXPECT_EQ(sum_squares(infinite.data(), 40), kInfiniteLoss);
   });
 }
 
@@ -81,7 +81,7 @@ TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
 
 // Classes that are ruled out have such logits.
 TEST(LossRows, ABlockOfMinusInfinityAddsNothing) {
-  std::vector<float> x(100, -kInfinity);
+  std::vector<float> x(100, -kInfiniteLoss);
   const BlockOfExp exps = exp_of_block(x.data(), nullptr, x.data(), x.data(), 100);
   EXPECT_EQ(exps.sum, 0);
   EXPECT_EQ(std::exp(exps.shift), 0);
@@ -92,7 +92,7 @@ TEST(LossRows, ABlockWithNanIsSeen) {
   with_each_instruction_set([] {
     for (std::size_t at : {0, 7, 32}) {
       std::vector<float> x(33, 1.0f);
-      x[at] = kNan;
+      x[at] = kNanLoss;
       EXPECT_TRUE(std::isnan(exp_of_block(x.data(), nullptr, x.data(), x.data(), 33).sum)) << at;
     }
   });

@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::size_t kSizes[] = {11, 0, 20};
+constexpr std::size_t kSplitSizes[] = {11, 0, 20};
 
 /// A listener that answers each frame with its header, behind a bad cable.
 class BadCable : public testing::TestWithParam<Way> {
@@ -31,14 +31,15 @@ class BadCable : public testing::TestWithParam<Way> {
     call.far = listener_.receiver(calls_);
     ASSERT_NE(call.far, nullptr);
     call.peer = listener_.connection(calls_++)->peer();
-    for (const std::size_t size : kSizes) call.connection->send_copy({.type = 9}, pattern(size, 1));
+    for (const std::size_t size : kSplitSizes)
+      call.connection->send_copy({.type = 9}, pattern(size, 1));
   }
   static void expect_as_sent(const TestReceiver& receiver, bool with_payload) {
     const auto frames = receiver.frames();
-    ASSERT_LE(frames.size(), std::size(kSizes));
+    ASSERT_LE(frames.size(), std::size(kSplitSizes));
     for (std::size_t i = 0; i < frames.size(); ++i) {
       EXPECT_EQ(frames[i].header.type, 9);
-      EXPECT_EQ(frames[i].payload, pattern(with_payload ? kSizes[i] : 0, 1));
+      EXPECT_EQ(frames[i].payload, pattern(with_payload ? kSplitSizes[i] : 0, 1));
     }
   }
 
@@ -52,12 +53,12 @@ TEST_P(BadCable, IsNoticedAtEveryByte) {
   {
     Call good;
     call(good);
-    ASSERT_TRUE(good.near.wait_frames(std::size(kSizes)));
+    ASSERT_TRUE(good.near.wait_frames(std::size(kSplitSizes)));
     good.connection->close(soon());
     good.near.wait_closed();
   }
   const std::size_t bytes = proxy_.most_passed(GetParam());
-  ASSERT_GE(bytes, std::size(kSizes) * 40);
+  ASSERT_GE(bytes, std::size(kSplitSizes) * 40);
   for (std::size_t byte = 0; byte < bytes; ++byte) {
     SCOPED_TRACE(byte);
     Call bad;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "params/protocol/testing/outbox_text.h"
 #include "params/protocol/testing/ps_machine.h"
 #include "params/wire/task_state.h"
@@ -22,18 +23,6 @@ using Machine = PsMachine;
 StateBytes state_of(int worker, std::int64_t step) {
   return std::make_shared<const std::vector<std::byte>>(
       encode(TaskState{.worker = worker, .step = step, .position = {}, .local = {}}));
-}
-
-template <typename Act>
-std::string error_of(ErrorCode code, Act&& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.code(), code);
-    return error.what();
-  }
-  ADD_FAILURE() << "no error";
-  return "";
 }
 
 TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {

@@ -143,10 +143,10 @@ TEST(VirtualJob, AThousandWorkersOnEightPs) {
   EXPECT_GE(result.global_step, 3000);
 }
 
-class Staleness : public ::testing::TestWithParam<int> {};
-INSTANTIATE_TEST_SUITE_P(Steps, Staleness, ::testing::Values(0, 1, 3, 10));
+class StalenessBound : public ::testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Steps, StalenessBound, ::testing::Values(0, 1, 3, 10));
 
-TEST_P(Staleness, NoWorkerIsFurtherAheadThanItAllows) {
+TEST_P(StalenessBound, NoWorkerIsFurtherAheadThanItAllows) {
   VirtualOptions options;
   options.spread = 20;
   options.last_step = 400;

@@ -16,7 +16,7 @@ using ::testing::Lt;
 
 constexpr double kQuantum = 1000;
 
-std::vector<SimulatedHost> hosts(int count, double bytes_per_s, double latency_s = 0) {
+std::vector<SimulatedHost> hosts_with_links(int count, double bytes_per_s, double latency_s = 0) {
   std::vector<SimulatedHost> all;
   for (int i = 0; i < count; ++i) all.push_back({i, bytes_per_s, latency_s});
   return all;
@@ -24,7 +24,7 @@ std::vector<SimulatedHost> hosts(int count, double bytes_per_s, double latency_s
 
 TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   VirtualTime time;
-  LinkNetwork network(time, hosts(2, 1e6, 0.5), kQuantum);
+  LinkNetwork network(time, hosts_with_links(2, 1e6, 0.5), kQuantum);
   double at = 0;
   network.send(network.open(0, 1), 1e6, [&] { at = time.seconds(); });
   time.run();
@@ -36,7 +36,7 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
 /// The moments at which four streams to one host, of one second each, have sent all, in order.
 std::vector<double> four_streams(int sends) {
   VirtualTime time;
-  LinkNetwork network(time, hosts(5, 1e6), kQuantum);
+  LinkNetwork network(time, hosts_with_links(5, 1e6), kQuantum);
   std::vector<double> at(4);
   for (int from = 1; from < 5; ++from) {
     const int stream = network.open(from, 0);
@@ -62,7 +62,7 @@ TEST(LinkNetworkTest, OverManySendsTheSharesAreEven) {
 // Max-min: the stream whose way is free takes what the others, which are held elsewhere, leave.
 TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
   VirtualTime time;
-  LinkNetwork network(time, hosts(4, 1e6), kQuantum);
+  LinkNetwork network(time, hosts_with_links(4, 1e6), kQuantum);
   double narrow = 0, wide = 0;
   // Hosts 0, 1 and 2 send to host 3, and host 0 to host 1 as well.
   for (int from = 1; from < 3; ++from) network.send(network.open(from, 3), 2e6, [] {});
@@ -76,7 +76,7 @@ TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
 // As TCP does: the last of four streams one way, and of one back.
 TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
   VirtualTime time;
-  LinkNetwork network(time, hosts(2, 1e6), kQuantum);
+  LinkNetwork network(time, hosts_with_links(2, 1e6), kQuantum);
   std::vector<double> at(2);
   network.send(network.open(0, 1), 1e6, [&] { at[0] = time.seconds(); });
   network.send(network.open(1, 0), 1e6, [&] { at[1] = time.seconds(); });

@@ -6,7 +6,7 @@
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
 #include "paceline/ops.h"
-#include "paceline/run_options.h"
+#include "train/testing/quiet.h"
 
 namespace paceline {
 
@@ -16,12 +16,6 @@ inline Cluster with_towers(int towers, Cluster cluster = {}) {
   cluster.threads = towers;
   cluster.towers = towers;
   return cluster;
-}
-
-inline RunOptions quiet() {
-  RunOptions run;
-  run.quiet = true;
-  return run;
 }
 
 // A model with a state of its own on each device, and random numbers.

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr int kShards = 2;
-constexpr double kBytesPerSecond = 1e9;
+constexpr double kFenceBytesPerSecond = 1e9;
 constexpr std::size_t kControlBytes = 64, kSparseBytes = 100'000;
 constexpr Duration kOthersTellWithin = 100ms, kReconnectTimeout = 5s;
 
@@ -69,8 +69,8 @@ void VirtualFence::started(std::uint64_t process, int index) {
   Worker& worker = workers_[process];
   worker.index = index;
   worker.process = process;
-  worker.to = std::make_unique<VirtualLink>(time_, kBytesPerSecond);
-  worker.from = std::make_unique<VirtualLink>(time_, kBytesPerSecond);
+  worker.to = std::make_unique<VirtualLink>(time_, kFenceBytesPerSecond);
+  worker.from = std::make_unique<VirtualLink>(time_, kFenceBytesPerSecond);
   came_back(process);
 }
 
