@@ -68,19 +68,20 @@ endfunction()
 set(PACELINE_BUSY_TEST TIMEOUT 300 PROCESSORS 4)
 set(PACELINE_WAITING_TEST TIMEOUT 300 PROCESSORS 1)
 
-# discover_tests(NAME [WAITING suites…] [APART suites…]): CTest runs each test of the program. Those
-# of waiting suites mostly wait; those apart are added elsewhere.
+# discover_tests(NAME_tests [WAITING suites…] [APART suites…]): CTest runs each test of the program,
+# with the label NAME. Those of waiting suites mostly wait; those apart are added elsewhere.
 function(discover_tests name)
   cmake_parse_arguments(TESTS "" "" "WAITING;APART" ${ARGN})
+  string(REPLACE _tests "" label ${name})
   list(TRANSFORM TESTS_WAITING APPEND ".*")
   list(TRANSFORM TESTS_APART APPEND ".*")
   if(TESTS_WAITING)
     list(JOIN TESTS_WAITING ":" waiting)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${waiting}"
-                         PROPERTIES ${PACELINE_WAITING_TEST})
+                         PROPERTIES ${PACELINE_WAITING_TEST} LABELS ${label})
   endif()
   list(APPEND TESTS_APART ${TESTS_WAITING})
   list(JOIN TESTS_APART ":" not_here)
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*-${not_here}"
-                       PROPERTIES ${PACELINE_BUSY_TEST})
+                       PROPERTIES ${PACELINE_BUSY_TEST} LABELS ${label})
 endfunction()

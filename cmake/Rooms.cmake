@@ -29,7 +29,7 @@ function(add_room name)
     target_link_libraries(${name}_tests PRIVATE paceline_${name})
     foreach(suite ${ROOM_LARGE_SUITES})
       add_test(NAME ${suite}.AllCases COMMAND ${name}_tests --gtest_filter=${suite}.*)
-      set_tests_properties(${suite}.AllCases PROPERTIES ${PACELINE_BUSY_TEST}
+      set_tests_properties(${suite}.AllCases PROPERTIES ${PACELINE_BUSY_TEST} LABELS ${name}
                                                         FAIL_REGULAR_EXPRESSION "\\] 0 tests")
     endforeach()
     discover_tests(${name}_tests WAITING ${ROOM_WAITING_SUITES} APART ${ROOM_LARGE_SUITES})
