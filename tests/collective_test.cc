@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,26 @@ TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
       {kSmall, kHidden, {"--ps", "0", "--workers", "3", "--steps", "40", "--link", GetParam()}}));
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr("40 global steps (40 + 40 + 40)"));
+}
+
+// Workers end at different moments when time is up, and one of them saves.
+TEST_P(AllReduce, WhenTimeIsUpTheNewestCheckpointIsOfTheLastStep) {
+  for (const Words& how : {Words{}, Words{"--strategy", "local", "--local-steps", "12"}}) {
+    const TemporaryFolder folder;
+    const Finished run = run_paceline(join({kSmall,
+                                            kHidden,
+                                            {"--ps", "0", "--workers", "3", "--seconds", "1",
+                                             "--link", GetParam(), "--out", folder.path("run")},
+                                            how}));
+    ASSERT_EQ(run.status, 0) << run.output;
+    const Checkpoints checkpoints(folder.path("run/checkpoints"));
+    const auto newest = checkpoints.newest_whole(WholeCheck::kChecksums).whole;
+    ASSERT_TRUE(newest) << run.output;
+    EXPECT_EQ(newest->step, read_report(folder.path("run/report.json")).global_step) << run.output;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path("run/checkpoints"))) {
+      EXPECT_NE(entry.path().extension(), ".part");
+    }
+  }
 }
 
 // A worker that ends earlier than another one is in that one's report all the same.

@@ -35,6 +35,11 @@ class ForwardingControl : public JobControl {
   }
   bool stop_asked() const override { return below_->stop_asked(); }
   bool takes_over_saving() const override { return below_->takes_over_saving(); }
+  bool any_worker_saves() const override { return below_->any_worker_saves(); }
+  EndSave wait_end_save(Deadline deadline, bool patient) override {
+    return below_->wait_end_save(deadline, patient);
+  }
+  void set_saved() override { below_->set_saved(); }
   void ask_progress() override { below_->ask_progress(); }
 
  protected:

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/deadline.h"
+#include "params/protocol/end_save.h"
 #include "params/shared_records.h"
 #include "params/wire/task_state.h"
 
@@ -65,6 +66,14 @@ class JobControl {
   /// True when this task saves checkpoints, though it may not be the chief: it is the lowest worker
   /// that trains, and nobody else keeps the values.
   virtual bool takes_over_saving() const { return false; }
+
+  /// True where each worker has all values, so that another one than the chief may save them.
+  virtual bool any_worker_saves() const { return false; }
+  /// There: waits at most until the deadline for it to be known who saves the values of the end.
+  /// With `patient` false, workers that still train do not count.
+  virtual EndSave wait_end_save(Deadline, bool /*patient*/) { return EndSave::kElsewhere; }
+  /// This task has saved the values of the end.
+  virtual void set_saved() {}
 
   /// Asks all other tasks for their progress, which DistributionOptions::progress will hear. Any
   /// thread may call it until goodbye(); it waits for nothing.

@@ -24,6 +24,8 @@ std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::siz
 }
 // Other workers may still be in a step when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
+// Workers of an all-reduce that the user stops together agree within this on who saves.
+constexpr Duration kWaitForInterrupted = std::chrono::seconds(2);
 // This is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 
@@ -185,20 +187,20 @@ void SessionSaving::add_to(Report& report) const {
   report.set("checkpoints", "waited_s", seconds(waited_));
 }
 
-// The chief saves values that include the last step of every worker.
+// What is saved includes the last step of every worker.
 void SessionSaving::save_at_end() { save_last(Deadline::after(kWaitForLastSteps)); }
 
-void SessionSaving::save_interrupted() { save_last(Deadline::after(Duration(0))); }
+void SessionSaving::save_interrupted() {
+  const bool any = parts_.job.control().any_worker_saves();
+  save_last(Deadline::after(any ? kWaitForInterrupted : Duration(0)));
+}
 
 // This task makes no step any more, so that no other waits for it meanwhile.
 void SessionSaving::save_last(Deadline deadline) {
-  const bool last = saves();
-  if (parts_.job.control().others_save() && !parts_.run.out.empty()) tell_state();
-  if (!last) return;
+  if (parts_.run.out.empty()) return;
+  if (parts_.job.control().others_save()) tell_state();
+  if (!saves_end(deadline)) return;
   if (saver_ == nullptr) make_saver(0);
-  while (!parts_.job.wait_all_done(Deadline::after(kLookForInterrupt)) && !deadline.passed()) {
-    if (parts_.job.interrupted()) break;
-  }
   const std::int64_t step = parts_.job.store().global_step();
   // The last one that was begun may still be written.
   const TimePoint began = parts_.clock.now();
@@ -206,7 +208,24 @@ void SessionSaving::save_last(Deadline deadline) {
     saver_->start(own_state(), step);
     saver_->wait();
   }
+  parts_.job.control().set_saved();
   waited_ += parts_.clock.now() - began;
+}
+
+// Waits for the last steps of the others, and until it is known who saves what these made.
+bool SessionSaving::saves_end(Deadline deadline) {
+  JobControl& control = parts_.job.control();
+  const bool any = control.any_worker_saves();
+  if (!any && !parts_.cluster.is_chief()) return false;
+  while (!parts_.job.wait_all_done(Deadline::after(kLookForInterrupt)) && !deadline.passed()) {
+    if (parts_.job.interrupted() && !any) break;
+  }
+  if (!any) return true;
+  while (true) {
+    const EndSave by =
+        control.wait_end_save(Deadline::after(kLookForInterrupt), !deadline.passed());
+    if (by != EndSave::kUnknown) return by == EndSave::kHere;
+  }
 }
 
 }  // namespace paceline

@@ -66,6 +66,7 @@ class SessionSaving {
   bool saves() const;
   void make_saver(std::int64_t global_step);
   void save_last(Deadline deadline);
+  bool saves_end(Deadline deadline);
   void wait_for_saver();
   TaskState own_state();
   void tell_state();

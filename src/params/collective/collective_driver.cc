@@ -316,6 +316,21 @@ bool CollectiveDriver::wait_all_retired(Deadline deadline) {
   return shown_.all_retired && receives_from_ < 0;
 }
 
+EndSave CollectiveDriver::wait_end_save(Deadline deadline, bool patient) {
+  EndSave by = EndSave::kUnknown;
+  wakeup_.wait(*link_, deadline, [&] {
+    const std::lock_guard lock(mutex_);
+    by = group_.end_save(patient);
+    return by != EndSave::kUnknown || shown_.failed;
+  });
+  check();
+  return by;
+}
+
+void CollectiveDriver::set_saved() {
+  change([this] { group_.set_saved(out_); });
+}
+
 void CollectiveDriver::goodbye() {
   const Deadline deadline = Deadline::after(kGoodbyeTimeout);
   std::vector<int> heirs;

@@ -89,6 +89,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void set_done();
   void end_training();
   bool wait_all_retired(Deadline deadline);
+  EndSave wait_end_save(Deadline deadline, bool patient);
+  void set_saved();
   void goodbye();
   std::int64_t next_own_step() const;
   /// Null where no records are shared out.

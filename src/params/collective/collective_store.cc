@@ -64,6 +64,11 @@ class CollectiveStoreImpl : public CollectiveStore {
   bool stop_asked() const override { return false; }
   std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
   bool takes_over_saving() const override { return driver_.saves(); }
+  bool any_worker_saves() const override { return options_.rounds == nullptr; }
+  EndSave wait_end_save(Deadline deadline, bool patient) override {
+    return driver_.wait_end_save(deadline, patient);
+  }
+  void set_saved() override { driver_.set_saved(); }
 
   std::vector<std::string> prepare_saving(const std::string&) override {
     for (VariableMemory& held : variables_.all()) held.snapshot().make_room();

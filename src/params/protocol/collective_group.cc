@@ -67,7 +67,9 @@ GroupStatus CollectiveGroup::status() const {
                      .ended = ended_,
                      .wants_values = wants_values_,
                      .cut_off = cut_off_,
-                     .counted = counted_};
+                     .counted = counted_,
+                     .committed = committed_step_,
+                     .saved = saved_};
   for (int w = 0; w < options_.workers; ++w) {
     if (peer(w).connected) status.connected.push_back(w);
   }
@@ -96,9 +98,10 @@ void CollectiveGroup::connected(int worker, bool shares, TimePoint now, Outbox& 
 void CollectiveGroup::disconnected(int worker, const std::string& why, TimePoint now, Outbox& out) {
   note_time(now);
   if (!peer(worker).connected) return;
-  const bool retired = peer(worker).status.standing == Standing::kRetired;
+  const GroupStatus last = peer(worker).status;
   peer(worker) = {};
-  if (!retired) peer(worker).lost = why;
+  if (last.standing != Standing::kRetired) peer(worker).lost = why;
+  if (last.saved) peer(worker).saved = last.committed;
   std::erase(lacking_, worker);
   if (is_member(worker) || (proposal_ && contains(proposal_->members, worker))) {
     must_reform_ = true;
@@ -317,7 +320,7 @@ void CollectiveGroup::commit() {
   if (begun_) records_.use_own(begun_->records);
   records_.use(read_by_others_);
   contributors_ = members_;
-  ++step_;
+  committed_step_ = ++step_;
   ++committed_;
   whole_ = false;
   begun_.reset();
@@ -357,6 +360,32 @@ std::vector<int> CollectiveGroup::waiting_for_values() const {
     if (waits && has_values_) waiting.push_back(w);
   }
   return waiting;
+}
+
+EndSave CollectiveGroup::end_save(bool patient) const {
+  if (patient && !all_retired()) return EndSave::kUnknown;
+  std::int64_t newest = -1;
+  EndSave by = EndSave::kUnknown;
+  for (int w = 0; w < options_.workers; ++w) {
+    const Peer& each = peer(w);
+    const bool retired = each.connected && each.status.standing == Standing::kRetired;
+    if (w != self() && !retired && !each.saved) continue;
+    const std::int64_t committed = w == self() ? committed_step_
+                                   : retired   ? each.status.committed
+                                               : *each.saved;
+    if (committed <= newest) continue;
+    newest = committed;
+    const bool saved = w == self() ? saved_ : !retired || each.status.saved;
+    by = saved ? EndSave::kElsewhere : w == self() ? EndSave::kHere : EndSave::kUnknown;
+  }
+  // Nobody has committed a step: the values are those that training began with.
+  if (newest < 0) return founded_ ? EndSave::kHere : EndSave::kElsewhere;
+  return by;
+}
+
+void CollectiveGroup::set_saved(Outbox& out) {
+  if (std::exchange(saved_, true)) return;
+  tell_status(out);
 }
 
 bool CollectiveGroup::all_warm() const {

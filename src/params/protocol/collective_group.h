@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "params/protocol/end_save.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/record_deal.h"
 #include "params/wire/collective_messages.h"
@@ -117,6 +118,8 @@ class CollectiveGroup {
   bool in_place() const { return in_place_; }
   /// The number of steps that this worker has committed since it was made.
   std::int64_t commits() const { return committed_; }
+  /// The global steps after the last one that it has committed, in this process; −1: none.
+  std::int64_t committed_step() const { return committed_step_; }
   /// The members of the last step that this worker has committed.
   const std::vector<std::int32_t>& contributors() const { return contributors_; }
   /// The worker's word that it has begun the step() of this epoch; null: it has not.
@@ -126,10 +129,18 @@ class CollectiveGroup {
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   /// Another worker has told of it.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
-  /// True when this worker is the lowest that has contributed to the last step: it saves it.
+  /// True when this worker is the lowest that has contributed to the last step, or has founded the
+  /// group before the first one: it saves its values while the training goes on.
   bool saves() const {
-    return contributors_.empty() ? coordinates() : contributors_.front() == self();
+    if (committed_ == 0) return founded_;
+    return committed_step_ == step_ && contributors_.front() == self();
   }
+  /// Of the workers that have committed the last step, the lowest that lives saves the values of
+  /// the end; where it is lost before it has told that it did, the next one. `patient`: nobody does
+  /// before all workers have retired or gone; otherwise those that still train do not count.
+  EndSave end_save(bool patient) const;
+  /// This worker has saved the values of the end.
+  void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this one, or some member is; of worker 0: when it
   /// knows whether it begins the training.
@@ -156,7 +167,8 @@ class CollectiveGroup {
     std::optional<CollectiveBegin> begun, begun_before;  // the last, and the one before
     bool whole = false;                                  // its sums of the step that is under way
     std::optional<Agreement> agreement;
-    std::string lost;  // why, since the last formation
+    std::string lost;                   // why, since the last formation
+    std::optional<std::int64_t> saved;  // it has left after it had saved the end: its `committed`
   };
   int self() const { return options_.worker; }
   Peer& peer(int worker) { return peers_[std::size_t(worker)]; }
@@ -219,7 +231,8 @@ class CollectiveGroup {
   std::vector<std::int64_t> own_steps_;  // by worker
   std::optional<CollectiveBegin> begun_;
   bool whole_ = false;
-  std::int64_t committed_ = 0;  // steps, in this process
+  std::int64_t committed_ = 0;        // steps, in this process
+  std::int64_t committed_step_ = -1;  // global steps after the last of them
   std::int64_t takes_ = 0;
   std::optional<std::uint64_t> early_values_;  // whole, of an epoch that has not begun here
   RecordDeal records_;
@@ -236,7 +249,7 @@ class CollectiveGroup {
   bool commits_nothing_ = false;  // it was cut off since the last formation
   std::int64_t counted_ = -1;     // global steps, by the ps tasks, as this worker has them
 
-  bool done_ = false, ended_ = false, wants_values_ = false;
+  bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;
   TimePoint seen_;                              // the time of the last call
   TimePoint stood_still_until_{};               // when it was noticed that this process had paused
   TimePoint patient_until_{};                   // no epoch is proposed before

@@ -55,7 +55,25 @@ TEST(VirtualGroup, LivingWorkersApplyTheSameStepsWhateverHappens) { run_seeds(1,
 
 TEST(VirtualGroup, NobodyWaitsForSumsOfTheLostInTheMiddleOfAStep) { run_seeds(1, 200, 3); }
 
-// scripts/slow_checks runs it.
+// Early stopping; some workers are killed while the others end.
+void run_ends(std::uint64_t first, std::uint64_t last) {
+  int saves = 0;
+  for (std::uint64_t seed = first; seed <= last; ++seed) {
+    const VirtualGroupResult result =
+        run(seed,
+            {.workers = 2 + int(seed % 5), .faults = 2, .faulty = 5s, .quiet = 40s, .ends = true});
+    ASSERT_EQ(result.trouble, "") << "seed " << seed << "\n"
+                                  << fmt::format("{}", fmt::join(result.lines, "\n"));
+    saves += result.saves;
+  }
+  EXPECT_GT(saves, int(last - first + 1)) << "no worker was lost while it saved";
+}
+
+TEST(VirtualGroup, OneWorkerSavesTheEndWhoeverIsLost) { run_ends(1, 120); }
+
+// scripts/slow_checks runs them.
+TEST(VirtualGroup, DISABLED_OneWorkerSavesTheEndInTenThousandSeeds) { run_ends(1, 10000); }
+
 TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
   run_seeds(1, 10000);
 }

@@ -14,13 +14,13 @@ namespace paceline {
 namespace {
 
 int link_threads(const ServerOptions& options) {
-  const int cores = cores_of_machine();
+  const int cores = usable_cores();
   const int most = options.any_job ? cores : std::max(1, int(options.spec.workers.size()));
   return std::clamp(options.threads > 0 ? options.threads : cores, 1, most);
 }
 
 int apply_threads(const ServerOptions& options) {
-  return options.threads > 0 ? options.threads : cores_of_machine();
+  return options.threads > 0 ? options.threads : usable_cores();
 }
 
 }  // namespace

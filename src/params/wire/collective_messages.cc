@@ -10,7 +10,7 @@ void fields(auto& wire, Of<GroupStatus> auto& status) {
   wire.choice("standing", status.standing,
               std::array{Standing::kJoining, Standing::kMember, Standing::kRetired});
   wire(status.epoch, status.step, status.members, status.connected, status.done, status.ended,
-       status.wants_values, status.cut_off, status.counted);
+       status.wants_values, status.cut_off, status.counted, status.committed, status.saved);
 }
 
 void fields(auto& wire, Of<Proposal> auto& proposal) { wire(proposal.epoch, proposal.members); }

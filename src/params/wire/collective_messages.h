@@ -28,6 +28,8 @@ struct GroupStatus {
   bool wants_values = false;            // it is retired, and wants those of the end
   bool cut_off = false;                 // from a ps that it needs for a step
   std::int64_t counted = -1;            // global steps, as the ps tasks have confirmed; −1: none
+  std::int64_t committed = -1;          // global steps after the last one that it has committed
+  bool saved = false;                   // it has written the checkpoint of the end
   bool operator==(const GroupStatus&) const = default;
 };
 

@@ -64,7 +64,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "12000000"
+            "13000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"

@@ -35,6 +35,7 @@ VirtualGroupResult VirtualGroup::run() {
   while (time_.now() < end_ && result_.trouble.empty() && time_.run_one()) {
   }
   if (result_.trouble.empty()) check_end();
+  if (options_.ends && result_.trouble.empty()) run_end();
   result_.hash = time_.hash();
   result_.epochs = int(epochs_.size());
   return std::move(result_);
@@ -114,7 +115,9 @@ void VirtualGroup::tick(std::uint64_t number) {
   time_.after(200ms + time_.between(0ms, 40ms), [this, number] { tick(number); });
   if (process->stopped) return;
   drive(*process, [&](Outbox& out) { process->group->tick(time_.now(), out); });
+  if (ending()) end(*process);
   connect_missing(*process);
+  if (ending()) return;  // who has not joined by now is too late
   if (!process->group->failure().empty()) complain(process->group->failure());
   check_progress();
 }

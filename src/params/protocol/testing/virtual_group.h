@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
@@ -30,6 +31,8 @@ struct VirtualGroupOptions {
   /// off from these, too. None retires: the last that have values may then be those that are left
   /// behind, and all go back to a checkpoint.
   bool mixed = false;
+  /// After the quiet time the training ends, workers retire, and one saves.
+  bool ends = false;
   /// A fault that a test plants: a member does not wait until the ps tasks have its contribution.
   bool plant_hasty = false;
 };
@@ -41,7 +44,7 @@ struct VirtualGroupResult {
   std::int64_t records = 0;
   int left_behind = 0;
   int kills = 0, stops = 0, cuts = 0, ps_cuts = 0, retired = 0, joined = 0, epochs = 0,
-      repeated = 0;
+      repeated = 0, saves = 0;
   std::uint64_t hash = 0;
   std::vector<std::string> lines;
 };
@@ -83,6 +86,8 @@ class VirtualGroup {
     std::int64_t read = 0;  // records, since it began to take some
     Records used;           // as its values include them
     TimePoint progressed{};
+    std::optional<TimePoint> ended_since;  // retired at the end of the training
+    bool saves = false;
   };
   struct Wire {
     std::uint64_t ends[2] = {0, 0};  // processes: the one of the lower worker first
@@ -122,13 +127,19 @@ class VirtualGroup {
                    const Records& used);
 
   void fault();
-  void kill(Process& process);
+  void kill(Process& process, bool comes_back = true);
   void stop(Process& process);
   void cut();
   void cut_from_ps(Process& process);
   void retire(Process& process);
   bool can_spare(const Process& process) const;
   Process* random_process();
+  bool ending() const { return options_.ends && time_.now() >= end_of_faults_ + options_.quiet; }
+  void run_end();
+  void kill_at_end();
+  void end(Process& process);
+  void leave(Process& process);
+  void check_saves();
   void check_progress();
   void check_end();
   std::string text_of(const Process& process) const;
@@ -143,6 +154,12 @@ class VirtualGroup {
   std::map<std::uint64_t, Wire> wires_;
   std::map<std::pair<int, int>, TimePoint> apart_until_;  // by workers, the lower first
   std::uint64_t made_ = 0;
+  struct Save {
+    std::uint64_t process = 0;
+    std::int64_t step = 0;
+    TimePoint begun, ended;  // never: it was killed
+  };
+  std::vector<Save> saves_;  // of the end
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_, last_fault_{};
   std::unique_ptr<VirtualFence> fence_;  // of mixed

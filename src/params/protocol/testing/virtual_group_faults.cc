@@ -50,7 +50,7 @@ void VirtualGroup::fault() {
   retire(*process);
 }
 
-void VirtualGroup::kill(Process& process) {
+void VirtualGroup::kill(Process& process, bool comes_back) {
   ++result_.kills;
   process.alive = false;
   const bool host = time_.happens(0.2);
@@ -66,7 +66,7 @@ void VirtualGroup::kill(Process& process) {
       close_end(number, 1 - end, host ? kDeadAfter : 5ms, "it has died");
     }
   }
-  if (time_.happens(0.7)) {
+  if (comes_back && time_.happens(0.7)) {
     const Duration wait = time_.between(100ms, 8s);
     time_.after(wait, [this, worker = process.worker] { start(worker); });
   }
