@@ -81,7 +81,7 @@ int predict_model(const models::Model& model, const Arguments& arguments) {
   const CommandLine line = predict_line(model);
   Arguments words = arguments;
   words.front() = "--predict";
-  const std::optional<FlagValues> values = parse_job(line, words, std::getenv("TF_CONFIG"));
+  const std::optional<FlagValues> values = parse_job(line, words, own_environment);
   if (!values) return 0;
   TrainJob job = read_train_job(model, line, *values);
   job.run.prediction.json = values->text("--json");

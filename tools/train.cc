@@ -131,9 +131,10 @@ std::vector<ComparedWay> ways_of(const Model& model, const TrainJob& job) {
 int train(const Model& model, const Arguments& arguments) {
   const CommandLine line = train_flags(model);
   std::vector<std::string> words(arguments.begin() + 1, arguments.end());
-  std::optional<FlagValues> values = parse_job(line, words, std::getenv("TF_CONFIG"));
+  std::optional<FlagValues> values = parse_job(line, words, own_environment);
   if (!values) return 0;
   const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
+  check_one_of_several(*values, own_environment);
   TrainJob job = read_train_job(model, line, *values);
   if (job.run.prediction.asked) {
     const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);

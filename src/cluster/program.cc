@@ -1,6 +1,5 @@
 #include "paceline/program.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -74,13 +73,14 @@ int run_program(
   return report_errors([&] {
     const CommandLine line = command_line(std::filesystem::path(argv[0]).filename(), options);
     const std::vector<std::string> arguments(argv + 1, argv + argc);
-    std::optional<FlagValues> values = parse_job(line, arguments, std::getenv("TF_CONFIG"));
+    std::optional<FlagValues> values = parse_job(line, arguments, own_environment);
     if (!values) return 0;
     if (const auto shell = values->choice("--completion", choices_of(kShells))) {
       fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
       return 0;
     }
     const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
+    check_one_of_several(*values, own_environment);
     return values->with_places([&] {
       const Program asked = program_of(*values, arguments, options, work);
       if (!leaves_way_open(*values, asked.cluster)) return run_role(asked);

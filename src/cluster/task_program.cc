@@ -12,7 +12,7 @@
 #include "base/print_text.h"
 #include "checkpoint/checkpoints.h"
 #include "cluster/flags/flags.h"
-#include "cluster/flags/job_flags.h"
+#include "cluster/flags/launch_environment.h"
 #include "cluster/interrupt.h"
 #include "cluster/launch/launcher.h"
 #include "cluster/limits.h"
@@ -202,6 +202,8 @@ int run_role(const Program& program) {
     return 0;
   }
   const Log log(log_options(program.cluster, program.run));
+  const std::string unused = unused_devices(own_environment);
+  if (!unused.empty() && !program.cluster.launched) log.info(unused);
   if (program.run.log_format != "json") return run_with(program, log);
   try {
     return run_with(program, log);

@@ -87,9 +87,24 @@ void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoi
   device.sim_copy_gbps /= named->copy_times;
 }
 
+bool names_a_gpu(std::string_view text) {
+  const std::string_view kind = text.substr(0, text.find(':'));
+  return std::ranges::count(
+             std::initializer_list<std::string_view>{"gpu", "GPU", "cuda", "CUDA", "nvidia", "rocm",
+                                                     "hip", "mps", "xla", "tpu", "TPU"},
+             kind) > 0 ||
+         text.starts_with("/gpu") || text.starts_with("/device:GPU");
+}
+
 DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   const std::string text = values.given("--device") ? values.text("--device") : "cpu";
   const std::optional<DeviceChoice> named = device_named(text);
+  if (!named && names_a_gpu(text)) {
+    refuse_flag("--device", text,
+                "this version computes on the CPU only: --device sim --sim-step-ms MS simulates a "
+                "device whose step takes MS milliseconds, and paceline predict says how fast a "
+                "cluster of such devices would be");
+  }
   if (!named) {
     refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
   }
@@ -365,7 +380,7 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.towers = int(values.whole_number("--towers", 1, kMostTowers).value_or(1));
-  if (!serves(cluster)) check_towers(cluster, cores_of_machine());
+  if (!serves(cluster)) check_towers(cluster, usable_cores());
   read_sync_batch_norm(values, cluster);
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");

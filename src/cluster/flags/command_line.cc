@@ -7,7 +7,7 @@
 #include <iostream>
 #include <utility>
 
-#include "base/nearest.h"
+#include "cluster/flags/unknown_flag.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -48,13 +48,9 @@ std::string without_double_blank_lines(std::string text) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("unexpected argument '{}' (see {} --help)", argument, line.name));
   }
-  std::vector<std::string> names;
-  for (const Flag& flag : line.flags) {
-    if (!flag.group.empty()) names.push_back(flag.name);
-  }
   const std::string name = argument.substr(0, argument.find('='));
   throw Error(ErrorCode::kUsage, fmt::format("unknown flag {}{} (see {} --help)", name,
-                                             did_you_mean(name, names), line.name));
+                                             unknown_flag_hint(line, name), line.name));
 }
 
 [[noreturn]] void refuse_missing(const CommandLine& line, const Flag& missing) {

@@ -10,7 +10,7 @@
 #include <iterator>
 #include <system_error>
 
-#include "base/nearest.h"
+#include "cluster/flags/unknown_flag.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -51,14 +51,19 @@ class FlagsOfFile {
   const Flag& find(const ConfigValue& member) const {
     std::string name = "--" + member.key;
     std::ranges::replace(name, '_', '-');
-    std::vector<std::string> keys;
     for (const Flag& flag : line_.flags) {
       if (flag.name == "--config" || is_internal(flag.name)) continue;
       if (flag.name == name) return flag;
-      if (!flag.group.empty()) keys.push_back(flag.name.substr(2));
     }
     refuse(member, fmt::format("unknown key '{}'{} (keys are the flags of {}, see --help)",
-                               member.key, did_you_mean(member.key, keys), line_.name));
+                               member.key, hint_of(name), line_.name));
+  }
+
+  // Keys have no dashes.
+  std::string hint_of(const std::string& flag) const {
+    std::string hint = unknown_flag_hint(line_, flag);
+    for (std::size_t at = 0; (at = hint.find("--", at)) != std::string::npos;) hint.erase(at, 2);
+    return hint;
   }
 
   std::vector<std::string> switched(const ConfigValue& member) const {

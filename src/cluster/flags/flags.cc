@@ -140,6 +140,10 @@ std::vector<Flag> process_flags() {
        "A name that tells runs with the same addresses apart; give all tasks the same (default: it "
        "follows from the addresses, and a launcher makes a new one)",
        kProcessFlags},
+      {"--alone", "",
+       "Train by itself, whatever the environment says of other processes: without it a process "
+       "that is one of several (of srun, torchrun, mpirun, …) and has no --task ends with an error",
+       kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
   };

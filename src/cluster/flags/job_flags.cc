@@ -3,7 +3,6 @@
 #include "cluster/flags/config_file.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/prediction_reader.h"
-#include "cluster/flags/tf_config.h"
 
 namespace paceline {
 
@@ -20,12 +19,13 @@ void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
 
 std::optional<FlagValues> parse_job(const CommandLine& line,
                                     const std::vector<std::string>& arguments,
-                                    const char* tf_config) {
+                                    const Environment& environment) {
   std::optional<FlagValues> values = parse(line, arguments);
   if (!values) return values;
   if (values->given("--config"))
     add_below(*values, read_config_file(values->text("--config"), line));
-  if (tf_config != nullptr && *tf_config != '\0') add_below(*values, flags_of_tf_config(tf_config));
+  if (environment && !values->given("--alone"))
+    add_below(*values, flags_of_environment(environment));
   leave_counts_open(*values);
   return values;
 }

@@ -6,15 +6,17 @@
 #include <vector>
 
 #include "cluster/flags/command_line.h"
+#include "cluster/flags/launch_environment.h"
 
 namespace paceline {
 
 /// Reads the command line, then the file of --config for flags that the command line does not give,
-/// then `tf_config` (the text of $TF_CONFIG; null: none) for the cluster and the task. A flag also
-/// displaces flags of a file that say the same in other words (`displaced`). Numbers of tasks that
-/// a prediction is to try are left open. Returns nothing when --help was asked for. Throws kUsage.
+/// then the environment (null: none), unless --alone is given, for the cluster and the task. A flag
+/// also displaces flags of a file that say the same in other words (`displaced`). Numbers of tasks
+/// that a prediction is to try are left open. Returns nothing when --help was asked for. Throws
+/// kUsage.
 std::optional<FlagValues> parse_job(const CommandLine& line,
                                     const std::vector<std::string>& arguments,
-                                    const char* tf_config);
+                                    const Environment& environment);
 
 }  // namespace paceline

@@ -39,7 +39,10 @@ class JobFlags : public testing::Test {
     std::istringstream stream(words);
     for (std::string word; stream >> word;) arguments.push_back(word);
     if (!toml.empty()) arguments.insert(arguments.end(), {"--config", path_.string()});
-    return parse_job(line, arguments, tf_config).value();
+    const Environment environment = [&](const char* name) {
+      return name == std::string("TF_CONFIG") ? tf_config : nullptr;
+    };
+    return parse_job(line, arguments, environment).value();
   }
   Cluster cluster(const std::string& toml, const std::string& words,
                   const char* tf_config = nullptr) const {

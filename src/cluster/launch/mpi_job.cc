@@ -68,7 +68,7 @@ MpiJob::~MpiJob() {
 }
 
 std::vector<GivenFlag> MpiJob::flags() const {
-  const int threads = std::max(1, cores_of_machine() / std::max(1, workers_here_));
+  const int threads = std::max(1, usable_cores() / std::max(1, workers_here_));
   std::vector<GivenFlag> flags = {{"--cluster", {cluster_}, kPlace},
                                   {"--task", {fmt::format("worker:{}", calls_.rank())}, kPlace},
                                   {"--threads", {std::to_string(threads)}, kPlace}};
@@ -81,7 +81,9 @@ std::optional<int> rank_by_mpirun() { return number_in_environment("OMPI_COMM_WO
 
 std::unique_ptr<MpiJob> join_mpi_job(FlagValues& values) {
   const auto given = [&](const char* flag) { return values.given(flag); };
-  if (!rank_by_mpirun() || std::ranges::any_of(kSayWhichTask, given)) return nullptr;
+  if (!rank_by_mpirun() || given("--alone") || std::ranges::any_of(kSayWhichTask, given))
+    return nullptr;
+  if (values.text("--collectives") != "mpi" && !has_mpi_calls()) return nullptr;
   const int workers_here = number_in_environment("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1);
   auto job = std::make_unique<MpiJob>(mpi_calls(), workers_here);
   for (const GivenFlag& flag : job->flags()) {

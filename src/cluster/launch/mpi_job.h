@@ -38,8 +38,8 @@ class MpiJob {
 /// The rank of this process when mpirun has started it.
 std::optional<int> rank_by_mpirun();
 /// When mpirun has started this process and no flag says what its task is, joins the others and
-/// adds the flags that say so. Else returns null. Throws kFailedPrecondition when there is no
-/// plug-in for MPI.
+/// adds the flags that say so. Else, or with --alone, returns null; without a plug-in for MPI, too,
+/// unless --collectives mpi asks for it: then it throws kFailedPrecondition.
 std::unique_ptr<MpiJob> join_mpi_job(FlagValues& values);
 
 }  // namespace paceline
