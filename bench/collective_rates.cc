@@ -37,7 +37,7 @@ void measure_beside_bound(Recorder& recorder, int members) {
   const std::string name = reduction_name(kLargest, members, "shm");
   recorder.progress(name);
   const auto group = make_reducing_group({.members = members, .bytes = kLargest.bytes});
-  MemoryPasses passes(std::min(members, cores_of_machine()));
+  MemoryPasses passes(std::min(members, usable_cores()));
   const double moved = double(members + 1) * double(kLargest.bytes);
   std::vector<double> times, bounds;
   for (int i = 0; i < recorder.repeats(); ++i) {
@@ -71,7 +71,7 @@ void measure_spinning_members(Recorder& recorder) {
 void measure_collectives(Recorder& recorder) {
   if (rank_by_mpirun()) return measure_as_mpi_rank(recorder);
   for (const int members : kReducingMembers) measure_beside_bound(recorder, members);
-  if (cores_of_machine() > 1) {
+  if (usable_cores() > 1) {
     measure_spinning_members(recorder);
   } else {
     recorder.note("4 KB between 2, spinning on a core each: this machine has one core");

@@ -40,7 +40,7 @@ std::vector<double> account_call_seconds(int repeats) {
 void measure_accounting(Recorder& recorder, const models::Model& model) {
   recorder.progress(fmt::format("step accounting of {}", model.name()));
   Runner runner(std::move(model.step_graphs(model.settings())[0]),
-                {.threads = cores_of_machine(), .fuse = true});
+                {.threads = usable_cores(), .fuse = true});
   runner.run();
   const std::int64_t before = runner.account_calls();
   runner.run();
@@ -108,7 +108,7 @@ std::unique_ptr<Runner> make_runner(const TinyChain& chain, int threads) {
 
 void measure_executor(Recorder& recorder) {
   std::vector<int> counts = {1};
-  if (cores_of_machine() > 1) counts.push_back(cores_of_machine());
+  if (usable_cores() > 1) counts.push_back(usable_cores());
   for (const int threads : counts) {
     for (const TinyChain& chain : tiny_chains()) measure_chain(recorder, chain, threads);
   }

@@ -66,7 +66,7 @@ void measure_input(Recorder& recorder) {
   recorder.progress("generating images");
   std::string note;
   const std::vector<InputCase> cases = input_cases(folder.path(), kImages, kPhotos, note);
-  recorder.note(fmt::format("{}; {} input threads", note, cores_of_machine()));
+  recorder.note(fmt::format("{}; {} input threads", note, usable_cores()));
   for (const InputCase& one : cases) measure_case(recorder, one);
 }
 

@@ -113,7 +113,7 @@ void measure_kernel(Recorder& recorder, KernelCase one, RoofMeter& roof_meter) {
   models::StepGraph step{
       .section = "", .graph = std::move(one.graph), .training = {}, .fetches = one.values};
   const StepCost work = step_work(step);
-  Runner runner(std::move(step), {.threads = cores_of_machine(), .fuse = true});
+  Runner runner(std::move(step), {.threads = usable_cores(), .fuse = true});
   fill_operands(runner, graph);
   std::vector<double> times, bounds, rates;
   for (int i = 0; i < recorder.repeats(); ++i) {
@@ -151,7 +151,7 @@ std::vector<KernelCase> kernel_cases() {
 }
 
 void measure_kernels(Recorder& recorder) {
-  RoofMeter roof(DType::kFloat32, cores_of_machine(), 0);
+  RoofMeter roof(DType::kFloat32, usable_cores(), 0);
   for (KernelCase& one : kernel_cases()) measure_kernel(recorder, std::move(one), roof);
 }
 

@@ -18,7 +18,7 @@ Circumstances circumstances_here(const std::string& command, int repeats) {
           .processor = processor_name(),
           .paceline = version_and_commit(),
           .onednn = onednn_version(),
-          .cores = cores_of_machine(),
+          .cores = usable_cores(),
           .repeats = repeats};
 }
 

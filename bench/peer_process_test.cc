@@ -24,7 +24,7 @@ TEST(PeerProcess, AnotherPinInBetweenChangesNothing) {
   known->wait_for(1, Waiting::kSleeping);
   const cpu_set_t here = own_cores();
   EXPECT_EQ(CPU_COUNT(&here), 1);
-  EXPECT_FALSE(CPU_EQUAL(&*far, &here) && cores_of_machine() > 1);
+  EXPECT_FALSE(CPU_EQUAL(&*far, &here) && usable_cores() > 1);
 }
 
 TEST(PeerProcess, BothEndsHaveCoresOfTheirOwnAndItEnds) {

@@ -94,7 +94,7 @@ std::vector<int> thread_counts(int cores) {
 }
 
 void measure_roof(Recorder& recorder) {
-  const std::vector<int> counts = thread_counts(cores_of_machine());
+  const std::vector<int> counts = thread_counts(usable_cores());
   for (const DType dtype : {DType::kFloat32, DType::kBFloat16}) {
     for (const int threads : counts) measure_products(recorder, dtype, threads);
   }

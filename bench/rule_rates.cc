@@ -53,7 +53,7 @@ void measure_written_adam(Recorder& recorder, RulePasses& passes, int threads) {
 
 void measure_rules(Recorder& recorder) {
   std::vector<int> counts = {1};
-  if (cores_of_machine() > 1) counts.push_back(cores_of_machine());
+  if (usable_cores() > 1) counts.push_back(usable_cores());
   for (const int threads : counts) {
     RulePasses passes(threads);
     for (const Rule& rule :

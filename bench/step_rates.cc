@@ -26,7 +26,7 @@ int workers_of(const Cluster& cluster) {
 
 // The tasks of a cluster share all cores.
 int threads_of(const Cluster& cluster) {
-  return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : cores_of_machine();
+  return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : usable_cores();
 }
 
 // Returns the link that moves the bytes between the tasks of one host; none where memory is shared.

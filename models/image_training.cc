@@ -148,7 +148,7 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
   Cluster alone;
   alone.launched = true;  // the report of the run stays as it is
   Session session(training, alone, run);
-  Evaluator evaluator(session, int(std::max(1u, std::thread::hardware_concurrency())));
+  Evaluator evaluator(session, 0);
   evaluator.take_values(with);
   Evaluation score = score_images(evaluator, classifier, *input.evaluation());
   score.global_step = evaluator.global_step();

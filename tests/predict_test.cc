@@ -254,7 +254,7 @@ TEST_F(PredictTest, ARunComparesItselfWithOneProcessOnAllCores) {
   const std::string path = folder_.path("report.json"), roof = folder_.path("slow.toml");
   write_text_file(
       "the roof", roof,
-      fmt::format("[[host]]\ncores = {}\ngflops = 10\ngbytes_per_s = 50\n", cores_of_machine()));
+      fmt::format("[[host]]\ncores = {}\ngflops = 10\ngbytes_per_s = 50\n", usable_cores()));
   const Finished made =
       run_paceline({"train", "mlp", "--hidden", "96", "--batch", "48", "--roof", roof, "--ps", "1",
                     "--workers", "2", "--steps", "10", "--report", path},

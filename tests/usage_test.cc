@@ -141,5 +141,28 @@ TEST(Help, TrainModelListsItsHyperParameters) {
   EXPECT_THAT(run.output, HasSubstr("--hidden"));
 }
 
+TEST(Launched, OneOfSeveralProcessesTrainsAloneOnlyIfItIsMeant) {
+  const Words small = {"train", "mlp", "--hidden", "8", "--batch", "4", "--steps", "3"};
+  const auto under = [&](const Words& variables, const Words& more) {
+    Process process(join({{"env"}, variables, paceline_words(join({small, more}))}));
+    const int status = process.wait_exit(std::chrono::seconds(60));
+    return Finished{status, process.output()};
+  };
+  const Words slurm = {"SLURM_STEP_NUM_TASKS=4", "SLURM_PROCID=2"};
+  for (const Words& more : {Words{}, Words{"--ps", "1", "--workers", "2"}}) {
+    const Finished refused = under(slurm, more);
+    EXPECT_EQ(refused.status, 2) << refused.output;
+    EXPECT_THAT(refused.output, HasSubstr("SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=2"));
+  }
+  EXPECT_EQ(
+      under({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"}, {"--ps", "0", "--workers", "2"})
+          .status,
+      2);
+  EXPECT_EQ(under(slurm, {"--alone"}).status, 0);
+  const Finished noted = under({"CUDA_VISIBLE_DEVICES=0"}, {});
+  EXPECT_EQ(noted.status, 0);
+  EXPECT_THAT(noted.output, HasSubstr("CUDA_VISIBLE_DEVICES=0: "));
+}
+
 }  // namespace
 }  // namespace paceline::testing

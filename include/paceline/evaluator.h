@@ -23,8 +23,8 @@ class Device;
 class Evaluator {
  public:
   /// The session's thread calls it. The evaluator computes on a device of the session's kind
-  /// (--device) with so many threads, which compete with those of training for the cores. Throws
-  /// kInvalidArgument when `threads` is below 1.
+  /// (--device) with so many threads, which compete with those of training for the cores; 0: as
+  /// many as the process may use cores. Throws kInvalidArgument when `threads` is below 0.
   explicit Evaluator(Session& session, int threads = 1);
   /// An evaluator that computes on a device which the caller has made.
   Evaluator(Session& session, std::unique_ptr<Device> device);

@@ -1,9 +1,15 @@
-// How many threads of this machine can run at once.
+// How many threads of this process can run at once.
 #pragma once
+
+#include <optional>
 
 namespace paceline {
 
-/// At least 1, where the system does not say.
-int cores_of_machine();
+/// The cores that this process may use: those of its mask (taskset, cpusets), and no more than the
+/// quota of its control groups gives, rounded up: 1.5 cores are 2. At least 1.
+int usable_cores();
+
+/// The same for a mask of so many cores and a quota.
+int usable_cores(int in_mask, std::optional<double> quota);
 
 }  // namespace paceline

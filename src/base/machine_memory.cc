@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string>
 
+#include "base/control_group.h"
 #include "base/grouped_digits.h"
 #include "paceline/error.h"
 
@@ -14,15 +15,6 @@ namespace paceline {
 namespace {
 
 std::uint64_t page_bytes() { return std::uint64_t(sysconf(_SC_PAGESIZE)); }
-
-std::uint64_t limit_of_control_group() {
-  for (const char* file :
-       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
-    std::uint64_t bytes = 0;
-    if (std::ifstream(file) >> bytes) return bytes;
-  }
-  return UINT64_MAX;
-}
 
 std::uint64_t resident_bytes() {
   std::uint64_t pages = 0, resident = 0;
@@ -32,18 +24,29 @@ std::uint64_t resident_bytes() {
 
 std::string megabytes(double bytes) { return grouped_digits(std::int64_t(bytes / 1e6)) + " MB"; }
 
+std::uint64_t physical_memory() { return std::uint64_t(sysconf(_SC_PHYS_PAGES)) * page_bytes(); }
+
 }  // namespace
 
 std::uint64_t memory_of_machine() {
-  const std::uint64_t all = std::uint64_t(sysconf(_SC_PHYS_PAGES)) * page_bytes();
-  return std::min(all, limit_of_control_group());
+  const auto group = control_group_limits().memory;
+  return group ? std::min(physical_memory(), std::uint64_t(group->most)) : physical_memory();
 }
 
 void check_fits_machine(std::string_view what, double bytes) {
-  const double needed = bytes + double(resident_bytes()), there = double(memory_of_machine());
-  if (needed <= there) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("{} {}, this machine has {}", what, megabytes(needed), megabytes(there)));
+  const double own = bytes + double(resident_bytes()), there = double(physical_memory());
+  if (own > there) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} {}, this machine has {}", what, megabytes(own), megabytes(there)));
+  }
+  const auto group = control_group_limits().memory;
+  if (!group) return;
+  const double all = bytes + std::max(double(group->used), double(resident_bytes()));
+  if (all <= double(group->most)) return;
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      fmt::format("{} {}, with what runs beside it {}; its control group allows {} ({})", what,
+                  megabytes(own), megabytes(all), megabytes(double(group->most)), group->file));
 }
 
 }  // namespace paceline

@@ -7,6 +7,7 @@
 #include <new>
 #include <system_error>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -50,6 +51,33 @@ TEST(Limits, AreNamedWhereTheyAreBehindAnError) {
             "; ulimit -v allows this process 17,179,869,184 KB of addresses");
   EXPECT_EQ(limit_behind(std::bad_alloc()), limit_behind(mapping));
   EXPECT_EQ(limit_behind(threads), limit_behind(mapping));
+}
+
+ControlGroupLimits groups_of(std::int64_t most, std::int64_t used) {
+  return {.cores = {},
+          .memory = {},
+          .processes = GroupLimit{most, "/sys/fs/cgroup/job/pids.max", used},
+          .killed_for_memory = 0};
+}
+
+TEST(Limits, OfProcessesTheSmallerOneIsNamed) {
+  const std::system_error threads(EAGAIN, std::generic_category());
+  const Limited limited(RLIMIT_NPROC, 4096);
+  EXPECT_EQ(limit_behind(threads, groups_of(12, 12)),
+            "; its control group allows 12 processes and threads at a time "
+            "(/sys/fs/cgroup/job/pids.max)");
+  EXPECT_EQ(limit_behind(threads, groups_of(100'000, 12)),
+            "; ulimit -u allows this user 4,096 processes and threads at a time");
+}
+
+TEST(Limits, OfProcessesAreCountedBeforeAnyIsStarted) {
+  check_processes_allowed("3 tasks", 18, groups_of(22, 4));
+  check_processes_allowed("3 tasks", 18, {});
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition,
+                     [] { check_processes_allowed("3 tasks", 18, groups_of(12, 4)); }),
+            "3 tasks take at least 18 processes and threads, and the control group allows 12 "
+            "(/sys/fs/cgroup/job/pids.max), of which 4 run: allow more of them, or start fewer "
+            "tasks");
 }
 
 }  // namespace

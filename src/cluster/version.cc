@@ -65,7 +65,7 @@ std::string version_text() {
   add("oneDNN", fmt::format("{} ({})", onednn_version(), onednn_instruction_set()));
   add("kernels", std::string(instruction_set()));
   add("CPU", processor_name());
-  add("cores", std::to_string(cores_of_machine()));
+  add("cores", std::to_string(usable_cores()));
   add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");
   add("links", "inproc shm tcp");

@@ -114,7 +114,7 @@ PipelineReader::Impl::Impl(const Pipeline& pipeline, const TaskPosition& positio
       place_(data_place(position, name_, size_)),
       tickets_(RecordOrder(plan_->order), plan_->epochs, place_),
       ring_(pipeline),
-      tuner_(plan_->threads > 0 ? plan_->threads : cores_of_machine()),
+      tuner_(plan_->threads > 0 ? plan_->threads : usable_cores()),
       times_(plan_->stages.size() + 2) {
   start_threads();
 }
@@ -128,7 +128,7 @@ PipelineReader::Impl::Impl(const Pipeline& pipeline, std::shared_ptr<RecordBlock
       blocks_(std::move(blocks)),
       tickets_(RecordOrder(plan_->order), blocks_),
       ring_(pipeline),
-      tuner_(plan_->threads > 0 ? plan_->threads : cores_of_machine()),
+      tuner_(plan_->threads > 0 ? plan_->threads : usable_cores()),
       times_(plan_->stages.size() + 2) {
   if (plan_->order.parts > 1 || plan_->as_finished) {
     throw Error(ErrorCode::kInvalidArgument,

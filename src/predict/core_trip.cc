@@ -78,7 +78,7 @@ double lower_quartile(std::vector<double> values) {
 }  // namespace
 
 double core_trip_seconds() {
-  const int cores = std::min(cores_of_machine(), kMostCores);
+  const int cores = std::min(usable_cores(), kMostCores);
   if (cores < 2) return 0;
   double sum = 0;
   for (int core = 1; core < cores; ++core) {

@@ -27,7 +27,7 @@ std::string file_in_cache(const std::string& kind) {
 }
 
 HostCache host_cache() {
-  return HostCache(file_in_cache(fmt::format("host-{}-cores", cores_of_machine())));
+  return HostCache(file_in_cache(fmt::format("host-{}-cores", usable_cores())));
 }
 
 std::int64_t seconds_since_epoch() {
@@ -47,7 +47,7 @@ void refresh_this_host() {
 
 ForecastHost measured_host() {
   constexpr RoofSeconds kSeconds = {.products = 0.04, .memory = 0.02};
-  const int cores = cores_of_machine();
+  const int cores = usable_cores();
   RoofMeter meter(DType::kFloat32, cores);
   const Roof all = meter.measure(kSeconds);
   const ThreadRates one = cores > 1 ? meter.measure_thread(kSeconds)

@@ -38,7 +38,7 @@ std::string amount(double number, std::string_view unit) {
 std::string bytes(double number) { return amount(number, "B"); }
 
 std::string threads_text(const Cluster& cluster) {
-  const int threads = cluster.threads > 0 ? cluster.threads : cores_of_machine();
+  const int threads = cluster.threads > 0 ? cluster.threads : usable_cores();
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
@@ -49,7 +49,7 @@ std::string local_cluster_text(Cluster cluster) {
     cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
   }
   cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
-  return announcement(cluster, cores_of_machine());
+  return announcement(cluster, usable_cores());
 }
 
 std::string task_lines(const Cluster& cluster, TaskId::Job job) {

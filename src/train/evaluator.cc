@@ -5,6 +5,7 @@
 #include <atomic>
 #include <utility>
 
+#include "base/cores.h"
 #include "paceline/error.h"
 #include "train/session_impl.h"
 #include "train/worker_device.h"
@@ -13,12 +14,12 @@ namespace paceline {
 namespace {
 
 DeviceOptions device_with(const Cluster& cluster, int threads) {
-  if (threads < 1) {
+  if (threads < 0) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[evaluator] {} threads: at least one is needed", threads));
   }
   DeviceOptions options = worker_device(cluster);
-  options.threads = threads;
+  options.threads = threads > 0 ? threads : usable_cores();
   return options;
 }
 

@@ -170,7 +170,7 @@ TEST_F(EvaluatorTest, SaysWhatIsMissing) {
     ADD_FAILURE() << "nothing was thrown";
     return ErrorCode::kInternal;
   };
-  EXPECT_EQ(code_of([&] { Evaluator(*session, 0); }), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(code_of([&] { Evaluator(*session, -1); }), ErrorCode::kInvalidArgument);
   Evaluator evaluator(*session);
   const auto evaluate = [&] { evaluator.evaluate(valid_loss_, valid_feed()); };
   EXPECT_EQ(code_of(evaluate), ErrorCode::kFailedPrecondition) << "no values";

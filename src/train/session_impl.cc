@@ -50,7 +50,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   report.towers = cluster.towers;
   report.precision = name_of(cluster.precision);
   report.flags = run_options.flags;
-  report.cores = cores_of_machine();
+  report.cores = usable_cores();
   if (cluster.on_nan == OnNan::kStop) hooks.push_back(std::make_unique<NanGuard>());
   try {
     guarded([&] { make_parts(); });
@@ -69,7 +69,7 @@ Session::Impl::~Impl() {
 }
 
 void Session::Impl::check_towers() const {
-  paceline::check_towers(cluster, cores_of_machine());
+  paceline::check_towers(cluster, usable_cores());
   if (cluster.towers == 1 || !trainings.empty()) return;
   throw Error(ErrorCode::kUsage, fmt::format("--towers {}: towers train together, and this program "
                                              "trains nothing",

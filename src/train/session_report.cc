@@ -189,7 +189,7 @@ void Session::Impl::add_bound() {
   const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());
   const RoofCache cache = this_roof_cache();
   const DType products = product_dtype(cluster.precision);
-  const int threads = cluster.distributed() ? cores_of_machine() : pool().threads();
+  const int threads = cluster.distributed() ? usable_cores() : pool().threads();
   Roof roof = cache.roof(products, threads);
   const auto bound = [&] { return bound_of_step(bound_of(work, roof), cluster); };
   const auto allowed = [&] { return 1 / bound().total(); };

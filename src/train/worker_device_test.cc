@@ -12,14 +12,14 @@ namespace {
 TEST(WorkerDevice, HasAllCoresAlone) {
   const DeviceOptions device = worker_device({});
   EXPECT_EQ(device.kind, "cpu");
-  EXPECT_EQ(device.threads, cores_of_machine());
+  EXPECT_EQ(device.threads, usable_cores());
 }
 
 TEST(WorkerDevice, SharesTheCoresWithTheOtherWorkersOfALauncher) {
   Cluster cluster;
   cluster.role = Cluster::Role::kLauncher;
   cluster.local_workers = 2;
-  EXPECT_EQ(worker_device(cluster).threads, std::max(1, cores_of_machine() / 2));
+  EXPECT_EQ(worker_device(cluster).threads, std::max(1, usable_cores() / 2));
 }
 
 TEST(WorkerDevice, IsWhatTheFlagsSay) {

@@ -67,7 +67,7 @@ std::vector<char*> argument_pointers(std::vector<std::string>& texts) {
 }  // namespace
 
 std::string ExitStatus::str() const {
-  if (signal != 0) return fmt::format("killed by signal {} ({})", signal, strsignal(signal));
+  if (signal != 0) return fmt::format("killed by signal {} ({}){}", signal, strsignal(signal), why);
   return fmt::format("exit status {}", code);
 }
 
@@ -147,7 +147,7 @@ void ChildProcess::reap() {
   while (waitid(P_PID, id_t(pid_), &info, WEXITED) != 0 && errno == EINTR) {
   }
   const bool exited = info.si_code == CLD_EXITED;
-  status_ = ExitStatus{exited ? info.si_status : 0, exited ? 0 : info.si_status};
+  status_ = ExitStatus{exited ? info.si_status : 0, exited ? 0 : info.si_status, ""};
   forward_output();
   end(out_);
   end(err_);

@@ -12,10 +12,11 @@ namespace paceline {
 
 /// The end of a process.
 struct ExitStatus {
-  int code = 0;    // its exit status; meaningless when a signal ended it
-  int signal = 0;  // 0: it ended by itself
+  int code = 0;          // its exit status; meaningless when a signal ended it
+  int signal = 0;        // 0: it ended by itself
+  std::string why = {};  // "; memory ran out: …", where it is known
   bool good() const { return code == 0 && signal == 0; }
-  /// The end in words: "exit status 1", "killed by signal 9 (Killed)".
+  /// The end in words: "exit status 1", "killed by signal 9 (Killed)", and why.
   std::string str() const;
 };
 
@@ -46,6 +47,8 @@ class ChildProcess {
   bool is_evaluator() const { return is_evaluator_; }
   bool running() const { return !status_; }
   const ExitStatus& status() const { return *status_; }
+  /// Adds why it ended so.
+  void explain(const std::string& why) { status_->why = why; }
   void send_signal(int signal);
   /// Tells an evaluator that the job has ended.
   void end_input() { in_ = FileDescriptor(); }

@@ -259,6 +259,10 @@ std::string announcement(const Cluster& cluster, int cores) {
 int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
+  // Those of a task with one thread were counted: its own, of a link, heartbeats and timers.
+  constexpr std::int64_t kLeastThreads = 6;
+  check_processes_allowed(counted(std::int64_t(tasks.size()), "task"),
+                          kLeastThreads * std::int64_t(tasks.size()));
   const LabOptions& hosts = program.lab;
   std::optional<Lab> lab;
   if (hosts.asked()) lab.emplace(hosts.hosts, LabLinks{hosts.gbps, hosts.delay_ms});
@@ -266,7 +270,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const TaskFiles files;
   Cluster cluster = asked;
   cluster.spec = local_spec(cluster, lab ? lab_addresses(hosts, tasks) : ports.addresses());
-  const int cores = cores_of_machine();
+  const int cores = usable_cores();
   TaskGroup group(options);  // from here on a signal is kept for the tasks
   if (!run.quiet) {
     print_text(stdout, announcement(cluster, cores));

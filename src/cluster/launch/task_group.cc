@@ -100,6 +100,7 @@ void TaskGroup::take_exits() {
     pollfd exit{child.exit_fd(), POLLIN, 0};
     if (!child.running() || poll(&exit, 1, 0) != 1) continue;
     child.reap();
+    if (child.status().signal == SIGKILL) child.explain(memory_kills_.newly_killed());
     ended.push_back(task);
   }
   // A task that was killed is the cause of those that ended because of it, if both are seen at

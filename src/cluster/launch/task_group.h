@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "cluster/ending_signals.h"
 #include "cluster/launch/child_process.h"
+#include "cluster/limits.h"
 #include "paceline/cluster.h"
 
 namespace paceline {
@@ -73,6 +74,7 @@ class TaskGroup {
   bool evaluator_running() const;
 
   TaskGroupOptions options_;
+  MemoryKills memory_kills_;
   EndingSignals signals_;
   /// By task; its process is the one that was started last.
   struct Start {
