@@ -165,6 +165,17 @@ TEST_F(Saving, AResumedRunSaysHowFarItIsAndWhetherThereWasAnythingToDo) {
   }
 }
 
+TEST_F(Saving, ARunThatDoesNotBeginLeavesTheReportAsItIs) {
+  run(join({kMlp, {"--steps", "10", "--out", out()}}));
+  const json report = json::parse(std::ifstream(out() + "/report.json"));
+  const Words other = {"train", "mlp", "--hidden", "32", "--steps", "20", "--out", out()};
+  for (const Words& cluster : {Words(), kOnePs}) {
+    run(join({other, {"--resume"}, cluster}), 1);
+    run(join({other, {"--overwrite", "--init-from", out()}, cluster}), 1);
+    EXPECT_EQ(json::parse(std::ifstream(out() + "/report.json")), report);
+  }
+}
+
 TEST_F(Saving, PassesOverATornOne) {
   run(join({kMlp, {"--steps", "20", "--out", out()}}));
   run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));

@@ -111,8 +111,9 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);
-    write_reports(cluster, run, report_of(summary, cluster, model));
-    if (timeline && !is_left_as_it_is(run, summary.applied, run.timeline)) {
+    const Report report = report_of(summary, cluster, model);
+    write_reports(cluster, run, report);
+    if (timeline && !is_left_as_it_is(run, report, run.timeline)) {
       write_timeline(run.timeline, *timeline, cluster.task.str());
     }
   };

@@ -221,8 +221,7 @@ void Session::Impl::failed_end(const std::string& message) const {
 }
 
 void Session::Impl::write_timeline() {
-  const std::int64_t steps = loop == nullptr ? 0 : loop->steps_made();
-  if (timeline == nullptr || is_left_as_it_is(run_options, steps, run_options.timeline)) return;
+  if (timeline == nullptr || is_left_as_it_is(run_options, report, run_options.timeline)) return;
   try {
     paceline::write_timeline(run_options.timeline, *timeline, cluster.task.str());
   } catch (const std::exception& error) {

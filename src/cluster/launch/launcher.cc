@@ -307,7 +307,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
-  if (!run.timeline.empty() && !is_left_as_it_is(run, merged.steps(), run.timeline)) {
+  if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {
     write_timeline_of_all(run, tasks, files);
   }
   print_end(

@@ -100,13 +100,13 @@ void write_reports(const Cluster& cluster, const RunOptions& run, const Report& 
   Report complete = report;
   complete.circumstances = circumstances();
   for (const std::string& file : report_files(cluster, run)) {
-    const bool nothing_to_say = report.error.empty() && is_left_as_it_is(run, report.steps(), file);
-    if (!nothing_to_say) write_report(file, complete);
+    if (!is_left_as_it_is(run, report, file)) write_report(file, complete);
   }
 }
 
-bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::string& file) {
-  return run.resume && steps == 0 && fs::is_regular_file(file) && !is_written_through(file);
+bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::string& file) {
+  const bool made_nothing = report.steps() == 0 && (run.resume || !report.error.empty());
+  return made_nothing && fs::is_regular_file(file) && !is_written_through(file);
 }
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {

@@ -1,7 +1,6 @@
 // The folder --out: its content when a run begins, and the files that the run writes to it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -31,12 +30,13 @@ std::string how_to_go_on(const RunOptions& run);
 
 /// The files of this process's report: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
-/// Writes all of these files, and keeps the report in RunOptions::last_report. What stands at a
-/// path is never removed, and a resumed run that had nothing to do leaves a file as it is. Throws
-/// kUnavailable, naming the one that cannot be written.
+/// Writes all of these files but those that are left as they are, and keeps the report in
+/// RunOptions::last_report. What stands at a path is never removed. Throws kUnavailable, naming the
+/// file that cannot be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
-/// True for a file of the run before: this one was resumed and made none of its steps.
-bool is_left_as_it_is(const RunOptions& run, std::int64_t steps, const std::string& file);
+/// True for a file of an earlier run, if the run that `report` describes made no step: it was
+/// resumed and had nothing to do, or it failed before it began.
+bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::string& file);
 
 /// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.

@@ -80,9 +80,24 @@ TEST_F(RunFolder, KeepsTheReportOfTheRunBeforeWhenNothingWasDone) {
     EXPECT_EQ(read_report(file).steps(), 7);
     EXPECT_EQ(read_report(file).circumstances, circumstances());
   }
-  nothing.error = "it failed";
-  write_reports(cluster_, run_, nothing);
-  EXPECT_EQ(read_report(run_.report).error, "it failed");
+}
+
+TEST_F(RunFolder, KeepsTheReportOfTheRunBeforeWhenThisOneDidNotBegin) {
+  prepare_run_folder(cluster_, run_);
+  run_.report = folder_.path("report.json");
+  Report before, refused;
+  before.tasks.emplace_back().steps = 7;
+  refused.tasks.emplace_back().steps = 0;
+  refused.error = "it was refused";
+  const std::string files[] = {run_.report, run_.out + "/report.json"};
+  write_reports(cluster_, run_, refused);
+  for (const std::string& file : files) EXPECT_EQ(read_report(file).error, "it was refused");
+  write_reports(cluster_, run_, before);
+  write_reports(cluster_, run_, refused);
+  for (const std::string& file : files) EXPECT_EQ(read_report(file).steps(), 7);
+  refused.tasks[0].steps = 1;
+  write_reports(cluster_, run_, refused);
+  for (const std::string& file : files) EXPECT_EQ(read_report(file).error, "it was refused");
 }
 
 TEST_F(RunFolder, WithACheckpointIsRefusedNamingItsStep) {
