@@ -210,6 +210,17 @@ TEST_P(AllReduce, AWorkerOfAnotherModelIsRefusedByName) {
   EXPECT_EQ(chief->wait_exit(kSoon), 130) << chief->output();
 }
 
+TEST_P(AllReduce, AWorkerWithOtherFlagsIsToldWhich) {
+  make_spec(2);
+  const auto chief = start(0);
+  const auto other = start(1, {"--accumulate", "4"});
+  EXPECT_EQ(other->wait_exit(kSoon), 1) << other->output();
+  EXPECT_THAT(other->output(), HasSubstr("refuses worker:1: worker:0's --accumulate is 1, that of "
+                                         "worker:1 is 4"));
+  chief->signal(SIGINT);
+  EXPECT_EQ(chief->wait_exit(kSoon), 130) << chief->output();
+}
+
 TEST_P(AllReduce, AWorkerWhoseChiefNeverComesSaysSo) {
   make_spec(2);
   const auto other = start(1, {"--join-timeout", "2"});

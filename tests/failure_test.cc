@@ -115,10 +115,11 @@ TEST(Refusal, AnUnknownHostIsNamed) {
 class PsAndWorkers : public ::testing::Test {
  protected:
   std::unique_ptr<Process> start(const std::string& task, const std::string& spec,
-                                 const std::string& hidden = "32") const {
-    return std::make_unique<Process>(paceline_words(
-        {"train", "mlp", "--hidden", hidden, "--batch", "8", "--threads", "1", "--steps", "30",
-         "--cluster", spec, "--cluster-id", "test", "--task", task}));
+                                 const Words& more = {"--hidden", "32"}) const {
+    return std::make_unique<Process>(
+        paceline_words(join({{"train", "mlp", "--batch", "8", "--threads", "1", "--steps", "30",
+                              "--cluster", spec, "--cluster-id", "test", "--task", task},
+                             more})));
   }
   const std::string ps_ = free_address(), chief_ = free_address(), other_ = free_address();
   const std::string spec_ = "ps=" + ps_ + ";worker=" + chief_ + "," + other_;
@@ -126,11 +127,20 @@ class PsAndWorkers : public ::testing::Test {
 
 TEST_F(PsAndWorkers, WithOtherVariablesNameTheFirstThatDiffers) {
   const auto server = start("ps:0", spec_), chief = start("worker:0", spec_);
-  const auto other = start("worker:1", spec_, "48");
+  const auto other = start("worker:1", spec_, {"--hidden", "48"});
   EXPECT_EQ(other->wait_exit(seconds(60)), 1) << other->output();
   EXPECT_THAT(other->output(), HasSubstr("other variables: "));
   EXPECT_THAT(other->output(), HasSubstr("(256,48)"));
   EXPECT_THAT(other->output(), HasSubstr("(256,32)"));
+  EXPECT_EQ(chief->wait_exit(seconds(60)), 0) << chief->output();
+  EXPECT_EQ(server->wait_exit(seconds(60)), 0) << server->output();
+}
+
+TEST_F(PsAndWorkers, WhoseFlagsDifferAreToldWhichAndTheChiefTrains) {
+  const auto server = start("ps:0", spec_), chief = start("worker:0", spec_);
+  const auto other = start("worker:1", spec_, {"--hidden", "32", "--accumulate", "4"});
+  EXPECT_EQ(other->wait_exit(seconds(60)), 1) << other->output();
+  EXPECT_THAT(other->output(), HasSubstr("the chief's --accumulate is 1, that of worker:1 is 4"));
   EXPECT_EQ(chief->wait_exit(seconds(60)), 0) << chief->output();
   EXPECT_EQ(server->wait_exit(seconds(60)), 0) << server->output();
 }

@@ -29,6 +29,7 @@ struct Distribution {
 /// they point to must outlive the distribution.
 struct DistributionOptions {
   Cluster cluster;
+  std::uint64_t seed = 1;  // of all random numbers
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
   ThreadPool* pool = nullptr;         // applies the rules in one process, adds contributions up

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "params/agreed_flags.h"
 #include "params/collective/collective_store.h"
 
 namespace paceline {
@@ -21,6 +22,7 @@ std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& optio
   how.spec = cluster.spec;
   how.task = cluster.task;
   how.cluster_id = cluster.cluster_id;
+  how.agreed_flags = agreed_flags(cluster, options.seed);
   how.bind = cluster.bind;
   how.link = cluster.link;
   how.collectives = cluster.collectives;

@@ -74,6 +74,7 @@ Hello CollectiveDriver::hello(int to) const {
   hello.cluster_id = options_.cluster_id;
   hello.incarnation = incarnation_;
   hello.fingerprint = fingerprint_;
+  hello.flags = options_.agreed_flags;
   hello.ps = to;
   hello.workers = int(options_.spec.workers.size());
   if (options_.rounds != nullptr) hello.ps_incarnation = options_.rounds->ps_incarnation();

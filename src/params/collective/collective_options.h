@@ -21,7 +21,8 @@ struct CollectiveOptions {
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
-  std::string bind;  // empty: its address in the spec
+  std::string agreed_flags;  // on which workers must agree
+  std::string bind;          // empty: its address in the spec
   std::string link = "auto";
   std::string collectives = "link";  // what reduces: link, or mpi, which was started by then
   Duration join_timeout = std::chrono::seconds(300);

@@ -117,6 +117,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
   peer.worker = hello.index;
   peer.incarnation = hello.incarnation;
   peer.spin = hello.spin;
+  peer.flags = hello.flags;
   if (hello.spin) ++spinning_;
   welcome(id, peer, hello, out);
 }

@@ -51,6 +51,22 @@ TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
   EXPECT_TRUE(it.job.all_gone());
 }
 
+TEST(PsJob, RefusesAWorkerWhoseFlagsAreNotTheChiefs) {
+  Machine it;
+  Hello chief = Machine::hello_of(0), other = Machine::hello_of(1);
+  chief.flags = "--accumulate 1\n";
+  other.flags = "--accumulate 4\n";
+  it.greet(11, other);
+  it.greet(10, chief);
+  it.received(11, MessageType::kDeclare, it.declare);
+  EXPECT_THAT(take_text(it.out), IsEmpty()) << "the chief says what is right";
+  it.received(10, MessageType::kDeclare, it.declare);
+  EXPECT_THAT(take_text(it.out),
+              IsSupersetOf({"10 declared", "11 refuse",
+                            "warn refused 11: the chief's --accumulate is 1, that of worker:1 is 4",
+                            "close 11"}));
+}
+
 TEST(PsJob, NothingComesBeforeAHelloAndNoSecondOne) {
   Machine it;
   it.accept(1);

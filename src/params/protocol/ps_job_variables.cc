@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "paceline/error.h"
+#include "params/protocol/flag_difference.h"
 #include "params/protocol/ps_job.h"
 #include "params/wire/variables.h"
 
@@ -28,14 +29,14 @@ void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) 
     throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
   }
   peer.declared = declare;
-  if (peer.worker == 0 && !declared_) take_declaration(declare);
+  if (peer.worker == 0 && !declared_) take_declaration(peer, declare);
   if (!declared_) return;
   for (auto& [id, other] : peers_) {
     if (other.declared) check_declaration(id, other, out);
   }
 }
 
-void PsJob::take_declaration(const Declare& declare) {
+void PsJob::take_declaration(const Peer& chief, const Declare& declare) {
   std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
@@ -46,11 +47,14 @@ void PsJob::take_declaration(const Declare& declare) {
   }
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = declare;
+  flags_ = chief.flags;
 }
 
 void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
   const Declare theirs = *std::exchange(peer.declared, std::nullopt);
   const std::string task = fmt::format("worker:{}", peer.worker);
+  const std::string flags = flag_difference(flags_, "the chief", peer.flags, task);
+  if (!flags.empty()) return refuse(id, flags, out);
   const std::string difference =
       first_difference(declared_->variables, "the chief", theirs.variables, task);
   if (!difference.empty()) return refuse(id, "other variables: " + difference, out);
@@ -64,12 +68,6 @@ void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
     return refuse(id,
                   fmt::format("the chief's --strategy is {}, that of {} is {}",
                               declared_->aggregation.str(), task, theirs.aggregation.str()),
-                  out);
-  }
-  if (theirs.shares_records != declared_->shares_records) {
-    return refuse(id,
-                  fmt::format("the chief has --shard {}, {} the other",
-                              declared_->shares_records ? "dynamic" : "static", task),
                   out);
   }
   agree(id, peer, out);

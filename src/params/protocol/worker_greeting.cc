@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "params/protocol/cluster_difference.h"
+#include "params/protocol/flag_difference.h"
 
 namespace paceline {
 
@@ -25,6 +26,11 @@ std::string greeting_refusal(const Hello& ours, const Hello& theirs) {
   }
   if (theirs.index == ours.index) {
     return fmt::format("{} is worker:{} already", ours.process, ours.index);
+  }
+  const std::string us = fmt::format("worker:{}", ours.index);
+  const std::string them = fmt::format("worker:{}", theirs.index);
+  if (std::string why = flag_difference(ours.flags, us, theirs.flags, them); !why.empty()) {
+    return why;
   }
   if (theirs.fingerprint != ours.fingerprint) {
     return fmt::format(

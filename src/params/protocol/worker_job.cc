@@ -158,6 +158,7 @@ Hello WorkerJob::hello(int ps, const ContributionForm& form) const {
           .workers = options_.workers,
           .wire = form.type,
           .kept = std::uint8_t(form.kept),
+          .flags = options_.flags,
           .process = options_.process,
           .credentials = {}};
 }

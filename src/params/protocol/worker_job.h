@@ -26,6 +26,7 @@ struct WorkerJobOptions {
   bool spin = false;              // asks each ps to poll
   std::string process;            // for messages: "pid 4711 on host b"
   std::uint64_t fingerprint = 0;  // of the variables
+  std::string flags = {};         // on which workers must agree
   Declare declare;
   Duration join_timeout{};
   /// The time within which a connection that was cut may come back; 0: it is lost at once.

@@ -108,7 +108,7 @@ void fields(auto& wire, Of<Hello> auto& hello) {
        hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.ps_incarnation, hello.workers);
   constexpr std::array kTypes{DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kUInt8};
   wire.choice("wire", hello.wire, kTypes);
-  wire(hello.kept, hello.process, hello.credentials);
+  wire(hello.kept, hello.flags, hello.process, hello.credentials);
 }
 
 void fields(auto& wire, Of<Welcome> auto& welcome) {

@@ -34,6 +34,7 @@ TEST(Message, HelloComesBack) {
                     .fingerprint = 0xdeadbeef,
                     .spin = true,
                     .wire = DType::kBFloat16,
+                    .flags = "--accumulate 2\n",
                     .process = "pid 4711 on host b",
                     .credentials = "none yet"};
   EXPECT_EQ(decode_hello(encode(hello)), hello);
@@ -61,6 +62,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .incarnation = 0x1122334455667788,
                     .fingerprint = 0xa1b2c3d4e5f60718,
                     .workers = 2,
+                    .flags = "--seed 1\n",
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
@@ -78,6 +80,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "02000000"
             "00"
             "00"
+            "09002d2d7365656420310a"
             "0a007069642037206f6e2062"
             "0000");
 }

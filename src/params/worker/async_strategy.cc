@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/print_text.h"
+#include "params/agreed_flags.h"
 #include "params/wire/travelling_type.h"
 
 namespace paceline {
@@ -23,6 +24,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.spec = cluster.spec;
   ps.task = cluster.task;
   ps.cluster_id = cluster.cluster_id;
+  ps.agreed_flags = agreed_flags(cluster, options.seed);
   ps.link = cluster.link;
   ps.join_timeout = from_seconds(cluster.join_timeout_s);
   ps.reconnect_timeout = from_seconds(cluster.reconnect_timeout_s);

@@ -29,6 +29,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
   machine.process = this_process();
   machine.spin = options.spin;
   machine.fingerprint = fingerprint_of(core.variables());
+  machine.flags = options.agreed_flags;
   machine.declare = {.last_step = options.last_step,
                      .aggregation = options.aggregation,
                      .shares_records = options.shares_records,
