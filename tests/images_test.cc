@@ -93,9 +93,27 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
 }
 
 TEST_F(Images, AnEvaluatorEvaluatesTheCheckpointsOfAJobInPlaceOfTheChief) {
-  const std::string output =
-      run(train("cifar10", {"--steps", "40", "--ps", "1", "--workers", "2", "--threads", "1",
-                            "--out", folder_.path("out"), "--save-every", "10", "--evaluator"}));
+  const std::string output = run(train("cifar10", {"--steps",
+                                                   "40",
+                                                   "--ps",
+                                                   "1",
+                                                   "--workers",
+                                                   "2",
+                                                   "--threads",
+                                                   "2",
+                                                   "--towers",
+                                                   "2",
+                                                   "--strategy",
+                                                   "sync",
+                                                   "--wire",
+                                                   "bfloat16",
+                                                   "--reconnect-timeout",
+                                                   "20",
+                                                   "--out",
+                                                   folder_.path("out"),
+                                                   "--save-every",
+                                                   "10",
+                                                   "--evaluator"}));
   EXPECT_THAT(output, ContainsRegex("evaluator:0 +evaluates the checkpoints\n"));
   EXPECT_THAT(output, ContainsRegex("evaluator:0 \\| step [0-9]+: loss [0-9.]+, precision "));
   EXPECT_THAT(output,

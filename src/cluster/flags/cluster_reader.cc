@@ -358,6 +358,9 @@ void read_sync_batch_norm(const FlagValues& values, Cluster& cluster) {
 Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_role(values, cluster);
+  cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
+  // Only the training tasks of its job heed the other flags, which may say nothing alone.
+  if (cluster.role == Cluster::Role::kEvaluator) return cluster;
   read_strategy(values, cluster);
   if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
@@ -382,7 +385,6 @@ Cluster read_cluster(const FlagValues& values) {
   cluster.towers = int(values.whole_number("--towers", 1, kMostTowers).value_or(1));
   if (!serves(cluster)) check_towers(cluster, usable_cores());
   read_sync_batch_norm(values, cluster);
-  cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
   cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
   check_for_cluster(values, cluster, "--reconnect-timeout", "one process has no connections");
@@ -392,7 +394,6 @@ Cluster read_cluster(const FlagValues& values) {
                    "only the process that starts all tasks can end them");
   }
   // Only one of the tasks that a launcher starts prints the placement.
-  cluster.launched = values.given("--launched");
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
   cluster.torn_free = values.given("--torn-free");

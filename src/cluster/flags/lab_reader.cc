@@ -58,7 +58,7 @@ LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
 }  // namespace
 
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
-  if (values.given("--launched")) return {};
+  if (cluster.launched || cluster.role == Cluster::Role::kEvaluator) return {};
   check_cluster(values, cluster);
   LabOptions lab;
   if (values.given("--lab-place")) {

@@ -200,13 +200,14 @@ void read_task(const FlagValues& values, Cluster& cluster) {
 }  // namespace
 
 void read_role(const FlagValues& values, Cluster& cluster) {
+  cluster.launched = values.given("--launched");
   cluster.evaluator = values.given("--evaluator");
   check_together(values, "--evaluator", "--workers",
                  "one process evaluates beside its training; start another one with --task "
                  "evaluator");
   check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
   // A task that the launcher starts has the launcher's own flags too.
-  if (!values.given("--launched")) read_launcher(values, cluster);
+  if (!cluster.launched) read_launcher(values, cluster);
   if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
 }
 

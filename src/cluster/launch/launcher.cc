@@ -150,8 +150,8 @@ TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& ru
                       .arguments = program.arguments,
                       .prefixed_errors = run.log_format != "json",
                       .is_evaluator = true};
-  command.arguments.insert(command.arguments.end(),
-                           {"--launched", "--task", kEvaluatorTask, "--threads", "1"});
+  const std::vector<std::string> more = evaluator_arguments();
+  command.arguments.insert(command.arguments.end(), more.begin(), more.end());
   command.restart_arguments = command.arguments;
   return command;
 }
@@ -221,6 +221,8 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
                                      std::to_string(threads_of_worker(cluster, cores))});
   return arguments;
 }
+
+std::vector<std::string> evaluator_arguments() { return {"--launched", "--task", kEvaluatorTask}; }
 
 std::string announcement(const Cluster& cluster, int cores) {
   std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,

@@ -29,6 +29,8 @@ int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& p
 /// `spec` has every task's address; `cores` are those of the machine.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
                                         const std::string& report);
+/// The same for the evaluator of a job.
+std::vector<std::string> evaluator_arguments();
 /// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);
 /// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".

@@ -8,6 +8,7 @@
 #include "base/testing/error_of.h"
 #include "cluster/flags/cluster_reader.h"
 #include "cluster/flags/flags.h"
+#include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "paceline/error.h"
 
@@ -17,6 +18,7 @@ namespace paceline {
 struct Parsed {
   Cluster cluster;
   RunOptions run;
+  LabOptions lab = {};
 };
 
 /// Words are cut at spaces; '_' stands for an empty one.
@@ -28,7 +30,9 @@ inline Parsed read(const std::string& text) {
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word == "_" ? "" : word);
   const FlagValues values = parse(line, words).value();
-  return {read_cluster(values), read_run_options(values)};
+  Parsed parsed{read_cluster(values), read_run_options(values)};
+  parsed.lab = read_lab(values, parsed.cluster);
+  return parsed;
 }
 
 /// Returns the error of a line that is refused.
