@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,6 +72,24 @@ std::string ExitStatus::str() const {
   return fmt::format("exit status {}", code);
 }
 
+ChildSignals::ChildSignals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGCHLD);
+  pthread_sigmask(SIG_BLOCK, &set, &before_);
+  fd_ = FileDescriptor(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (fd_.get() >= 0) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("signalfd: {}", std::strerror(errno)));
+}
+
+ChildSignals::~ChildSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+void ChildSignals::drain() const {
+  signalfd_siginfo taken;
+  while (read(fd_.get(), &taken, sizeof taken) > 0) {
+  }
+}
+
 ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix, int out, int err)
     : name_(command.name),
       is_ps_(command.is_ps),
@@ -115,6 +134,15 @@ ChildProcess::~ChildProcess() {
 
 void ChildProcess::send_signal(int signal) {
   if (running()) kill(pid_, signal);
+}
+
+void ChildProcess::note_stops() {
+  siginfo_t info{};
+  while (running() && waitid(P_PID, id_t(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
+         info.si_pid != 0) {
+    stopped_ = info.si_code == CLD_STOPPED;
+    info = {};
+  }
 }
 
 void ChildProcess::forward(Stream& stream) {

@@ -1,6 +1,8 @@
 // One started task: its process, and the pipes that bring its output.
 #pragma once
 
+#include <signal.h>
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +33,24 @@ struct TaskCommand {
   bool is_evaluator = false;                        // its standard input is open until end_input()
 };
 
+/// Makes a descriptor readable when a child of this process was stopped, or went on. One per
+/// process, made before any other thread and any child is started.
+class ChildSignals {
+ public:
+  /// Throws kUnavailable.
+  ChildSignals();
+  ~ChildSignals();
+  ChildSignals(const ChildSignals&) = delete;
+  ChildSignals& operator=(const ChildSignals&) = delete;
+
+  int fd() const { return fd_.get(); }
+  void drain() const;
+
+ private:
+  sigset_t before_;
+  FileDescriptor fd_;
+};
+
 /// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,
 /// which passes it on); it is killed when the thread that made this object ends. Threads: one.
 class ChildProcess {
@@ -49,6 +69,9 @@ class ChildProcess {
   const ExitStatus& status() const { return *status_; }
   /// Adds why it ended so.
   void explain(const std::string& why) { status_->why = why; }
+  /// True while a signal such as SIGSTOP stops it, as of the last note_stops().
+  bool stopped() const { return stopped_; }
+  void note_stops();
   void send_signal(int signal);
   /// Tells an evaluator that the job has ended.
   void end_input() { in_ = FileDescriptor(); }
@@ -77,6 +100,7 @@ class ChildProcess {
   FileDescriptor in_;
   Stream out_, err_;
   std::optional<ExitStatus> status_;
+  bool stopped_ = false;
 };
 
 }  // namespace paceline

@@ -14,6 +14,7 @@
 #include "base/memory_file.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "checkpoint/checkpoints.h"
 #include "cluster/explain/explain.h"
 #include "cluster/interrupt.h"
 #include "cluster/lab/lab.h"
@@ -101,37 +102,65 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   return fmt::format("{} failed first: {}", failure.task, cause);
 }
 
-// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
-// in this run (…)" after a resume. It is empty when nothing was trained. Steps that no worker's
-// report has, since it failed, are known to ps 0, which counts them. In rounds, of local steps too,
-// and in an all-reduce, a step of each is one global step; --accumulate K makes one of K steps.
-std::string steps_text(const Report& merged, int workers) {
+// The global step of the newest checkpoint, 0 without one; nothing when none are made.
+std::optional<std::int64_t> kept_step(const RunOptions& run) {
+  if (run.out.empty() || run.save_every.never()) return std::nullopt;
+  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
+  return newest ? newest->step : 0;
+}
+
+// The steps that a run made, and the global step that it reached.
+struct StepsMade {
+  std::int64_t made = 0, reached = 0;
+  std::vector<std::string> parts;  // of each worker
+  bool complete = false;           // the parts are all that was made
+};
+
+// Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
+// rounds, of local steps too, and in an all-reduce, a step of each is one global step; --accumulate
+// K makes one of K steps.
+StepsMade steps_made(const Report& merged, int workers) {
   const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
                         merged.strategy == "mixed" || (merged.strategy == "local" && workers > 1);
+  StepsMade steps;
   std::int64_t sum = 0, applied = 0;
-  std::vector<std::string> parts;
   for (const TaskReport& task : merged.tasks) {
     if (task.task == "ps:0") applied = task.steps;
     if (!task.is_worker()) continue;
-    const std::int64_t steps = task.steps / merged.accumulate;
-    sum = together ? std::max(sum, steps) : sum + steps;
-    parts.push_back(grouped_digits(steps));
+    const std::int64_t own = task.steps / merged.accumulate;
+    sum = together ? std::max(sum, own) : sum + own;
+    steps.parts.push_back(grouped_digits(own));
   }
+  steps.made = together ? sum : std::max(sum, applied);
+  steps.reached = std::max(steps.made, merged.global_step.value_or(0));
+  steps.complete = int(steps.parts.size()) == workers && steps.made == sum;
+  return steps;
+}
+
+// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
+// in this run (…)" after a resume, or those that its checkpoints keep, if that is not all of them.
+// It is empty when nothing was trained.
+std::string steps_text(const Report& merged, int workers, std::optional<std::int64_t> kept) {
   if (!merged.first_loss) return "";
-  const std::int64_t made = together ? sum : std::max(sum, applied);
-  const bool complete = int(parts.size()) == workers && made == sum;
-  const std::int64_t reached = std::max(made, merged.global_step.value_or(0));
-  std::string text = counted(reached, "global step");
-  if (reached > made) text += fmt::format(", {} of them in this run", grouped_digits(made));
-  if (complete && workers > 1) text += fmt::format(" ({})", fmt::join(parts, " + "));
+  const StepsMade steps = steps_made(merged, workers);
+  if (kept && *kept < steps.reached) {
+    return fmt::format("{} kept, {} after that lost\n", counted(*kept, "global step"),
+                       grouped_digits(steps.reached - *kept));
+  }
+  std::string text = counted(steps.reached, "global step");
+  if (steps.reached > steps.made) {
+    text += fmt::format(", {} of them in this run", grouped_digits(steps.made));
+  }
+  if (steps.complete && workers > 1) text += fmt::format(" ({})", fmt::join(steps.parts, " + "));
   return text + "\n";
 }
 
 // A run whose task failed is not told that nothing held it back.
-std::string last_lines(const Report& merged, int workers, bool failed) {
+std::string last_lines(const Report& merged, int workers, std::optional<std::int64_t> kept,
+                       bool failed) {
   const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
   const bool explains = !failed || explain(merged).is_alarm();
-  return steps_text(merged, workers) + line(expected_in_words(merged)) +
+  return steps_text(merged, workers, kept) + line(expected_in_words(merged)) +
          line(explains ? explanation(merged) : "");
 }
 
@@ -172,15 +201,15 @@ void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tas
 }
 
 // With --log-format json an error is a line of the log like the others.
-void print_end(const std::string& steps, const TaskGroupResult& result, const std::string& error,
+void print_end(const std::string& steps, bool failed, const std::string& error,
                const RunOptions& run) {
   print_text(stdout, steps);
   std::fflush(stdout);
   if (!error.empty() && run.log != nullptr && run.log_format == "json") {
-    run.log->write(result.first_failure ? LogLevel::kError : LogLevel::kInfo, error);
-  } else if (result.first_failure) {
+    run.log->write(failed ? LogLevel::kError : LogLevel::kInfo, error);
+  } else if (failed) {
     print_text(stderr, fmt::format("paceline: error: {}\n", error));
-  } else if (result.interrupted) {
+  } else if (!error.empty()) {
     print_text(stderr, fmt::format("paceline: {}\n", error));
   }
 }
@@ -299,23 +328,32 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   }
   const TaskGroupResult result = group.run();
 
-  std::string error;
-  if (result.first_failure) error = cause_of(*result.first_failure, files);
-  if (!result.first_failure && result.interrupted) error = "interrupted";
-  // Without --out, a line about resuming is printed only when the user ended the run.
-  const bool told = result.interrupted || (result.first_failure && !run.out.empty());
-  if (told) error += how_to_go_on(run);
   Report merged = merge(read_reports(tasks, files));
+  const std::optional<std::int64_t> kept = kept_step(run);
+  const auto& failure = result.first_failure ? result.first_failure : result.evaluator_failure;
+  std::string error;
+  if (failure) {
+    error = cause_of(*failure, files);
+  } else if (result.interrupted) {
+    error = "interrupted";
+  } else if (!result.stopped.empty() && kept &&
+             *kept < steps_made(merged, cluster.local_workers).reached) {
+    error = fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
+                        fmt::join(result.stopped, ", "));
+  }
+  const bool failed = !error.empty() && (failure || !result.interrupted);
+  // Without --out, a line about resuming is printed only when the user ended the run.
+  if (result.interrupted || (failed && !run.out.empty())) error += how_to_go_on(run);
   merged.flags = run.flags;  // without those that it gave its tasks
   if (!error.empty()) merged.error = error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {
     write_timeline_of_all(run, tasks, files);
   }
-  print_end(
-      run.quiet ? "" : last_lines(merged, cluster.local_workers, result.first_failure.has_value()),
-      result, error, run);
-  if (result.first_failure) return result.first_failure->status.code == 2 ? 2 : 1;
+  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers, kept, failed), failed, error,
+            run);
+  if (result.first_failure && result.first_failure->status.code == 2) return 2;
+  if (failed) return 1;
   return result.interrupted ? kInterruptedStatus : 0;
 }
 

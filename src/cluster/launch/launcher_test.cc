@@ -10,6 +10,9 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/temporary_folder.h"
+#include "checkpoint/checkpoint_save.h"
+#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -157,6 +160,27 @@ TEST_F(Launcher, AnEvaluatorThatFailsEndsNothing) {
   EXPECT_THAT(outcome.err, HasSubstr("evaluator:0 failed first: exit status 3"));
 }
 
+TEST_F(Launcher, AnEvaluatorThatFailsHidesNoFailureOfTheJob) {
+  cluster_.evaluator = true;
+  const std::string failed = report_ + ".failed";
+  const Outcome outcome = launch_shells("MARK=" + failed + R"(
+case $task in
+  evaluator:0) : > $MARK; exit 2;;
+  worker:1) until [ -e $MARK ]; do sleep 0.05; done; exit 1;;
+  *) exec sleep 60;;
+esac)");
+  std::filesystem::remove(failed);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 1"));
+}
+
+TEST_F(Launcher, AnEvaluatorThatWasStartedWronglyIsNoWrongUseOfTheJob) {
+  cluster_.evaluator = true;
+  const Outcome outcome =
+      launch_shells("if [ $task = evaluator:0 ]; then exit 2; fi; write_report ''");
+  EXPECT_EQ(outcome.status, 1);
+}
+
 TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
   cluster_.on_failure = options_.on_failure = OnFailure::kContinue;
   const Outcome outcome = launch_shells(
@@ -236,6 +260,76 @@ TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
       launch_shells("write_report ''; if [ $task = worker:1 ]; then exec sleep 60; fi; exit 0");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_LT(outcome.seconds, 30);
+}
+
+// Stops worker:0 after the others have ended, or before.
+constexpr const char* kStopsTheChief = R"(
+case $task in
+  worker:0) kill -STOP $$;;
+  ps:0) exit 0;;
+esac
+more='"global_step":500,'; write_report '')";
+
+class StoppedTask : public Launcher {
+ protected:
+  StoppedTask() {
+    options_.stopped_within = std::chrono::milliseconds(300);
+    options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  }
+};
+
+TEST_F(StoppedTask, IsEndedAndNamedAfterTheOthers) {
+  for (const int ps : {0, 1}) {
+    cluster_.local_ps = ps;
+    const Outcome outcome = launch_shells(kStopsTheChief);
+    EXPECT_EQ(outcome.status, 0) << outcome.err << "nothing is lost that was to be kept";
+    EXPECT_THAT(outcome.err, HasSubstr("worker:0 was stopped (SIGSTOP)"));
+    EXPECT_THAT(outcome.err, Not(HasSubstr("failed first")));
+  }
+}
+
+TEST_F(StoppedTask, IsAFailureIfStepsAreLostWithIt) {
+  const TemporaryFolder out;
+  run_.out = out.path();
+  const Outcome outcome = launch_shells(kStopsTheChief);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("paceline: error: worker:0 was stopped (SIGSTOP) and was "
+                                     "ended, and with it steps are lost; no checkpoint"));
+  EXPECT_THAT(read_report(report_).error, HasSubstr("worker:0 was stopped"));
+}
+
+TEST_F(StoppedTask, ThatGoesOnIsWaitedFor) {
+  options_.stopped_within = options_.outlives_the_other_job = std::chrono::minutes(10);
+  const Outcome outcome = launch_shells(R"(
+if [ $task = worker:0 ]; then (sleep 0.5; kill -CONT $$) & kill -STOP $$; echo goes on; fi
+write_report '')");
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("worker:0 | goes on\n"));
+  EXPECT_EQ(outcome.err, "");
+}
+
+TEST_F(StoppedTask, IsKilledAfterTheOthersFailed) {
+  options_.stop_within = std::chrono::minutes(10);
+  const Outcome outcome = launch_shells(R"(
+case $task in worker:0) kill -STOP $$;; worker:1) exit 1;; esac
+exec sleep 60)");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 1"));
+}
+
+TEST_F(Launcher, PrintsTheStepsThatAreKept) {
+  const TemporaryFolder out;
+  run_.out = out.path();
+  const Checkpoints checkpoints(checkpoints_folder(run_));
+  CheckpointSave save(checkpoints, 2950);
+  CheckpointIndex index;
+  index.global_step = 2950;
+  save.finish(index);
+  EXPECT_THAT(launch_shells("write_report ''").out,
+              testing::EndsWith("\n2,950 global steps kept, 50 after that lost\n"));
+  run_.save_every = Interval(0);
+  EXPECT_THAT(launch_shells("write_report ''").out,
+              testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
 }
 
 TEST_F(Launcher, TasksDieWithIt) {

@@ -44,10 +44,12 @@ TaskGroupResult TaskGroup::run() {
     wait_for_events();
     for (const auto& child : children_) child->forward_output();
     take_signal();
+    take_stops();
     take_exits();
     after_workers();
     after_ps();
     after_job();
+    after_the_others();
     if (next_ && now() >= *next_) {
       next_.reset();
       asked_ ? kill_all() : ask_all(SIGTERM, options_.stop_within);
@@ -70,14 +72,16 @@ bool TaskGroup::evaluator_running() const {
 }
 
 void TaskGroup::wait_for_events() {
-  std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}};
+  std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}, {child_signals_.fd(), POLLIN, 0}};
   for (const auto& child : children_) {
     if (!child->running()) continue;
     for (const int fd : {child->exit_fd(), child->out_fd(), child->err_fd()}) {
       watched.push_back({fd, POLLIN, 0});  // poll passes over −1
     }
   }
-  poll(watched.data(), watched.size(), milliseconds_until(next_));
+  std::optional<TimePoint> wakes = next_;
+  if (stopped_until_ && (!wakes || *stopped_until_ < *wakes)) wakes = stopped_until_;
+  poll(watched.data(), watched.size(), milliseconds_until(wakes));
 }
 
 void TaskGroup::take_signal() {
@@ -91,6 +95,11 @@ void TaskGroup::take_signal() {
       ask_all(int(info.ssi_signo), options_.interrupt_within);
     }
   }
+}
+
+void TaskGroup::take_stops() {
+  child_signals_.drain();
+  for (const auto& child : children_) child->note_stops();
 }
 
 void TaskGroup::take_exits() {
@@ -112,13 +121,16 @@ void TaskGroup::take_exits() {
 
 void TaskGroup::judge(std::size_t task) {
   const ChildProcess& child = *children_[task];
-  if (asked_ || child.status().good()) return;
+  const bool was_stopped = std::ranges::count(result_.stopped, child.name()) > 0;
+  if (asked_ || was_stopped || child.status().good()) return;
   if (options_.on_failure == OnFailure::kRestart && start_again(task)) return;
-  if (!result_.first_failure) result_.first_failure = TaskFailure{child.name(), child.status()};
+  const TaskFailure failure{child.name(), child.status()};
   if (child.is_evaluator()) {
+    result_.evaluator_failure = failure;
     if (options_.say) options_.say(child.name() + " has failed: the job goes on without it");
     return;
   }
+  if (!result_.first_failure) result_.first_failure = failure;
   if (options_.on_failure != OnFailure::kContinue) ask_all(SIGTERM, options_.stop_within);
 }
 
@@ -165,6 +177,39 @@ void TaskGroup::after_job() {
   if (asked_ || any_running()) return;
   next_.reset();
   for (const auto& child : children_) child->end_input();
+}
+
+// Workers are waited for first, then ps tasks, and then the evaluator.
+bool TaskGroup::is_waited_for(const ChildProcess& child) const {
+  if (!child.running()) return false;
+  return child.is_evaluator() ? !any_running() : child.is_ps() == workers_over_;
+}
+
+// A task that is stopped hears nothing. Whoever has stopped all tasks wants them to pause.
+void TaskGroup::after_the_others() {
+  const bool some_ended = std::ranges::any_of(
+      children_, [](const auto& child) { return !child->running() && !child->is_evaluator(); });
+  const auto goes_on = [&](const auto& child) {
+    return is_waited_for(*child) && !child->stopped();
+  };
+  const auto is_stopped = [&](const auto& child) {
+    return is_waited_for(*child) && child->stopped();
+  };
+  const bool only_stopped =
+      std::ranges::none_of(children_, goes_on) && std::ranges::any_of(children_, is_stopped);
+  if (!only_stopped || !(asked_ || some_ended)) return stopped_until_.reset();
+  if (!stopped_until_) stopped_until_ = now() + options_.stopped_within;
+  if (now() < *stopped_until_) return;
+  stopped_until_.reset();
+  for (const auto& child : children_) {
+    if (!is_stopped(child)) continue;
+    result_.stopped.push_back(child->name());
+    child->send_signal(SIGKILL);
+    if (options_.say) {
+      options_.say(child->name() +
+                   " was stopped (SIGSTOP) and did not go on after the others: it is ended");
+    }
+  }
 }
 
 // A worker whose ps ended before it would report a lost ps instead of what it was asked to do.

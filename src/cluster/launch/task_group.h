@@ -24,6 +24,8 @@ struct TaskGroupOptions {
   Duration interrupt_within = std::chrono::seconds(12);
   /// The time that a ps may go on after every worker has ended, and a worker after every ps has.
   Duration outlives_the_other_job = std::chrono::seconds(5);
+  /// The time for which a task may be stopped (SIGSTOP) when nothing else is waited for.
+  Duration stopped_within = std::chrono::seconds(10);
   int out = 1, err = 2;  // descriptors for the tasks' lines
   /// Gets a line for the user; may be empty.
   std::function<void(const std::string&)> say;
@@ -36,7 +38,9 @@ struct TaskFailure {
 };
 
 struct TaskGroupResult {
-  std::optional<TaskFailure> first_failure;
+  std::optional<TaskFailure> first_failure;      // of a task of the job
+  std::optional<TaskFailure> evaluator_failure;  // which ends nothing
+  std::vector<std::string> stopped;  // tasks that were killed, since they were stopped for too long
   bool interrupted = false;
 };
 
@@ -57,6 +61,7 @@ class TaskGroup {
  private:
   void wait_for_events();
   void take_signal();
+  void take_stops();
   void take_exits();
   void judge(std::size_t task);
   bool start_again(std::size_t task);
@@ -65,6 +70,9 @@ class TaskGroup {
   void after_ps();
   /// Called when all others have ended: the evaluator is told so, and may take its time.
   void after_job();
+  /// Kills the tasks that are waited for when each of them is stopped and does not go on.
+  void after_the_others();
+  bool is_waited_for(const ChildProcess& child) const;
   /// Asks all to end, workers first, and kills them when they have not in time.
   void ask_all(int signal, Duration within);
   void ask_ps();
@@ -76,6 +84,7 @@ class TaskGroup {
   TaskGroupOptions options_;
   MemoryKills memory_kills_;
   EndingSignals signals_;
+  ChildSignals child_signals_;
   /// By task; its process is the one that was started last.
   struct Start {
     TaskCommand command;
@@ -90,9 +99,10 @@ class TaskGroup {
   bool asked_ = false;  // tasks were told to end: their failures are ours
   int signal_ = 0;      // with which, and how long they may take
   Duration within_{};
-  bool workers_over_ = false;      // only ps are left
-  bool ps_over_ = false;           // only workers are left
-  std::optional<TimePoint> next_;  // when patience ends
+  bool workers_over_ = false;               // only ps are left
+  bool ps_over_ = false;                    // only workers are left
+  std::optional<TimePoint> next_;           // when patience ends
+  std::optional<TimePoint> stopped_until_;  // when it ends with tasks that are stopped
 };
 
 }  // namespace paceline
