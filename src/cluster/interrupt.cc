@@ -48,7 +48,7 @@ int wait_for(std::initializer_list<int> fds, int timeout_ms) {
 
 }  // namespace
 
-Interrupt::Interrupt() {
+Interrupt::Interrupt(int nobody_left) : nobody_left_(nobody_left) {
   asked_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   takes_time_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
   ended_ = checked(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd");
@@ -74,6 +74,11 @@ void Interrupt::watch() {
   int next = wait_for({ended_, signals_.fd(), takes_time_}, milliseconds_of(kHeededWithin));
   if (next == takes_time_) next = wait_for({ended_, signals_.fd()}, -1);
   if (next != ended_) _exit(kInterruptedStatus);
+}
+
+bool Interrupt::left_alone() const {
+  pollfd left{nobody_left_, POLLIN, 0};  // poll passes over −1
+  return poll(&left, 1, 0) == 1;
 }
 
 void Interrupt::take_time() const { raise_event(takes_time_); }

@@ -16,13 +16,17 @@ constexpr int kInterruptedStatus = 130;  // how a process ends that a signal end
 /// other thread is started.
 class Interrupt {
  public:
-  Interrupt();
+  /// `nobody_left` is a descriptor that is readable once there is nobody whom this task could join;
+  /// below zero: nobody tells.
+  explicit Interrupt(int nobody_left = -1);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
   /// True when a signal has arrived. A worker asks once per step, and then throws kCancelled.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
+  /// True when nobody is left whom this task could join. A task asks while it waits for others.
+  bool left_alone() const;
   /// Says that ending is under way and may take long: only a second signal then ends the process.
   void take_time() const;
   /// A descriptor for poll that is readable from the first signal on. Nobody must read from it.
@@ -33,6 +37,7 @@ class Interrupt {
 
   std::atomic<bool> interrupted_{false};
   EndingSignals signals_;
+  const int nobody_left_;
   int asked_, takes_time_, ended_;
   std::thread thread_;
 };

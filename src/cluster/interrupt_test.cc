@@ -21,10 +21,22 @@ bool readable(int fd, int timeout_ms) {
 TEST(Interrupt, FirstSignalAsks) {
   Interrupt interrupt;
   EXPECT_FALSE(interrupt.interrupted());
+  EXPECT_FALSE(interrupt.left_alone());
   EXPECT_FALSE(readable(interrupt.fd(), 0));
   kill(getpid(), SIGTERM);
   EXPECT_TRUE(readable(interrupt.fd(), 10'000));
   EXPECT_TRUE(interrupt.interrupted());
+}
+
+TEST(Interrupt, TellsWhenNobodyIsLeft) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const Interrupt interrupt(ends[0]);
+  EXPECT_FALSE(interrupt.left_alone());
+  close(ends[1]);
+  EXPECT_TRUE(interrupt.left_alone());
+  EXPECT_FALSE(interrupt.interrupted());
+  close(ends[0]);
 }
 
 TEST(Interrupt, ATerminalThatIsClosedAsks) {

@@ -1,6 +1,7 @@
 #include "cluster/task_program.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,8 @@
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/committed_rounds.h"
+#include "params/job_control.h"
+#include "params/strategies.h"
 
 namespace paceline {
 
@@ -156,6 +159,8 @@ int run_with(const Program& program, const Log& log) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.on_failure = program.cluster.on_failure;
+    options.workers_meet = kind_of(program.cluster) == ClusterKind::kWorkersOnly ||
+                           program.cluster.strategy == "mixed";
     options.say = [&log](const std::string& line) { log.warning(line); };
     if (program.cluster.evaluator && !program.evaluate) {
       throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");
@@ -169,7 +174,7 @@ int run_with(const Program& program, const Log& log) {
                   {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab},
                   options);
   }
-  Interrupt interrupt;
+  Interrupt interrupt(program.cluster.launched ? STDIN_FILENO : -1);
   run.interrupt = &interrupt;
   Report last_report;
   run.last_report = &last_report;
@@ -180,6 +185,9 @@ int run_with(const Program& program, const Log& log) {
   };
   try {
     run_task(program, run);
+  } catch (const JobIsOver& over) {
+    log.warning(over.what());
+    return 0;
   } catch (const std::exception& error) {
     report_failure(program, last_report, failure_of(error).message);
     throw;

@@ -6,8 +6,10 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "base/deadline.h"
+#include "paceline/error.h"
 #include "params/protocol/end_save.h"
 #include "params/shared_records.h"
 #include "params/wire/task_state.h"
@@ -16,6 +18,12 @@ namespace paceline {
 
 /// The first own steps of a worker, which are not timed.
 constexpr std::int64_t kUntimedSteps = 10;
+
+/// The training of the job was over before this worker could join it: nothing is left to do.
+class JobIsOver : public Error {
+ public:
+  explicit JobIsOver(const std::string& message) : Error(ErrorCode::kUnavailable, message) {}
+};
 
 /// One thread calls it, between two steps. A step is a step of the store.
 class JobControl {

@@ -1,19 +1,24 @@
 // Sessions that train by all-reduce, each in a thread as if it were a task of its own.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
+#include "cluster/interrupt.h"
 #include "cluster/launch/held_ports.h"
+#include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "params/job_control.h"
 
 namespace paceline {
 namespace {
@@ -100,6 +105,41 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
 
 INSTANTIATE_TEST_SUITE_P(Links, CollectiveSession, ::testing::Values("shm", "tcp"),
                          [](const auto& one) { return std::string(one.param); });
+
+/// A launcher's word that nobody is left whom a task could join.
+class NobodyLeft {
+ public:
+  NobodyLeft() {
+    if (pipe(ends_) != 0) throw Error(ErrorCode::kInternal, "no pipe");
+    close(ends_[1]);
+    interrupt_.emplace(ends_[0]);
+  }
+  ~NobodyLeft() { close(ends_[0]); }
+  const Interrupt* interrupt() const { return &*interrupt_; }
+
+ private:
+  int ends_[2];
+  std::optional<Interrupt> interrupt_;
+};
+
+TEST_P(CollectiveSession, AWorkerThatIsBackAfterTheOthersHaveEndedWaitsForNobody) {
+  const NobodyLeft nobody_left;
+  run_.interrupt = nobody_left.interrupt();
+  for (const int worker : {0, 1}) {
+    EXPECT_THROW(MlpSession(cluster(worker, 2), run_, worker, 2), JobIsOver) << worker;
+  }
+}
+
+TEST_P(CollectiveSession, TheChiefAloneMakesTheStepsThatNoCheckpointHas) {
+  const NobodyLeft nobody_left;
+  const TemporaryFolder folder;
+  run_.interrupt = nobody_left.interrupt();
+  run_.out = folder.path();
+  run_.steps = 5;
+  EXPECT_EQ(MlpSession(cluster(0, 2), run_, 0, 2).run(10).size(), 5);
+  run_.resume = true;
+  EXPECT_THROW(MlpSession(cluster(0, 2), run_, 0, 2), JobIsOver) << "all steps are saved";
+}
 
 TEST_P(CollectiveSession, WorkersOnPartsOfABatchTrainAsOneOnTheWhole) {
   constexpr int kSteps = 200, kWorkers = 3;

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <utility>
 
 #include "base/failure_text.h"
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "checkpoint/checkpoints.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
+#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
 #include "params/strategies.h"
@@ -21,6 +24,7 @@ namespace {
 
 // A quiet worker says what it waits for only after so long, when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
+constexpr double kAtOnce = 1e-3;  // seconds
 
 }  // namespace
 
@@ -51,7 +55,40 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;
   how.check_interrupt = [this] { check_interrupt(); };
-  distribution_ = make_distribution(how, std::move(variables));
+  distribution_ = join(how, variables, options.run);
+}
+
+// A task that has joined knows itself when the training is over. One that comes back when the
+// others have ended would wait for them in vain.
+Distribution Job::join(DistributionOptions how, const std::vector<VariableSpec>& variables,
+                       const RunOptions& run) const {
+  struct LeftAlone {};
+  const std::function<void()> check = how.check_interrupt;
+  how.check_interrupt = [this, check] {
+    check();
+    const bool joins = distribution_.store == nullptr;
+    if (joins && interrupt_ != nullptr && interrupt_->left_alone()) throw LeftAlone();
+  };
+  try {
+    return make_distribution(how, variables);
+  } catch (const LeftAlone&) {
+    if (!must_make_the_rest(run)) {
+      throw JobIsOver(
+          fmt::format("the training was over before {} joined it", cluster_.task.str()));
+    }
+  }
+  say(fmt::format("{} is alone, and makes the steps that no checkpoint has", cluster_.task.str()));
+  how.check_interrupt = check;
+  how.cluster.join_timeout_s = kAtOnce;
+  return make_distribution(how, variables);
+}
+
+// True when the others of an all-reduce have ended and their last steps were not saved.
+bool Job::must_make_the_rest(const RunOptions& run) const {
+  const bool saves = cluster_.is_chief() && !run.out.empty() && !run.save_every.never();
+  if (!saves || !run.steps || kind_of(cluster_) != ClusterKind::kWorkersOnly) return false;
+  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
+  return !newest || newest->step < *run.steps;
 }
 
 // A quiet job has only lines that tell of trouble, so they are warnings of the log.

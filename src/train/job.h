@@ -26,7 +26,8 @@ class Job {
     Timeline* timeline = nullptr;
     ProgressBoard* progress = nullptr;
   };
-  /// Joins. Throws what make_distribution throws; kUsage when the task is a ps.
+  /// Joins. Throws what make_distribution throws; JobIsOver when a launcher tells that the others
+  /// have ended; kUsage when the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);
   /// Says goodbye, unless fail was called.
   ~Job();
@@ -56,6 +57,10 @@ class Job {
   void check_interrupt() const;
 
  private:
+  /// Throws JobIsOver.
+  Distribution join(DistributionOptions how, const std::vector<VariableSpec>& variables,
+                    const RunOptions& run) const;
+  bool must_make_the_rest(const RunOptions& run) const;
   void say(const std::string& line) const;
   void say_what_is_lost() const;
   void say_if_records_begin_anew(std::span<const TaskState> states) const;

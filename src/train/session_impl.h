@@ -185,6 +185,8 @@ template <typename F>
 auto Session::Impl::guarded(F&& part) {
   try {
     return part();
+  } catch (const JobIsOver&) {
+    throw;
   } catch (const std::exception& error) {
     fail(failure_text(error));
     throw;

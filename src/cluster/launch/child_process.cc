@@ -35,7 +35,6 @@ struct Pipe {
 Pipe make_pipe(const TaskCommand& command) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) fail(command, "pipe");
-  fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return {ends[0], ends[1]};
 }
 
@@ -48,7 +47,7 @@ Pipe make_pipe(const TaskCommand& command) {
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  dup2(in >= 0 ? in : open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
+  dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   execv(program, arguments);
@@ -101,14 +100,12 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
   const std::vector<char*> arguments = argument_pointers(texts);
   const Pipe out_pipe = make_pipe(command);
   const Pipe err_pipe = make_pipe(command);
-  FileDescriptor in;
-  if (is_evaluator_) {
-    const Pipe in_pipe = make_pipe(command);
-    in = FileDescriptor(in_pipe.read_end);
-    in_ = FileDescriptor(in_pipe.write_end);
-  }
+  const Pipe in_pipe = make_pipe(command);
+  const FileDescriptor in(in_pipe.read_end);
+  in_ = FileDescriptor(in_pipe.write_end);
   out_.fd = out_pipe.read_end;
   err_.fd = err_pipe.read_end;
+  for (const int fd : {out_.fd, err_.fd}) fcntl(fd, F_SETFL, O_NONBLOCK);
   const int parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {

@@ -30,7 +30,7 @@ struct TaskCommand {
   bool is_ps = false;
   bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
   std::vector<std::string> restart_arguments = {};  // when it is started again
-  bool is_evaluator = false;                        // its standard input is open until end_input()
+  bool is_evaluator = false;
 };
 
 /// Makes a descriptor readable when a child of this process was stopped, or went on. One per
@@ -73,7 +73,8 @@ class ChildProcess {
   bool stopped() const { return stopped_; }
   void note_stops();
   void send_signal(int signal);
-  /// Tells an evaluator that the job has ended.
+  /// Ends its standard input, which is how a worker is told that nobody is left whom it could join,
+  /// and an evaluator that the job has ended.
   void end_input() { in_ = FileDescriptor(); }
 
   /// The descriptors to poll for reading. `out` and `err` are −1 once they are closed.

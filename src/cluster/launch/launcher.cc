@@ -200,6 +200,31 @@ void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tas
   if (!run.quiet) print_text(stdout, summary_of(job));
 }
 
+struct Ending {
+  int status = 0;
+  std::string error;  // empty: all went well
+};
+
+Ending ending_of(const TaskGroupResult& result, bool loses_steps, const RunOptions& run,
+                 const TaskFiles& files) {
+  Ending ending;
+  if (result.first_failure) {
+    ending = {result.first_failure->status.code == 2 ? 2 : 1,
+              cause_of(*result.first_failure, files)};
+  } else if (result.evaluator_failure) {
+    ending = {1, cause_of(*result.evaluator_failure, files)};
+  } else if (result.interrupted) {
+    ending = {kInterruptedStatus, "interrupted"};
+  } else if (!result.stopped.empty() && loses_steps) {
+    ending = {1, fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
+                             fmt::join(result.stopped, ", "))};
+  }
+  // Without --out, a line about resuming is printed only when the user ended the run.
+  const bool told = result.interrupted || (!ending.error.empty() && !run.out.empty());
+  if (told) ending.error += how_to_go_on(run);
+  return ending;
+}
+
 // With --log-format json an error is a line of the log like the others.
 void print_end(const std::string& steps, bool failed, const std::string& error,
                const RunOptions& run) {
@@ -330,31 +355,18 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
 
   Report merged = merge(read_reports(tasks, files));
   const std::optional<std::int64_t> kept = kept_step(run);
-  const auto& failure = result.first_failure ? result.first_failure : result.evaluator_failure;
-  std::string error;
-  if (failure) {
-    error = cause_of(*failure, files);
-  } else if (result.interrupted) {
-    error = "interrupted";
-  } else if (!result.stopped.empty() && kept &&
-             *kept < steps_made(merged, cluster.local_workers).reached) {
-    error = fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
-                        fmt::join(result.stopped, ", "));
-  }
-  const bool failed = !error.empty() && (failure || !result.interrupted);
-  // Without --out, a line about resuming is printed only when the user ended the run.
-  if (result.interrupted || (failed && !run.out.empty())) error += how_to_go_on(run);
+  const bool loses = kept && *kept < steps_made(merged, cluster.local_workers).reached;
+  const Ending ending = ending_of(result, loses, run, files);
   merged.flags = run.flags;  // without those that it gave its tasks
-  if (!error.empty()) merged.error = error;
+  if (!ending.error.empty()) merged.error = ending.error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {
     write_timeline_of_all(run, tasks, files);
   }
-  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers, kept, failed), failed, error,
-            run);
-  if (result.first_failure && result.first_failure->status.code == 2) return 2;
-  if (failed) return 1;
-  return result.interrupted ? kInterruptedStatus : 0;
+  const bool failed = ending.status == 1 || ending.status == 2;
+  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers, kept, failed), failed,
+            ending.error, run);
+  return ending.status;
 }
 
 }  // namespace paceline

@@ -332,6 +332,19 @@ TEST_F(Launcher, PrintsTheStepsThatAreKept) {
               testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
 }
 
+// A worker that would wait for the others is told that they have ended.
+TEST_F(Launcher, TellsAWorkerThatNobodyIsLeft) {
+  options_.outlives_the_other_job = std::chrono::minutes(10);
+  for (const bool meet : {false, true}) {
+    options_.workers_meet = meet;
+    cluster_.local_ps = meet ? 0 : 1;
+    const Outcome outcome =
+        launch_shells("if [ $task = worker:0 ]; then cat; echo alone; fi; write_report ''");
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("worker:0 | alone\n"));
+  }
+}
+
 TEST_F(Launcher, TasksDieWithIt) {
   const std::string fifo = report_ + ".alive";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

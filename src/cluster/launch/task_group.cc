@@ -48,6 +48,7 @@ TaskGroupResult TaskGroup::run() {
     take_exits();
     after_workers();
     after_ps();
+    after_peers();
     after_job();
     after_the_others();
     if (next_ && now() >= *next_) {
@@ -171,6 +172,20 @@ void TaskGroup::after_ps() {
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
   ps_over_ = true;
   next_ = now() + options_.outlives_the_other_job;
+}
+
+// Whoever has trained with them ends by itself. One that was started again may wait in vain.
+void TaskGroup::after_peers() {
+  int left = 0, ended_well = 0;
+  for (const auto& child : children_) {
+    if (child->is_evaluator() || child->is_ps() == options_.workers_meet) continue;
+    if (child->running()) ++left;
+    if (!child->running() && child->status().good()) ++ended_well;
+  }
+  if (left > (options_.workers_meet ? 1 : 0) || ended_well == 0) return;
+  for (const auto& child : children_) {
+    if (!child->is_ps() && !child->is_evaluator()) child->end_input();
+  }
 }
 
 void TaskGroup::after_job() {

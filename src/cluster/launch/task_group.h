@@ -24,6 +24,8 @@ struct TaskGroupOptions {
   Duration interrupt_within = std::chrono::seconds(12);
   /// The time that a ps may go on after every worker has ended, and a worker after every ps has.
   Duration outlives_the_other_job = std::chrono::seconds(5);
+  /// Workers train with each other, and not with ps tasks alone.
+  bool workers_meet = false;
   /// The time for which a task may be stopped (SIGSTOP) when nothing else is waited for.
   Duration stopped_within = std::chrono::seconds(10);
   int out = 1, err = 2;  // descriptors for the tasks' lines
@@ -68,6 +70,8 @@ class TaskGroup {
   /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();
+  /// Tells workers that are left when those that they train with have ended well.
+  void after_peers();
   /// Called when all others have ended: the evaluator is told so, and may take its time.
   void after_job();
   /// Kills the tasks that are waited for when each of them is stopped and does not go on.

@@ -143,6 +143,7 @@ void CollectiveDriver::show() {
   shown_.ended = group_.training_ended();
   shown_.saves = group_.saves();
   if (!group_.failure().empty() && !shown_.failed) {
+    shown_.came_too_late = group_.came_too_late();
     fail({ErrorCode::kUnavailable, group_.failure()});
   }
   if (!group_.lacking().empty() || !closing_.empty()) keeper_wakes_.notify_all();
@@ -160,6 +161,7 @@ void CollectiveDriver::fail(const Error& error) {
 void CollectiveDriver::check() const {
   if (!shown_.failed) return;
   const std::lock_guard lock(error_mutex_);
+  if (shown_.came_too_late) throw JobIsOver(error_->what());
   throw *error_;
 }
 

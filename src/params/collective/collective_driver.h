@@ -137,7 +137,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, had_values{false}, may_begin{false},
         all_warm{false}, any_done{false}, all_done{false}, all_retired{false}, ended{false},
-        saves{false}, failed{false};
+        saves{false}, failed{false}, came_too_late{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };

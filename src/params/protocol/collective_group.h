@@ -155,6 +155,8 @@ class CollectiveGroup {
   bool training_ended() const { return ended_; }
   /// Why this worker cannot go on; empty while it can.
   const std::string& failure() const { return failure_; }
+  /// True when it failed because the others had ended the training.
+  bool came_too_late() const { return came_too_late_; }
   /// The workers that are not connected.
   std::vector<std::int32_t> missing() const;
   /// "worker:1, worker:3"
@@ -259,6 +261,7 @@ class CollectiveGroup {
   TimePoint apart_since_{};
   TimePoint alone_since_;  // no member is connected
   std::string failure_;
+  bool came_too_late_ = false;
 };
 
 }  // namespace paceline

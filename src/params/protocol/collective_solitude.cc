@@ -27,6 +27,7 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
   }
   if (!failure_.empty()) return;
   if (over && now >= alone_since_ + std::min(kOver, options_.join_timeout)) {
+    came_too_late_ = true;
     failure_ = fmt::format("the training was over before worker:{} joined it", self());
   }
   if (now < alone_since_ + options_.join_timeout || begins) return;
