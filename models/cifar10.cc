@@ -47,6 +47,10 @@ class Cifar10Model : public Model {
 
   bool can_evaluate() const override { return true; }
 
+  std::vector<std::string> evaluation_notes(const Settings& settings) const override {
+    return image_notes(settings);
+  }
+
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
     const auto recipe = cifar10_recipe(settings, run, {});
     const ImageInput input(settings, recipe->use(), {});

@@ -1,10 +1,12 @@
 #include "models/image_data.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -61,12 +63,26 @@ bool is_folder_of_images(const Settings& settings) {
   return is_folder(data) && !holds(data, is_binary_file);
 }
 
+// Names in a folder but those that begin with a dot, sorted.
+std::vector<std::string> names_in(const fs::path& folder) {
+  std::error_code error;
+  std::vector<std::string> names;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    names.push_back(entry->path().filename().string());
+  }
+  std::erase_if(names, [](const std::string& name) { return name.starts_with('.'); });
+  std::ranges::sort(names);
+  return names;
+}
+
 /// The files or folders of both uses; `evaluation` is empty when there is no data for it.
 struct Paths {
   std::vector<std::string> training, evaluation;
+  std::vector<std::string> left_out = {};  // names in the folder that holds both
 };
 
-Paths binary_paths(const std::string& data, const std::string& eval_data) {
+Paths binary_paths(const std::string& data) {
   Paths paths = {.training = files_of(data, kBinaryEnding), .evaluation = {}};
   if (is_folder(data)) {
     const auto is_test = [](const std::string& path) {
@@ -77,44 +93,112 @@ Paths binary_paths(const std::string& data, const std::string& eval_data) {
     }
     if (paths.evaluation.size() < paths.training.size()) std::erase_if(paths.training, is_test);
   }
-  if (!eval_data.empty()) paths.evaluation = files_of(eval_data, kBinaryEnding);
   return paths;
 }
 
-Paths folder_paths(const std::string& data, const std::string& eval_data) {
-  const bool divided = is_folder_of_classes(fs::path(data) / "train");
-  Paths paths = {.training = {divided ? (fs::path(data) / "train").string() : data},
-                 .evaluation = {}};
-  if (!eval_data.empty()) {
-    paths.evaluation = {eval_data};
-    return paths;
+// What CIFAR-10 and CIFAR-100 hold where they were made for Python.
+void refuse_python_files(const std::string& folder) {
+  for (const char* name : {"batches.meta", "meta"}) {
+    if (!fs::is_regular_file(fs::path(folder) / name)) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("it holds CIFAR's files for Python ('{}'), and its binary version is "
+                            "read: data_batch_1.bin and others, of cifar-10-binary.tar.gz",
+                            name));
   }
-  for (const char* name : {"test", "val", "valid", "validation"}) {
-    const fs::path path = fs::path(data) / name;
-    if (divided && paths.evaluation.empty() && is_folder_of_classes(path)) {
-      paths.evaluation = {path.string()};
-    }
+}
+
+constexpr const char* kTrain = "train";
+constexpr const char* kTests[] = {"test", "val", "valid", "validation"};
+constexpr const char* kTestNames = "'test', 'val', 'valid' or 'validation'";
+
+// A folder of folders is no class: it must be a part whose name is not known.
+void refuse_unknown_parts(const fs::path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    const std::vector<std::string> inside = names_in(folder / name);
+    const auto is_folder_inside = [&](const std::string& of) {
+      return is_folder(folder / name / of);
+    };
+    if (inside.empty() || !std::ranges::all_of(inside, is_folder_inside)) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{}' in it holds folders, and no images: images to train on are in a "
+                            "folder for each class, or such folders are in '{}', and those to "
+                            "evaluate with in {}",
+                            name, kTrain, kTestNames));
+  }
+}
+
+Paths folder_paths(const std::string& data, bool evaluation_named) {
+  refuse_python_files(data);
+  const fs::path folder(data);
+  if (!is_folder_of_classes(folder / kTrain)) {
+    refuse_unknown_parts(folder);
+    return {.training = {data}, .evaluation = {}};
+  }
+  Paths paths = {
+      .training = {(folder / kTrain).string()}, .evaluation = {}, .left_out = names_in(folder)};
+  std::erase(paths.left_out, kTrain);
+  if (evaluation_named) return paths;
+  for (const char* name : kTests) {
+    if (!paths.evaluation.empty() || !is_folder_of_classes(folder / name)) continue;
+    paths.evaluation = {(folder / name).string()};
+    std::erase(paths.left_out, name);
+  }
+  for (const std::string& name : paths.left_out) {
+    if (!paths.evaluation.empty() || !is_folder_of_classes(folder / name)) continue;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{}' lies beside '{}', and is not known: images to evaluate with are "
+                            "in {}, or where --eval-data says",
+                            name, kTrain, kTestNames));
   }
   return paths;
 }
 
-/// The sources of both uses.
+/// The sources of both uses, and what to say of them.
 struct Sources {
   std::shared_ptr<const RecordSource> training, evaluation;
+  std::vector<std::string> notes = {};
 };
 
-Sources open_sources(const Settings& settings, bool folder) {
-  const std::string &data = settings.text("data"), &eval_data = settings.text("eval_data");
-  if (!folder) {
-    const Paths paths = binary_paths(data, eval_data);
-    return {record_files(paths.training),
-            paths.evaluation.empty() ? nullptr : record_files(paths.evaluation)};
+// "a, b, c, d, e and 3 more"
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kShown = 5;
+  const std::size_t shown = std::min(names.size(), kShown);
+  const std::size_t more = names.size() - shown;
+  return fmt::format("{}{}", fmt::join(names.begin(), names.begin() + std::ptrdiff_t(shown), ", "),
+                     more > 0 ? fmt::format(" and {} more", more) : "");
+}
+
+void note_left_out(Sources& sources, const std::string& path, const std::string& what) {
+  if (!what.empty()) sources.notes.push_back(fmt::format("left out of {}: {}", path, what));
+}
+
+void note_images(Sources& sources, const RecordSource& images, const std::string& path) {
+  const std::size_t named = images.classes().size();
+  const std::int64_t classes = named > 0 ? std::int64_t(named) : RecordFormat{}.classes;
+  sources.notes.push_back(fmt::format("{}, from {}", images_in_words(images, classes), path));
+  note_left_out(sources, path, images.left_out());
+}
+
+std::shared_ptr<const RecordSource> open_files(const std::vector<std::string>& paths,
+                                               const std::vector<std::string>& /*classes*/) {
+  return record_files(paths);
+}
+
+std::shared_ptr<const RecordSource> open_folder(const std::vector<std::string>& paths,
+                                                const std::vector<std::string>& classes) {
+  return image_folder(paths.front(), classes);
+}
+
+// Opens what a flag names; errors name the flag.
+void open_named(const char* flag, const std::string& path, bool folder,
+                const std::function<void()>& open) {
+  try {
+    open();
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kDataLoss) throw;
+    throw Error(ErrorCode::kUsage,
+                fmt::format("{} {}: {}{}", flag, path, error.what(), folder ? "" : kMakesImages));
   }
-  const Paths paths = folder_paths(data, eval_data);
-  const auto training = image_folder(paths.training.front());
-  return {training, paths.evaluation.empty()
-                        ? nullptr
-                        : image_folder(paths.evaluation.front(), training->classes())};
 }
 
 Sources open_data(const Settings& settings, bool folder) {
@@ -128,15 +212,32 @@ Sources open_data(const Settings& settings, bool folder) {
   }
   if (data.empty()) {
     return {generated_images(kGeneratedImages, kGeneratedSeed),
-            generated_images(kGeneratedImages / 5, kGeneratedSeed, kGeneratedImages)};
+            generated_images(kGeneratedImages / 5, kGeneratedSeed, kGeneratedImages),
+            {"No --data: the images are generated."}};
   }
-  try {
-    return open_sources(settings, folder);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kDataLoss) throw;
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--data {}: {}{}", data, error.what(), folder ? "" : kMakesImages));
+  const auto open = folder ? open_folder : open_files;
+  Sources sources;
+  std::string evaluated = eval_data;
+  // An evaluation alone takes the images that it evaluates with for both.
+  open_named(data == eval_data ? "--eval-data" : "--data", data, folder, [&] {
+    const Paths paths = folder ? folder_paths(data, !eval_data.empty()) : binary_paths(data);
+    sources.training = open(paths.training, {});
+    if (eval_data.empty() && !paths.evaluation.empty()) {
+      sources.evaluation = open(paths.evaluation, sources.training->classes());
+      evaluated = paths.evaluation.front();
+    }
+    if (data != eval_data)
+      note_images(sources, *sources.training, folder ? paths.training.front() : data);
+    note_left_out(sources, data, some_of(paths.left_out));
+  });
+  if (!eval_data.empty()) {
+    open_named("--eval-data", eval_data, folder, [&] {
+      const auto files = folder ? std::vector{eval_data} : files_of(eval_data, kBinaryEnding);
+      sources.evaluation = open(files, sources.training->classes());
+    });
   }
+  if (sources.evaluation) note_images(sources, *sources.evaluation, evaluated);
+  return sources;
 }
 
 /// Says which records are left out. Several pipelines may read the same images and find the same
@@ -211,7 +312,8 @@ std::vector<Setting> image_settings(const std::string& pool) {
   Setting data = data_setting("");
   data.help =
       "Images to train on: CIFAR-10's binary files (a folder, a file, or a quoted pattern), "
-      "or a folder with a folder of JPEG or PNG files for each class (default: generated ones)";
+      "or a folder with a folder of JPEG, PNG or WebP files for each class (default: generated "
+      "ones)";
   Setting threads =
       count_setting("input_threads", "The most threads that make batches", "one for each core");
   threads.most = 1024;
@@ -288,9 +390,14 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
                           .distort(use.evaluation)
                           .batch(use.evaluation_batch, LastBatch::kPad);
   }
+  data.notes = sources.notes;
   data.class_names = sources.training->classes();
   if (folder) data.classes = std::int64_t(data.class_names.size());
   return data;
+}
+
+std::vector<std::string> image_notes(const Settings& settings) {
+  return open_data(settings, is_folder_of_images(settings)).notes;
 }
 
 void save_images(const Settings& settings, const ImageData& data, const Cluster& cluster) {

@@ -45,14 +45,20 @@ struct ImageData {
   Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
   std::int64_t classes = 10;
   std::vector<std::string> class_names = {};  // empty: not known
+  std::vector<std::string> notes = {};        // image_notes()
 };
 
 /// Opens the data. CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose
 /// test_batch.bin is then for evaluation. Images by class: a folder with one folder for each class,
 /// or with such folders named `train` and `test` (or `val`). Without --data the images are
-/// generated. Throws kUsage, naming the flag, when there is nothing at the path or --eval-data
-/// comes without --data, and kDataLoss, naming the file, when it is not what it claims to be.
+/// generated. Throws kUsage, naming the flag, when there is nothing at the path, when a folder has
+/// parts of other names or is CIFAR's for Python, or when --eval-data comes without --data; and
+/// kDataLoss, naming the file, when it is not what it claims to be.
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
+
+/// Lines for the user about that data: how many images and classes were found where, and what is
+/// left out. Throws what image_data throws.
+std::vector<std::string> image_notes(const Settings& settings);
 
 /// Writes the picture that --save-images names, of the first training batch; nothing without it, or
 /// when this is not the chief.

@@ -31,9 +31,7 @@ bool is_right(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
-    : data_(image_data(settings, use, cluster)),
-      has_evaluator_(cluster.evaluator),
-      generated_(settings.text("data").empty()) {
+    : data_(image_data(settings, use, cluster)), has_evaluator_(cluster.evaluator) {
   save_images(settings, data_, cluster);
 }
 
@@ -162,7 +160,9 @@ void train_images(Session& session, const std::function<void(Feed&)>& feed, cons
     evaluation.emplace(classifier, *input.evaluation(), with);
     evaluation->add_to(session, every);
   }
-  if (input.generated()) session.print("No --data: the images are generated.");
+  if (session.is_chief()) {
+    for (const std::string& note : input.notes()) session.print(note);
+  }
   while (session.run(feed)) {
   }
   if (evaluation) evaluation->finish(session);

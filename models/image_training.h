@@ -5,6 +5,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "models/image_data.h"
 #include "models/model.h"
@@ -35,12 +37,12 @@ class ImageInput {
   const Pipeline& undistorted() const { return data_.undistorted; }
   /// True when a task of its own evaluates the checkpoints, and the chief nothing.
   bool has_evaluator() const { return has_evaluator_; }
-  /// True when the images are generated, because no data was named.
-  bool generated() const { return generated_; }
+  /// Lines for the user about the images (ImageData::notes).
+  const std::vector<std::string>& notes() const { return data_.notes; }
 
  private:
   const ImageData data_;
-  const bool has_evaluator_, generated_;
+  const bool has_evaluator_;
   std::function<InputReport()> report_;
 };
 

@@ -63,6 +63,8 @@ class Model {
   /// kUsage when there is nothing to evaluate with, kFailedPrecondition when the checkpoint is of
   /// another model.
   virtual Evaluation evaluate(const RunOptions&, const Settings&) const { return {}; }
+  /// Lines for the user of evaluate() about its data.
+  virtual std::vector<std::string> evaluation_notes(const Settings&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 

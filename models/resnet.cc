@@ -143,6 +143,10 @@ class ResnetModel : public Model {
 
   bool can_evaluate() const override { return true; }
 
+  std::vector<std::string> evaluation_notes(const Settings& settings) const override {
+    return image_notes(settings);
+  }
+
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings, kResnetSteps);
     const ImageUse use = resnet_use(settings, run);

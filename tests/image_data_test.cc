@@ -161,6 +161,68 @@ TEST_F(ImageDataTest, NamesTheFlagAndTheRemedyWhenThereIsNothingAtThePath) {
               HasSubstr("no whole number of records of 3073 bytes"));
 }
 
+TEST_F(ImageDataTest, SaysHowManyImagesWereFoundAndWhatIsLeftOut) {
+  write_folder_of_images("train");
+  write_folder_of_images("test");
+  std::ofstream(folder_.path("train/dog/1.gif")) << "GIF89a";
+  std::ofstream(folder_.path("read.me")) << "images";
+  EXPECT_THAT(open({{"data", folder_.path()}}, 3).notes,
+              ElementsAre("3 images, 2 classes, from " + folder_.path("train"),
+                          "left out of " + folder_.path("train") + ": 1 .gif",
+                          "left out of " + folder_.path() + ": read.me",
+                          "3 images, 2 classes, from " + folder_.path("test")));
+  generate_images(folder_.path("binary"), 2000, 1);
+  EXPECT_THAT(open({{"data", folder_.path("binary")}}).notes,
+              ElementsAre("2,000 images, 10 classes, from " + folder_.path("binary"),
+                          "400 images, 10 classes, from " + folder_.path("binary/test_batch.bin")));
+}
+
+TEST_F(ImageDataTest, RefusesPartsOfOtherNames) {
+  const auto refused = [&](const std::map<std::string, std::string>& set) {
+    return error_of(ErrorCode::kUsage, [&] { open(set, 3); });
+  };
+  for (const char* name : {"Train", "training"}) {
+    write_folder_of_images(std::string("a/") + name);
+    EXPECT_THAT(refused({{"data", folder_.path("a")}}),
+                AllOf(HasSubstr("--data " + folder_.path("a") + ": "),
+                      HasSubstr(std::string("'") + name + "' in it holds folders, and no images"),
+                      HasSubstr("in 'train'")));
+    std::filesystem::remove_all(folder_.path("a"));
+  }
+  write_folder_of_images("b/train");
+  write_folder_of_images("b/eval");
+  EXPECT_THAT(refused({{"data", folder_.path("b")}}),
+              HasSubstr("'eval' lies beside 'train', and is not known: images to evaluate with are "
+                        "in 'test', 'val'"));
+  EXPECT_TRUE(
+      open({{"data", folder_.path("b")}, {"eval_data", folder_.path("b/eval")}}, 3).evaluation);
+  write_folder_of_images("b/val");
+  EXPECT_THAT(open({{"data", folder_.path("b")}}, 3).notes,
+              ::testing::Contains("left out of " + folder_.path("b") + ": eval"));
+}
+
+TEST_F(ImageDataTest, KnowsCifarsFilesForPython) {
+  for (const char* name : {"data_batch_1", "batches.meta"}) std::ofstream(folder_.path(name)) << 1;
+  EXPECT_THAT(error_of(ErrorCode::kUsage,
+                       [&] {
+                         open({{"data", folder_.path()}});
+                       }),
+              AllOf(HasSubstr("holds CIFAR's files for Python ('batches.meta')"),
+                    HasSubstr("data_batch_1.bin")));
+}
+
+TEST_F(ImageDataTest, NamesTheFlagThatWasGiven) {
+  write_folder_of_images("train");
+  const std::string nowhere = folder_.path("nowhere");
+  for (const std::string& data : {folder_.path("train"), nowhere}) {
+    EXPECT_THAT(error_of(ErrorCode::kUsage,
+                         [&] {
+                           open({{"data", data}, {"eval_data", nowhere}}, 3);
+                         }),
+                StartsWith("--eval-data " + nowhere + ": "));
+  }
+}
+
 TEST_F(ImageDataTest, SavesAPictureOfABatch) {
   generate_images(folder_.path(), 50, 1);
   Settings settings(image_settings("all"));

@@ -62,6 +62,7 @@ int evaluate(const Model& model, const Arguments& arguments) {
   const Log log(log_options({}, run));
   CheckpointEvaluations evaluations(
       run, [&](const RunOptions& of) { return model.evaluate(of, settings); }, log);
+  for (const std::string& note : model.evaluation_notes(settings)) fmt::print("{}\n", note);
   const Interrupt interrupt;
   values->given("--once") ? void(evaluations.evaluate_newest())
                           : follow_run(evaluations, out, interrupt, {});
