@@ -12,6 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kEndOfSentence = "<eos>";
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 std::string read_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -30,22 +31,25 @@ std::string read_text(const std::string& path) {
   if (text.find('\0') != std::string::npos) {
     throw Error(ErrorCode::kDataLoss, path + " is not text: it holds a zero byte");
   }
+  if (text.starts_with(kByteOrderMark)) text.erase(0, kByteOrderMark.size());
   return text;
 }
 
+// Calls with each word and the number of its line in the file.
 template <typename F>
 void for_each_word(std::string_view text, F&& call) {
   constexpr std::string_view kBlank = " \t\r\n";
   std::size_t begin = 0;
+  std::int64_t line = 1;
   while (begin < text.size()) {
     const char c = text[begin];
     if (kBlank.find(c) != std::string_view::npos) {
-      if (c == '\n') call(kEndOfSentence);
+      if (c == '\n') call(kEndOfSentence, line++);
       ++begin;
       continue;
     }
     const std::size_t end = std::min(text.find_first_of(kBlank, begin), text.size());
-    call(text.substr(begin, end - begin));
+    call(text.substr(begin, end - begin), line);
     begin = end;
   }
 }
@@ -54,7 +58,7 @@ using Counted = std::pair<std::string_view, std::int64_t>;
 
 std::vector<Counted> by_count_then_word(std::string_view text) {
   std::unordered_map<std::string_view, std::int64_t> counts;
-  for_each_word(text, [&](std::string_view word) { ++counts[word]; });
+  for_each_word(text, [&](std::string_view word, std::int64_t /*line*/) { ++counts[word]; });
   std::vector<Counted> sorted(counts.begin(), counts.end());
   std::sort(sorted.begin(), sorted.end(), [](const Counted& a, const Counted& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
@@ -91,8 +95,8 @@ std::vector<std::int32_t> Vocabulary::read(const std::string& path, std::int64_t
   const std::string text = read_text(path);
   const auto unk = ids_.find("<unk>");
   std::vector<std::int32_t> stream;
-  std::int64_t line = 1, unknown_tokens = 0;
-  for_each_word(text, [&](std::string_view word) {
+  std::int64_t unknown_tokens = 0;
+  for_each_word(text, [&](std::string_view word, std::int64_t line) {
     const auto known = ids_.find(word);
     if (known == ids_.end() && unk == ids_.end()) {
       throw Error(ErrorCode::kNotFound, path + ":" + std::to_string(line) + ": '" +
@@ -102,7 +106,6 @@ std::vector<std::int32_t> Vocabulary::read(const std::string& path, std::int64_t
                                             "which stands for words that are not");
     }
     if (known == ids_.end()) ++unknown_tokens;
-    if (word == kEndOfSentence) ++line;
     stream.push_back(known == ids_.end() ? unk->second : known->second);
   });
   if (unknown != nullptr) *unknown = unknown_tokens;

@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -42,6 +43,21 @@ TEST(Vocabulary, ReadsNewlinesAsEosAndUnknownWordsAsUnk) {
   const auto id = [&](const char* word) { return words.id(word); };
   EXPECT_THAT(words.read(other),
               ElementsAre(id("a"), id("<unk>"), id("b"), id("<eos>"), id("<eos>"), id("b")));
+}
+
+TEST(Vocabulary, ReadsATextWithAByteOrderMarkAsWithoutIt) {
+  const auto plain = write_file("plain.txt", "the cat the\n<unk>\n");
+  const auto marked = write_file("marked.txt", "\xEF\xBB\xBFthe cat the\n<unk>\n");
+  const Vocabulary words = Vocabulary::from_file(marked);
+  EXPECT_EQ(words.size(), Vocabulary::from_file(plain).size());
+  EXPECT_EQ(words.read(marked), words.read(plain));
+}
+
+TEST(Vocabulary, NamesTheLineOfTheFileThoughEosStandsInIt) {
+  const Vocabulary words = Vocabulary::from_file(write_file("known.txt", "a <eos> a\n"));
+  const auto path = write_file("lines.txt", "a <eos> <eos> a\na <eos> b\n");
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { words.read(path); }),
+              HasSubstr("lines.txt:2: 'b' is not among"));
 }
 
 TEST(Vocabulary, KeepsTheMostFrequentOnly) {
