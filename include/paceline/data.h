@@ -56,8 +56,9 @@ class RecordSource {
   virtual ~RecordSource() = default;
   /// The numbers of records of its files. A record's index counts through all of them.
   virtual std::vector<std::int64_t> files() const = 0;
-  /// Reads a record: bytes, size, layout and label. Throws kDataLoss or kNotFound, naming the
-  /// record, when it cannot be read; a pipeline may then leave it out (Pipeline::max_bad).
+  /// Reads a record: bytes, size, layout and label. Throws kDataLoss, kNotFound or kUnavailable,
+  /// naming the record, when it cannot be read; a pipeline may then leave it out
+  /// (Pipeline::max_bad).
   virtual void read(std::int64_t index, Example& to) const = 0;
   /// The record's name for messages: "train/cat/0001.jpg", "data_batch_1.bin, record 17".
   virtual std::string name(std::int64_t index) const = 0;

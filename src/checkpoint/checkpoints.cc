@@ -69,6 +69,7 @@ std::string why_torn(const std::string& path, WholeCheck check) {
     }
     for (const WrittenFile& file : index.files) check_file(path + "/" + file.file, file, check);
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUnavailable) throw;
     return error.what();
   }
   return "";
@@ -104,6 +105,14 @@ Checkpoints::Newest Checkpoints::newest_whole(WholeCheck check) const {
     newest.torn.push_back(std::move(found));
   }
   return newest;
+}
+
+std::optional<FoundCheckpoint> Checkpoints::newest_to_name() const {
+  try {
+    return newest_whole(WholeCheck::kSizes).whole;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 std::vector<std::string> Checkpoints::keep_last(int count) const {

@@ -32,7 +32,7 @@ class Checkpoints {
   const std::string& folder() const { return folder_; }
   std::string path_of(std::int64_t step) const;
   /// Returns the checkpoints by step, the newest first, without one that is still being written.
-  /// Throws kNotFound when the folder is there and cannot be read.
+  /// Throws kNotFound when the folder is there and cannot be read, and as why_torn().
   std::vector<FoundCheckpoint> list(WholeCheck check) const;
 
   struct Newest {
@@ -40,6 +40,8 @@ class Checkpoints {
     std::vector<FoundCheckpoint> torn;  // newer than that one: skipped, to be said to the user
   };
   Newest newest_whole(WholeCheck check) const;
+  /// For the message of an error: the newest that can be found.
+  std::optional<FoundCheckpoint> newest_to_name() const;
 
   /// Deletes all but the last `count` whole ones, at least 1; torn ones only where they are older
   /// than the newest whole one. Returns the paths of those deleted. None is ever left half: it
@@ -58,7 +60,8 @@ class Checkpoints {
   const Disk& disk_;
 };
 
-/// Why the checkpoint in this folder is not whole; empty: it is.
+/// Why the checkpoint in this folder is not whole: what is missing, short or changed; empty: it is.
+/// Throws kUnavailable, naming the file, when the system cannot read one that is there.
 std::string why_torn(const std::string& path, WholeCheck check);
 /// Reads PATH/index.json. Throws kNotFound or kDataLoss.
 CheckpointIndex read_index(const std::string& path);

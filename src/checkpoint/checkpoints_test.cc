@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -73,6 +74,32 @@ TEST_F(CheckpointsTest, AFileThatIsMissingTearsIt) {
   std::filesystem::remove(folder_.path("step-3/shard-0-of-2.safetensors"));
   EXPECT_THAT(why_torn(folder_.path("step-3"), WholeCheck::kSizes),
               HasSubstr("shard-0-of-2.safetensors: No such file"));
+}
+
+/// No further file can be opened meanwhile.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    getrlimit(RLIMIT_NOFILE, &before_);
+    const rlimit none = {.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { setrlimit(RLIMIT_NOFILE, &before_); }
+  NoDescriptors(const NoDescriptors&) = delete;
+  NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(CheckpointsTest, AWholeOneThatCannotBeReadIsNotTorn) {
+  save(3);
+  const std::string said = error_of(ErrorCode::kUnavailable, [&] {
+    const NoDescriptors none;
+    why_torn(folder_.path("step-3"), WholeCheck::kSizes);
+  });
+  EXPECT_THAT(said, AllOf(HasSubstr("step-3/index.json"), HasSubstr("Too many open files")));
+  EXPECT_EQ(why_torn(folder_.path("step-3"), WholeCheck::kSizes), "");
 }
 
 TEST_F(CheckpointsTest, ABytesChangeShowsInTheChecksumOnly) {

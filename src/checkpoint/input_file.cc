@@ -19,15 +19,20 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // stays in the cache between two uses
 
+// A file that is missing is another thing than a system that cannot read it at the moment, for want
+// of a permission, of descriptors or of a working disk.
+[[noreturn]] void refuse(const std::string& path, int why) {
+  const bool missing = why == ENOENT || why == ENOTDIR || why == ELOOP;
+  throw Error(missing ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+              fmt::format("cannot read {}: {}", path, std::strerror(why)));
+}
+
 }  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
   // A pipe without a writer must not make this wait.
   file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file_) {
-    throw Error(ErrorCode::kNotFound,
-                fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
-  }
+  if (!file_) refuse(path_, errno);
   struct stat status {};
   if (fstat(file_.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     throw Error(ErrorCode::kNotFound, fmt::format("cannot read {}: it is no file", path_));
@@ -39,10 +44,7 @@ void InputFile::read_at(std::uint64_t offset, std::span<std::byte> into) const {
   while (!into.empty()) {
     const ssize_t count = pread(file_.get(), into.data(), into.size(), off_t(offset));
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      throw Error(ErrorCode::kDataLoss,
-                  fmt::format("cannot read {}: {}", path_, std::strerror(errno)));
-    }
+    if (count < 0) refuse(path_, errno);
     if (count == 0) {
       throw Error(ErrorCode::kDataLoss, fmt::format("{} is truncated: it ends at byte {}, {} more "
                                                     "were to follow",

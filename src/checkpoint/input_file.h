@@ -14,7 +14,8 @@ namespace paceline {
 /// process cuts short would end this one.
 class InputFile {
  public:
-  /// Throws kNotFound naming the path when it is no file that can be read.
+  /// Throws, naming the path, kNotFound when it is missing or no file, and kUnavailable when the
+  /// system cannot read it.
   explicit InputFile(std::string path);
 
   const std::string& path() const { return path_; }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "paceline/error.h"
@@ -41,7 +43,9 @@ bool ExampleMaker::prepare(const Ticket& ticket) {
       make(index);
       return i == 0;
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kDataLoss && error.code() != ErrorCode::kNotFound) throw;
+      constexpr ErrorCode kBad[] = {ErrorCode::kDataLoss, ErrorCode::kNotFound,
+                                    ErrorCode::kUnavailable};
+      if (std::ranges::find(kBad, error.code()) == std::end(kBad)) throw;
       bad_.add(index, error.what());
     }
   }

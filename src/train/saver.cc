@@ -89,7 +89,7 @@ void Saver::save_or_complain(const TaskState& own, std::int64_t global_step) {
   try {
     save(own, global_step);
   } catch (const std::exception& error) {
-    const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
+    const auto newest = checkpoints_.newest_to_name();
     parts_.complain(fmt::format("no checkpoint of step {}: {}; {}", global_step,
                                 failure_text(error),
                                 newest ? "the newest is " + newest->path : "there is none yet"));

@@ -83,7 +83,7 @@ std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const Run
 
 std::string how_to_go_on(const RunOptions& run) {
   if (run.out.empty()) return "; nothing was saved (no --out)";
-  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
+  const auto newest = Checkpoints(checkpoints_folder(run)).newest_to_name();
   if (!newest) return "; no checkpoint was written yet";
   return fmt::format("; to go on from step {}: {}", newest->step, run.resume_command);
 }
