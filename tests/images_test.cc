@@ -92,6 +92,24 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
 }
 
+TEST_F(Images, AnEvaluationPassesOverACorruptCheckpointAndSaysIt) {
+  const Words cut =
+      train("resnet", {"--units", "1", "--out", folder_.path("out"), "--set", "evaluate_every=0"});
+  run(join({cut, {"--steps", "2"}}));
+  run(join({cut, {"--steps", "4", "--resume"}}));
+  const std::string newest = folder_.path("out") + "/checkpoints/step-4";
+  const std::string shard = newest + "/shard-0-of-1.safetensors";
+  std::string bytes = read_text(shard);
+  bytes.back() = char(~bytes.back());
+  std::ofstream(shard, std::ios::binary) << bytes;
+  const Words once = {"eval", "resnet", "--units",           "1",     "--batch", "20", "--data",
+                      data(), "--out",  folder_.path("out"), "--once"};
+  for (int i = 0; i < 2; ++i) {  // the first one changes nothing
+    EXPECT_THAT(run(once), AllOf(HasSubstr("passes over a checkpoint that is not whole: " + newest),
+                                 HasSubstr("step 2: loss ")));
+  }
+}
+
 TEST_F(Images, AnEvaluatorEvaluatesTheCheckpointsOfAJobInPlaceOfTheChief) {
   const std::string output = run(train("cifar10", {"--steps",
                                                    "40",

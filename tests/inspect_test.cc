@@ -70,9 +70,22 @@ TEST_F(Inspect, TakesARunAnIndexAndALoneFile) {
 TEST_F(Inspect, SaysThatItSkippedATornOne) {
   save(7, 3, "bias");
   std::filesystem::create_directory(folder_.path("checkpoints/step-9"));
-  EXPECT_THAT(
-      inspect({folder_.path("checkpoints")}).output,
-      AllOf(HasSubstr("skipped a newer checkpoint"), HasSubstr("step-9"), HasSubstr("step 7")));
+  EXPECT_THAT(inspect({folder_.path("checkpoints")}).output,
+              AllOf(HasSubstr("passes over a checkpoint that is not whole"), HasSubstr("step-9"),
+                    HasSubstr("step 7")));
+}
+
+TEST_F(Inspect, EndsThoughAShapeHasRowsWithoutNumber) {
+  const std::string file = folder_.path("rows.safetensors");
+  std::string header =
+      R"({"w":{"dtype":"F32","shape":[9223372036854775807,0],"data_offsets":[0,0]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = char(header.size());
+  std::ofstream(file, std::ios::binary) << bytes << header;
+  const Finished run = inspect({file});
+  EXPECT_EQ(run.status, 0) << run.output;
+  EXPECT_THAT(run.output, HasSubstr("0 elements in 1 variable"));
+  EXPECT_EQ(inspect({file, "--diff", file}).status, 0);
 }
 
 TEST_F(Inspect, ShowsOnlyWhatMatches) {

@@ -198,6 +198,18 @@ TEST_F(Saving, ACorruptOneIsNotTakenForTheNewestLater) {
   EXPECT_THAT(run(join({resumed, {"--steps", "31"}})), HasSubstr("Goes on from step 30"));
 }
 
+TEST_F(Saving, InitialValuesPassOverACorruptOneAndSayIt) {
+  run(join({kMlp, {"--steps", "20", "--out", out()}}));
+  run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));
+  flip_last_byte(checkpoint(30) + "/shard-0-of-1.safetensors");
+  const Words from = join({kMlp, {"--steps", "1", "--init-from"}});
+  EXPECT_THAT(run(join({from, {out()}})),
+              AllOf(HasSubstr("passes over a checkpoint that is not whole: " + checkpoint(30)),
+                    HasSubstr("begin with the values in " + checkpoint(20))));
+  EXPECT_THAT(run(join({from, {checkpoint(30)}}), 1), HasSubstr("CRC-32C"));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint(30)));
+}
+
 TEST_F(Saving, OfAnotherModelIsRefusedNamingWhatDiffers) {
   run(join({kMlp, {"--steps", "5", "--out", out()}}));
   const std::string output =

@@ -52,10 +52,11 @@ struct Rows {
   std::int64_t first, count;
 };
 
-// Ranges of rows that hold about kElementsAtOnce.
+// Ranges of rows that hold about kElementsAtOnce. Rows without elements need none.
 std::vector<Rows> ranges_of(const Shape& shape) {
+  if (shape.elements() == 0) return {};
   const std::int64_t all = row_count(shape);
-  const std::int64_t row = std::max<std::int64_t>(all == 0 ? 0 : shape.elements() / all, 1);
+  const std::int64_t row = shape.elements() / all;
   const std::int64_t at_once = std::max<std::int64_t>(kElementsAtOnce / row, 1);
   std::vector<Rows> ranges;
   for (std::int64_t first = 0; first < all; first += at_once) {

@@ -168,11 +168,10 @@ void check_bytes(const CheckpointReader& checkpoint) {
 CheckpointReader open_checkpoint(const std::string& given, bool check) {
   const std::optional<Checkpoints> run = checkpoints_in(given);
   if (run && check) check_all(*run);
-  CheckpointReader checkpoint(find_checkpoint(given));
-  if (run && !check) {
-    for (const FoundCheckpoint& torn : run->newest_whole(WholeCheck::kSizes).torn) {
-      fmt::print("skipped a newer checkpoint that is not whole: {}\n", torn.torn);
-    }
+  const ChosenCheckpoint chosen = find_checkpoint(given, WholeCheck::kSizes);
+  CheckpointReader checkpoint(chosen.path);
+  for (const FoundCheckpoint& torn : chosen.passed_over) {
+    if (!check) fmt::print("{}\n", passed_over_text(torn));
   }
   print_title(checkpoint);
   if (check && !run) check_bytes(checkpoint);

@@ -81,6 +81,8 @@ struct RunOptions {
   std::string out;
   bool resume = false;     // from the newest whole checkpoint in `out`
   bool overwrite = false;  // deletes the checkpoints in `out`
+  bool evaluates =
+      false;  // what another run saves in `out`, and renames no checkpoint that is torn
   /// The global step of this task when a ps was lost with its values; the run goes on from a
   /// checkpoint since then. Empty: none was lost.
   std::optional<std::int64_t> lost_at;

@@ -6,16 +6,23 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "base/row_count.h"
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/data_loss.h"
+#include "checkpoint/input_file.h"
+#include "checkpoint/strict_json.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Of names as other programs give them.
+constexpr std::string_view kSeveralFilesEnding = ".safetensors.index.json";
+constexpr const char* kTensorFiles[] = {"model.safetensors.index.json", "model.safetensors"};
 
 std::size_t bytes_of_row(const TensorInfo& tensor) {
   const std::int64_t rows = row_count(tensor.shape);
@@ -35,14 +42,21 @@ bool overlaps(const SavedPiece& piece, std::int64_t first_row, std::int64_t rows
          (piece.first_row < first_row + rows && first_row < piece.first_row + piece.rows);
 }
 
+// The folder of the checkpoint that a path names; empty: it names a file of tensors.
+std::string folder_of(const std::string& path) {
+  if (fs::is_directory(path)) return path;
+  if (fs::path(path).filename() != kIndexName) return "";
+  const std::string folder = fs::path(path).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
 }  // namespace
 
 CheckpointReader::CheckpointReader(const std::string& path) : path_(path) {
-  if (fs::is_directory(path)) {
-    open_folder(path);
-  } else if (fs::path(path).filename() == kIndexName) {
-    const std::string folder = fs::path(path).parent_path();
-    open_folder(folder.empty() ? "." : folder);
+  if (const std::string folder = folder_of(path); !folder.empty()) {
+    open_folder(folder);
+  } else if (path.ends_with(kSeveralFilesEnding)) {
+    open_several_files(path);
   } else {
     open_lone_file(path);
   }
@@ -69,12 +83,34 @@ void CheckpointReader::open_lone_file(const std::string& path) {
   const std::string name = fs::path(path).filename();
   auto file = std::make_unique<SafetensorsFile>(path);
   index_.files = {{name, file->file().size(), 0}};
-  for (const StoredTensor& tensor : file->tensors()) {
-    index_.variables.push_back(
-        {tensor.name, tensor.dtype, tensor.shape, "", {}, {{name, 0, row_count(tensor.shape)}}});
-  }
+  for (const StoredTensor& tensor : file->tensors()) add_tensor(name, tensor);
   std::ranges::sort(index_.variables, {}, &SavedVariable::name);
   files_[name] = std::move(file);
+}
+
+// The index is an object of names of tensors and of the files beside it that hold them.
+void CheckpointReader::open_several_files(const std::string& path) {
+  constexpr int kDepth = 4;
+  const auto index = parse_strict(read_text(path, kMaxIndexBytes), path, kDepth);
+  const auto& files = member(index, "weight_map", path);
+  if (!files.is_object()) data_loss(path, "\"weight_map\" is no object");
+  for (const auto& [tensor, value] : files.items()) {
+    const std::string name = text_of(value, fmt::format("{}: tensor '{}'", path, tensor));
+    if (name != fs::path(name).filename()) {
+      data_loss(path, fmt::format("the file '{}' is not beside it", name));
+    }
+    std::unique_ptr<SafetensorsFile>& file = files_[name];
+    if (file == nullptr) {
+      file = std::make_unique<SafetensorsFile>((fs::path(path).parent_path() / name).string());
+      index_.files.push_back({name, file->file().size(), 0});
+    }
+    add_tensor(name, file->tensor(tensor));
+  }
+}
+
+void CheckpointReader::add_tensor(const std::string& file, const StoredTensor& tensor) {
+  index_.variables.push_back(
+      {tensor.name, tensor.dtype, tensor.shape, "", {}, {{file, 0, row_count(tensor.shape)}}});
 }
 
 void CheckpointReader::check_tensor(const std::string& name, const TensorInfo& expected) const {
@@ -167,11 +203,23 @@ std::optional<Checkpoints> checkpoints_in(const std::string& path) {
   return Checkpoints(is_run ? path + "/checkpoints" : path);
 }
 
-std::string find_checkpoint(const std::string& path) {
+std::string passed_over_text(const FoundCheckpoint& torn) {
+  return "passes over a checkpoint that is not whole: " + torn.torn;
+}
+
+ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check) {
+  for (const char* name : kTensorFiles) {
+    if (fs::is_regular_file(path + "/" + name)) return {path + "/" + name};
+  }
   const std::optional<Checkpoints> checkpoints = checkpoints_in(path);
-  if (!checkpoints) return path;
-  const Checkpoints::Newest newest = checkpoints->newest_whole(WholeCheck::kSizes);
-  if (newest.whole) return newest.whole->path;
+  if (!checkpoints) {
+    const std::string folder = folder_of(path);
+    const std::string torn = folder.empty() ? "" : why_torn(folder, check);
+    if (!torn.empty()) throw Error(ErrorCode::kDataLoss, torn);
+    return {path};
+  }
+  const Checkpoints::Newest newest = checkpoints->newest_whole(check);
+  if (newest.whole) return {newest.whole->path, newest.torn};
   if (newest.torn.empty()) {
     throw Error(ErrorCode::kNotFound, fmt::format("no checkpoint in {}", checkpoints->folder()));
   }

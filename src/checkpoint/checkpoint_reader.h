@@ -26,9 +26,10 @@ struct SavedRows {
 /// An open checkpoint; values are read when they are asked for. Any number of threads.
 class CheckpointReader {
  public:
-  /// `path`: a checkpoint's folder, its index, or a lone safetensors file, whose tensors are then
-  /// variables without slots. Throws kNotFound when nothing is there, kDataLoss naming the file and
-  /// the variable when the parts do not fit together.
+  /// `path`: a checkpoint's folder, its index, a lone safetensors file, or the index of several
+  /// (model.safetensors.index.json), whose tensors are then variables without slots. Throws
+  /// kNotFound when nothing is there, kDataLoss naming the file and the variable when the parts do
+  /// not fit together.
   explicit CheckpointReader(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -53,6 +54,8 @@ class CheckpointReader {
  private:
   void open_folder(const std::string& folder);
   void open_lone_file(const std::string& file);
+  void open_several_files(const std::string& index);
+  void add_tensor(const std::string& file, const StoredTensor& tensor);
   void check_tensor(const std::string& file, const TensorInfo& expected) const;
   const SafetensorsFile& file(const std::string& name) const { return *files_.at(name); }
 
@@ -61,10 +64,17 @@ class CheckpointReader {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files_;
 };
 
-/// Returns `path` itself when it is a file or a checkpoint's folder; the newest whole checkpoint
-/// when it is a folder of checkpoints or the --out folder of a run. Throws kNotFound saying what
-/// there is instead.
-std::string find_checkpoint(const std::string& path);
+struct ChosenCheckpoint {
+  std::string path;                               // for a CheckpointReader
+  std::vector<FoundCheckpoint> passed_over = {};  // newer, and not whole: to be said to the user
+};
+/// Chooses `path` itself when it is a file or a checkpoint's folder, the tensors in a folder of
+/// safetensors files, and the newest whole checkpoint of a folder of checkpoints or the --out
+/// folder of a run. Throws kNotFound saying what there is instead, and kDataLoss when the
+/// checkpoint that was named is not whole.
+ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check);
+/// "passes over a checkpoint that is not whole: WHY"
+std::string passed_over_text(const FoundCheckpoint& torn);
 /// The checkpoints that `path` names, when it is a folder of checkpoints or the --out folder of a
 /// run.
 std::optional<Checkpoints> checkpoints_in(const std::string& path);

@@ -114,18 +114,62 @@ TEST(FindCheckpoint, LeadsToTheNewestWholeOne) {
   const std::string checkpoints = folder.path("checkpoints");
   save_sample(checkpoints, 7, 1);
   const std::string newest = save_sample(checkpoints, 8, 1);
-  EXPECT_EQ(find_checkpoint(folder.path()), newest);
-  EXPECT_EQ(find_checkpoint(checkpoints), newest);
-  EXPECT_EQ(find_checkpoint(newest), newest);
-  EXPECT_EQ(find_checkpoint(newest + "/index.json"), newest + "/index.json");
+  EXPECT_EQ(find_checkpoint(folder.path(), WholeCheck::kSizes).path, newest);
+  EXPECT_EQ(find_checkpoint(checkpoints, WholeCheck::kSizes).path, newest);
+  EXPECT_EQ(find_checkpoint(newest, WholeCheck::kSizes).path, newest);
+  EXPECT_EQ(find_checkpoint(newest + "/index.json", WholeCheck::kSizes).path,
+            newest + "/index.json");
+}
+
+TEST(FindCheckpoint, NamesThoseThatItPassesOver) {
+  const Folder folder;
+  const std::string older = save_sample(folder.path(), 7, 1);
+  const std::string newer = save_sample(folder.path(), 8, 1);
+  std::string shard = folder.read("step-8/shard-0-of-1.safetensors");
+  shard.back() ^= 1;
+  folder.write("step-8/shard-0-of-1.safetensors", shard);
+  const ChosenCheckpoint chosen = find_checkpoint(folder.path(), WholeCheck::kChecksums);
+  EXPECT_EQ(chosen.path, older);
+  ASSERT_EQ(chosen.passed_over.size(), 1u);
+  EXPECT_THAT(passed_over_text(chosen.passed_over[0]),
+              AllOf(HasSubstr("passes over a checkpoint that is not whole: " + newer),
+                    HasSubstr("CRC-32C")));
+  EXPECT_THAT(
+      error_of(ErrorCode::kDataLoss, [&] { find_checkpoint(newer, WholeCheck::kChecksums); }),
+      HasSubstr("CRC-32C"));
+}
+
+TEST(FindCheckpoint, TakesAFolderOfTensorFiles) {
+  const Folder folder;
+  const Tensor a = Tensor::of<float>({2}, {1, 2}), b = Tensor::of<float>({1}, {3});
+  write_safetensors(folder.path("model-00001-of-00002.safetensors"),
+                    std::vector<NamedTensor>{{"a", a}, {"unused", b}});
+  write_safetensors(folder.path("model-00002-of-00002.safetensors"),
+                    std::vector<NamedTensor>{{"b", b}});
+  const std::string index = folder.write("model.safetensors.index.json", R"({
+    "metadata": {"total_size": 12},
+    "weight_map": {"b": "model-00002-of-00002.safetensors",
+                   "a": "model-00001-of-00002.safetensors"}})");
+  const std::string path = find_checkpoint(folder.path(), WholeCheck::kChecksums).path;
+  EXPECT_EQ(path, index);
+  const CheckpointReader reader(path);
+  EXPECT_THAT(reader.matching("*"), ElementsAre("a", "b"));
+  EXPECT_THAT(reader.read("a").value.data<float>(), ElementsAre(1, 2));
+  EXPECT_THAT(reader.read("b").value.data<float>(), ElementsAre(3));
+  folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "../elsewhere"}})");
+  EXPECT_THAT(error_of(ErrorCode::kDataLoss, [&] { CheckpointReader{path}; }),
+              HasSubstr("'../elsewhere' is not beside it"));
+  folder.write("model.safetensors.index.json", R"({"weight_map": {"a": "missing.safetensors"}})");
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { CheckpointReader{path}; }),
+              HasSubstr("missing.safetensors: No such file"));
 }
 
 TEST(FindCheckpoint, SaysWhatIsThereInstead) {
   const Folder folder;
-  EXPECT_THAT(error_of([&] { find_checkpoint(folder.path()); }),
+  EXPECT_THAT(error_of([&] { find_checkpoint(folder.path(), WholeCheck::kSizes); }),
               HasSubstr("no checkpoint in " + folder.path()));
   std::filesystem::create_directory(folder.path("step-3"));
-  EXPECT_THAT(error_of([&] { find_checkpoint(folder.path()); }),
+  EXPECT_THAT(error_of([&] { find_checkpoint(folder.path(), WholeCheck::kSizes); }),
               AllOf(HasSubstr("no whole checkpoint"), HasSubstr("step-3/index.json")));
 }
 

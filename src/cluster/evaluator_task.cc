@@ -12,6 +12,7 @@
 #include "base/deadline.h"
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "cluster/report/folder_lock.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
@@ -33,13 +34,15 @@ CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateChec
       evaluate_(std::move(evaluate)),
       log_(log) {
   run_.out = run.out;
-  run_.resume = run_.quiet = true;
+  run_.resume = run_.quiet = run_.evaluates = true;
   run_.seed = run.seed;
 }
 
 bool CheckpointEvaluations::evaluate_newest() {
-  const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
-  if (!newest || newest->step == last_step_) return false;
+  const Checkpoints::Newest found = checkpoints_.newest_whole(WholeCheck::kSizes);
+  for (const FoundCheckpoint& torn : found.torn) say_passed_over(torn);
+  const auto& newest = found.whole;
+  if (!newest || newest->step == looked_at_) return false;
   try {
     last_ = evaluate_(run_);
   } catch (const Error&) {
@@ -47,6 +50,11 @@ bool CheckpointEvaluations::evaluate_newest() {
     const auto now = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
     if (!now || now->step == newest->step) throw;
     return true;
+  }
+  looked_at_ = newest->step;
+  if (last_.global_step < looked_at_) {  // its sizes are right, and its bytes are not
+    say_passed_over({newest->path, newest->step, why_torn(newest->path, WholeCheck::kChecksums)});
+    if (last_.global_step == last_step_) return true;
   }
   if (last_step_ < 0 || last_.precision > best_.precision) best_ = last_;
   last_step_ = last_.global_step;
@@ -56,6 +64,11 @@ bool CheckpointEvaluations::evaluate_newest() {
   std::fflush(stdout);
   summarise();
   return true;
+}
+
+void CheckpointEvaluations::say_passed_over(const FoundCheckpoint& torn) {
+  if (torn.torn.empty() || !passed_over_.insert(torn.step).second) return;
+  log_.warning(passed_over_text(torn));
 }
 
 void CheckpointEvaluations::summarise() {

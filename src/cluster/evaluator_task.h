@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "base/clock.h"
@@ -34,6 +35,7 @@ class CheckpointEvaluations {
 
  private:
   void summarise();
+  void say_passed_over(const FoundCheckpoint& torn);
 
   const std::string out_;
   const Checkpoints checkpoints_;
@@ -42,6 +44,8 @@ class CheckpointEvaluations {
   RunOptions run_;
   Evaluation last_, best_;
   std::int64_t last_step_ = -1;
+  std::int64_t looked_at_ = -1;         // the step of the newest one whose sizes are right
+  std::set<std::int64_t> passed_over_;  // the steps of those that were named
   std::optional<EventWriter> summaries_;
   bool no_summaries_ = false;
 };

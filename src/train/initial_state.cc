@@ -56,20 +56,6 @@ std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
   return states;
 }
 
-InitialState resumed(const std::string& path, std::span<const VariableSpec> specs, int workers) {
-  const CheckpointReader reader(path);
-  const auto lines = differences(reader.index().variables, as_saved(specs));
-  if (!lines.empty()) refuse_other_model(path, lines);
-  InitialState beginning;
-  beginning.global_step = reader.index().global_step;
-  beginning.tasks = states_of(reader, workers);
-  for (std::size_t id = 0; id < specs.size(); ++id) {
-    SavedRows rows = reader.read(specs[id].name);
-    beginning.values.push_back({VariableId(id), std::move(rows.value), std::move(rows.slots)});
-  }
-  return beginning;
-}
-
 void delete_checkpoints(const Checkpoints& checkpoints, const Say& say) {
   for (const FoundCheckpoint& found : checkpoints.list(WholeCheck::kSizes)) {
     checkpoints.remove(found.step);
@@ -95,30 +81,61 @@ void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) 
   }
 }
 
-// Takes values only, since slots begin as the rule says. Returns the number of variables.
-std::size_t take_values(InitialState& beginning, std::span<const VariableSpec> specs,
-                        const RunOptions& run, const CheckpointReader& reader) {
+// Numbers that are not whole are read in whatever precision another program saved them.
+bool fits(const SavedVariable& saved, const VariableSpec& spec) {
+  return saved.shape == spec.shape &&
+         (saved.dtype == spec.dtype || (is_floating(saved.dtype) && is_floating(spec.dtype)));
+}
+
+// Takes values only, since slots begin as the rule says. Returns what does not fit, a line each.
+std::vector<std::string> take_values(std::vector<VariableState>& values,
+                                     std::span<const VariableSpec> specs,
+                                     const std::vector<std::string>& patterns,
+                                     const CheckpointReader& reader) {
   std::vector<std::string> lines;
-  std::size_t taken = 0;
   for (std::size_t id = 0; id < specs.size(); ++id) {
     const VariableSpec& spec = specs[id];
-    if (!is_wanted(spec.name, run.init_only)) continue;
+    if (!is_wanted(spec.name, patterns)) continue;
     const auto& saved = reader.index().variables;
     const auto found = std::ranges::find(saved, spec.name, &SavedVariable::name);
     if (found == saved.end()) {
       lines.push_back(fmt::format("{}: only in the model", spec.name));
-    } else if (found->dtype != spec.dtype || found->shape != spec.shape) {
+    } else if (!fits(*found, spec)) {
       lines.push_back(fmt::format("{}: {} {} in the checkpoint, {} {} in the model", spec.name,
                                   found->shape.str(), name_of(found->dtype), spec.shape.str(),
                                   name_of(spec.dtype)));
     } else {
-      beginning.values[id].value = reader.read(spec.name).value;
-      ++taken;
+      values[id].value = as_type(reader.read(spec.name).value, spec.dtype);
     }
   }
-  if (lines.empty()) return taken;
-  lines.emplace_back("(--init-only PATTERN takes only some of the variables)");
-  refuse_other_model(reader.path(), lines);
+  return lines;
+}
+
+// A session without a training has the rules of no variable, and the values are all that it needs.
+void take_state(std::vector<VariableState>& values, std::span<const VariableSpec> specs,
+                const CheckpointReader& reader) {
+  const bool trains = std::ranges::any_of(specs, &VariableSpec::trained);
+  const auto lines = trains ? differences(reader.index().variables, as_saved(specs))
+                            : take_values(values, specs, {}, reader);
+  if (!lines.empty()) refuse_other_model(reader.path(), lines);
+  if (!trains) return;
+  for (std::size_t id = 0; id < specs.size(); ++id) {
+    SavedRows rows = reader.read(specs[id].name);
+    values[id].value = std::move(rows.value);
+    values[id].slots = std::move(rows.slots);
+  }
+}
+
+InitialState resumed(const std::string& path, std::span<const VariableSpec> specs, int workers) {
+  const CheckpointReader reader(path);
+  InitialState beginning;
+  for (std::size_t id = 0; id < specs.size(); ++id) {
+    beginning.values.push_back({.variable = VariableId(id), .value = {}, .slots = {}});
+  }
+  take_state(beginning.values, specs, reader);
+  beginning.global_step = reader.index().global_step;
+  beginning.tasks = states_of(reader, workers);
+  return beginning;
 }
 
 Checkpoints::Newest newest_whole(const RunOptions& run) {
@@ -134,8 +151,7 @@ void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& r
                const Say& say) {
   const Checkpoints checkpoints(checkpoints_folder(run));
   for (const FoundCheckpoint& torn : passed_over) {
-    say(fmt::format("passes over a checkpoint that is not whole: {}; it is {} now", torn.torn,
-                    checkpoints.put_aside(torn.step)));
+    say(fmt::format("{}; it is {} now", passed_over_text(torn), checkpoints.put_aside(torn.step)));
   }
 }
 
@@ -145,8 +161,16 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
   beginning.values = initial_values(graphs, specs, run.seed);
   if (run.init_from.empty()) return beginning;
   check_patterns(specs, run);
-  const CheckpointReader reader(find_checkpoint(run.init_from));
-  const std::size_t taken = take_values(beginning, specs, run, reader);
+  const ChosenCheckpoint chosen = find_checkpoint(run.init_from, WholeCheck::kChecksums);
+  for (const FoundCheckpoint& torn : chosen.passed_over) say(passed_over_text(torn));
+  const CheckpointReader reader(chosen.path);
+  auto lines = take_values(beginning.values, specs, run.init_only, reader);
+  if (!lines.empty()) {
+    lines.emplace_back("(--init-only PATTERN takes only some of the variables)");
+    refuse_other_model(reader.path(), lines);
+  }
+  const auto taken = std::ranges::count_if(
+      specs, [&](const VariableSpec& spec) { return is_wanted(spec.name, run.init_only); });
   say(fmt::format("{} of {} variables begin with the values in {}", taken, specs.size(),
                   reader.path()));
   return beginning;
@@ -163,7 +187,7 @@ InitialState make_beginning(std::span<const Graph* const> graphs,
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
       InitialState beginning = resumed(newest.whole->path, specs, workers);
-      put_aside(newest.torn, run, say);
+      if (!run.evaluates) put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
     }

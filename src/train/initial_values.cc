@@ -11,13 +11,6 @@
 namespace paceline {
 namespace {
 
-Tensor as_type(const Tensor& values, DType dtype) {
-  if (dtype == values.dtype()) return values;
-  Tensor result(dtype, values.shape());
-  cast_function(values.dtype(), dtype)(values.raw(), result.raw(), values.elements());
-  return result;
-}
-
 using VariableNodes = std::unordered_map<std::string_view, const Node*>;
 
 // By name. Graphs that share a variable agree on its initializer.
@@ -39,6 +32,13 @@ const Node& variable_of(const VariableNodes& variables, const std::string& name)
 }
 
 }  // namespace
+
+Tensor as_type(const Tensor& values, DType dtype) {
+  if (dtype == values.dtype()) return values;
+  Tensor result(dtype, values.shape());
+  cast_function(values.dtype(), dtype)(values.raw(), result.raw(), values.elements());
+  return result;
+}
 
 std::vector<VariableState> initial_values(std::span<const Graph* const> graphs,
                                           std::span<const VariableSpec> specs, std::uint64_t seed) {

@@ -16,4 +16,7 @@ namespace paceline {
 std::vector<VariableState> initial_values(std::span<const Graph* const> graphs,
                                           std::span<const VariableSpec> specs, std::uint64_t seed);
 
+/// The same values in another type.
+Tensor as_type(const Tensor& values, DType dtype);
+
 }  // namespace paceline

@@ -2,16 +2,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <limits>
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
+#include "checkpoint/safetensors_writer.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "train/initial_values.h"
 
 namespace paceline {
 namespace {
@@ -126,6 +129,37 @@ TEST_F(SavingHooks, LocalVariablesOfSharedGraphsComeBack) {
   Graph other;
   other.local("count", {7});
   EXPECT_NO_THROW(make()->share(other)) << "of another shape: it begins anew";
+}
+
+// Another rule, or none, has other slots.
+TEST_F(SavingHooks, ASessionWithoutATrainingReadsTheValuesOfAnyCheckpointOfItsModel) {
+  run_.steps = 5;
+  Tensor value;
+  {
+    Session trained(minimize(loss_, Momentum{.learning_rate = 0.1f}), cluster_, run_);
+    while (trained.run(feed())) {
+    }
+    value = trained.variable("w");
+  }
+  run_.resume = true;
+  Session evaluates(graph_, cluster_, run_);
+  const Tensor read = evaluates.variable("w");
+  EXPECT_TRUE(std::ranges::equal(read.data<float>(), value.data<float>()));
+}
+
+TEST_F(SavingHooks, InitialValuesAreConvertedFromOtherPrecisions) {
+  const std::string name = "w";
+  const std::string file = folder_.path("values.safetensors");
+  run_.init_from = file;
+  run_.init_only = {name};
+  run_.out.clear();
+  const std::vector<float> halves = {0, 0.5f, 1, 1.5f, 2, -2.5f};
+  for (const DType dtype : {DType::kFloat16, DType::kFloat64, DType::kBFloat16}) {
+    const Tensor saved = as_type(Tensor::of<float>({2, 3}, halves), dtype);
+    write_safetensors(file, std::vector<NamedTensor>{{name, saved}});
+    const Tensor value = make()->variable(name);
+    EXPECT_TRUE(std::ranges::equal(value.data<float>(), halves)) << name_of(dtype);
+  }
 }
 
 TEST_F(SavingHooks, StepCounterCounts) {
