@@ -17,6 +17,7 @@ endif()
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)
 add_library(hwy::hwy ALIAS PkgConfig::HWY)
+pkg_check_modules(WEBP REQUIRED IMPORTED_TARGET libwebp)
 
 # Used header-only: Debian's own target would link its shared library.
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)

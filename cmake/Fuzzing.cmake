@@ -67,8 +67,9 @@ add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/confi
 add_fuzzer(preamble base trace net)
 add_fuzzer(frames base trace net)
 add_fuzzer(records base checkpoint FILES data/record_files.cc)
-add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/png.cc data/resize.cc data/resize_rows.cc)
-target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::HWY)
+add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/orientation.cc data/png.cc data/resize.cc
+                            data/resize_rows.cc data/webp.cc)
+target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::WEBP PkgConfig::HWY)
 set(DECODED ${WIRE})
 list(REMOVE_ITEM DECODED params/wire/rounded_floats.cc)  # which needs kernels
 add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc

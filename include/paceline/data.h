@@ -64,6 +64,8 @@ class RecordSource {
   virtual std::string name(std::int64_t index) const = 0;
   /// The names of the classes by label; empty when labels have none.
   virtual std::vector<std::string> classes() const { return {}; }
+  /// What lies beside the records and is none: "3 .gif, 2 folders"; empty when nothing does.
+  virtual std::string left_out() const { return {}; }
 };
 
 /// The format of files of records of one length: label bytes, then the pixels.
@@ -74,15 +76,15 @@ struct RecordFormat {
   std::int32_t classes = 10;                  // labels are below this
 };
 
-/// The files that a path means: itself; the files in a folder whose names end in `ending`; or those
-/// that match a shell pattern (`*`, `?`, `[…]`). Sorted by name. Throws kNotFound when there are
-/// none.
+/// The files that a path means: itself; what a folder holds, but folders, whose names end in
+/// `ending`; or what matches a shell pattern (`*`, `?`, `[…]`). Sorted by name. Throws kNotFound
+/// when there are none.
 std::vector<std::string> files_of(const std::string& path, std::string_view ending);
 
 /// Records of one length in binary files; the default format is CIFAR-10's
 /// (https://www.cs.toronto.edu/~kriz/cifar.html). Files stay open and are read record by record.
-/// Throws kDataLoss, naming the file, when one is not a whole number of records, and
-/// kInvalidArgument when there is no file.
+/// Throws, naming the file, kDataLoss when one is empty or not a whole number of records, and
+/// kNotFound when it cannot be read; kInvalidArgument when there is no file.
 std::shared_ptr<const RecordSource> record_files(const std::vector<std::string>& files,
                                                  const RecordFormat& format = {});
 /// Images in memory: (images, …) uint8 values as `format` lays them out, and their labels. Throws
@@ -91,17 +93,24 @@ std::shared_ptr<const RecordSource> images_in_memory(std::vector<std::uint8_t> p
                                                      std::vector<std::int32_t> labels,
                                                      const RecordFormat& format = {});
 
-/// A folder of images by class: FOLDER/CLASS/NAME.jpg, .jpeg or .png. Labels count the classes by
-/// name; with `classes`, those of another folder, labels are theirs. Names that begin with a dot
-/// are left out. Records are encoded files (Pipeline::decode). Throws kNotFound when there is no
-/// such folder, and kInvalidArgument, naming it, for fewer than two classes, a class without images
-/// or one that is not in `classes`.
+/// A folder of images by class: FOLDER/CLASS/NAME.jpg (.jpeg, .jpe, .jfif), .png or .webp. Labels
+/// count the classes by name; with `classes`, those of another folder, labels are theirs. What has
+/// one of these endings and cannot be read, such as a link to nowhere, is a bad record. Names that
+/// begin with a dot are left out, and other files and folders too (left_out()). Records are encoded
+/// files (Pipeline::decode). Throws kNotFound when there is no such folder, or a link to nowhere
+/// in place of a class; and kInvalidArgument, naming it, for fewer than two classes, a class
+/// without images or one that is not in `classes`.
 std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
                                                  const std::vector<std::string>& classes = {});
 
-/// How JPEG and PNG files become pixels of three channels, and of one size, by bilinear
-/// interpolation. Only the part of a JPEG file that is used is decoded, at the smallest of its
-/// scales (1/8, 1/4, 1/2, 1) that is not below the result.
+/// What a source of images holds: "50,000 images, 10 classes".
+std::string images_in_words(const RecordSource& images, std::int64_t classes);
+
+/// How JPEG, PNG and WebP files become pixels of three channels, and of one size, by bilinear
+/// interpolation. Images are turned and mirrored as their EXIF data says. Values are those of the
+/// file: 16 bits are rounded to 8, gAMA is ignored, and what is transparent is shown on black. Only
+/// the part of a JPEG file that is used is decoded, at the smallest of its scales (1/8, 1/4, 1/2,
+/// 1) that is not below the result.
 struct ImageDecoding {
   std::int64_t height = 0;  // of the result; 0, like width: as the file has it
   std::int64_t width = 0;   // of the result
@@ -114,8 +123,8 @@ struct ImageDecoding {
 };
 
 /// Replaces the encoded file that the example holds by its pixels, interleaved. Throws kDataLoss,
-/// naming the fault, when it is no JPEG or PNG file, is corrupt, or too large (more than 2²⁶
-/// pixels).
+/// naming the fault, when it is no JPEG, PNG or WebP file, is corrupt, or too large (more than
+/// 2²⁶ pixels).
 void decode_image(const ImageDecoding& decoding, Example& example);
 
 /// Pixels (rows of three channels, interleaved) as a PNG file. Throws kUnavailable, naming the
@@ -234,7 +243,7 @@ class Pipeline {
   /// fit is made anew in each epoch. Copies of the pipeline share it. The stages before it must not
   /// be random.
   Pipeline& cache(std::int64_t bytes);
-  /// The stage "decode": JPEG and PNG files become pixels.
+  /// The stage "decode": JPEG, PNG and WebP files become pixels.
   Pipeline& decode(const ImageDecoding& decoding);
   /// The last stage before batches: it writes the example's values straight into the memory of the
   /// batch, where they have this shape.

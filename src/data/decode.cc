@@ -6,6 +6,7 @@
 
 #include "base/philox.h"
 #include "data/image_part.h"
+#include "data/orientation.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -27,6 +28,28 @@ void check_size(const ImageSize& size) {
   if (size.height >= 1 && size.width >= 1 && size.height * size.width <= kMostPixels) return;
   throw Error(ErrorCode::kDataLoss,
               fmt::format("an image of {}x{} pixels is not read", size.height, size.width));
+}
+
+const ImageFormat& format_of(std::span<const std::uint8_t> file) {
+  if (file.empty()) throw Error(ErrorCode::kDataLoss, "it is empty");
+  for (const ImageFormat* format : kImageFormats) {
+    if (format->is_of(file)) return *format;
+  }
+  throw Error(ErrorCode::kDataLoss, "it is no JPEG, PNG or WebP file");
+}
+
+// Decodes the part to the example's `memory` at this size; `spare` is working memory.
+void decode_part(const ImageFormat& format, const ImagePart& part, std::int64_t height,
+                 std::int64_t width, Example& example) {
+  const DecodedPart decoded = format.decode(example.bytes, part, height, width, example.spare);
+  if (decoded.height == height && decoded.width == width && decoded.part.left == 0 &&
+      decoded.part.top == 0 && decoded.part.width == double(width) &&
+      decoded.part.height == double(height)) {
+    std::swap(example.memory, example.spare);
+  } else {
+    example.memory.resize(std::size_t(height * width * 3));
+    resize_part(example.spare, decoded, height, width, example.memory.data());
+  }
 }
 
 }  // namespace
@@ -52,29 +75,34 @@ ImagePart part_to_decode(const ImageDecoding& decoding, const ImageSize& image, 
   return centre_of(image, double(decoding.width) / double(decoding.height));
 }
 
-void decode_image(const ImageDecoding& decoding, Example& example) {
-  const bool jpeg = is_jpeg(example.bytes);
-  if (!jpeg && !is_png(example.bytes)) {
-    throw Error(ErrorCode::kDataLoss, "it is no JPEG or PNG file");
+void show_on_black(std::vector<std::uint8_t>& pixels) {
+  constexpr int kOpaque = 255;
+  std::size_t to = 0;
+  for (std::size_t i = 0; i + 3 < pixels.size(); i += 4) {
+    const int alpha = pixels[i + 3];
+    for (std::size_t c = 0; c < 3; ++c) {
+      pixels[to++] = std::uint8_t((pixels[i + c] * alpha + kOpaque / 2) / kOpaque);
+    }
   }
-  const ImageSize size = jpeg ? jpeg_size(example.bytes) : png_size(example.bytes);
-  check_size(size);
-  const ImagePart part = part_to_decode(decoding, size, example.epoch, example.place);
+  pixels.resize(to);
+}
+
+void decode_image(const ImageDecoding& decoding, Example& example) {
+  const ImageFormat& format = format_of(example.bytes);
+  const ImageHeader header = format.header(example.bytes);
+  check_size(header.size);
+  const Orientation turned(header.orientation);
+  const ImageSize shown = turned.shown(header.size);
+  const ImagePart part = part_to_decode(decoding, shown, example.epoch, example.place);
   const bool as_it_is = decoding.height == 0 || decoding.width == 0;
-  const std::int64_t height = as_it_is ? size.height : decoding.height,
-                     width = as_it_is ? size.width : decoding.width;
-  const DecodedPart decoded = jpeg ? decode_jpeg(example.bytes, part, height, width, example.spare)
-                                   : decode_png(example.bytes, part, example.spare);
-  if (decoded.height == height && decoded.width == width && decoded.part.left == 0 &&
-      decoded.part.top == 0 && decoded.part.width == double(width) &&
-      decoded.part.height == double(height)) {
+  example.size = as_it_is ? shown : ImageSize{decoding.height, decoding.width, 3};
+  const ImageSize stored = turned.shown(example.size);  // both ways: height and width may swap
+  decode_part(format, turned.stored(part, header.size), stored.height, stored.width, example);
+  if (turned.changes()) {
+    turned.show(example.memory, stored, example.spare);
     std::swap(example.memory, example.spare);
-  } else {
-    example.memory.resize(std::size_t(height * width * 3));
-    resize_part(example.spare, decoded, height, width, example.memory.data());
   }
   example.bytes = example.memory;
-  example.size = {height, width, 3};
   example.layout = PixelLayout::kInterleaved;
 }
 

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -141,8 +142,8 @@ TEST(DecodeImage, NamesWhatIsWrongWithAFile) {
     return error_of(ErrorCode::kDataLoss, [&] { decoded({.height = 8, .width = 8}, file); });
   };
   Bytes jpeg = encode_jpeg(slope(64, 64), 64, 64, 90), png = png_file(slope(64, 64), 64, 64);
-  EXPECT_THAT(fault({}), HasSubstr("no JPEG or PNG"));
-  EXPECT_THAT(fault({1, 2, 3, 4}), HasSubstr("no JPEG or PNG"));
+  EXPECT_THAT(fault({}), HasSubstr("it is empty"));
+  EXPECT_THAT(fault({1, 2, 3, 4}), HasSubstr("no JPEG, PNG or WebP"));
   jpeg.resize(jpeg.size() / 2);
   png.resize(png.size() / 2);
   EXPECT_NE(fault(jpeg), "");
@@ -235,6 +236,48 @@ TEST_F(ImageFolderTest, NamesAFolderWithoutTwoClasses) {
   std::filesystem::create_directory(folder_.path("dog"));
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { image_folder(folder()); }),
               HasSubstr("the class 'dog' of "));
+}
+
+TEST_F(ImageFolderTest, TakesEveryEndingOfItsFormatsAndCountsTheRest) {
+  write_two_classes();
+  for (const char* name : {"a/1.jpe", "a/2.JFIF", "b/3.webp"}) write(name, {1});
+  EXPECT_THAT(image_folder(folder())->files(), testing::ElementsAre(6));
+  for (const char* name : {"readme", "b/4.gif", "b/5.gif", "a/in/1.jpg", "b/in/1.jpg"}) {
+    write(name, {1});
+  }
+  EXPECT_EQ(image_folder(folder())->left_out(), "2 .gif, 1 .txt, 1 without an ending, 2 folders");
+}
+
+TEST_F(ImageFolderTest, TellsWhatAClassWithoutImagesHolds) {
+  write_two_classes();
+  write("dog/1.gif", {1});
+  write("dog/more/1.jpg", {1});
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { image_folder(folder()); }),
+              AllOf(HasSubstr("the class 'dog' of "), HasSubstr("it holds 1 .gif, 1 folder")));
+}
+
+// Linux shows them beside the others, so the user counts on them.
+TEST_F(ImageFolderTest, NamesLinksToNowherePipesAndEmptyFiles) {
+  write_two_classes();
+  write("b/9-empty.png", {});
+  std::filesystem::create_symlink("/nowhere.jpg", folder_.path("b/8-link.jpg"));
+  ASSERT_EQ(mkfifo(folder_.path("b/7-pipe.jpg").c_str(), 0600), 0);
+  std::vector<std::string> said;
+  PipelineReader reader(Pipeline(image_folder(folder()))
+                            .decode({.height = 16, .width = 16})
+                            .distort({.height = 16, .width = 16})
+                            .batch(6)
+                            .threads(1)
+                            .max_bad(3)
+                            .on_bad([&](const std::string& bad) { said.push_back(bad); }));
+  ASSERT_NE(reader.next(), nullptr);
+  EXPECT_THAT(said,
+              testing::ElementsAre(HasSubstr("b/7-pipe.jpg: it is no file"),
+                                   HasSubstr("b/8-link.jpg: No such file"),
+                                   HasSubstr("b/9-empty.png cannot be decoded: it is empty")));
+  std::filesystem::create_symlink("/nowhere", folder_.path("c"));
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { image_folder(folder()); }),
+              HasSubstr("/c is a link to what is not there"));
 }
 
 Pipeline pipeline_of(const std::string& folder) {

@@ -20,7 +20,7 @@ std::vector<std::string> files_in(const std::string& folder, std::string_view en
        entry.increment(error)) {
     std::error_code ignored;
     const std::string path = entry->path().string();
-    if (path.ends_with(ending) && entry->is_regular_file(ignored)) files.push_back(path);
+    if (path.ends_with(ending) && !entry->is_directory(ignored)) files.push_back(path);
   }
   if (error) {
     throw Error(ErrorCode::kNotFound,

@@ -1,9 +1,10 @@
 // Parts of encoded images, and how they are decoded.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
-#include <string>
+#include <string_view>
 #include <vector>
 
 #include "paceline/data.h"
@@ -28,17 +29,31 @@ struct DecodedPart {
 /// The pixels of an image above which it is not decoded.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
-/// JPEG (jpeg.cc), read by libjpeg-turbo, and PNG (png.cc), read by libpng. A size is that of the
-/// image in the file; `decode` writes the part at least at `height` × `width` pixels, or as it is
-/// where these are larger. They throw kDataLoss, naming the fault.
-bool is_jpeg(std::span<const std::uint8_t> file);
-ImageSize jpeg_size(std::span<const std::uint8_t> file);
-DecodedPart decode_jpeg(std::span<const std::uint8_t> file, const ImagePart& part,
+/// What the header of an encoded image says.
+struct ImageHeader {
+  ImageSize size;       // as it is stored
+  int orientation = 1;  // of EXIF (data/orientation.h)
+};
+
+/// A format of encoded images. `decode` writes the part, in pixels as they are stored, at least at
+/// `height` × `width` pixels, or as it is where these are larger. `header` and `decode` throw
+/// kDataLoss, naming the fault.
+struct ImageFormat {
+  std::string_view name;                      // "JPEG"
+  std::span<const std::string_view> endings;  // of its files' names: ".jpg"
+  bool (*is_of)(std::span<const std::uint8_t> file);
+  ImageHeader (*header)(std::span<const std::uint8_t> file);
+  DecodedPart (*decode)(std::span<const std::uint8_t> file, const ImagePart& part,
                         std::int64_t height, std::int64_t width, std::vector<std::uint8_t>& to);
-bool is_png(std::span<const std::uint8_t> file);
-ImageSize png_size(std::span<const std::uint8_t> file);
-DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part,
-                       std::vector<std::uint8_t>& to);
+};
+extern const ImageFormat kJpegFormat;  // by libjpeg-turbo
+extern const ImageFormat kPngFormat;   // by libpng
+extern const ImageFormat kWebpFormat;  // by libwebp
+inline constexpr std::array<const ImageFormat*, 3> kImageFormats = {&kJpegFormat, &kPngFormat,
+                                                                    &kWebpFormat};
+
+/// Makes pixels of three channels of such with alpha, which are shown on black.
+void show_on_black(std::vector<std::uint8_t>& pixels);
 
 /// Bilinear interpolation of a part of three interleaved channels; pixels have their centres at
 /// halves. Beyond the edge lies what is at the edge.

@@ -9,8 +9,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "data/image_part.h"
+#include "data/orientation.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -18,6 +20,7 @@ namespace {
 
 constexpr std::int64_t kScales[] = {1, 2, 4, 8};  // eighths; others have no vectorised code
 constexpr std::uint8_t kWhite = 255;
+constexpr int kExifMarker = JPEG_APP0 + 1;
 
 struct Decoder {
   jpeg_decompress_struct jpeg{};
@@ -50,6 +53,7 @@ struct Decoder {
   bool read_header() {
     jpeg_create_decompress(&jpeg);
     jpeg_mem_src(&jpeg, file.data(), static_cast<unsigned long>(file.size()));
+    jpeg_save_markers(&jpeg, kExifMarker, 0xFFFF);
     jpeg_read_header(&jpeg, TRUE);
     return true;
   }
@@ -108,16 +112,27 @@ void inks_to_colours(std::vector<std::uint8_t>& pixels) {
   pixels.resize(to);
 }
 
-}  // namespace
+int orientation_of(const jpeg_decompress_struct& jpeg) {
+  constexpr std::string_view kExif("Exif\0\0", 6);
+  for (const auto* marker = jpeg.marker_list; marker != nullptr; marker = marker->next) {
+    const std::span<const std::uint8_t> data(marker->data, marker->data_length);
+    if (data.size() < kExif.size() || !std::equal(kExif.begin(), kExif.end(), data.begin()))
+      continue;
+    return exif_orientation(data.subspan(kExif.size()));
+  }
+  return 1;
+}
 
 bool is_jpeg(std::span<const std::uint8_t> file) {
   return file.size() > 3 && file[0] == 0xFF && file[1] == 0xD8 && file[2] == 0xFF;
 }
 
-ImageSize jpeg_size(std::span<const std::uint8_t> file) {
+ImageHeader jpeg_header(std::span<const std::uint8_t> file) {
   Decoder decoder(file);
   if (!header_is_read(decoder)) decoder.fail();
-  return {std::int64_t(decoder.jpeg.image_height), std::int64_t(decoder.jpeg.image_width), 3};
+  const jpeg_decompress_struct& jpeg = decoder.jpeg;
+  return {{std::int64_t(jpeg.image_height), std::int64_t(jpeg.image_width), 3},
+          orientation_of(jpeg)};
 }
 
 DecodedPart decode_jpeg(std::span<const std::uint8_t> file, const ImagePart& part,
@@ -147,5 +162,11 @@ DecodedPart decode_jpeg(std::span<const std::uint8_t> file, const ImagePart& par
   scaled.top -= double(window.top);
   return {std::int64_t(window.height), std::int64_t(window.width), scaled};
 }
+
+constexpr std::string_view kJpegEndings[] = {".jpg", ".jpeg", ".jpe", ".jfif"};
+
+}  // namespace
+
+const ImageFormat kJpegFormat = {"JPEG", kJpegEndings, is_jpeg, jpeg_header, decode_jpeg};
 
 }  // namespace paceline

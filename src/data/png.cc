@@ -1,10 +1,14 @@
 #include <fmt/format.h>
 #include <png.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/text_file.h"
 #include "data/image_part.h"
+#include "data/orientation.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -12,14 +16,46 @@ namespace {
 
 constexpr std::uint8_t kSignature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
 
+struct Chunk {
+  std::string_view type;               // "eXIf"
+  std::span<const std::uint8_t> data;  // that it holds
+  std::size_t begin = 0, end = 0;      // of all of it in the file
+};
+
+// Returns the file's first chunk of the type. What is no chunk ends the search: libpng says what is
+// wrong with a file.
+std::optional<Chunk> find_chunk(std::span<const std::uint8_t> file, std::string_view type) {
+  constexpr std::size_t kAround = 12;  // bytes of a chunk beside its data: length, type, checksum
+  std::size_t at = std::size(kSignature);
+  while (at + kAround <= file.size()) {
+    const std::uint8_t* const begin = file.data() + at;
+    const std::size_t size = png_get_uint_32(begin);
+    if (size > file.size() - at - kAround) return {};
+    const std::string_view found(reinterpret_cast<const char*>(begin + 4), 4);
+    if (found == type) return Chunk{found, file.subspan(at + 8, size), at, at + kAround + size};
+    at += kAround + size;
+  }
+  return {};
+}
+
 /// libpng's description of an image, freed with the object.
 class PngImage {
  public:
   PngImage() { image_.version = PNG_IMAGE_VERSION; }
+  // Values are read as sRGB whatever the file says of them, as other readers of training data do.
+  // So the file's gAMA is left out, and libpng does not take 16 bits for linear light.
   explicit PngImage(std::span<const std::uint8_t> file) : PngImage() {
+    if (const auto gamma = find_chunk(file, "gAMA")) {
+      const auto from = file.begin();
+      without_gamma_.assign(from, from + std::ptrdiff_t(gamma->begin));
+      without_gamma_.insert(without_gamma_.end(), from + std::ptrdiff_t(gamma->end), file.end());
+      file = without_gamma_;
+    }
     if (png_image_begin_read_from_memory(&image_, file.data(), file.size()) == 0) fail();
-    image_.format = PNG_FORMAT_RGB;
+    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+    image_.format = has_alpha() ? PNG_FORMAT_RGBA : PNG_FORMAT_RGB;
   }
+  bool has_alpha() const { return (image_.format & PNG_FORMAT_FLAG_ALPHA) != 0; }
   ~PngImage() { png_image_free(&image_); }
   PngImage(const PngImage&) = delete;
   PngImage& operator=(const PngImage&) = delete;
@@ -28,22 +64,24 @@ class PngImage {
   [[noreturn]] void fail() const { throw Error(ErrorCode::kDataLoss, image_.message); }
 
  private:
+  std::vector<std::uint8_t> without_gamma_;
   png_image image_{};
 };
-
-}  // namespace
 
 bool is_png(std::span<const std::uint8_t> file) {
   return file.size() >= std::size(kSignature) &&
          std::equal(std::begin(kSignature), std::end(kSignature), file.begin());
 }
 
-ImageSize png_size(std::span<const std::uint8_t> file) {
+ImageHeader png_header(std::span<const std::uint8_t> file) {
   PngImage image(file);
-  return {std::int64_t(image->height), std::int64_t(image->width), 3};
+  const auto exif = find_chunk(file, "eXIf");
+  return {{std::int64_t(image->height), std::int64_t(image->width), 3},
+          exif ? exif_orientation(exif->data) : 1};
 }
 
 DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part,
+                       std::int64_t /*height*/, std::int64_t /*width*/,
                        std::vector<std::uint8_t>& to) {
   PngImage image(file);
   // Before so much memory is taken: nothing is compressed to less than this.
@@ -51,12 +89,17 @@ DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part
   if (std::size_t(image->height) * image->width / kMostPixelsOfByte > file.size()) {
     throw Error(ErrorCode::kDataLoss, "it is too short for its number of pixels");
   }
-  to.resize(std::size_t(image->height) * std::size_t(image->width) * 3);
-  // Transparent pixels are shown on black.
-  const png_color black = {0, 0, 0};
-  if (png_image_finish_read(&*image, &black, to.data(), 0, nullptr) == 0) image.fail();
+  to.resize(PNG_IMAGE_SIZE(*image));
+  if (png_image_finish_read(&*image, nullptr, to.data(), 0, nullptr) == 0) image.fail();
+  if (image.has_alpha()) show_on_black(to);
   return {std::int64_t(image->height), std::int64_t(image->width), part};
 }
+
+constexpr std::string_view kPngEndings[] = {".png"};
+
+}  // namespace
+
+const ImageFormat kPngFormat = {"PNG", kPngEndings, is_png, png_header, decode_png};
 
 void write_png(const std::string& path, std::span<const std::uint8_t> pixels, std::int64_t height,
                std::int64_t width) {

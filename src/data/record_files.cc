@@ -71,6 +71,7 @@ class RecordFiles : public RecordSource {
 
   void add(const std::string& path) {
     InputFile file(path);
+    if (file.size() == 0) throw Error(ErrorCode::kDataLoss, path + " is empty");
     if (file.size() % std::uint64_t(bytes_) != 0) {
       throw Error(
           ErrorCode::kDataLoss,

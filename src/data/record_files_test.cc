@@ -57,6 +57,19 @@ TEST_F(RecordFilesTest, NamesAFileThatIsTruncatedOrTooLong) {
   }
 }
 
+TEST_F(RecordFilesTest, NamesAFileThatIsEmptyOrALinkToNowhere) {
+  write("1.bin", "\1abcdef");
+  const std::string two = write("2.bin", "");
+  EXPECT_THAT(error_of(ErrorCode::kDataLoss,
+                       [&] { record_files(files_of(folder_.path(), ".bin"), kTiny); }),
+              EndsWith("2.bin is empty"));
+  std::filesystem::remove(two);
+  std::filesystem::create_symlink("/nowhere.bin", two);
+  EXPECT_THAT(error_of(ErrorCode::kNotFound,
+                       [&] { record_files(files_of(folder_.path(), ".bin"), kTiny); }),
+              HasSubstr("2.bin: No such file"));
+}
+
 TEST_F(RecordFilesTest, RefusesNoFileAndFormatsThatCannotBe) {
   error_of(ErrorCode::kInvalidArgument, [&] { record_files({}, kTiny); });
   RecordFormat none = kTiny;
