@@ -109,9 +109,10 @@ std::optional<std::int64_t> kept_step(const RunOptions& run) {
   return newest ? newest->step : 0;
 }
 
-// The steps that a run made, and the global step that it reached.
 struct StepsMade {
-  std::int64_t made = 0, reached = 0;
+  std::int64_t made = 0;           // in this run, also those that were lost and made again
+  std::int64_t reached = 0;        // the global step, of the newest checkpoint where there are any
+  std::int64_t lost = 0;           // global steps after that
   std::vector<std::string> parts;  // of each worker
   bool complete = false;           // the parts are all that was made
 };
@@ -119,7 +120,7 @@ struct StepsMade {
 // Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
 // rounds, of local steps too, and in an all-reduce, a step of each is one global step; --accumulate
 // K makes one of K steps.
-StepsMade steps_made(const Report& merged, int workers) {
+StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64_t> kept) {
   const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
                         merged.strategy == "mixed" || (merged.strategy == "local" && workers > 1);
   StepsMade steps;
@@ -132,7 +133,9 @@ StepsMade steps_made(const Report& merged, int workers) {
     steps.parts.push_back(grouped_digits(own));
   }
   steps.made = together ? sum : std::max(sum, applied);
-  steps.reached = std::max(steps.made, merged.global_step.value_or(0));
+  const std::int64_t seen = merged.global_step.value_or(steps.made);
+  steps.reached = kept ? *kept : std::max(steps.made, seen);
+  steps.lost = std::max<std::int64_t>(seen - steps.reached, 0);
   steps.complete = int(steps.parts.size()) == workers && steps.made == sum;
   return steps;
 }
@@ -142,10 +145,10 @@ StepsMade steps_made(const Report& merged, int workers) {
 // It is empty when nothing was trained.
 std::string steps_text(const Report& merged, int workers, std::optional<std::int64_t> kept) {
   if (!merged.first_loss) return "";
-  const StepsMade steps = steps_made(merged, workers);
-  if (kept && *kept < steps.reached) {
-    return fmt::format("{} kept, {} after that lost\n", counted(*kept, "global step"),
-                       grouped_digits(steps.reached - *kept));
+  const StepsMade steps = steps_made(merged, workers, kept);
+  if (steps.lost > 0) {
+    return fmt::format("{} kept, {} after that lost\n", counted(steps.reached, "global step"),
+                       grouped_digits(steps.lost));
   }
   std::string text = counted(steps.reached, "global step");
   if (steps.reached > steps.made) {
@@ -355,7 +358,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
 
   Report merged = merge(read_reports(tasks, files));
   const std::optional<std::int64_t> kept = kept_step(run);
-  const bool loses = kept && *kept < steps_made(merged, cluster.local_workers).reached;
+  const bool loses = steps_made(merged, cluster.local_workers, kept).lost > 0;
   const Ending ending = ending_of(result, loses, run, files);
   merged.flags = run.flags;  // without those that it gave its tasks
   if (!ending.error.empty()) merged.error = ending.error;

@@ -327,6 +327,10 @@ TEST_F(Launcher, PrintsTheStepsThatAreKept) {
   save.finish(index);
   EXPECT_THAT(launch_shells("write_report ''").out,
               testing::EndsWith("\n2,950 global steps kept, 50 after that lost\n"));
+  const std::string begun_again = R"(
+case $task in ps:0) steps=3035;; *) steps=50; more='"global_step":2950,';; esac; write_report '')";
+  EXPECT_THAT(launch_shells(begun_again).out, testing::EndsWith("\n2,950 global steps\n"))
+      << "ps:0 has counted steps that were lost, and made again";
   run_.save_every = Interval(0);
   EXPECT_THAT(launch_shells("write_report ''").out,
               testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
