@@ -19,6 +19,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsSupersetOf;
+using ::testing::Not;
 
 Finished run_program(const std::vector<std::string>& words) {
   Process process(words);
@@ -150,6 +151,7 @@ TEST_F(SummariesOfARun, AreOpenedByTensorBoard) {
     GTEST_SKIP() << "Python has no package tensorboard: " << has.output;
   }
   train({"--steps", "25", "--summary-every", "10"});
+  train({"--steps", "35", "--summary-every", "10", "--resume"});
   const Finished run = run_python(fmt::format(R"(
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 events = EventAccumulator('{}/summaries/worker:0', {{'histograms': 0, 'graph': 1}}).Reload()
@@ -177,6 +179,9 @@ for node in events.Graph().node:
   EXPECT_THAT(run.output, HasSubstr("histogram 10 2048.0 2048.0"));  // 256 × 8
   EXPECT_THAT(run.output, HasSubstr("histogram 25 2048.0 2048.0"));
   EXPECT_THAT(run.output, HasSubstr("node layer1/w variable"));
+  for (const char* warning : {"file_version", "more than one graph", "out-of-order"}) {
+    EXPECT_THAT(run.output, Not(HasSubstr(warning)));
+  }
 }
 
 TEST_F(SummariesOfARun, AreDrawn) {

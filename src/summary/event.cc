@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Field numbers of TensorFlow's public messages SummaryEvent, SessionLog, Summary and
+// Field numbers of TensorFlow's public messages Event, SessionLog, Summary and
 // HistogramProto.
 enum EventField : int { kWallTime = 1, kStep, kVersion, kGraph, kSummary, kSessionLog = 7 };
 enum SessionLogField : int { kStatus = 1 };

@@ -51,7 +51,7 @@ TEST_F(EventFile, IsReadAsItWasWritten) {
   EXPECT_THAT(path, HasSubstr(folder_ + "/events.out.tfevents."));
   const std::vector<SummaryEvent> events = read(path);
   ASSERT_EQ(events.size(), 4U);
-  EXPECT_EQ(events[0].version, "brain.SummaryEvent:2");
+  EXPECT_EQ(events[0].version, "brain.Event:2");
   EXPECT_TRUE(events[1].start);
   EXPECT_EQ(events[1].step, 41);
   EXPECT_EQ(events[3].step, 42);

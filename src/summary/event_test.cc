@@ -22,7 +22,7 @@ Histogram some_histogram() {
 
 TEST(SummaryEvent, IsReadAsItWasWritten) {
   for (const SummaryEvent& event :
-       {SummaryEvent{.wall_time = 1.5e9, .version = "brain.SummaryEvent:2"},
+       {SummaryEvent{.wall_time = 1.5e9, .version = "brain.Event:2"},
         SummaryEvent{.step = 7, .start = true}, SummaryEvent{.step = -1, .graph = "graph"},
         SummaryEvent{.step = 1'000'000'000'000,
         .values = {{"loss", 0.5F}, {"w", some_histogram()}}}}) {

@@ -30,7 +30,7 @@ EventWriter::EventWriter(const std::string& folder, std::int64_t first_step, con
                         host(), getpid())) {
   disk_.make_folder(folder);
   file_ = FileDescriptor(disk_.create(path_));
-  add({.version = "brain.SummaryEvent:2"});
+  add({.version = "brain.Event:2"});
   add({.step = first_step + 1, .start = true});
 }
 

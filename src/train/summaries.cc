@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -74,8 +76,13 @@ void Summaries::State::guarded(F&& part) {
 void Summaries::State::open(Session& session) {
   const StepResult& last = session.last_step();
   const TaskId task{TaskId::Job::kWorker, session.worker_index()};
-  guarded([&] { writer.emplace(folder + "/" + task.str(), last.global_step); });
-  if (session.is_chief()) add({.step = last.global_step, .graph = graph_def(session.graph())});
+  const std::string of_task = folder + "/" + task.str();
+  std::error_code unseen;  // a folder that may not be looked at cannot be written either
+  const bool resumed = last.global_step > 0 && std::filesystem::exists(of_task, unseen);
+  guarded([&] { writer.emplace(of_task, last.global_step); });
+  // TensorBoard warns of a second one.
+  if (session.is_chief() && !resumed)
+    add({.step = last.global_step, .graph = graph_def(session.graph())});
   own_step = last.step;
   spent = session.seconds_spent();
   stale = session.staleness();

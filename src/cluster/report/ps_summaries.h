@@ -1,4 +1,4 @@
-// SummaryEvent files of a ps, for TensorBoard.
+// Event files of a ps, for TensorBoard.
 #pragma once
 
 #include <optional>
