@@ -84,7 +84,7 @@ TEST(ServerUsage, SaysWhatIsMissing) {
   EXPECT_THAT(run.output, HasSubstr("--bind is missing"));
   const Finished port = run_paceline({"server", "--bind", "0.0.0.0"}, seconds(20));
   EXPECT_EQ(port.status, 2);
-  EXPECT_THAT(port.output, HasSubstr("has no port"));
+  EXPECT_THAT(port.output, HasSubstr("the port is missing"));
 }
 
 }  // namespace

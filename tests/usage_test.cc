@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}},
         Refused{{"compare", ""}, {"REPORT '': must be PATH…, not empty"}},
         Refused{{"roof", "--out", ""}, {"--out '': must be FILE, not empty"}},
-        Refused{{"server", "--bind", "here"}, {"--bind: address 'here' has no port"}},
+        Refused{{"server", "--bind", "here"}, {"--bind: 'here' is no address: the port is missing"}},
         Refused{{"train", "mlp", "--set", "layers=1000000"}, {"from 0 to 100000"}},
         Refused{{"train", "fetch", "--set", "seconds=0"}, {"must be a number from 0.001 on"}}));
 

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/address.h"
 #include "base/plain_text.h"
 #include "cluster/flags/command_line.h"
 #include "cluster/interrupt.h"
@@ -19,7 +20,6 @@
 #include "dashboard/http_get.h"
 #include "dashboard/live_text.h"
 #include "dashboard/terminal_view.h"
-#include "net/address.h"
 #include "net/poll/poll_until.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

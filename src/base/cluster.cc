@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/address.h"
 #include "base/nearest.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -32,20 +33,17 @@ TaskId::Job job_of(const std::string& name) {
       fmt::format("unknown job '{}'{} (ps, worker)", name, did_you_mean(name, {"ps", "worker"})));
 }
 
+int port_of(const std::string& address) {
+  try {
+    return parse_address(address).port;
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+}
+
 void check_address(const std::string& address) {
-  const std::size_t colon = address.rfind(':');
-  const std::string host = address.substr(0, colon);
-  const bool bare_ipv6 = host.find(':') != std::string::npos && !host.starts_with('[');
-  if (colon == std::string::npos || colon + 1 == address.size() || bare_ipv6) {
-    refuse(fmt::format("address '{}' has no port: write host:port, [host]:port for IPv6", address));
-  }
-  if (host.empty()) refuse(fmt::format("address '{}' has no host: write host:port", address));
-  const std::string_view digits = std::string_view(address).substr(colon + 1);
-  int port = 0;
-  const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
-  if (status != std::errc() || end != digits.data() + digits.size() || port < 1 || port > 65535) {
-    refuse(fmt::format("address '{}': a port is a number from 1 to 65535", address));
-  }
+  if (port_of(address) == 0)
+    refuse(fmt::format("'{}' is no address of a task: its port is 1 to 65535", address));
 }
 
 // Two tasks at one address would each take the other's messages, or fail to listen much later.

@@ -26,14 +26,16 @@ TEST(ClusterSpec, ReadsJobsInEitherOrder) {
 TEST(ClusterSpec, RefusesWhatCannotBe) {
   EXPECT_THAT(refusal("ps=a:1;wrker=b:1"), HasSubstr("unknown job 'wrker'"));
   EXPECT_THAT(refusal("ps=a:1;wrker=b:1"), HasSubstr("did you mean 'worker'?"));
-  EXPECT_THAT(refusal("ps=a;worker=b:1"), HasSubstr("address 'a' has no port"));
-  EXPECT_THAT(refusal("ps=a:;worker=b:1"), HasSubstr("'a:' has no port"));
-  EXPECT_THAT(refusal("ps=::1"), HasSubstr("has no port"));
-  EXPECT_THAT(refusal("ps=:1"), HasSubstr("has no host"));
+  EXPECT_THAT(refusal("ps=a;worker=b:1"), HasSubstr("'a' is no address: the port is missing"));
+  EXPECT_THAT(refusal("ps=a:;worker=b:1"), HasSubstr("the port is missing"));
+  EXPECT_THAT(refusal("ps=::1"), HasSubstr("[host]:port for IPv6"));
+  EXPECT_THAT(refusal("ps=010.0.0.1:1"), HasSubstr("'010.0.0.1' is no IPv4 address"));
+  EXPECT_THAT(refusal("ps=a:1;worker=grpc://h:1"), HasSubstr("leave out the scheme 'grpc://'"));
+  EXPECT_THAT(refusal("ps=:1"), HasSubstr("the host is missing"));
   EXPECT_THAT(refusal("ps=a:0"), HasSubstr("1 to 65535"));
-  EXPECT_THAT(refusal("ps=a:65536"), HasSubstr("1 to 65535"));
-  EXPECT_THAT(refusal("ps=a:1x"), HasSubstr("1 to 65535"));
-  EXPECT_THAT(refusal("ps=a:1,,b:1"), HasSubstr("'' has no port"));
+  EXPECT_THAT(refusal("ps=a:65536"), HasSubstr("'65536' is no port"));
+  EXPECT_THAT(refusal("ps=a:1x"), HasSubstr("'1x' is no port"));
+  EXPECT_THAT(refusal("ps=a:1,,b:1"), HasSubstr("'' is no address"));
   EXPECT_THAT(refusal("ps=a:1;ps=b:1"), HasSubstr("given twice"));
   EXPECT_THAT(refusal("ps=a:1,b:1;worker=b:1"),
               HasSubstr("b:1 is the address of both ps:1 and worker:0"));

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <charconv>
 
-#include "net/address.h"
+#include "base/address.h"
 #include "net/poll/poll_until.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_socket.h"

@@ -9,8 +9,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/address.h"
 #include "base/failure_text.h"
-#include "net/address.h"
 #include "net/poll/poll_until.h"
 
 namespace paceline {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "base/address.h"
 #include "cluster/explain/cause_watch.h"
 #include "cluster/log.h"
 #include "cluster/report/task_progress.h"
-#include "net/address.h"
 #include "train/session_impl.h"
 
 namespace paceline {

@@ -44,6 +44,7 @@ TEST(Flags, WhatARunLeaves) {
 TEST(Flags, TimelineOfSomeSteps) {
   EXPECT_EQ(read("").run.dashboard, "");
   EXPECT_EQ(read("--dashboard :8080").run.dashboard, "127.0.0.1:8080");
+  EXPECT_EQ(read("--dashboard 8080").run.dashboard, "127.0.0.1:8080");
   EXPECT_EQ(read("--dashboard [::1]:0").run.dashboard, "[::1]:0");
   EXPECT_EQ(read("").run.timeline, "");
   const RunOptions run = read("--timeline t.json").run;
@@ -203,7 +204,7 @@ TEST(Flags, BindTakesThePortOfTheSpec) {
   EXPECT_EQ(read(task + "0.0.0.0").cluster.bind, "0.0.0.0:71");
   EXPECT_EQ(read(task + "0.0.0.0:5").cluster.bind, "0.0.0.0:5");
   EXPECT_EQ(read(task + "[::1]").cluster.bind, "[::1]:71");
-  EXPECT_THAT(refusal(task + "0.0.0.0:x"), HasSubstr("--bind: address '0.0.0.0:x'"));
+  EXPECT_THAT(refusal(task + "0.0.0.0:x"), HasSubstr("--bind: '0.0.0.0:x' is no address"));
 }
 
 TEST(Flags, LastOfTwoCounts) { EXPECT_EQ(read("--steps 5 --steps 9").run.steps, 9); }

@@ -331,7 +331,7 @@ std::vector<Flag> output_flags() {
       {"--timeline-steps", "A:B",
        "The steps that the timeline shows: A to B - 1, counted from 0 in each task (default 10:30)",
        kOutputFlags},
-      {"--dashboard", "[HOST]:PORT",
+      {"--dashboard", "[HOST:]PORT",
        "Serve a live page of the run there while it trains, from the chief (port 0: any that is "
        "free; without HOST only this machine reaches it)",
        kOutputFlags},

@@ -144,7 +144,7 @@ TEST_F(JobFlags, WhatIsRefusedSaysWhereItWasGiven) {
           "column 2)"));
   EXPECT_THAT(
       refusal("", R"({"cluster":{"ps":["b"],"worker":["c:1"]},"task":{"type":"ps","index":0}})"),
-      HasSubstr("--cluster: address 'b' has no port"));
+      HasSubstr("--cluster: 'b' is no address: the port is missing"));
   EXPECT_THAT(refusal("", R"({"cluster":{"ps":["b:1"],"worker":["c:1"]}})"),
               HasSubstr("but not which task of it this process is: add --task"));
 }

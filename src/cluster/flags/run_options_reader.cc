@@ -5,9 +5,9 @@
 #include <charconv>
 #include <string>
 
+#include "base/address.h"
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/prediction_reader.h"
-#include "net/address.h"
 
 namespace paceline {
 namespace {
@@ -31,13 +31,11 @@ void read_timeline(const FlagValues& values, RunOptions& run) {
   }
 }
 
-// "[HOST]:PORT"; without a host only this machine reaches it.
+// "HOST:PORT", ":PORT" or "PORT"; without a host only this machine reaches it.
 std::string read_dashboard(const FlagValues& values) {
   if (!values.given("--dashboard")) return "";
   std::string text = values.text("--dashboard");
-  if (text.find(':') == std::string::npos) {
-    refuse_flag("--dashboard", text, "must be [HOST]:PORT, such as :8080 or 0.0.0.0:8080");
-  }
+  if (text.find_first_not_of("0123456789") == std::string::npos) text = ":" + text;
   if (text.starts_with(':')) text = "127.0.0.1" + text;
   return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
 #include "base/deadline.h"
-#include "net/address.h"
 
 namespace paceline {
 

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <future>
 
+#include "base/address.h"
 #include "net/accept/preamble.h"
-#include "net/address.h"
 #include "net/poll/file_descriptor.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_header.h"

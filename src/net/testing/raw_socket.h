@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/address.h"
 #include "net/accept/preamble.h"
-#include "net/address.h"
 #include "net/poll/file_descriptor.h"
 
 namespace paceline {

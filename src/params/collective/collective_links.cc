@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.h"
 #include "base/this_process.h"
-#include "net/address.h"
 #include "params/collective/collective_driver.h"
 #include "params/protocol/worker_greeting.h"
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/address.h"
 #include "base/failure_text.h"
-#include "net/address.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/poll_until.h"
 #include "params/interval_timer.h"

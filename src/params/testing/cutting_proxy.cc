@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/address.h"
 #include "net/accept/preamble.h"
-#include "net/address.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_header.h"
 #include "net/tcp/tcp_socket.h"

@@ -1,4 +1,6 @@
-#include "net/address.h"
+#include "base/address.h"
+
+#include <arpa/inet.h>
 
 #include <algorithm>
 #include <charconv>
@@ -18,14 +20,31 @@ std::uint16_t parse_port(const std::string& text, const std::string& digits) {
   const char* end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, port);
   if (digits.empty()) reject(text, "the port is missing");
-  if (error != std::errc() || stop != end || port > 65535)
+  const bool octal = digits.size() > 1 && digits.starts_with('0');
+  if (error != std::errc() || stop != end || port > 65535 || octal)
     reject(text, "'" + digits + "' is no port, which is 0 to 65535");
   return std::uint16_t(port);
 }
 
 bool is_ipv4(const std::string& host) {
-  return std::count(host.begin(), host.end(), '.') == 3 &&
-         host.find_first_not_of("0123456789.") == std::string::npos;
+  in_addr unused;
+  return ::inet_pton(AF_INET, host.c_str(), &unused) == 1;
+}
+
+bool is_ipv6(const std::string& host) {
+  in6_addr unused;
+  return ::inet_pton(AF_INET6, host.substr(0, host.find('%')).c_str(), &unused) == 1;
+}
+
+// No name ends in a number, but the system reads as one address what is written in several ways:
+// it takes 010.0.0.1 for 8.0.0.1, and 10.1 for 10.0.0.1.
+bool ends_in_number(const std::string& host) {
+  std::size_t end = host.size();
+  while (end > 0 && host[end - 1] == '.') --end;
+  const std::string last = host.substr(0, end).substr(host.rfind('.', end - 1) + 1);
+  const bool hexadecimal = last.starts_with("0x") || last.starts_with("0X");
+  return !last.empty() &&
+         (hexadecimal || last.find_first_not_of("0123456789") == std::string::npos);
 }
 
 std::string host_of(const std::string& address) {
@@ -38,6 +57,8 @@ std::string host_of(const std::string& address) {
 }  // namespace
 
 Address parse_address(const std::string& text) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string::npos)
+    reject(text, "leave out the scheme '" + text.substr(0, scheme + 3) + "'");
   const bool bracketed = text.starts_with('[');
   const std::size_t close = text.find(']');
   if (bracketed && close == std::string::npos) reject(text, "']' is missing");
@@ -50,6 +71,9 @@ Address parse_address(const std::string& text) {
   if (host.empty()) reject(text, "the host is missing");
   if (host.find_first_of(" \t\n/@,;[]") != std::string::npos)
     reject(text, "'" + host + "' is no host");
+  if (bracketed && !is_ipv6(host)) reject(text, "'" + host + "' is no IPv6 address");
+  if (!bracketed && ends_in_number(host) && !is_ipv4(host))
+    reject(text, "'" + host + "' is no IPv4 address, which is four decimal numbers up to 255");
   return {host, parse_port(text, text.substr(colon + 1))};
 }
 

@@ -1,12 +1,15 @@
-#include "net/address.h"
+#include "base/address.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(Address, IsReadAndWritten) {
   EXPECT_EQ(parse_address("worker3:2222"), (Address{"worker3", 2222}));
@@ -16,16 +19,38 @@ TEST(Address, IsReadAndWritten) {
 }
 
 TEST(Address, ErrorsNameTheText) {
-  for (const char* text : {"", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "host: 1",
-                           "::1:5", "[::1]", "[::1:5", "[::1]5", "[]:5", "a b:1", "host:1:2"}) {
+  for (const char* text :
+       {"", ":1", "host", "host:", "host:x", "host:65536", "host:-1", "host: 1", "::1:5", "[::1]",
+        "[::1:5", "[::1]5", "[]:5", "a b:1", "host:1:2", "host:080", "[host]:1"}) {
     try {
       parse_address(text);
       FAIL() << text << " was read";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-      EXPECT_THAT(error.what(), testing::HasSubstr("'" + std::string(text) + "'"));
+      EXPECT_THAT(error.what(), HasSubstr("'" + std::string(text) + "'"));
     }
   }
+}
+
+std::string fault_of(const std::string& text) {
+  return error_of(ErrorCode::kInvalidArgument, [&] { parse_address(text); });
+}
+
+// The system would read them as other addresses than they seem to be.
+TEST(Address, IsNotReadFromNumbersThatTheSystemTakesForOthers) {
+  for (const char* text : {"010.0.0.1:1", "10.0.0.08:1", "10.00.0.1:1", "256.0.0.1:1", "10.1:1",
+                           "1:1", "0x7f.0.0.1:1", "0x7f000001:1", "10.0.0.1.:1", "1.2.3.4.5:1"})
+    EXPECT_THAT(fault_of(text), HasSubstr("is no IPv4 address")) << text;
+  for (const char* text : {"0.0.0.0:1", "100.20.0.255:1", "ps-0.job:1", "3com.example:1",
+                           "10.example.:1", "[fe80::1%eth0]:1"})
+    EXPECT_EQ(text_of(parse_address(text)), text);
+}
+
+TEST(Address, NamesASchemeAsTheFault) {
+  for (const char* text : {"grpc://h:1", "http://h:1", "grpc://h", "tcp://[::1]:1"})
+    EXPECT_THAT(fault_of(text),
+                HasSubstr("leave out the scheme '" +
+                          std::string(text).substr(0, std::string(text).find('/')) + "//'"));
 }
 
 TEST(Address, LoopbackIsToldFromOthers) {
