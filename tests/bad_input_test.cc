@@ -134,12 +134,45 @@ TEST_F(BadInput, AReportThatIsNoneIsNamed) {
   }
   for (const char* file : {"empty.json", "torn.json"}) {
     expect_refused(run_paceline({"compare", path(file), path(file)}), kFailed,
-                   {"not a report: no JSON at byte "});
+                   {"not a report: no JSON at line "});
   }
   expect_refused(run_paceline({"compare", path("text"), path("text")}), kFailed,
                  {"no report at " + path("text") + "/report.json"});
   expect_refused(run_paceline({"compare", path("no.json"), path("no.json")}), kFailed,
                  {"no report at " + path("no.json")});
+}
+
+// A file that somebody sent must not clear the screen, or type for its reader.
+TEST_F(BadInput, NoCommandTakesATerminalsCommandsFromAFile) {
+  const std::string use = R"("use": {"cores": 1, "network_bytes_per_s": {"sent": 1, "received": 1},
+    "disk_bytes_per_s": {"read": 0, "written": 0}, "peak_memory_bytes": 1})";
+  const std::string task = R"({"task": "worker:0\u001b[2J", "steps": 100, "seconds": 5,
+    "steps_per_s": 20, "examples_per_s": 20, "unit": "\u001b[2J", "share": {"\u001b[2J": 1},
+    "step_ms": {"p50": 1, "p99": 1}, "hidden_ms": 0, )" +
+                           use + "}";
+  const std::string report = R"({"model": "\u001b[2J", "strategy": "\u009b2J", "tasks": [)" + task +
+                             R"(], "loss": {"first": 2, "last": 1}, "command": "\u001b[2J")";
+  write("report.json", report + "}");
+  write("failed.json", report + R"(, "error": "\u001b[2J"})");
+  const std::string header =
+      R"({"a\u001b[2J": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}})";
+  write("a.safetensors",
+        std::string({char(header.size()), 0, 0, 0, 0, 0, 0, 0}) + header + std::string(4, '\0'));
+  for (const std::vector<std::string>& words : std::vector<std::vector<std::string>>{
+           {"explain", path("report.json")},
+           {"explain", path("failed.json")},
+           {"explain", path("report.json"), "--what-if", "workers=2"},
+           {"compare", path("report.json"), path("report.json")},
+           {"compare", path("report.json"), path("failed.json")},
+           {"top", path("report.json")},
+           {"top", path("failed.json")},
+           {"inspect", path("a.safetensors")},
+           {"inspect", path("a.safetensors"), "--only", "nothing"}}) {
+    const Finished run = run_paceline(words);
+    EXPECT_FALSE(run.output.empty()) << words[0];
+    EXPECT_THAT(run.output, AllOf(Not(HasSubstr("\x1b")), Not(HasSubstr("\xc2\x9b")))) << words[0];
+    EXPECT_THAT(run.output, Not(HasSubstr("cannot use"))) << words[0];
+  }
 }
 
 TEST_F(BadInput, ACorpusIsNotWrittenOverAFile) {

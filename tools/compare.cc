@@ -4,6 +4,7 @@
 #include "cluster/report/report.h"
 #include "paceline/error.h"
 #include "tools/comparison.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -48,7 +49,7 @@ int compare_command(const Arguments& arguments) {
     comparison.simulated_alone = read_report(simulated[0]);
     comparison.simulated_cluster = read_report(simulated[1]);
   }
-  fmt::print("{}", comparison_text(comparison));
+  say(comparison_text(comparison));
   return 0;
 }
 

@@ -3,12 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/plain_text.h"
 #include "base/text_file.h"
 #include "cluster/explain/explain.h"
 #include "cluster/flags/command_line.h"
 #include "cluster/flags/flag_checks.h"
 #include "paceline/error.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 #include "tools/what_if.h"
 
@@ -60,11 +60,11 @@ int explain_command(const Arguments& arguments) {
   const std::string run = values->text("RUN");
   const Report report = read_report(run);
   if (values->given("--what-if")) {
-    fmt::print("{}", what_if(report, values->text("--what-if")));
+    say(what_if(report, values->text("--what-if")));
     return 0;
   }
   const bool failed = !report.error.empty();
-  if (failed) fmt::print("The run ended: {}\n", plain_text(report.error));
+  if (failed) say(fmt::format("The run ended: {}\n", plain_text(report.error)));
   const std::string text = explanation(report);
   if (text.empty() && !failed) {
     throw Error(
@@ -73,7 +73,8 @@ int explain_command(const Arguments& arguments) {
                     "longer, for example with --steps 100",
                     run));
   }
-  fmt::print("{}\n", text.empty() ? "No step was timed before: the first 10 never are." : text);
+  say(fmt::format("{}\n",
+                  text.empty() ? "No step was timed before: the first 10 never are." : text));
   if (values->given("--json")) {
     write_text_file("the finding", values->text("--json"), json_of(explain(report), report));
   }

@@ -13,6 +13,7 @@
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
 #include "tools/checkpoint_values.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -44,9 +45,12 @@ Examples:
 }
 
 // Returns a table whose columns are as wide as their widest cell. Numbers (all columns after the
-// first `texts`) are aligned to the right.
-std::string table(const std::vector<std::vector<std::string>>& rows, std::size_t texts) {
+// first `texts`) are aligned to the right. No name that a file has goes on in another line.
+std::string table(std::vector<std::vector<std::string>> rows, std::size_t texts) {
   std::vector<std::size_t> widths;
+  for (std::vector<std::string>& row : rows) {
+    for (std::string& cell : row) cell = plain_text(cell);
+  }
   for (const std::vector<std::string>& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -70,10 +74,10 @@ void print_title(const CheckpointReader& checkpoint) {
   const std::string step = index.global_step == CheckpointIndex::kNoStep
                                ? "no step"
                                : "step " + grouped_digits(index.global_step);
-  fmt::print("{}: {}, {}, {}\n", checkpoint.path(), step,
-             counted(std::int64_t(index.files.size()), "file"),
-             counted(std::int64_t(bytes), "byte"));
-  for (const auto& [name, text] : index.notes) fmt::print("{}: {}\n", name, text);
+  say(fmt::format("{}: {}, {}, {}\n", checkpoint.path(), step,
+                  counted(std::int64_t(index.files.size()), "file"),
+                  counted(std::int64_t(bytes), "byte")));
+  for (const auto& [name, text] : index.notes) say(fmt::format("{}: {}\n", name, text));
 }
 
 std::vector<const SavedVariable*> chosen(const CheckpointReader& checkpoint,
@@ -120,8 +124,8 @@ void print_variables(const CheckpointReader& checkpoint,
                     variable->rule, slots_text(checkpoint, *variable),
                     fmt::format("{:.6g}", norm_of(checkpoint, *variable, 0))});
   }
-  fmt::print("\n{}{} in {}\n", table(rows, 5), counted(elements, "element"),
-             counted(std::int64_t(variables.size()), "variable"));
+  say(fmt::format("\n{}{} in {}\n", table(rows, 5), counted(elements, "element"),
+                  counted(std::int64_t(variables.size()), "variable")));
 }
 
 void print_tasks(const CheckpointIndex& index) {
@@ -138,14 +142,15 @@ void print_tasks(const CheckpointIndex& index) {
                     fmt::format("{}", fmt::join(local, ", ")), grouped_digits(task.step),
                     grouped_digits(task.applied)});
   }
-  fmt::print("\n{}", table(rows, 3));
+  say(fmt::format("\n{}", table(rows, 3)));
 }
 
 // Says of every checkpoint of a run whether it is whole.
 void check_all(const Checkpoints& checkpoints) {
   const std::vector<FoundCheckpoint> found = checkpoints.list(WholeCheck::kChecksums);
   for (const FoundCheckpoint& each : found) {
-    fmt::print("{}: {}\n", each.path, each.torn.empty() ? "whole" : "not whole: " + each.torn);
+    say(fmt::format("{}: {}\n", each.path,
+                    each.torn.empty() ? "whole" : "not whole: " + each.torn));
   }
   if (found.empty() || found.front().torn.empty()) return;
   throw Error(ErrorCode::kDataLoss,
@@ -161,7 +166,7 @@ void check_bytes(const CheckpointReader& checkpoint) {
   const std::string folder = std::filesystem::is_directory(path) ? path : path.parent_path();
   const std::string torn = why_torn(folder.empty() ? "." : folder, WholeCheck::kChecksums);
   if (!torn.empty()) throw Error(ErrorCode::kDataLoss, torn);
-  fmt::print("all checksums are correct\n");
+  say("all checksums are correct\n");
 }
 
 // Opens the checkpoint and prints its title. With `check`, it also reads every byte of the files.
@@ -171,7 +176,7 @@ CheckpointReader open_checkpoint(const std::string& given, bool check) {
   const ChosenCheckpoint chosen = find_checkpoint(given, WholeCheck::kSizes);
   CheckpointReader checkpoint(chosen.path);
   for (const FoundCheckpoint& torn : chosen.passed_over) {
-    if (!check) fmt::print("{}\n", passed_over_text(torn));
+    if (!check) say(passed_over_text(torn) + "\n");
   }
   print_title(checkpoint);
   if (check && !run) check_bytes(checkpoint);
@@ -197,7 +202,8 @@ void print_only_in(const std::vector<const SavedVariable*>& here,
                    const std::vector<const SavedVariable*>& there) {
   for (const SavedVariable* variable : here) {
     if (std::ranges::find(there, variable->name, &SavedVariable::name) == there.end()) {
-      fmt::print("only in {}: {} {}\n", checkpoint.path(), variable->name, variable->shape.str());
+      say(fmt::format("only in {}: {} {}\n", checkpoint.path(), variable->name,
+                      variable->shape.str()));
     }
   }
 }
@@ -210,7 +216,7 @@ void print_difference(const CheckpointReader& a, const CheckpointReader& b,
     const auto other = std::ranges::find(in_b, variable->name, &SavedVariable::name);
     if (other != in_b.end()) rows.push_back(difference_row(a, b, *variable, **other));
   }
-  fmt::print("\n{}", table(rows, 2));
+  say(fmt::format("\n{}", table(rows, 2)));
   print_only_in(in_a, a, in_b);
   print_only_in(in_b, b, in_a);
 }

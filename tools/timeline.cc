@@ -8,6 +8,7 @@
 #include "base/printed.h"
 #include "cluster/flags/command_line.h"
 #include "paceline/error.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 #include "trace/job_timeline.h"
 
@@ -87,8 +88,8 @@ int timeline_command(const Arguments& arguments) {
   const std::vector<std::string> parts = folder ? parts_in(runs.front()) : runs;
   check_new_file("--out", out);
   const std::string summary = merge_timeline_files(parts, out);
-  fmt::print("{}The timeline of {} is in {}.\n", summary,
-             counted(std::int64_t(parts.size()), "task"), out);
+  say(fmt::format("{}The timeline of {} is in {}.\n", summary,
+                  counted(std::int64_t(parts.size()), "task"), out));
   return 0;
 }
 

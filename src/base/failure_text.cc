@@ -8,7 +8,17 @@
 namespace paceline {
 namespace {
 
-constexpr std::string_view kJsonNumber = "[json.exception.";
+constexpr std::string_view kOfJson = "[json.exception.";
+
+// "[json.exception.parse_error.101] parse error at line 2, column 5: syntax error while …"
+std::string text_of_json_error(std::string_view what) {
+  constexpr std::string_view kParse = "parse error ";
+  if (what.find("number overflow") != what.npos) return "a number is too large";
+  const std::size_t parse = what.find(kParse);
+  if (parse == what.npos) return "the JSON has another form than expected";
+  const std::string_view place = what.substr(parse + kParse.size());
+  return "no JSON " + std::string(place.substr(0, place.find(':')));
+}
 
 std::string text_of_file_error(const std::filesystem::filesystem_error& error) {
   std::string text;
@@ -31,8 +41,7 @@ std::string failure_text(const std::exception& exception) {
     return "not enough memory for what was asked";
   }
   const std::string_view what = exception.what();
-  const std::size_t end = what.starts_with(kJsonNumber) ? what.find("] ") : what.npos;
-  return std::string(end == what.npos ? what : what.substr(end + 2));
+  return what.starts_with(kOfJson) ? text_of_json_error(what) : std::string(what);
 }
 
 }  // namespace paceline

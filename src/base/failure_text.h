@@ -8,7 +8,7 @@ namespace paceline {
 
 /// The message of an Error as it stands. Exceptions of the libraries are put in words: a
 /// filesystem_error as "PATH: Permission denied", a bad_alloc as "not enough memory for what was
-/// asked", one of the JSON library without its number.
+/// asked", and one of the JSON library as "no JSON at line 2, column 5".
 std::string failure_text(const std::exception& exception);
 
 }  // namespace paceline

@@ -22,8 +22,17 @@ TEST(FailureText, PutsExceptionsOfLibrariesInWords) {
             "/a and /b: Permission denied");
   EXPECT_EQ(failure_text(std::system_error(denied, "mutex")),
             "the system refused: Permission denied");
-  EXPECT_EQ(failure_text(std::runtime_error("[json.exception.type_error.302] type must be text")),
-            "type must be text");
+}
+
+TEST(FailureText, RepeatsNoWordOfTheJsonLibrary) {
+  const auto text_of = [](const std::string& what) {
+    return failure_text(std::runtime_error("[json.exception." + what));
+  };
+  EXPECT_EQ(text_of("parse_error.101] parse error at line 2, column 5: syntax error while parsing"),
+            "no JSON at line 2, column 5");
+  EXPECT_EQ(text_of("out_of_range.406] number overflow parsing '1e999'"), "a number is too large");
+  EXPECT_EQ(text_of("type_error.304] cannot use at() with array"),
+            "the JSON has another form than expected");
 }
 
 TEST(FailureText, LeavesOtherMessagesAsTheyAre) {

@@ -6,9 +6,9 @@
 
 namespace paceline {
 
-/// The text with '?' in place of each control character (ASCII's, and C1's in UTF-8), so that it
-/// stays on its line and gives a terminal no commands.
-inline std::string plain_text(std::string_view text) {
+/// The text with '?' in place of each control character (ASCII's, and C1's in UTF-8) but those of
+/// `kept`, so that it stays on its line and gives a terminal no commands.
+inline std::string plain_text(std::string_view text, std::string_view kept = {}) {
   std::string plain;
   plain.reserve(text.size());
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -16,9 +16,13 @@ inline std::string plain_text(std::string_view text) {
     const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0u;
     const bool c1 = byte == 0xc2 && next >= 0x80 && next < 0xa0;
     if (c1) ++i;
-    plain += c1 || byte < 0x20 || byte == 0x7f ? '?' : text[i];
+    const bool control = c1 || byte < 0x20 || byte == 0x7f;
+    plain += control && kept.find(text[i]) == kept.npos ? '?' : text[i];
   }
   return plain;
 }
+
+/// The same of a text of several lines.
+inline std::string plain_lines(std::string_view text) { return plain_text(text, "\n\t"); }
 
 }  // namespace paceline

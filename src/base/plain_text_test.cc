@@ -15,5 +15,7 @@ TEST(PlainText, HasNoControlCharacters) {
   EXPECT_EQ(plain_text(std::string("\0x\xc2", 3)), "?x\xc2");
 }
 
+TEST(PlainText, OfSeveralLinesKeepsThem) { EXPECT_EQ(plain_lines("a\n\tb\x1b\r\n"), "a\n\tb??\n"); }
+
 }  // namespace
 }  // namespace paceline

@@ -50,7 +50,7 @@ Json parse_strict(std::string_view text, const std::string& what, int depth) {
     if (!value.is_object()) data_loss(what, "it is no JSON object");
     return value;
   } catch (const Json::exception& error) {
-    data_loss(what, "it is no JSON: " + failure_text(error));
+    data_loss(what, failure_text(error));
   }
 }
 

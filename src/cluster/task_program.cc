@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "base/failure_text.h"
+#include "base/plain_text.h"
 #include "base/print_text.h"
 #include "checkpoint/checkpoints.h"
 #include "cluster/flags/flags.h"
@@ -66,7 +67,7 @@ Failure failure_of(const std::exception& exception) {
 void print_error(const RunOptions& run, const std::string& message) {
   if (run.log_format == "json") return run.log->error(message);
   std::fflush(stdout);
-  print_text(stderr, fmt::format("paceline: error: {}\n", message));
+  print_text(stderr, plain_lines(fmt::format("paceline: error: {}\n", message)));
 }
 
 // Throws when there is no checkpoint to go on from after `lost`, or when the checkpoints of this
@@ -229,8 +230,8 @@ int report_errors(const std::function<int()>& main) {
   } catch (const std::exception& exception) {
     const auto [code, message] = failure_of(exception);
     std::fflush(stdout);
-    print_text(stderr, fmt::format("paceline: {}{}\n",
-                                   code == ErrorCode::kCancelled ? "" : "error: ", message));
+    const char* const kind = code == ErrorCode::kCancelled ? "" : "error: ";
+    print_text(stderr, plain_lines(fmt::format("paceline: {}{}\n", kind, message)));
     return exit_status(code);
   }
 }

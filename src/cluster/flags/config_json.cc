@@ -5,7 +5,6 @@
 #include <iterator>
 #include <utility>
 
-#include "base/failure_text.h"
 #include "cluster/flags/config_value.h"
 #include "paceline/error.h"
 
@@ -90,7 +89,7 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
     const std::size_t last = std::min(position > 0 ? position - 1 : 0, text_.size());
-    refuse(text_.data() + last, "no JSON: " + fault_of(failure_text(error)));
+    refuse(text_.data() + last, "no JSON: " + fault_of(error.what()));
   }
 
  private:

@@ -23,20 +23,20 @@ nlohmann::ordered_json input_to_json(const InputReport& input) {
   return object;
 }
 
-InputReport input_from_json(const nlohmann::ordered_json& object) {
-  InputReport input = {.records = object.at("records").get<std::int64_t>(),
-                       .batches = object.at("batches").get<std::int64_t>(),
-                       .bad = object.at("bad").get<std::int64_t>(),
-                       .threads = object.at("threads").get<int>(),
-                       .most_threads = object.at("most_threads").get<int>(),
-                       .seconds = object.at("seconds").get<double>(),
-                       .waited = object.at("waited").get<double>()};
-  for (const auto& stage : object.at("stages")) {
-    input.stages.push_back({.name = stage.at("stage").get<std::string>(),
-                            .records = stage.at("records").get<std::int64_t>(),
-                            .seconds = stage.at("seconds").get<double>(),
-                            .records_per_s = stage.at("records_per_s").get<double>()});
-    if (!stage.at("fill").is_null()) input.stages.back().fill = stage.at("fill").get<double>();
+InputReport input_from_json(const JsonPlace& object) {
+  InputReport input = {.records = object.at("records").whole_number(),
+                       .batches = object.at("batches").whole_number(),
+                       .bad = object.at("bad").whole_number(),
+                       .threads = object.at("threads").count(),
+                       .most_threads = object.at("most_threads").count(),
+                       .seconds = object.at("seconds").number(),
+                       .waited = object.at("waited").number()};
+  for (const JsonPlace& stage : object.at("stages").items()) {
+    input.stages.push_back({.name = stage.at("stage").text(),
+                            .records = stage.at("records").whole_number(),
+                            .seconds = stage.at("seconds").number(),
+                            .records_per_s = stage.at("records_per_s").number(),
+                            .fill = stage.at("fill").measured()});
   }
   return input;
 }

@@ -3,11 +3,13 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cluster/report/json_place.h"
 #include "paceline/data.h"
 
 namespace paceline {
 
 nlohmann::ordered_json input_to_json(const InputReport& input);
-InputReport input_from_json(const nlohmann::ordered_json& object);
+/// Throws kDataLoss.
+InputReport input_from_json(const JsonPlace& object);
 
 }  // namespace paceline

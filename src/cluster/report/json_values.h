@@ -10,7 +10,6 @@
 namespace paceline {
 
 nlohmann::ordered_json to_value(const std::optional<double>& number);
-std::optional<double> to_number(const nlohmann::ordered_json& value);
 /// An object of these numbers by their names, in their order.
 nlohmann::ordered_json to_object(const std::vector<std::pair<std::string, double>>& numbers);
 

@@ -12,6 +12,7 @@
 
 #include "base/failure_text.h"
 #include "base/text_file.h"
+#include "cluster/report/json_place.h"
 #include "cluster/report/json_values.h"
 #include "cluster/report/task_json.h"
 #include "paceline/cluster.h"
@@ -55,32 +56,78 @@ void add_section(Json& object, const ReportSection& section) {
   }
 }
 
-void read_section(Report& report, const std::string& name, const Json& values) {
-  for (const auto& [key, value] : values.items()) {
-    if (key != "shape") report.set(name, key, to_number(value));
+void read_section(Report& report, const std::string& name, const JsonPlace& values) {
+  for (const auto& [key, value] : values.members()) {
+    if (key != "shape") report.set(name, key, value.measured());
   }
 }
 
-void read_sections(Report& report, const Json& object) {
+void read_sections(Report& report, const JsonPlace& object) {
   constexpr std::string_view kOwn[] = {"model", "strategy", "precision", "flags",   "tasks",
                                        "total", "loss",     "error",     "expected"};
-  for (const auto& [name, values] : object.items()) {
+  for (const auto& [name, values] : object.members()) {
     if (std::ranges::find(kOwn, name) != std::end(kOwn)) continue;
     if (values.is_object()) read_section(report, name, values);
-    if (!values.is_array()) continue;
-    for (const Json& entry : values) {
-      read_section(report, std::string(kListPrefix) + entry.at("shape").get<std::string>(), entry);
+    if (!values.is_list()) continue;
+    for (const JsonPlace& entry : values.items()) {
+      read_section(report, std::string(kListPrefix) + entry.at("shape").text(), entry);
     }
   }
 }
 
-// Reports of earlier versions do not have all of them.
-void read_numbers(const Json& object, const char* name,
-                  std::vector<std::pair<std::string, double>>& numbers) {
-  if (!object.contains(name)) return;
-  for (const auto& [key, number] : object[name].items()) {
-    numbers.emplace_back(key, number.get<double>());
+ExpectedSpeed read_expected(const JsonPlace& object) {
+  const auto text = [&](const char* name) {
+    const auto there = object.find(name);
+    return there ? there->text() : "";
+  };
+  const auto numbers = [&](const char* name) {
+    std::vector<std::pair<std::string, double>> numbers;
+    const auto there = object.find(name);
+    if (!there) return numbers;
+    for (const auto& [key, number] : there->members()) numbers.emplace_back(key, number.number());
+    return numbers;
+  };
+  const auto workers = object.find("workers");
+  return {.steps_per_s = object.at("steps_per_s").number(),
+          .low = object.at("low").number(),
+          .high = object.at("high").number(),
+          .limit = object.at("limit").text(),
+          .limited_by = text("limited_by"),
+          .way = text("way"),
+          .other_ways = numbers("other_ways"),
+          .machine = numbers("machine"),
+          .workers = workers ? workers->count() : 0};
+}
+
+// What may be missing is missing in reports of earlier versions.
+Report read(const JsonPlace& object) {
+  Report report;
+  report.model = object.at("model").text();
+  for (const auto& [name, text] : kCircumstances) {
+    if (const auto there = object.find(name)) report.circumstances.*text = there->text();
   }
+  report.strategy = object.at("strategy").text();
+  if (const auto times = object.find("accumulate")) report.accumulate = times->whole_number();
+  if (const auto towers = object.find("towers")) report.towers = towers->whole_number();
+  if (const auto precision = object.find("precision")) report.precision = precision->text();
+  if (const auto cores = object.find("cores")) report.cores = cores->count();
+  if (report.cores == 0) throw Error(ErrorCode::kDataLoss, "a machine of 0 cores");
+  if (const auto flags = object.find("flags")) {
+    for (const auto& [flag, value] : flags->members()) {
+      report.flags.emplace_back(flag, value.text());
+    }
+  }
+  for (const JsonPlace& task : object.at("tasks").items()) {
+    report.tasks.push_back(task_from_json(task));
+  }
+  const JsonPlace loss = object.at("loss");
+  report.first_loss = loss.at("first").measured();
+  report.last_loss = loss.at("last").measured();
+  if (const auto step = object.find("global_step")) report.global_step = step->whole_number();
+  if (const auto expected = object.find("expected")) report.expected = read_expected(*expected);
+  if (const auto error = object.find("error")) report.error = error->text();
+  read_sections(report, object);
+  return report;
 }
 
 }  // namespace
@@ -159,52 +206,11 @@ std::string Report::to_json() const {
 Report Report::from_json(const std::string& text) {
   try {
     const Json object = Json::parse(text);
-    Report report;
-    report.model = object.at("model").get<std::string>();
-    for (const auto& [name, text] : kCircumstances) {
-      report.circumstances.*text = object.value(name, std::string());
-    }
-    report.strategy = object.at("strategy").get<std::string>();
-    report.accumulate = object.value("accumulate", report.accumulate);
-    report.towers = object.value("towers", report.towers);
-    report.precision = object.value("precision", report.precision);
-    // Reports of earlier versions have none.
-    if (object.contains("cores") && !object["cores"].is_null()) report.cores = object["cores"];
-    if (report.cores.value_or(1) < 1) {
-      throw Error(ErrorCode::kDataLoss,
-                  fmt::format("not a report: a machine of {} cores", *report.cores));
-    }
-    if (object.contains("flags")) {
-      for (const auto& [flag, value] : object["flags"].items()) {
-        report.flags.emplace_back(flag, value.get<std::string>());
-      }
-    }
-    for (const Json& task : object.at("tasks")) report.tasks.push_back(task_from_json(task));
-    report.first_loss = to_number(object.at("loss").at("first"));
-    report.last_loss = to_number(object.at("loss").at("last"));
-    const auto global_step = object.find("global_step");
-    if (global_step != object.end() && !global_step->is_null()) {
-      report.global_step = global_step->get<std::int64_t>();
-    }
-    if (object.contains("expected")) {
-      const Json& expected = object["expected"];
-      report.expected = {.steps_per_s = expected.at("steps_per_s"),
-                         .low = expected.at("low"),
-                         .high = expected.at("high"),
-                         .limit = expected.at("limit").get<std::string>(),
-                         .limited_by = expected.value("limited_by", ""),
-                         .way = expected.value("way", ""),
-                         .workers = expected.value("workers", 0)};
-      read_numbers(expected, "other_ways", report.expected->other_ways);
-      read_numbers(expected, "machine", report.expected->machine);
-    }
-    report.error = object.value("error", "");
-    read_sections(report, object);
-    return report;
-  } catch (const Json::parse_error& error) {
-    throw Error(ErrorCode::kDataLoss, fmt::format("not a report: no JSON at byte {}", error.byte));
+    return read(JsonPlace(object));
   } catch (const Json::exception& error) {
     throw Error(ErrorCode::kDataLoss, fmt::format("not a report: {}", failure_text(error)));
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("not a report: {}", error.what()));
   }
 }
 

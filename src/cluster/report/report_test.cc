@@ -8,10 +8,13 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/testing/error_of.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
+
+using testing::HasSubstr;
 
 TaskReport worker(int index, double rate) {
   TaskReport task;
@@ -87,6 +90,44 @@ Report report_of(const TaskReport& task) {
   report.flags = {{"--steps", "20"}, {"hidden", "64"}};
   report.tasks = {task};
   return report;
+}
+
+std::string fault_of(const std::string& json) {
+  return error_of(ErrorCode::kDataLoss, [&] { Report::from_json(json); });
+}
+
+TEST(Report, SaysWhereAFileIsNoReport) {
+  const auto with = [](const std::string& old, const std::string& changed) {
+    std::string json = report_of(worker(0, 1)).to_json();
+    const std::size_t at = json.find(old);
+    return json.replace(at, at == json.npos ? 0 : old.size(), changed);
+  };
+  EXPECT_EQ(fault_of("[1, 2]"), "not a report: it is no object");
+  EXPECT_EQ(fault_of("{}"), "not a report: it has no \"model\"");
+  EXPECT_EQ(fault_of("{\"model\": 1e999}"), "not a report: a number is too large");
+  EXPECT_THAT(fault_of("{\n{"), HasSubstr("not a report: no JSON at line 2, column 1"));
+  EXPECT_EQ(fault_of(with("\"ptb\"", "[]")), "not a report: model is no text");
+  EXPECT_EQ(fault_of(with("\"cores\": 1.75", "\"cores\": {}")),
+            "not a report: tasks[0].use.cores is no number");
+  EXPECT_EQ(fault_of(with("\"steps\": ", "\"steps\": 0.5, \"more\": ")),
+            "not a report: tasks[0].steps is no whole number");
+  EXPECT_EQ(fault_of(with("\"most_threads\": 2", "\"most_threads\": 1e300")),
+            "not a report: tasks[0].input.most_threads is no whole number");
+  EXPECT_EQ(fault_of(with("\"disk_bytes_per_s\"", "\"disk\"")),
+            "not a report: tasks[0].use has no \"disk_bytes_per_s\"");
+}
+
+TEST(Report, HasNoTextThatATerminalTakesForACommand) {
+  Report report = report_of(worker(0, 1));
+  report.error = "a\x1b[2J";
+  report.tasks[0].share = {{"\x1b]0;x", 1}};
+  report.flags = {{"--a\x07",
+                   "\xc2\x9b"
+                   "2J"}};
+  const Report read = Report::from_json(report.to_json());
+  EXPECT_EQ(read.error, "a?[2J");
+  EXPECT_EQ(read.tasks[0].share[0].first, "?]0;x");
+  EXPECT_EQ(read.flags[0], std::pair(std::string("--a?"), std::string("?2J")));
 }
 
 TEST(Report, ReadsBackEveryDigit) {

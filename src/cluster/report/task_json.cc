@@ -36,26 +36,27 @@ Json to_object(const TaskUse& use, bool ps) {
   return object;
 }
 
-TaskUse to_use(const Json& object) {
+TaskUse to_use(const JsonPlace& object) {
   TaskUse use;
-  use.cores = to_number(object.at("cores"));
-  if (object.contains("device_busy")) use.device_busy = to_number(object.at("device_busy"));
-  use.sent = to_number(object.at("network_bytes_per_s").at("sent"));
-  use.received = to_number(object.at("network_bytes_per_s").at("received"));
-  use.disk_read = to_number(object.at("disk_bytes_per_s").at("read"));
-  use.disk_written = to_number(object.at("disk_bytes_per_s").at("written"));
-  use.peak_memory = to_number(object.at("peak_memory_bytes"));
-  if (!object.contains("pressure")) return use;
-  use.seconds = object.at("seconds");
-  const Json& pressure = object["pressure"];
-  use.pressure = {
-      .queued = to_number(pressure.at("queued")),
-      .waited = to_number(pressure.at("waited")),
-      .machine_cores = to_number(pressure.at("machine_cores")),
-      .major_faults = to_number(pressure.at("major_faults_per_s")),
-      .memory_wait = to_number(pressure.at("memory_wait")),
-      .disk_wait = to_number(pressure.at("disk_wait")),
-      .stops = {.seconds = pressure.at("stopped_s"), .longest = pressure.at("longest_stop_s")}};
+  use.cores = object.at("cores").measured();
+  if (const auto busy = object.find("device_busy")) use.device_busy = busy->number();
+  const JsonPlace network = object.at("network_bytes_per_s"), disk = object.at("disk_bytes_per_s");
+  use.sent = network.at("sent").measured();
+  use.received = network.at("received").measured();
+  use.disk_read = disk.at("read").measured();
+  use.disk_written = disk.at("written").measured();
+  use.peak_memory = object.at("peak_memory_bytes").measured();
+  const auto pressure = object.find("pressure");
+  if (!pressure) return use;
+  use.seconds = object.at("seconds").number();
+  use.pressure = {.queued = pressure->at("queued").measured(),
+                  .waited = pressure->at("waited").measured(),
+                  .machine_cores = pressure->at("machine_cores").measured(),
+                  .major_faults = pressure->at("major_faults_per_s").measured(),
+                  .memory_wait = pressure->at("memory_wait").measured(),
+                  .disk_wait = pressure->at("disk_wait").measured(),
+                  .stops = {.seconds = pressure->at("stopped_s").number(),
+                            .longest = pressure->at("longest_stop_s").number()}};
   return use;
 }
 
@@ -71,16 +72,17 @@ Json to_object(const LinkReport& link) {
   return object;
 }
 
-LinkReport to_link(const Json& object) {
+LinkReport to_link(const JsonPlace& object) {
   LinkReport link;
-  link.to = object.at("to").get<std::string>();
-  link.kind = object.at("kind").get<std::string>();
-  link.round_trip_us = to_number(object.at("round_trip_us"));
-  link.step_sent = to_number(object.at("bytes_per_step").at("sent"));
-  link.step_received = to_number(object.at("bytes_per_step").at("received"));
-  link.sent = to_number(object.at("bytes_per_s").at("sent"));
-  link.received = to_number(object.at("bytes_per_s").at("received"));
-  if (object.at("bytes_per_s").contains("most")) link.most = object["bytes_per_s"]["most"];
+  link.to = object.at("to").text();
+  link.kind = object.at("kind").text();
+  link.round_trip_us = object.at("round_trip_us").measured();
+  const JsonPlace step = object.at("bytes_per_step"), rate = object.at("bytes_per_s");
+  link.step_sent = step.at("sent").measured();
+  link.step_received = step.at("received").measured();
+  link.sent = rate.at("sent").measured();
+  link.received = rate.at("received").measured();
+  if (const auto most = rate.find("most")) link.most = most->number();
   return link;
 }
 
@@ -93,11 +95,11 @@ Json to_object(const KernelReport& kernel) {
   return object;
 }
 
-KernelReport to_kernel(const Json& object) {
-  return {.op = object.at("op").get<std::string>(),
-          .per_step = object.at("per_step").get<double>(),
-          .ms = object.at("ms").get<double>(),
-          .share = object.at("share").get<double>()};
+KernelReport to_kernel(const JsonPlace& object) {
+  return {.op = object.at("op").text(),
+          .per_step = object.at("per_step").number(),
+          .ms = object.at("ms").number(),
+          .share = object.at("share").number()};
 }
 
 }  // namespace
@@ -138,48 +140,48 @@ Json task_to_json(const TaskReport& task) {
   return object;
 }
 
-TaskReport task_from_json(const Json& object) {
+// What may be missing is missing in reports of earlier versions.
+TaskReport task_from_json(const JsonPlace& object) {
   TaskReport task;
-  task.task = object.at("task").get<std::string>();
-  task.steps = object.at("steps").get<std::int64_t>();
-  task.seconds = to_number(object.at("seconds"));
-  for (const auto& [name, part] : object.at("share").items()) {
-    task.share.emplace_back(name, part.get<double>());
+  task.task = object.at("task").text();
+  task.steps = object.at("steps").whole_number();
+  task.seconds = object.at("seconds").measured();
+  for (const auto& [name, part] : object.at("share").members()) {
+    task.share.emplace_back(name, part.number());
   }
-  // Reports of earlier versions have none.
-  if (object.contains("use")) task.use = to_use(object.at("use"));
-  if (object.contains("kept")) {
-    const Json& kept = object["kept"];
-    task.kept = {.bytes = kept.at("bytes"),
-                 .largest = kept.at("largest").get<std::string>(),
-                 .largest_bytes = kept.at("largest_bytes")};
+  if (const auto use = object.find("use")) task.use = to_use(*use);
+  if (const auto kept = object.find("kept")) {
+    task.kept = {.bytes = kept->at("bytes").number(),
+                 .largest = kept->at("largest").text(),
+                 .largest_bytes = kept->at("largest_bytes").number()};
   }
   if (task.is_ps()) return task;
-  if (object.contains("links")) {
-    for (const Json& link : object["links"]) task.links.push_back(to_link(link));
+  if (const auto links = object.find("links")) {
+    for (const JsonPlace& link : links->items()) task.links.push_back(to_link(link));
   }
-  if (object.contains("input")) task.input = input_from_json(object["input"]);
-  if (object.contains("kernels")) {
-    for (const Json& kernel : object["kernels"]) task.kernels.push_back(to_kernel(kernel));
+  if (const auto input = object.find("input")) task.input = input_from_json(*input);
+  if (const auto kernels = object.find("kernels")) {
+    for (const JsonPlace& kernel : kernels->items()) task.kernels.push_back(to_kernel(kernel));
   }
-  task.steps_per_s = to_number(object.at("steps_per_s"));
-  task.examples_per_s = to_number(object.at("examples_per_s"));
-  task.unit = object.at("unit").get<std::string>();
-  task.step_ms_p50 = to_number(object.at("step_ms").at("p50"));
-  task.step_ms_p99 = to_number(object.at("step_ms").at("p99"));
-  if (object["step_ms"].contains("max")) task.step_ms_max = to_number(object["step_ms"]["max"]);
-  task.hidden_ms = to_number(object.at("hidden_ms"));
-  if (object.contains("network_bytes_per_step")) {
-    task.step_sent = to_number(object["network_bytes_per_step"].at("sent"));
-    task.step_received = to_number(object["network_bytes_per_step"].at("received"));
+  task.steps_per_s = object.at("steps_per_s").measured();
+  task.examples_per_s = object.at("examples_per_s").measured();
+  task.unit = object.at("unit").text();
+  const JsonPlace step_ms = object.at("step_ms");
+  task.step_ms_p50 = step_ms.at("p50").measured();
+  task.step_ms_p99 = step_ms.at("p99").measured();
+  if (const auto most = step_ms.find("max")) task.step_ms_max = most->number();
+  task.hidden_ms = object.at("hidden_ms").measured();
+  if (const auto bytes = object.find("network_bytes_per_step")) {
+    task.step_sent = bytes->at("sent").measured();
+    task.step_received = bytes->at("received").measured();
   }
-  if (object.contains("staleness")) {
-    task.staleness_mean = to_number(object["staleness"].at("mean"));
-    task.staleness_p95 = to_number(object["staleness"].at("p95"));
+  if (const auto staleness = object.find("staleness")) {
+    task.staleness_mean = staleness->at("mean").measured();
+    task.staleness_p95 = staleness->at("p95").measured();
   }
-  if (object.contains("copies_ms")) task.copies_ms = object["copies_ms"].get<double>();
-  if (object.contains("dropped")) task.dropped = object["dropped"].get<std::int64_t>();
-  if (object.contains("skipped")) task.skipped = object["skipped"].get<std::int64_t>();
+  if (const auto copies = object.find("copies_ms")) task.copies_ms = copies->number();
+  if (const auto dropped = object.find("dropped")) task.dropped = dropped->whole_number();
+  if (const auto skipped = object.find("skipped")) task.skipped = skipped->whole_number();
   return task;
 }
 

@@ -3,12 +3,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "cluster/report/json_place.h"
 #include "cluster/report/report.h"
 
 namespace paceline {
 
 /// The members are ordered, so that the file reads as its documentation does.
 nlohmann::ordered_json task_to_json(const TaskReport& task);
-TaskReport task_from_json(const nlohmann::ordered_json& object);
+/// Throws kDataLoss.
+TaskReport task_from_json(const JsonPlace& object);
 
 }  // namespace paceline

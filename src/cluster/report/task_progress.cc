@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/failure_text.h"
+#include "cluster/report/json_place.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -19,13 +20,14 @@ std::string TaskProgress::to_json() const {
 }
 
 TaskProgress TaskProgress::from_json(const std::string& text) {
-  using Json = nlohmann::ordered_json;
   try {
-    const Json object = Json::parse(text);
-    return {.at = object.at("at").get<double>(),
-            .report = Report::from_json(object.at("report").dump()),
-            .lines = object.at("lines").get<std::vector<std::string>>()};
-  } catch (const Json::exception& error) {
+    const nlohmann::ordered_json parsed = nlohmann::ordered_json::parse(text);
+    const JsonPlace object(parsed);
+    TaskProgress progress{.at = object.at("at").number(),
+                          .report = Report::from_json(parsed.at("report").dump())};
+    for (const JsonPlace& line : object.at("lines").items()) progress.lines.push_back(line.text());
+    return progress;
+  } catch (const nlohmann::ordered_json::exception& error) {
     throw Error(ErrorCode::kDataLoss,
                 fmt::format("not a task's progress: {}", failure_text(error)));
   }
