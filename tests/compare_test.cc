@@ -31,6 +31,8 @@ class Compare : public ::testing::Test {
     alone_.tasks = {worker(0, 50, 1.0, 0.0)};
     alone_.first_loss = 184.2;
     alone_.last_loss = 120.0;
+    alone_.loss_begin = {184, 3, 20};
+    alone_.loss_end = {120, 3, 20};
     TaskReport ps;
     ps.task = "ps:0";
     cluster_.tasks = {worker(0, 20, 0.75, 0.25), worker(1, 20, 0.75, 0.25), ps};
@@ -41,6 +43,10 @@ class Compare : public ::testing::Test {
     std::vector<std::string> words = {"compare", folder_.path("alone"), folder_.path("cluster")};
     words.insert(words.end(), more.begin(), more.end());
     return run_paceline(words);
+  }
+  // The workers of the cluster, together.
+  void make_as_many_steps() {
+    for (const int i : {0, 1}) cluster_.tasks[i].steps = alone_.tasks[0].steps / 2;
   }
   TemporaryFolder folder_;
   Report alone_, cluster_;
@@ -90,12 +96,19 @@ TEST_F(Compare, RefusesARunThatFailedOrWasTooShort) {
 TEST_F(Compare, ShowsHowTheLossOfEachRunFell) {
   cluster_.first_loss = 184.0;
   cluster_.last_loss = 140.0;
+  cluster_.loss_begin = {184, 3, 20};
+  cluster_.loss_end = {140, 3, 20};
+  make_as_many_steps();
   const Finished run = compare();
   EXPECT_THAT(run.output, HasSubstr("other  loss\n"));
   EXPECT_THAT(run.output, HasSubstr("0%  184.2 -> 120\n"));
   EXPECT_THAT(run.output, HasSubstr("0%  184 -> 140\n"));
   EXPECT_THAT(run.output, HasSubstr("1 ps + 2 workers ended at a loss of 140, alone at 120.\n"));
-  cluster_.last_loss = 190.0;
+  cluster_.loss_end = {140, 40, 20};
+  EXPECT_THAT(compare().output, Not(HasSubstr("ended at"))) << "within the noise of its batches";
+  cluster_.loss_end = {185, 3, 20};
+  EXPECT_THAT(compare().output, Not(HasSubstr("learned nothing"))) << "nor is that any less";
+  cluster_.loss_end = {190, 3, 20};
   EXPECT_THAT(compare().output,
               HasSubstr("1 ps + 2 workers learned nothing: its loss went from 184 to 190.\n"));
   for (Report* report : {&alone_, &cluster_}) {
@@ -107,14 +120,37 @@ TEST_F(Compare, ShowsHowTheLossOfEachRunFell) {
 }
 
 TEST_F(Compare, SaysOfARunThatEndedWorseThatItsWorkersWereStale) {
-  cluster_.first_loss = 184.0;
-  cluster_.last_loss = 140.0;
+  cluster_.loss_begin = {184, 3, 20};
+  cluster_.loss_end = {140, 3, 20};
+  make_as_many_steps();
   for (int i : {0, 1}) cluster_.tasks[i].staleness_mean = 2.5;
   EXPECT_THAT(compare().output,
               HasSubstr("ended at a loss of 140, alone at 120. Its workers computed with values "
                         "that were 2.5 updates of others old on average (staleness)."));
   for (int i : {0, 1}) cluster_.tasks[i].staleness_mean = 0.9;
   EXPECT_THAT(compare().output, Not(HasSubstr("staleness")));
+}
+
+TEST_F(Compare, SaysWhatIsNotComparable) {
+  cluster_.loss_end = {140, 3, 20};
+  cluster_.loss_begin = {184, 3, 20};
+  EXPECT_THAT(compare().output, HasSubstr("Not comparable: alone made 150 steps and 1 ps + 2 "
+                                          "workers 300, so that their ends are of other moments"));
+  EXPECT_THAT(compare().output, Not(HasSubstr("ended at a loss")));
+  make_as_many_steps();
+  EXPECT_THAT(compare().output, Not(HasSubstr("Not comparable")));
+  alone_.cores = cluster_.cores = 2;
+  alone_.tasks[0].use.cores = 0.5;
+  alone_.tasks[0].use.seconds = 3;
+  alone_.tasks[0].use.pressure.machine_cores = 1.9;
+  EXPECT_THAT(compare().output, HasSubstr("Not comparable: alone ran under load. Other processes "
+                                          "kept 1.4 of 2 cores busy."));
+  alone_.tasks[0].use.pressure.machine_cores = 0.6;
+  cluster_.tasks[1].use.seconds = 20;
+  cluster_.tasks[1].use.pressure.stops = {.seconds = 9.2, .longest = 9.2};
+  EXPECT_THAT(compare().output,
+              HasSubstr("Not comparable: worker:1 of 1 ps + 2 workers stood still for 9.2 s."));
+  EXPECT_THAT(compare().output, Not(HasSubstr("under load")));
 }
 
 TEST_F(Compare, TakesAnyRunsOfOneModel) {

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/grouped_digits.h"
+#include "base/printed.h"
+#include "cluster/explain/run_facts.h"
 #include "cluster/report/staleness_in_words.h"
 #include "paceline/error.h"
 #include "trace/step_account.h"
@@ -178,26 +180,67 @@ std::string losses_of_speed(const std::vector<Run>& runs) {
   return text;
 }
 
+// True when a run made so many more steps than another that its end is of another moment. Workers
+// of a cluster end a few steps apart.
+bool made_other_steps(const Report& a, const Report& b) {
+  constexpr double kApart = 1.1;
+  const auto of_a = double(worker_steps(a)), of_b = double(worker_steps(b));
+  return std::max(of_a, of_b) > kApart * std::min(of_a, of_b);
+}
+
 // Returns a line for each run that learned nothing or ended at a worse loss, however fast it was.
+// Windows of steps are compared, so that no single batch decides.
 std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
   constexpr double kWorse = 1.1;
-  const std::optional<double>& of_first = compared.front().report.last_loss;
+  const Report& first = compared.front().report;
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Report& report = compared[i].report;
-    if (!report.last_loss || !report.first_loss) continue;
-    const double last = *report.last_loss;
-    if (!(last <= *report.first_loss)) {
+    if (!report.loss_begin || !report.loss_end) continue;
+    const LossWindow &begin = *report.loss_begin, &end = *report.loss_end;
+    const bool with_first = first.loss_end && !made_other_steps(first, report);
+    if (is_above(end, begin)) {
       text += fmt::format("{} learned nothing: its loss went from {:.4g} to {:.4g}.", runs[i].name,
-                          *report.first_loss, last);
-    } else if (of_first && last > kWorse * *of_first) {
-      text += fmt::format("{} ended at a loss of {:.4g}, {} at {:.4g}.", runs[i].name, last,
-                          runs[0].name, *of_first);
+                          begin.mean, printed(end.mean));
+    } else if (with_first && end.mean > kWorse * first.loss_end->mean &&
+               is_above(end, *first.loss_end)) {
+      text += fmt::format("{} ended at a loss of {:.4g}, {} at {:.4g}.", runs[i].name, end.mean,
+                          runs[0].name, first.loss_end->mean);
     } else {
       continue;
     }
     const std::string why = high_staleness(report);
     text += why.empty() ? "\n" : " " + why + "\n";
+  }
+  return text;
+}
+
+// Returns a line for each thing by which a run is not to be compared with the first.
+std::string not_comparable(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
+  constexpr double kLoad = 0.1, kLeastLoad = 0.2;  // of the cores; cores
+  const Report& first = compared.front().report;
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const Report& report = compared[i].report;
+    const RunFacts facts(report);
+    const double others = facts.cores_of_others();
+    if (others > std::max(kLeastLoad, kLoad * facts.cores())) {
+      text += fmt::format(
+          "Not comparable: {} ran under load. Other processes kept {:.1f} of {} cores busy.\n",
+          runs[i].name, others, facts.cores());
+    }
+    for (const TaskReport& task : report.tasks) {
+      const double stood = task.use.pressure.stops.seconds;
+      if (stood <= 0) continue;
+      text += fmt::format("Not comparable: {} of {} stood still for {:.1f} s.\n", task.task,
+                          runs[i].name, stood);
+    }
+    if (made_other_steps(first, report)) {
+      text += fmt::format(
+          "Not comparable: {} made {} and {} {}, so that their ends are of other moments.\n",
+          runs[0].name, counted(worker_steps(first), "step"), runs[i].name,
+          grouped_digits(worker_steps(report)));
+    }
   }
   return text;
 }
@@ -254,7 +297,10 @@ std::string comparison_text(const Comparison& comparison) {
   for (const Run& run : runs) {
     text += row(run, run.examples_per_s / runs[0].examples_per_s, width);
   }
-  if (runs.size() > 1) text += expectation(comparison.runs) + losses_of_speed(runs);
+  if (runs.size() > 1) {
+    text += expectation(comparison.runs) + losses_of_speed(runs) +
+            not_comparable(comparison.runs, runs);
+  }
   text += worse_ends(comparison.runs, runs);
   if (comparison.simulated_alone && comparison.simulated_cluster)
     text += simulated_line(comparison);

@@ -166,6 +166,8 @@ class Session::Impl {
   std::optional<double> network_bytes_per_s() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
+  /// Adds the loop's losses and its global step, of a loop that has made a step.
+  void add_losses(Report& to) const;
   void write_report();
   void failed_end(const std::string& message) const;
   void write_timeline();

@@ -171,9 +171,15 @@ void Session::Impl::add_results() {
   if (meter != nullptr) report.tasks = {task_report()};
   if (saving != nullptr) saving->add_to(report);
   if (loop == nullptr || loop->steps_made() == 0) return;
-  report.global_step = loop->last().global_step;
-  report.first_loss = loop->first_loss();
-  report.last_loss = loop->last_loss();
+  add_losses(report);
+}
+
+void Session::Impl::add_losses(Report& to) const {
+  to.global_step = loop->last().global_step;
+  to.first_loss = loop->first_loss();
+  to.last_loss = loop->last_loss();
+  to.loss_begin = loop->losses().begin();
+  to.loss_end = loop->losses().end();
 }
 
 // The bound holds for all workers of a job whose tasks are on this machine, each of which does the

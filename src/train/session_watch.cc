@@ -96,11 +96,7 @@ void Session::Impl::tell_progress(bool anyway) {
   now.report = report;
   now.report.tasks = {measured_task()};
   saving->add_to(now.report);
-  if (loop->steps_made() > 0) {
-    now.report.global_step = loop->last().global_step;
-    now.report.first_loss = loop->first_loss();
-    now.report.last_loss = loop->last_loss();
-  }
+  if (loop->steps_made() > 0) add_losses(now.report);
   if (run_options.log != nullptr) now.lines = run_options.log->remembered();
   progress.tell(now.to_json());
 }

@@ -168,6 +168,7 @@ void TrainLoop::note_losses() {
   if (training_ != 0) return;
   if (!std::exchange(first_made_, true)) first_loss_ = last_.loss;
   last_loss_ = last_.loss;
+  losses_.add(last_.loss);
 }
 
 void TrainLoop::end_step() {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "cluster/report/loss_window.h"
 #include "exec/executor.h"
 #include "kernels/metered_device.h"
 #include "paceline/session.h"
@@ -70,6 +71,8 @@ class TrainLoop {
   /// Return the loss of the first training in this loop's first and last step of it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
+  /// The losses of its first and last steps.
+  const LossWindows& losses() const { return losses_; }
   /// Returns the time at which the last step was made, before hooks saw it.
   TimePoint last_made_at() const { return last_made_at_; }
   /// Returns the number of steps that this loop has made.
@@ -111,6 +114,7 @@ class TrainLoop {
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr,
                       *towers_label_ = nullptr, *tower_label_ = nullptr;
   double first_loss_ = 0, last_loss_ = 0;
+  LossWindows losses_;
   bool first_made_ = false;  // a step of the first training
   TimePoint begun_{}, last_made_at_{};
   Duration excluded_{0};  // by the meter, when the step began

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -42,6 +43,10 @@ std::optional<double> total(const std::vector<TaskReport>& tasks,
     sum = sum.value_or(0) + *(task.*rate);
   }
   return sum;
+}
+
+Json to_object(const LossWindow& window) {
+  return {{"mean", window.mean}, {"deviation", window.deviation}, {"steps", window.steps}};
 }
 
 void add_section(Json& object, const ReportSection& section) {
@@ -99,6 +104,14 @@ ExpectedSpeed read_expected(const JsonPlace& object) {
           .workers = workers ? workers->count() : 0};
 }
 
+// JSON has no NaN: a mean that is null is none.
+std::optional<LossWindow> read_window(const JsonPlace& object) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  return LossWindow{object.at("mean").measured().value_or(none),
+                    object.at("deviation").measured().value_or(none),
+                    object.at("steps").whole_number()};
+}
+
 // What may be missing is missing in reports of earlier versions.
 Report read(const JsonPlace& object) {
   Report report;
@@ -123,6 +136,8 @@ Report read(const JsonPlace& object) {
   const JsonPlace loss = object.at("loss");
   report.first_loss = loss.at("first").measured();
   report.last_loss = loss.at("last").measured();
+  if (const auto begin = loss.find("begin")) report.loss_begin = read_window(*begin);
+  if (const auto end = loss.find("end")) report.loss_end = read_window(*end);
   if (const auto step = object.find("global_step")) report.global_step = step->whole_number();
   if (const auto expected = object.find("expected")) report.expected = read_expected(*expected);
   if (const auto error = object.find("error")) report.error = error->text();
@@ -185,6 +200,8 @@ std::string Report::to_json() const {
                      {"examples_per_s", to_value(total(tasks, &TaskReport::examples_per_s))}};
   object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
   object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};
+  if (loss_begin) object["loss"]["begin"] = to_object(*loss_begin);
+  if (loss_end) object["loss"]["end"] = to_object(*loss_end);
   for (const ReportSection& section : sections) add_section(object, section);
   if (expected) {
     object["expected"] = {{"steps_per_s", expected->steps_per_s},

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cluster/report/circumstances.h"
+#include "cluster/report/loss_window.h"
 #include "cluster/report/task_use.h"
 #include "paceline/data.h"
 
@@ -120,7 +121,9 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
-  std::optional<std::int64_t> global_step;      // the last that a worker saw
+  /// Of worker 0's first and last steps. Nothing in a run of few, and from earlier versions.
+  std::optional<LossWindow> loss_begin, loss_end;
+  std::optional<std::int64_t> global_step;  // the last that a worker saw
   std::vector<ReportSection> sections;
   std::optional<ExpectedSpeed> expected;
   std::string error;  // empty: the run went well

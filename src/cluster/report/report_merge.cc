@@ -65,6 +65,8 @@ Report merge(std::span<const Report> reports) {
     if (merged.flags.empty()) merged.flags = report->flags;
     if (!merged.first_loss) merged.first_loss = report->first_loss;
     if (!merged.last_loss) merged.last_loss = report->last_loss;
+    if (!merged.loss_begin) merged.loss_begin = report->loss_begin;
+    if (!merged.loss_end) merged.loss_end = report->loss_end;
     // None is less than any.
     merged.global_step = std::max(merged.global_step, report->global_step);
     if (merged.error.empty()) merged.error = report->error;

@@ -136,6 +136,8 @@ TEST(Report, ReadsBackEveryDigit) {
   report.circumstances = {"0.1.0", "here", "2026-11-21T15:53:01Z", "paceline train ptb"};
   report.first_loss = 6.9077553749084473;
   report.last_loss = 0.1 + 0.2;
+  report.loss_begin = {6.5, 1.0 / 3.0, 20};
+  report.loss_end = {0.1 + 0.2, 1e-3, 20};
   report.set("perplexity", "train", 123.456789012345678);
   report.set("perplexity", "test", std::nullopt);
   report.set("fetch/128x32x256", "local_us", 30.5);

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/printed.h"
+
 namespace paceline {
 namespace {
 
@@ -42,10 +44,11 @@ std::string high_staleness(const Report& run) {
 }
 
 std::string stale_end(const Report& run) {
-  if (!run.first_loss || !run.last_loss || *run.last_loss <= *run.first_loss) return "";
+  if (!run.loss_begin || !run.loss_end || !is_above(*run.loss_end, *run.loss_begin)) return "";
   const std::string why = high_staleness(run);
   if (why.empty()) return "";
-  return fmt::format("The loss ended above where it began, at {:.6g}. {}", *run.last_loss, why);
+  return fmt::format("The loss ended above where it began, at {:.6g}. {}",
+                     printed(run.loss_end->mean), why);
 }
 
 std::string dropped_end(const Report& run) {

@@ -1,0 +1,40 @@
+// The loss of several steps in a row, in place of that of one batch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace paceline {
+
+struct LossWindow {
+  double mean = 0, deviation = 0;  // of a step
+  std::int64_t steps = 0;
+
+  bool operator==(const LossWindow&) const = default;
+};
+
+/// True when the mean of `a` is above that of `b` by more than their batches may differ by chance,
+/// and when it is no number.
+bool is_above(const LossWindow& a, const LossWindow& b);
+
+/// The beginning and the end of a run, which do not overlap. No step allocates.
+class LossWindows {
+ public:
+  void add(double loss);
+  /// Of as many steps as the other one; nothing in a run of few steps.
+  std::optional<LossWindow> begin() const;
+  std::optional<LossWindow> end() const;
+
+ private:
+  static constexpr std::int64_t kSteps = 20, kFewest = 5;
+
+  std::int64_t steps_of_each() const;
+  static std::optional<LossWindow> window_of(std::span<const double> losses);
+
+  std::array<double, kSteps> first_{}, last_{};  // `last_` is a ring
+  std::int64_t added_ = 0;
+};
+
+}  // namespace paceline
