@@ -20,7 +20,9 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts) {
   const auto value = [&](const char* key) {
     return facts.run().value("checkpoints", key).value_or(0);
   };
-  const double late = value("late_s"), waited = value("waited_s");
+  // A task that stands still writes nothing meanwhile, on whatever disk.
+  const double late = value("late_s") - facts.stood_still();
+  const double waited = value("waited_s") - facts.stood_still();
   const bool is_late = late > std::max(kLeastLate, kShareLate * facts.seconds());
   const bool is_awaited = waited > std::max(kLeastWaited, kShareWaited * facts.seconds());
   if (!is_late && !is_awaited) return {};

@@ -1,6 +1,8 @@
 // Checkpoints that are written slowly.
 #include <gtest/gtest.h>
 
+#include "cluster/explain/causes.h"
+
 #include "cluster/explain/testing/staged_run.h"
 
 namespace paceline {
@@ -23,6 +25,13 @@ const StagedRun kStagedCheckpoints[] = {
 };
 
 TEST(CheckpointCauses, AreToldWithTheirTask) { expect_told(kStagedCheckpoints); }
+
+TEST(CheckpointCauses, AreNotSeenInThePauseOfATask) {
+  Report run = sample_report();
+  run.set("checkpoints", "late_s", 4.2);
+  run.tasks[1].use.pressure.stops = {.seconds = 3.9, .longest = 3.9};
+  EXPECT_TRUE(slow_checkpoints(RunFacts(run)).empty());
+}
 
 }  // namespace
 }  // namespace paceline

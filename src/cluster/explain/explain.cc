@@ -11,15 +11,11 @@ namespace {
 
 constexpr double kMayExplain = 0.5;  // of what the cure of another cause would bring
 
-bool is_from_outside(Cause cause) {
-  return cause == Cause::kStopped || cause == Cause::kOthers || cause == Cause::kMemory;
-}
+bool is_from_outside(Cause cause) { return cause == Cause::kOthers || cause == Cause::kMemory; }
 
-// A stop is said from a smaller loss on than other causes: it is no matter of degree. Checkpoints
-// that are late cost no speed.
+// That a task stood still is told whatever it cost, and checkpoints that are late cost no speed.
 double least_gain(Cause cause) {
-  if (cause == Cause::kCheckpoints) return 1;
-  return cause == Cause::kStopped ? 1.02 : kWorthSaying;
+  return cause == Cause::kCheckpoints || cause == Cause::kStopped ? 1 : kWorthSaying;
 }
 
 }  // namespace
@@ -37,11 +33,14 @@ std::vector<Finding> findings_of(const Report& run) {
     return !std::isfinite(each.gain) || each.gain < least_gain(each.cause);
   });
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
-  // Causes from outside show in other numbers, too: a task that stands still is waited for.
+  // Causes from outside show in other numbers, too.
   const double most = all.empty() ? 1 : all.front().gain;
   std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
     return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);
   });
+  // A task that stands still is waited for, and so shows in all numbers.
+  std::stable_partition(all.begin(), all.end(),
+                        [](const Finding& each) { return each.cause == Cause::kStopped; });
   return all;
 }
 

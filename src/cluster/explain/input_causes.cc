@@ -25,9 +25,11 @@ std::string rate_text(double rate, const std::string& unit) {
 
 class SlowInput {
  public:
-  SlowInput(const RunFacts& facts, const TaskReport& worker)
+  /// `least` is the share of the time that the input takes of the worker of which it takes least.
+  SlowInput(const RunFacts& facts, const TaskReport& worker, double least)
       : facts_(facts),
         worker_(worker),
+        least_(least),
         share_(RunFacts::share(worker, "input")),
         makes_(worker.input ? worker.input->capacity() : 0),
         takes_(worker.examples_per_s.value_or(0) / std::max(0.01, 1 - share_)) {}
@@ -62,12 +64,8 @@ class SlowInput {
  private:
   // An input that is as slow for the others is slow for all tasks.
   double gain(double saved) const {
-    double least = share_;
-    for (const TaskReport* const each : facts_.workers()) {
-      least = std::min(least, RunFacts::share(*each, "input"));
-    }
     constexpr double kAlike = 0.6;
-    const double all = least >= kAlike * share_ ? saved * least / share_ : 0;
+    const double all = least_ >= kAlike * share_ ? saved * least_ / share_ : 0;
     return std::max(facts_.gain_without(worker_, saved), RunFacts::gain_without(all));
   }
 
@@ -122,16 +120,20 @@ class SlowInput {
 
   const RunFacts& facts_;
   const TaskReport& worker_;
-  const double share_, makes_, takes_;
+  const double least_, share_, makes_, takes_;
 };
 
 }  // namespace
 
 std::vector<Finding> slow_input(const RunFacts& facts) {
+  double least = 1;
+  for (const TaskReport* const worker : facts.workers()) {
+    least = std::min(least, RunFacts::share(*worker, "input"));
+  }
   std::vector<Finding> found;
   for (const TaskReport* const worker : facts.workers()) {
     if (RunFacts::share(*worker, "input") < kLeastInput) continue;
-    found.push_back(SlowInput(facts, *worker).finding());
+    found.push_back(SlowInput(facts, *worker, least).finding());
   }
   return found;
 }

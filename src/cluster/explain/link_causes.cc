@@ -127,11 +127,16 @@ class Links {
     std::vector<Finding> found;
     double best = 0;
     for (const Network& network : networks_) best = std::max(best, network.rate);
+    std::vector<double> waits;
+    for (const TaskReport* const each : facts_.workers()) {
+      waits.push_back(RunFacts::share(*each, "wait"));
+    }
+    const Others wait(std::move(waits));
     for (const Network& network : networks_) {
       if (network.held_up < kLeastForLinks || network.rate > kMuchSlower * best) continue;
       const double saved = network.held_up * (1 - network.rate / best);
       found.push_back(slow_link(network.worker->task, network.rate, best, "those of others",
-                                facts_.in_step() ? gain_of_round(network, saved)
+                                facts_.in_step() ? gain_of_round(network, saved, wait)
                                                  : facts_.gain_without(*network.worker, saved)));
     }
     return found;
@@ -139,11 +144,8 @@ class Links {
 
   // In rounds a contribution may still be on its way while its worker waits, as all others do for
   // it. The forecast knows what is left to wait for.
-  double gain_of_round(const Network& slow, double saved) const {
-    double others = 1;
-    for (const TaskReport* const each : facts_.workers()) {
-      if (each != slow.worker) others = std::min(others, RunFacts::share(*each, "wait"));
-    }
+  double gain_of_round(const Network& slow, double saved, const Others& wait) const {
+    const double others = wait.least(RunFacts::share(*slow.worker, "wait"));
     const double own = RunFacts::gain_without(saved), all = RunFacts::gain_without(others);
     const auto& expected = facts_.run().expected;
     const double most = expected ? expected->steps_per_s / facts_.steps_per_s() : all;

@@ -10,6 +10,7 @@
 namespace paceline {
 namespace {
 
+constexpr double kLeastStop = 0.02;    // of the time
 constexpr double kLeastOthers = 0.15;  // cores; the system counts in ticks
 constexpr double kLeastQueued = 0.08;  // a share
 constexpr double kLeastFaults = 20;    // pages a second
@@ -18,9 +19,7 @@ constexpr const char* kWithoutThat = "Without that";
 
 // Everybody waits for a parameter server.
 double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
-  const auto& workers = facts.workers();
-  const bool timed = std::ranges::find(workers, &task) != workers.end();
-  if (task.is_worker() && timed) return facts.gain_without(task, share);
+  if (RunFacts::is_timed(task)) return facts.gain_without(task, share);
   return RunFacts::gain_without(share);
 }
 
@@ -59,16 +58,28 @@ std::string waiting_text(const TaskReport& task) {
                      100 * task.use.pressure.queued.value_or(0));
 }
 
+/// What of a run says how much each task loses to others.
+struct Crowd {
+  explicit Crowd(const RunFacts& facts)
+      : others(facts.cores_of_others()),
+        queued_by_ourselves(paceline::queued_by_ourselves(facts)),
+        transfer(facts.mean_transfer()) {
+    for (const TaskReport& task : facts.run().tasks) ours += task.use.cores.value_or(0);
+    for (const TaskReport* const worker : facts.workers()) {
+      fastest = std::max(fastest, worker->steps_per_s.value_or(0));
+    }
+  }
+  double others, queued_by_ourselves, transfer, ours = 0, fastest = 0;
+};
+
 // The share of its time that a task would not lose without other processes: what tasks of the run
 // do not explain, and of the rest as much as the others run more than those.
-double lost(const RunFacts& facts, const TaskReport& task) {
+double lost(const Crowd& crowd, const TaskReport& task) {
   if (waited(task) <= 0) return 0;
-  double ours = -task.use.cores.value_or(0);
-  for (const TaskReport& each : facts.run().tasks) ours += each.use.cores.value_or(0);
-  const double others = facts.cores_of_others();
-  const double share = waited(task) * std::max(others / (others + std::max(0.0, ours)),
-                                               1 - queued_by_ourselves(facts) / waited(task));
-  return task.is_worker() ? share : std::min(share, facts.mean_transfer());
+  const double ours = std::max(0.0, crowd.ours - task.use.cores.value_or(0));
+  const double share = waited(task) * std::max(crowd.others / (crowd.others + ours),
+                                               1 - crowd.queued_by_ourselves / waited(task));
+  return task.is_worker() ? share : std::min(share, crowd.transfer);
 }
 
 // Without what came from outside a run would hardly be faster than the forecast says at most, which
@@ -116,12 +127,9 @@ double beyond_usual(const TaskReport& task) {
 
 // The share of its time that a worker loses beside the fastest one; 0: it does not lag behind. A ps
 // holds all of them up alike.
-double lag(const RunFacts& facts, const TaskReport& task) {
+double lag(const Crowd& crowd, const TaskReport& task) {
   constexpr double kLags = 0.75;
-  double most = 0;
-  for (const TaskReport* const worker : facts.workers()) {
-    most = std::max(most, worker->steps_per_s.value_or(0));
-  }
+  const double most = crowd.fastest;
   const double made = task.is_worker() ? task.steps_per_s.value_or(most) : most;
   return made < kLags * most ? 1 - made / most : 0;
 }
@@ -132,7 +140,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
   std::vector<Finding> found;
   for (const TaskReport& task : facts.run().tasks) {
     const Stops& stops = task.use.pressure.stops;
-    if (stops.seconds <= 0 || task.use.seconds <= 0) continue;
+    if (task.use.seconds <= 0 || stops.seconds < kLeastStop * task.use.seconds) continue;
     found.push_back(
         {.cause = Cause::kStopped,
          .task = task.task,
@@ -150,6 +158,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
 std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
   const double others = facts.cores_of_others();
   if (others < kLeastOthers) return {};
+  const Crowd crowd(facts);
   std::vector<Finding> found;
   double least = 1, most = 0, share = 1, best = 1;
   bool one_lags = false;
@@ -157,8 +166,8 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
     if (!task.is_worker()) continue;
     least = std::min(least, waited(task));
     most = std::max(most, waited(task));
-    share = std::min(share, lost(facts, task));
-    one_lags = one_lags || (lag(facts, task) > 0 && waited(task) >= kLeastQueued);
+    share = std::min(share, lost(crowd, task));
+    one_lags = one_lags || (lag(crowd, task) > 0 && waited(task) >= kLeastQueued);
   }
   for (const TaskReport& task : facts.run().tasks) {
     // The ps has to make room on the other cores for a worker that waits longer, or lags behind.
@@ -172,7 +181,7 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
                                  task.task, waiting_text(task), others),
          .advice = kWithoutThat,
          .gain = bounded_by_forecast(
-             facts, gain_of(facts, task, std::max(lost(facts, task), lag(facts, task))))});
+             facts, gain_of(facts, task, std::max(lost(crowd, task), lag(crowd, task))))});
     best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;

@@ -1,6 +1,9 @@
 // Causes that come from the machine.
 #include <gtest/gtest.h>
 
+#include "cluster/explain/explain.h"
+#include "cluster/explain/run_facts.h"
+
 #include "cluster/explain/testing/staged_run.h"
 
 namespace paceline {
@@ -107,6 +110,41 @@ const StagedRun kStagedMachines[] = {
 };
 
 TEST(MachineCauses, AreToldWithTheirTask) { expect_told(kStagedMachines); }
+
+// Its pause shows in the times of others, and of checkpoints.
+TEST(MachineCauses, OfATaskThatStoodStillAreToldBeforeAllOthers) {
+  Report run = sample_report();
+  slow_down(run.tasks[0], "input", 0.8);
+  run.set("checkpoints", "late_s", 9);
+  run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
+  run.expected->high = run.expected->steps_per_s = 5;  // it is as fast as was expected
+  EXPECT_EQ(explain(run).cause, Cause::kStopped) << explanation(run);
+  run.tasks[1].use.pressure.stops = {.seconds = 0.3, .longest = 0.3};
+  EXPECT_NE(explain(run).cause, Cause::kStopped) << explanation(run);
+}
+
+TEST(MachineCauses, OfOtherProcessesAreNotTasksOfTheRunThatTellNothing) {
+  Report run = sample_report();
+  for (TaskReport& task : run.tasks) {
+    task.use.cores = 0.3;
+    task.use.pressure.machine_cores = 1.9;
+  }
+  EXPECT_NEAR(RunFacts(run).cores_of_others(), 1.0, 1e-9);
+  Report silent = run;
+  silent.tasks[1].use = {};
+  EXPECT_EQ(RunFacts(silent).cores_of_others(), 0);
+  for (const char* flag : {"--workers", "--ps"}) {
+    Report missing = run;
+    missing.flags = {{flag, "3"}};
+    EXPECT_EQ(RunFacts(missing).cores_of_others(), 0) << "a task was killed";
+  }
+  Report expected = run;
+  expected.expected->workers = 3;
+  EXPECT_EQ(RunFacts(expected).cores_of_others(), 0);
+  Report evaluated = run;
+  evaluated.flags = {{"--evaluator", ""}};
+  EXPECT_EQ(RunFacts(evaluated).cores_of_others(), 0);
+}
 
 }  // namespace
 }  // namespace paceline

@@ -24,9 +24,13 @@ class Rest {
   const double before_, now_;
 };
 
+// What a task that has said nothing meanwhile used before says nothing of this time.
 void take_use(TaskUse& use, const TaskUse& before) {
   const Rest rest(before.seconds, use.seconds);
-  if (rest.is_empty()) return;
+  if (rest.is_empty()) {
+    use = {};
+    return;
+  }
   use.cores = rest.of(before.cores, use.cores);
   for (const auto rate :
        {&TaskUse::sent, &TaskUse::received, &TaskUse::disk_read, &TaskUse::disk_written}) {

@@ -1,9 +1,11 @@
 // The numbers of a report that causes are told by.
 #pragma once
 
+#include <algorithm>
 #include <string_view>
 #include <vector>
 
+#include "cluster/explain/others.h"
 #include "cluster/report/report.h"
 
 namespace paceline {
@@ -14,7 +16,9 @@ class RunFacts {
   explicit RunFacts(const Report& run);
 
   const Report& run() const { return run_; }
-  /// The workers whose steps were timed.
+  /// True for a worker whose steps were timed.
+  static bool is_timed(const TaskReport& task);
+  /// All of these.
   const std::vector<const TaskReport*>& workers() const { return workers_; }
   /// The parameter servers that have applied something.
   const std::vector<const TaskReport*>& ps() const { return ps_; }
@@ -37,10 +41,13 @@ class RunFacts {
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
   /// Cores that are busy, on the machine that all tasks run on; 0 when it is not told.
-  double busy_cores() const;
-  /// Those of them that the tasks kept busy, and those that processes of others did.
-  double own_cores() const;
-  double cores_of_others() const;
+  double busy_cores() const { return busy_cores_; }
+  /// Those of them that the tasks kept busy, and those that processes of others did; 0 while a task
+  /// of the run has not told what it used, since its cores would count as those of others.
+  double own_cores() const { return std::min(used_cores_, busy_cores_); }
+  double cores_of_others() const { return cores_of_others_; }
+  /// The time for which tasks of the run stood still, all together, in seconds.
+  double stood_still() const;
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;
 
@@ -51,9 +58,14 @@ class RunFacts {
   static double gain_without(double share_of_step);
 
  private:
+  void count_cores();
+  bool all_tell_their_use() const;
+
   const Report& run_;
   std::vector<const TaskReport*> workers_, ps_;
   double steps_per_s_ = 0, seconds_ = 0;
+  double busy_cores_ = 0, used_cores_ = 0, cores_of_others_ = 0;
+  Others own_shares_{{}};  // of the workers: of a step in which they do not wait for each other
 };
 
 }  // namespace paceline

@@ -30,12 +30,6 @@ double undisturbed_ms(const TaskReport& worker) {
   return std::max(0.0, compute_ms(worker) - waited - worker.copies_ms.value_or(0));
 }
 
-double median(std::vector<double> numbers) {
-  const auto middle = numbers.begin() + std::ptrdiff_t(numbers.size() / 2);
-  std::ranges::nth_element(numbers, middle);
-  return *middle;
-}
-
 // The share of a step that does not depend on its batch.
 double share_of_values(const RunFacts& facts) {
   const double rules = facts.run().value("bound", "rules_share").value_or(0);
@@ -75,17 +69,18 @@ std::vector<Finding> awaited_device(const RunFacts& facts) {
 std::vector<Finding> slow_devices(const RunFacts& facts) {
   if (facts.workers().size() < 2) return {};
   if (facts.in_step()) return awaited_device(facts);
+  std::vector<double> all_ms, all_speeds;
+  for (const TaskReport* const worker : facts.workers()) {
+    all_ms.push_back(undisturbed_ms(*worker));
+    all_speeds.push_back(*worker->steps_per_s);
+  }
+  const Others ms(std::move(all_ms)), speeds(std::move(all_speeds));
   std::vector<Finding> found;
   for (const TaskReport* const worker : facts.workers()) {
-    std::vector<double> others, speeds;
-    for (const TaskReport* const other : facts.workers()) {
-      if (other == worker) continue;
-      others.push_back(undisturbed_ms(*other));
-      speeds.push_back(*other->steps_per_s);
-    }
-    const double own = undisturbed_ms(*worker), usual = median(others);
+    const double own = undisturbed_ms(*worker), usual = ms.median(own);
     // Others may compute while they wait for values, and then make fewer steps than this one.
-    const bool slower = *worker->steps_per_s < kFewerSteps * median(speeds);
+    const double speed = *worker->steps_per_s;
+    const bool slower = speed < kFewerSteps * speeds.median(speed);
     if (usual <= 0 || own < kSlower * usual || !slower) continue;
     const double saved = RunFacts::share(*worker, "compute") * (1 - usual / own);
     found.push_back({.cause = Cause::kSlowDevice,
