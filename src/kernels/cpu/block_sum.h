@@ -2,6 +2,8 @@
 // in order, so the result does not depend on the number of threads.
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -18,31 +20,42 @@ class BlockSum {
     std::int64_t begin, size;
   };
 
-  /// Call once for each input, in order.
+  /// Call once for each input, in order. Takes no time, however large it is: a dry run shows steps
+  /// that fit into no memory.
   void add_input(std::int64_t elements) {
-    for (std::int64_t begin = 0; begin < elements; begin += kBlock) {
-      blocks_.push_back({inputs_, begin, std::min(kBlock, elements - begin)});
-    }
-    ++inputs_;
+    inputs_.push_back({blocks_, elements});
+    blocks_ += (elements + kBlock - 1) / kBlock;
   }
 
-  std::size_t scratch_bytes() const { return blocks_.size() * sizeof(double); }
+  std::size_t scratch_bytes() const { return std::size_t(blocks_) * sizeof(double); }
 
   /// Σ f(block) over all blocks. `scratch`: scratch_bytes(), aligned for double.
   template <typename F>
   double run(ThreadPool& pool, std::span<std::byte> scratch, F&& f) const {
     auto* sums = reinterpret_cast<double*>(scratch.data());
-    auto tile = [&](std::int64_t i) { sums[i] = f(blocks_[std::size_t(i)]); };
-    pool.run_tiles(std::int64_t(blocks_.size()), TileFunction(tile));
+    auto tile = [&](std::int64_t i) { sums[i] = f(block(i)); };
+    pool.run_tiles(blocks_, TileFunction(tile));
     double sum = 0;
-    for (std::size_t i = 0; i < blocks_.size(); ++i) sum += sums[i];
+    for (std::int64_t i = 0; i < blocks_; ++i) sum += sums[i];
     return sum;
   }
 
  private:
   static constexpr std::int64_t kBlock = 32768;
-  std::vector<Block> blocks_;
-  std::size_t inputs_ = 0;
+  struct Input {
+    std::int64_t first_block, elements;
+  };
+
+  Block block(std::int64_t number) const {
+    const auto next = std::ranges::upper_bound(inputs_, number, {}, &Input::first_block);
+    const Input& input = *std::prev(next);
+    const std::int64_t begin = (number - input.first_block) * kBlock;
+    return {std::size_t(next - inputs_.begin()) - 1, begin,
+            std::min(kBlock, input.elements - begin)};
+  }
+
+  std::vector<Input> inputs_;
+  std::int64_t blocks_ = 0;
 };
 
 }  // namespace paceline

@@ -16,11 +16,13 @@ namespace {
 
 // A tile is worth handing to a thread from some 100 µs on, and there should be enough of them.
 constexpr double kTileFlops = 2e7;
-constexpr std::int64_t kFewestTiles = 8;
+// oneDNN is called once for each tile, and each call is made ahead: more calls than these would
+// take longer to make than a batch that fits into a memory needs them.
+constexpr std::int64_t kFewestTiles = 8, kMostTiles = 512;
 
 std::vector<ImageRange> image_tiles(const ConvShape& s) {
   const double wanted = s.flops_of_image() * double(s.x.n) / kTileFlops;
-  const std::int64_t tiles = std::max(kFewestTiles, std::int64_t(wanted));
+  const auto tiles = std::int64_t(std::clamp(wanted, double(kFewestTiles), double(kMostTiles)));
   return cut_images(s.x.n, std::clamp<std::int64_t>(tiles, 0, s.x.n));
 }
 
