@@ -58,8 +58,14 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"completion", "csh"}, {"csh", "bash, zsh, fish"}},
         Refused{{"data", "corpus", "--out", "/nowhere", "--words", "100"}, {"--words"}},
         Refused{{"compare", ""}, {"REPORT '': must be PATH…, not empty"}},
+        Refused{{"predict", "/bin/sh"},
+                {"'/bin/sh' is no model, but a file: a program of your own is asked itself, as in "
+                 "/bin/sh --predict"}},
+        Refused{{"train", "mlp", "--plot", "a.svg"}, {"--plot needs --predict"}},
+        Refused{{"train", "mlp", "--predict", "--plot", "a.pdf"}, {"must end with .svg or .png"}},
         Refused{{"roof", "--out", ""}, {"--out '': must be FILE, not empty"}},
-        Refused{{"server", "--bind", "here"}, {"--bind: 'here' is no address: the port is missing"}},
+        Refused{{"server", "--bind", "here"},
+                {"--bind: 'here' is no address: the port is missing"}},
         Refused{{"train", "mlp", "--set", "layers=1000000"}, {"from 0 to 100000"}},
         Refused{{"train", "fetch", "--set", "seconds=0"}, {"must be a number from 0.001 on"}}));
 

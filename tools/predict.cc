@@ -5,16 +5,15 @@
 #include <cstdlib>
 
 #include "base/print_text.h"
-#include "base/text_file.h"
 #include "bench/step_work.h"
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
-#include "cluster/gnuplot.h"
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 #include "train/prediction.h"
@@ -34,12 +33,6 @@ constexpr const char* kExamples = R"(Examples:
 
 The speed of training is predicted, not how fast the loss falls (docs/strategies.md).)";
 
-std::vector<Flag> output_flags() {
-  return {{"--json", "FILE", "Write all ways to this JSON file, too", "Prediction"},
-          {"--plot", "FILE", "Draw the speed against the workers: FILE.svg or FILE.png (gnuplot)",
-           "Prediction"}};
-}
-
 CommandLine predict_line(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline predict {}", model.name());
@@ -49,7 +42,6 @@ CommandLine predict_line(const models::Model& model) {
     return flag.name == "--dry-run" || flag.name == "--predict" || flag.group == kOutputFlags;
   });
   line.flags.push_back({"--predict", "", "", ""});
-  for (const Flag& flag : output_flags()) line.flags.push_back(flag);
   return line;
 }
 
@@ -83,14 +75,7 @@ int predict_model(const models::Model& model, const Arguments& arguments) {
   words.front() = "--predict";
   const std::optional<FlagValues> values = parse_job(line, words, own_environment);
   if (!values) return 0;
-  TrainJob job = read_train_job(model, line, *values);
-  job.run.prediction.json = values->text("--json");
-  job.run.prediction.plot = values->text("--plot");
-  if (values->given("--json")) check_new_file("--json", job.run.prediction.json);
-  if (values->given("--plot")) {
-    terminal_for("--plot", job.run.prediction.plot);
-    check_new_file("--plot", job.run.prediction.plot);
-  }
+  const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
   predict_ways(step, job.cluster, job.run.prediction);
@@ -114,7 +99,7 @@ std::vector<CommandLine> predict_lines() {
 
 int predict_command(const Arguments& arguments) {
   if (!arguments.empty() && !arguments.front().starts_with('-')) {
-    return predict_model(named_model(arguments.front()), arguments);
+    return predict_model(named_model(arguments.front(), " --predict"), arguments);
   }
   const std::optional<FlagValues> values = parse(sizes_line(), arguments);
   if (!values) return 0;
@@ -124,8 +109,8 @@ int predict_command(const Arguments& arguments) {
                 "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
   }
   const SizedJob job = read_sized_job(*values);
-  fmt::print("{}", values->given("--learners") ? learners_answer(*values, job)
-                                               : sized_text(job, read_sized_ways(*values, job)));
+  say(values->given("--learners") ? learners_answer(*values, job)
+                                  : sized_text(job, read_sized_ways(*values, job)));
   return 0;
 }
 

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include "base/nearest.h"
 #include "bench/step_work.h"
@@ -173,8 +175,14 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
   });
 }
 
-const Model& named_model(const std::string& name) {
+const Model& named_model(const std::string& name, const std::string& flag) {
   if (const Model* const model = models::find_model(name)) return *model;
+  if (std::error_code unseen; std::filesystem::is_regular_file(name, unseen)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("'{0}' is no model, but a file: a program of your own is asked itself, "
+                            "as in {1}{0}{2}",
+                            name, name.find('/') == name.npos ? "./" : "", flag));
+  }
   std::vector<std::string_view> names;
   names.reserve(models::all_models().size());
   for (const Model* model : models::all_models()) names.push_back(model->name());

@@ -10,8 +10,9 @@
 namespace paceline {
 
 CommandLine train_flags(const models::Model& model);
-/// The model that a user named. Throws kUsage when there is none.
-const models::Model& named_model(const std::string& name);
+/// The model that a user named. Throws kUsage when there is none, and of a program of the user its
+/// own command with this flag.
+const models::Model& named_model(const std::string& name, const std::string& flag = {});
 
 /// A training, as its flags describe it.
 struct TrainJob {

@@ -36,10 +36,15 @@ const char* flags_of(ClusterKind kind) {
 
 std::string strategy_help() {
   std::vector<std::string> meanings;
-  for (const Strategy& strategy : strategies()) {
-    const bool usual = &strategy == &default_strategy(strategy.kind);
-    meanings.push_back(fmt::format("{}: {} ({}{})", strategy.name, strategy.meaning,
-                                   usual ? "default " : "", flags_of(strategy.kind)));
+  for (const std::string& name : strategy_names()) {
+    std::vector<std::string> of_name;  // one has a meaning for each kind of cluster
+    for (const Strategy& strategy : strategies()) {
+      if (strategy.name != name) continue;
+      const bool usual = &strategy == &default_strategy(strategy.kind);
+      of_name.push_back(fmt::format("{} ({}{})", strategy.meaning, usual ? "default " : "",
+                                    flags_of(strategy.kind)));
+    }
+    meanings.push_back(fmt::format("{}: {}", name, fmt::join(of_name, ", or ")));
   }
   return fmt::format(
       "The way in which workers share their updates. {}; {}: the way that is expected to be the "
@@ -314,6 +319,10 @@ std::vector<Flag> loop_flags() {
        "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
       {"--hosts", "FILE",
        "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
+      {"--json", "FILE", "With --predict: write all ways to this JSON file, too", kRun},
+      {"--plot", "FILE",
+       "With --predict: draw the speed against the workers, as FILE.svg or FILE.png (gnuplot)",
+       kRun},
       {"--roof", "FILE",
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",

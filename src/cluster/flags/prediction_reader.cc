@@ -8,6 +8,7 @@
 
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/straggler.h"
+#include "cluster/gnuplot.h"
 #include "params/strategies.h"
 
 namespace paceline {
@@ -74,7 +75,14 @@ PredictionOptions read_prediction(const FlagValues& values) {
   prediction.asked = values.given("--predict");
   prediction.hosts = values.text("--hosts");
   prediction.roof = values.text("--roof");
+  prediction.json = values.text("--json");
+  prediction.plot = values.text("--plot");
   check_together(values, "--hosts", "--predict", "what reads it");
+  for (const char* flag : {"--json", "--plot"}) {
+    check_together(values, flag, "--predict", "what writes it");
+    if (values.given(flag)) check_new_file(flag, values.text(flag));
+  }
+  if (values.given("--plot")) terminal_for("--plot", prediction.plot);
   for (const char* flag : {"--hosts", "--roof"}) {
     const std::string path = values.text(flag);
     if (values.given(flag) && access(path.c_str(), R_OK) != 0) {

@@ -65,11 +65,16 @@ std::string shell_words(const std::vector<std::string>& words) {
   return text;
 }
 
+std::vector<std::string> without_launchers_words(std::vector<std::string> words) {
+  words.erase(std::ranges::find(words, "--launched"), words.end());
+  return words;
+}
+
 Circumstances circumstances() {
   const std::time_t started = std::time(nullptr) - std::time_t(seconds_of_process());
   return {version_and_commit(), host_name(),
           fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(started)),
-          shell_words(words_of_process())};
+          shell_words(without_launchers_words(words_of_process()))};
 }
 
 }  // namespace paceline

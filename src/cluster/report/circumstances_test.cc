@@ -17,6 +17,14 @@ TEST(Circumstances, AreThoseOfThisProcess) {
   EXPECT_THAT(here.command, HasSubstr("cluster_tests"));
 }
 
+TEST(Circumstances, OfATaskThatWasLaunchedHaveTheUsersWordsAlone) {
+  const std::vector<std::string> users = {"paceline", "train", "mlp", "--workers", "2"};
+  EXPECT_EQ(without_launchers_words(users), users);
+  std::vector<std::string> words = users;
+  words.insert(words.end(), {"--launched", "--cluster", "worker=a:1,b:1", "--task", "worker:0"});
+  EXPECT_EQ(without_launchers_words(words), users);
+}
+
 TEST(Circumstances, QuoteWhatAShellWouldTakeApart) {
   EXPECT_EQ(shell_words({"a b", "--x=1", "it's", ""}), "'a b' --x=1 'it'\\''s' ''");
 }
