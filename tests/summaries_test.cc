@@ -11,6 +11,7 @@
 
 #include "cluster/report/report.h"
 #include "summary/event_folder.h"
+#include "summary/event_writer.h"
 #include "tests/process.h"
 
 namespace paceline::testing {
@@ -228,6 +229,69 @@ TEST_F(SummariesOfARun, AreDrawn) {
   EXPECT_EQ(no_room.status, 1);
   EXPECT_THAT(no_room.output, HasSubstr("No space left on device"));
   EXPECT_FALSE(std::filesystem::exists(full));
+}
+
+/// The picture of numbers that a program has written.
+class DrawnNumbers : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (run_program({"/usr/bin/env", "gnuplot", "--version"}).status != 0) {
+      GTEST_SKIP() << "there is no gnuplot (Debian: gnuplot-nox)";
+    }
+  }
+  void write(const std::string& run, const std::vector<std::string>& tags,
+             const std::vector<std::int64_t>& steps) const {
+    EventWriter writer(folder_.path(run) + "/summaries/worker:0", 0);
+    for (const std::int64_t step : steps) {
+      for (const std::string& tag : tags)
+        writer.add({.step = step, .values = {{tag, float(step)}}});
+    }
+  }
+  std::string draw(const std::vector<std::string>& runs) const {
+    std::vector<std::string> words = {"plot", "--out", "/dev/stdout"};
+    for (const std::string& run : runs) words.push_back(folder_.path(run));
+    const Finished drawn = run_paceline(words);
+    EXPECT_EQ(drawn.status, 0) << drawn.output;
+    return drawn.output;
+  }
+  static std::size_t count(const std::string& text, const std::string& word) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(word, at)) != text.npos; ++at) ++found;
+    return found;
+  }
+  const TemporaryFolder folder_;
+};
+
+TEST_F(DrawnNumbers, AreAllThatTheProgramWrote) {
+  write("alone", {"loss"}, {1, 2, 3});
+  EXPECT_EQ(count(draw({"alone"}), ">valid<"), 0U);
+  write("run", {"loss", "loss/valid", "accuracy/top5"}, {1, 2, 3});
+  const std::string all = draw({"run"});
+  EXPECT_EQ(count(all, ">valid<"), 1U);
+  EXPECT_EQ(count(all, ">accuracy<"), 1U);
+  EXPECT_EQ(count(all, ">top5<"), 1U);
+}
+
+TEST_F(DrawnNumbers, AreNamedByWhatTellsRunsApart) {
+  for (const char* run : {"deep/folder/one", "deep/folder/other"}) write(run, {"loss"}, {1, 2, 3});
+  const std::string both = draw({"deep/folder/one", "deep/folder/other"});
+  EXPECT_EQ(count(both, ">one<"), 1U);
+  EXPECT_EQ(count(both, ">other<"), 1U);
+  EXPECT_EQ(count(both, "deep/folder"), 2U) << "in the title";
+}
+
+TEST_F(DrawnNumbers, DoNotCrossAGap) {
+  std::vector<std::int64_t> steps;
+  for (std::int64_t i = 0; i < 20; ++i) steps.push_back(10 * i);
+  write("whole", {"loss"}, steps);
+  for (std::int64_t i = 0; i < 20; ++i) steps[std::size_t(i)] += i < 10 ? 0 : 500;
+  write("gap", {"loss"}, steps);
+  // Each piece begins with a move.
+  const auto pieces_of = [](const std::string& picture) {
+    return count(picture.substr(picture.find("<g id=\"gnuplot_plot_1")), "M");
+  };
+  const std::size_t whole = pieces_of(draw({"whole"}));
+  EXPECT_EQ(pieces_of(draw({"gap"})), whole + 1);
 }
 
 TEST_F(SummariesOfARun, ThatCannotBeDrawnSayWhy) {

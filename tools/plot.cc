@@ -9,6 +9,7 @@
 #include "cluster/gnuplot.h"
 #include "paceline/error.h"
 #include "tools/plot_script.h"
+#include "tools/say.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -29,7 +30,9 @@ Examples:
       {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
        {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"},
        {"--title", "TEXT", "The title of the picture (default: the names of the runs)", "Plot"},
-       {"--smooth", "N", "Draw the mean of the last N points as a line, beside the points",
+       {"--smooth", "N",
+        "Draw the mean of the last N points over the points; 1: the points alone (default: a "
+        "twentieth of them, from 40 on)",
         "Plot"}}};
 }
 
@@ -48,13 +51,13 @@ int plot_command(const Arguments& arguments) {
   for (const std::string& run : runs) plot.runs.push_back({run, read_summaries(run)});
   plot.title =
       values->given("--title") ? values->text("--title") : fmt::format("{}", fmt::join(runs, ", "));
-  plot.smooth = std::size_t(values->whole_number("--smooth", 1, INT32_MAX).value_or(1));
+  plot.smooth = std::size_t(values->whole_number("--smooth", 1, INT32_MAX).value_or(0));
   write_text_file(
       "the picture", out,
       drawn_by_gnuplot(out, [&](const std::string& terminal, const std::string& picture) {
         return plot_script(plot, terminal, picture);
       }));
-  if (!is_written_through(out)) fmt::print("{}\n", out);
+  if (!is_written_through(out)) say(fmt::format("{}\n", out));
   return 0;
 }
 

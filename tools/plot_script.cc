@@ -3,41 +3,77 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
 #include <iterator>
 #include <map>
 #include <set>
+#include <vector>
+
+#include "dashboard/palette.h"
 
 namespace paceline {
 namespace {
 
 constexpr int kWidth = 900, kPanelHeight = 240, kTitleHeight = 30;
-constexpr std::size_t kKeyWidth = 9;  // of a line's sample, in characters
+constexpr std::size_t kKeyWidth = 9, kNoKey = 3;  // of a line's sample, in characters
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
-constexpr double kSeen = 5e-4;  // of the time; less is no area of the picture
-// Colours that can be told apart with any colour vision (Okabe and Ito).
-constexpr std::string_view kColours[] = {"#0072b2", "#e69f00", "#009e73", "#cc79a7",
-                                         "#d55e00", "#56b4e9", "#999999"};
+constexpr double kSeen = 5e-4;       // of the time; less is no area of the picture
+constexpr std::size_t kSeldom = 10;  // points of a curve that are shown as such
+constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;  // points from which on it is smoothed
 
-// An activity of a picture. The table has them in the order of the reports.
-struct DrawnActivity {
-  std::string_view name, colour;
-};
-constexpr DrawnActivity kDrawnActivities[] = {
-    {"input", "#e69f00"}, {"compute", "#0072b2"}, {"pull", "#56b4e9"},
-    {"push", "#009e73"},  {"apply", "#cc79a7"},   {"queue", "#d55e00"},
-    {"wait", "#d55e00"},  {"other", "#999999"},   {"idle", "#dddddd"}};
+// In the order of the reports.
+constexpr std::string_view kDrawnActivities[] = {"input", "compute", "pull",  "push", "apply",
+                                                 "queue", "wait",    "other", "idle"};
 
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
-// True when the tag is none of those of docs/summaries.md.
-bool is_own(std::string_view tag) {
-  constexpr std::string_view kKnown[] = {"loss",        "perplexity", "learning_rate",
-                                         "global_norm", "staleness",  "speed",
-                                         "share",       "use",        "variables"};
-  const std::string_view family = tag.substr(0, tag.find('/'));
-  return std::ranges::find(kKnown, family) == std::end(kKnown);
+// "loss" of "loss/valid", and "valid".
+std::string family_of(std::string_view tag) { return std::string(tag.substr(0, tag.find('/'))); }
+std::string member_of(std::string_view tag) {
+  const std::size_t slash = tag.find('/');
+  return slash == tag.npos ? "" : std::string(tag.substr(slash + 1));
+}
+
+// True for tags that are drawn otherwise, or not at all: those of docs/summaries.md, but for
+// numbers of the program in the families of the loss and of the perplexity.
+bool is_known(std::string_view tag) {
+  constexpr std::string_view kKnown[] = {"learning_rate", "global_norm", "staleness", "speed",
+                                         "share",         "use",         "variables"};
+  return std::ranges::find(kKnown, family_of(tag)) != std::end(kKnown);
+}
+
+// What tells runs apart: their paths without the folders in which all of them are.
+std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
+  if (runs.size() == 1) return {""};
+  std::vector<std::string> names;
+  for (const PlottedRun& run : runs) names.push_back(run.name);
+  const auto begin_of = [](const std::string& name) {
+    const std::size_t slash = name.find('/');
+    return slash == name.npos ? std::string() : name.substr(0, slash + 1);
+  };
+  while (!names.empty() && !begin_of(names[0]).empty() &&
+         std::ranges::all_of(names, [&](const std::string& name) {
+           return begin_of(name) == begin_of(names[0]) && name.size() > begin_of(name).size();
+         })) {
+    const std::size_t common = begin_of(names[0]).size();
+    for (std::string& name : names) name.erase(0, common);
+  }
+  return names;
+}
+
+// A curve does not cross a time of which nothing is known.
+std::int64_t widest_step(const std::vector<SummaryPoint>& points) {
+  constexpr std::int64_t kTimes = 4;
+  std::vector<std::int64_t> steps;
+  for (std::size_t i = 1; i < points.size(); ++i) {
+    steps.push_back(points[i].step - points[i - 1].step);
+  }
+  if (steps.size() < 2) return INT64_MAX;
+  const auto middle = steps.begin() + std::ptrdiff_t(steps.size() / 2);
+  std::ranges::nth_element(steps, middle);
+  return std::max<std::int64_t>(1, *middle) * kTimes;
 }
 
 // The text as a word of gnuplot, which interprets nothing in single quotes.
@@ -53,31 +89,23 @@ std::string word(const std::string& text) {
 /// Panels, and the data that they draw.
 class Script {
  public:
-  explicit Script(const Plot& plot)
-      : title_(plot.title), smooth_(std::max<std::size_t>(1, plot.smooth)) {
-    const std::vector<PlottedRun>& runs = plot.runs;
-    for (const PlottedRun& run : runs) {
-      const auto workers = std::ranges::count_if(run.tasks, std::not_fn(is_ps));
-      for (const TaskSummaries& task : run.tasks) {
-        if (is_ps(task)) continue;
-        const std::string_view colour = kColours[workers_.size() % std::size(kColours)];
-        workers_.push_back({workers == 1 ? run.name : run.name + " " + task.task, &task, colour});
-      }
-    }
-    if (runs.size() != 1) return;
+  explicit Script(const Plot& plot) : title_(plot.title), smooth_(plot.smooth) {
+    const std::vector<std::string> names = short_names(plot.runs);
+    for (std::size_t i = 0; i < plot.runs.size(); ++i) add_workers(plot.runs[i], names[i]);
+    if (plot.runs.size() != 1) return;
     for (const bool ps : {false, true}) {
-      for (const TaskSummaries& task : runs.front().tasks) {
+      for (const TaskSummaries& task : plot.runs.front().tasks) {
         if (is_ps(task) == ps) shown_shares_.push_back(&task);
       }
     }
   }
 
   void add_panels() {
-    add_lines("loss", {"loss"}, "");
-    add_lines("perplexity", {"perplexity", "perplexity/valid"}, "set logscale y\n");
+    add_lines("loss", tags_of("loss"), "");
+    add_lines("perplexity", tags_of("perplexity"), "set logscale y\n");
     add_lines("staleness, updates", {"staleness"}, "set yrange [0:*]\n");
-    for (const std::string& tag : own_tags()) add_lines(tag, {tag}, "");
-    add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n");
+    for (const std::string& family : own_families()) add_lines(family, tags_of(family), "");
+    add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n", false);
     for (const TaskSummaries* task : shown_shares_) add_shares(*task);
   }
   std::string text(const std::string& terminal, const std::string& output) const {
@@ -88,19 +116,27 @@ class Script {
         "set grid linetype 1 linewidth 0.5 linecolor rgb '#dddddd'\nset xlabel 'global step'\n"
         "set key at graph 1.02, graph 1 left top Left reverse\nset lmargin 11\n"
         "set rmargin {}\nset multiplot layout {},1 title {}\n",
-        terminal, kWidth, height, word(output), data_, longest_title_ + kKeyWidth,
+        terminal, kWidth, height, word(output), data_,
+        longest_title_ == 0 ? kNoKey : longest_title_ + kKeyWidth,
         std::max<std::size_t>(1, panels_.size()), word(title_));
     for (const std::string& panel : panels_) text += panel + "unset logscale\nset yrange [*:*]\n";
     return text + "unset multiplot\nset output\n";
   }
 
  private:
-  /// The curves of one colour.
   struct Worker {
-    std::string name;
+    std::string name;  // empty: there is no other
     const TaskSummaries* task;
-    std::string_view colour;
   };
+  void add_workers(const PlottedRun& run, const std::string& name) {
+    const auto workers = std::ranges::count_if(run.tasks, std::not_fn(is_ps));
+    for (const TaskSummaries& task : run.tasks) {
+      if (is_ps(task)) continue;
+      const std::string of_task = workers == 1 ? "" : task.task;
+      const bool both = !name.empty() && !of_task.empty();
+      workers_.push_back({name + (both ? " " : "") + of_task, &task});
+    }
+  }
   std::string title(const std::string& text) {
     longest_title_ = std::max(longest_title_, text.size());
     return word(text);
@@ -118,35 +154,52 @@ class Script {
                                   fmt::join(curves, ", \\\n  ")));
   }
 
-  /// Draws a curve for each of these tags that a task has; rare values are drawn as points.
+  /// Draws a curve for each of these tags that a task has, with the tag's name where there are
+  /// several, or it is `named`.
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
-                 const std::string& settings) {
+                 const std::string& settings, bool named = true) {
     std::vector<std::string> curves;
-    for (const Worker& worker : workers_) {
-      for (const std::string& tag : tags) add_curve(worker, tag, curves);
+    std::size_t number = 0;
+    for (const std::string& tag : tags) {
+      for (const Worker& worker : workers_) {
+        const auto points = worker.task->numbers.find(tag);
+        if (points == worker.task->numbers.end() || points->second.empty()) continue;
+        const std::string member = named ? member_of(tag) : "";
+        const bool both = !member.empty() && !worker.name.empty();
+        add_curve(worker.name + (both ? ", " : "") + member, points->second, number++, curves);
+      }
     }
     add_panel(label, settings, curves);
   }
-  void add_curve(const Worker& worker, const std::string& tag, std::vector<std::string>& curves) {
-    const auto points = worker.task->numbers.find(tag);
-    if (points == worker.task->numbers.end()) return;
-    const bool seldom = tag.ends_with("/valid");
-    const std::string data = add_data(rows_of(points->second));
-    const bool smoothed = smooth_ > 1 && !seldom;
-    if (smoothed) {
-      curves.push_back(fmt::format("{} using 1:2 with lines lw 0.5 linecolor rgb '{}' notitle",
-                                   data, worker.colour));
+  void add_curve(const std::string& name, const std::vector<SummaryPoint>& points,
+                 std::size_t number, std::vector<std::string>& curves) {
+    const std::string colour = colour_of_curve(number);
+    const std::size_t window = window_of(points);
+    const std::string data = add_data(rows_of(points, window));
+    if (window > 1) {
+      curves.push_back(fmt::format("{} using 1:2 with lines lw 1 linecolor rgb '#90{}' notitle",
+                                   data, colour.substr(1)));
     }
-    curves.push_back(fmt::format("{} using 1:{} with {} linecolor rgb '{}' title {}", data,
-                                 smoothed ? 3 : 2, seldom ? "points pt 7" : "lines lw 2",
-                                 worker.colour,
-                                 title(seldom ? worker.name + ", valid" : worker.name)));
+    const bool seldom = points.size() < kSeldom;
+    curves.push_back(fmt::format("{} using 1:3 with {} linecolor rgb '{}' {}", data,
+                                 seldom ? "linespoints lw 2 pt 7 ps 0.5" : "lines lw 2", colour,
+                                 name.empty() ? "notitle" : "title " + title(name)));
   }
-  // Step, value, and the mean of the last `smooth_` values.
-  std::string rows_of(const std::vector<SummaryPoint>& points) const {
+  std::size_t window_of(const std::vector<SummaryPoint>& points) const {
+    if (smooth_ > 0) return smooth_;
+    return points.size() < kSmoothed ? 1 : points.size() / kPartOfAll;
+  }
+  // Step, value, and the mean of the last values up to it, so many of them as a window has.
+  static std::string rows_of(const std::vector<SummaryPoint>& points, std::size_t window) {
+    const std::int64_t widest = widest_step(points);
     std::string rows;
+    std::size_t begin = 0;  // of what is drawn in one piece
     for (std::size_t i = 0; i < points.size(); ++i) {
-      const std::size_t first = i + 1 - std::min(smooth_, i + 1);
+      if (i > 0 && points[i].step - points[i - 1].step > widest) {
+        rows += "\n";
+        begin = i;
+      }
+      const std::size_t first = std::max(begin, i + 1 - std::min(window, i + 1));
       double sum = 0;
       for (std::size_t j = first; j <= i; ++j) sum += points[j].value;
       rows +=
@@ -155,25 +208,34 @@ class Script {
     return rows;
   }
 
-  /// Returns the tags that the program named, not Paceline.
-  std::vector<std::string> own_tags() const {
+  std::set<std::string> all_tags() const {
     std::set<std::string> tags;
     for (const Worker& worker : workers_) {
-      for (const auto& [tag, points] : worker.task->numbers) {
-        if (is_own(tag)) tags.insert(tag);
-      }
+      for (const auto& [tag, points] : worker.task->numbers) tags.insert(tag);
     }
-    return {tags.begin(), tags.end()};
+    return tags;
+  }
+  std::vector<std::string> tags_of(const std::string& family) const {
+    std::vector<std::string> tags;
+    for (const std::string& tag : all_tags()) {
+      if (family_of(tag) == family) tags.push_back(tag);
+    }
+    return tags;
+  }
+  /// Of numbers that the program named, not Paceline.
+  std::set<std::string> own_families() const {
+    std::set<std::string> families;
+    for (const std::string& tag : all_tags()) {
+      const std::string family = family_of(tag);
+      if (!is_known(tag) && family != "loss" && family != "perplexity") families.insert(family);
+    }
+    return families;
   }
 
   std::vector<std::string> speed_tags() const {
-    std::set<std::string> tags;
-    for (const Worker& worker : workers_) {
-      for (const auto& [tag, points] : worker.task->numbers) {
-        if (tag.starts_with(kSpeed) && tag != kStepsPerSecond) tags.insert(tag);
-      }
-    }
-    return {tags.begin(), tags.end()};
+    std::vector<std::string> tags = tags_of("speed");
+    std::erase(tags, kStepsPerSecond);
+    return tags;
   }
   std::string speed_label() const {
     const std::vector<std::string> tags = speed_tags();
@@ -184,10 +246,10 @@ class Script {
 
   /// Adds a panel of the activities' shares, one above the other, in percent.
   void add_shares(const TaskSummaries& task) {
-    std::vector<DrawnActivity> seen;
+    std::vector<std::string_view> seen;
     std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of `seen`
-    for (const DrawnActivity& activity : kDrawnActivities) {
-      const auto points = task.numbers.find(std::string(kShare) + std::string(activity.name));
+    for (const std::string_view activity : kDrawnActivities) {
+      const auto points = task.numbers.find(std::string(kShare) + std::string(activity));
       const auto large = [](const SummaryPoint& point) { return point.value > kSeen; };
       if (points == task.numbers.end() || std::ranges::none_of(points->second, large)) continue;
       seen.push_back(activity);
@@ -196,10 +258,16 @@ class Script {
         shares[point.step].back() = point.value;
       }
     }
+    std::vector<SummaryPoint> steps;
+    for (const auto& [step, parts] : shares) steps.push_back({.step = step});
+    const std::int64_t widest = widest_step(steps);
     std::string rows;
+    std::int64_t last = shares.empty() ? 0 : shares.begin()->first;
     for (auto& [step, parts] : shares) {
       parts.resize(seen.size());
       double below = 0;
+      if (step - last > widest) rows += "\n";
+      last = step;
       rows += fmt::format("{} 0", step);
       for (const double part : parts) rows += fmt::format(" {}", below += 100 * part);
       rows += '\n';
@@ -209,8 +277,8 @@ class Script {
     const std::string data = add_data(rows);
     for (std::size_t i = 0; i < seen.size(); ++i) {
       curves.push_back(fmt::format("{} using 1:{}:{} with filledcurves fillcolor rgb '{}' title {}",
-                                   data, i + 2, i + 3, seen[i].colour,
-                                   title(std::string(seen[i].name))));
+                                   data, i + 2, i + 3, colour_of(seen[i]),
+                                   title(std::string(seen[i]))));
     }
     add_panel("time, % (" + task.task + ")", "set yrange [0:100]\n", curves);
   }

@@ -18,7 +18,7 @@ struct PlottedRun {
 struct Plot {
   std::vector<PlottedRun> runs;
   std::string title;       // above all panels
-  std::size_t smooth = 1;  // lines show the mean of so many points, beside the points
+  std::size_t smooth = 0;  // lines show the mean of so many points, over them; 0: as many as suit
 };
 
 /// Panels below one another, over the global step: loss, perplexity and staleness where there are

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
@@ -165,7 +166,15 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
                            HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
   EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
-  EXPECT_THAT(forecast_plot(all, "net", "svg", "/tmp/x"), HasSubstr("plot"));
+  const std::string plot = forecast_plot(all, "net", "svg", "picture");
+  std::set<std::string> strategies;
+  for (const Forecast& it : all) {
+    if (!it.way.is_one_process()) strategies.insert(it.way.strategy);
+  }
+  const std::string titles = plot.substr(plot.find("\nplot "));
+  std::size_t curves = 0;
+  for (std::size_t at = 0; (at = titles.find(" title '", at)) != titles.npos; ++at) ++curves;
+  EXPECT_EQ(curves, strategies.size() + 2) << "and the bound, and one process";
 }
 
 TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {

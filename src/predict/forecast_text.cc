@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printed.h"
+#include "dashboard/palette.h"
 #include "params/strategies.h"
 #include "predict/link_payload.h"
 
@@ -148,51 +149,58 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
   return all.dump(2) + "\n";
 }
 
+// A curve for each strategy, of its fastest ways: all ways together would be a picture of names.
 std::string forecast_plot(std::span<const Forecast> forecasts, const std::string& title,
                           const std::string& terminal, const std::string& output) {
-  struct Line {
-    std::map<int, std::pair<double, double>> points;  // by workers: speed, bound
-  };
-  std::map<std::string, Line> lines;
+  std::map<std::string, std::map<int, double>> speeds;  // by strategy and workers
+  std::map<int, double> bounds;
   double alone = 0;
+  int most_workers = 1;
   for (const Forecast& it : forecasts) {
+    const int workers = it.way.workers;
     if (it.way.is_one_process()) {
       alone = it.steps_per_s;
       continue;
     }
     std::string name = it.way.strategy;
     if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.outer.local_steps);
-    if (it.way.ps > 0) name += fmt::format(", {} ps", it.way.ps);
-    if (!it.way.wire.exact()) name += ", " + it.way.wire.text();
+    double& speed = speeds[name][workers];
+    speed = std::max(speed, it.steps_per_s);
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;
-    lines[name].points[it.way.workers] = {it.steps_per_s, bound};
+    bounds[workers] = std::max(bounds[workers], bound);
+    most_workers = std::max(most_workers, workers);
   }
   std::string data, plots;
-  std::map<int, double> bounds;
-  int number = 0;
-  for (const auto& [name, line] : lines) {
-    data += fmt::format("$line{} << EOD\n", number);
-    for (const auto& [workers, point] : line.points) {
-      data += fmt::format("{} {}\n", workers, point.first);
-      bounds[workers] = std::max(bounds[workers], point.second);
-    }
+  const auto add = [&](const std::string& name, const std::map<int, double>& points,
+                       const std::string& style) {
+    const std::string block = fmt::format("$line{}", std::ranges::count(plots, '\n'));
+    data += block + " << EOD\n";
+    for (const auto& [workers, speed] : points) data += fmt::format("{} {}\n", workers, speed);
     data += "EOD\n";
-    plots += fmt::format("$line{} using 1:2 with linespoints title '{}', ", number++, name);
+    plots += fmt::format("{} using 1:2 with {} title '{}', \\\n", block, style, name);
+  };
+  std::size_t number = 0;
+  for (const auto& [name, points] : speeds) {
+    add(name, points,
+        fmt::format("linespoints lw 2 pt 7 ps 0.7 linecolor rgb '{}'", colour_of_curve(number++)));
   }
-  data += "$bound << EOD\n";
-  for (const auto& [workers, bound] : bounds) data += fmt::format("{} {}\n", workers, bound);
-  data += "EOD\n";
-  return fmt::format(R"(set terminal {} size 900,480
+  const std::string grey = colour_of("quiet");
+  add("the bound", bounds,
+      fmt::format("linespoints dashtype 2 pt 6 ps 0.5 linecolor rgb '{}'", grey));
+  return fmt::format(R"(set terminal {} noenhanced size 900,480 background rgb 'white'
 set output '{}'
-set title '{}'
+set title '{}, of the fastest ways of each strategy'
+set border 3 linecolor rgb '#666666'
+set tics nomirror
+set grid linetype 1 linewidth 0.5 linecolor rgb '#dddddd'
 set xlabel 'workers'
 set ylabel 'steps/s of all workers'
+set xrange [0:{}]
 set yrange [0:*]
-set key outside right top
-set grid
-{}plot {}$bound using 1:2 with lines dashtype 2 linecolor rgb '#999999' title 'the bound', {} with lines linecolor rgb '#d55e00' title 'one process'
+set key outside right top Left reverse
+{}plot {}{} with lines linecolor rgb '{}' title 'one process'
 )",
-                     terminal, output, title, data, plots, alone);
+                     terminal, output, title, most_workers + 0.5, data, plots, alone, grey);
 }
 
 }  // namespace paceline
