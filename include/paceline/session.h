@@ -100,7 +100,8 @@ struct SessionOptions {
   std::int64_t examples_per_step = 0;
   std::string unit = "examples";  // "words" for language models
   std::string model = "model";    // the report's "model"
-  /// It is called when a summary is written (Summaries), and returns numbers of the model by tag.
+  /// It is called when a summary is written (Summaries) and when the run is shown (RunOptions::
+  /// dashboard), between two steps, and returns numbers of the model by tag.
   std::function<std::vector<std::pair<std::string, double>>()> summarise = {};
   /// Values of the train graph to be read after each step (Session::value); with several trainings,
   /// after each step of one whose graph it is. With towers, a float32 value of one element is the

@@ -1,5 +1,7 @@
 #include "dashboard/live_run.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -156,6 +158,11 @@ RunPoint LiveRun::point(TimePoint now) const {
     add_to(point.received, recent.received);
     staleness.add(recent.staleness);
   }
+  for (const std::string& name : about_.tasks) {
+    const Task& task = tasks_.at(name);
+    if (!task.progress || !is_worker(name)) continue;
+    for (const auto& [tag, value] : task.progress->numbers) point.numbers.emplace(tag, value);
+  }
   point.worker_share = workers.value();
   point.ps_share = servers.value();
   point.staleness = staleness.value();
@@ -189,7 +196,8 @@ Report LiveRun::report() const {
 }
 
 // Over the last seconds; of a run that has ended there are none, and it is explained as a whole.
-std::string LiveRun::cause() const {
+std::string LiveRun::cause(TimePoint now) const {
+  if (const std::string silent = silence(now); !silent.empty()) return silent;
   std::vector<Report> before;
   bool window = false;
   for (const auto& [name, task] : tasks_) {
@@ -197,9 +205,28 @@ std::string LiveRun::cause() const {
     before.push_back(task.before.front().report);
     window = window || task.before.front().at < task.progress->at;
   }
-  const Report now = report();
+  const Report told = report();
   if (before.empty()) return "";
-  return explanation(window ? report_between(merge(before), now) : now);
+  return explanation(window ? report_between(merge(before), told) : told);
+}
+
+// While all are silent, it is the chief that stood still.
+std::string LiveRun::silence(TimePoint now) const {
+  std::string silent;
+  bool all = true;
+  for (const std::string& name : about_.tasks) {
+    const Task& task = tasks_.at(name);
+    if (!task.progress) continue;
+    const bool is_silent = now - task.heard > kSilent;
+    all = all && is_silent;
+    if (!is_silent || !silent.empty()) continue;
+    silent = fmt::format(
+        "{} has said nothing for {:.0f} s: a signal or a debugger stopped it, it has ended, or its "
+        "host "
+        "or network does not answer.",
+        name, std::chrono::duration<double>(now - task.heard).count());
+  }
+  return all ? "" : silent;
 }
 
 }  // namespace paceline

@@ -34,6 +34,8 @@ struct RecentTask {
 struct RunPoint {
   double seconds = 0;  // since it began
   std::optional<double> steps_per_s, loss, staleness, sent, received;
+  /// The program's numbers by tag, each of the first worker that has told it.
+  std::map<std::string, double> numbers = {};
   /// Of all workers and of all ps tasks, on average.
   std::vector<std::pair<std::string, double>> worker_share = {}, ps_share = {};
 };
@@ -67,10 +69,13 @@ class LiveRun {
   RunPoint point(TimePoint now) const;
   /// Examples a second of all workers now.
   std::optional<double> examples_per_s() const;
-  /// What holds the run back, in a sentence; empty before it is known.
-  std::string cause() const;
+  /// What holds the run back, in a sentence; empty before it is known. While a task is silent it is
+  /// that: what the others wait for is then no other cause.
+  std::string cause(TimePoint now) const;
 
  private:
+  std::string silence(TimePoint now) const;
+
   static constexpr std::size_t kMostPoints = 360;
 
   const RunAbout about_;
@@ -79,6 +84,9 @@ class LiveRun {
   std::vector<RunPoint> history_;
   std::size_t every_ = 1, skipped_ = 0;  // one of so many points is kept
 };
+
+/// A task that has said nothing for so long stands still, or cannot be reached.
+constexpr Duration kSilent = std::chrono::seconds(5);
 
 bool is_worker(const std::string& task);
 

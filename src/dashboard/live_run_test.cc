@@ -59,7 +59,7 @@ TEST_F(LiveRunTest, BeforeATaskIsHeardOfNothingIsKnownOfIt) {
   const RunPoint point = run_.point(now_ + 3s);
   EXPECT_EQ(point.seconds, 3);
   EXPECT_EQ(point.steps_per_s, std::nullopt);
-  EXPECT_EQ(run_.cause(), "");
+  EXPECT_EQ(run_.cause(now_), "");
   const Json state = Json::parse(state_json(run_, now_));
   EXPECT_EQ(state["state"], "starting");
   EXPECT_EQ(state["tasks"].size(), 3u);
@@ -80,7 +80,30 @@ TEST_F(LiveRunTest, SpeedAndSharesAreThoseOfTheLastSeconds) {
   EXPECT_THAT(recent.share[1].second, DoubleNear(0.92, 1e-9));
   const std::vector<Report> before = {worker(100, 1000).report};
   const std::vector<Report> after = {worker(105, 1100, 0.48).report};
-  EXPECT_EQ(run_.cause(), explanation(report_between(merge(before), merge(after))));
+  EXPECT_EQ(run_.cause(now_ + 5s), explanation(report_between(merge(before), merge(after))));
+}
+
+TEST_F(LiveRunTest, ATaskThatIsSilentIsTheCauseWhileOthersAreHeard) {
+  run_.heard("worker:0", worker(100, 1000), now_);
+  run_.heard("worker:1", worker(100, 1000), now_);
+  EXPECT_THAT(run_.cause(now_ + 5s), Not(HasSubstr("has said nothing")));
+  EXPECT_THAT(run_.cause(now_ + 9s), Not(HasSubstr("has said nothing"))) << "the chief stood still";
+  run_.heard("worker:0", worker(109, 1090), now_ + 9s);
+  EXPECT_THAT(run_.cause(now_ + 9s), HasSubstr("worker:1 has said nothing for 9 s"));
+}
+
+TEST_F(LiveRunTest, TheHistoryHasTheNumbersOfTheProgram) {
+  run_.heard("worker:0", worker(100, 1000), now_);
+  run_.add_point(now_);
+  TaskProgress progress = worker(101, 1010);
+  progress.numbers = {{"loss/valid", 0.25}};
+  run_.heard("worker:0", progress, now_ + 1s);
+  progress.numbers = {{"loss/valid", 3}, {"accuracy", 0.5}};
+  run_.heard("worker:1", progress, now_ + 1s);
+  run_.add_point(now_ + 1s);
+  const Json numbers = Json::parse(state_json(run_, now_ + 1s))["history"]["numbers"];
+  EXPECT_EQ(numbers["loss/valid"], (Json{nullptr, 0.25}));
+  EXPECT_EQ(numbers["accuracy"], (Json{nullptr, 0.5}));
 }
 
 TEST_F(LiveRunTest, WhatIsTenSecondsAgoCountsNoMore) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "cluster/report/circumstances.h"
@@ -30,12 +31,9 @@ Json seconds_since(TimePoint now, TimePoint then) {
   return short_number(std::chrono::duration<double>(now - then).count());
 }
 
-Json task_to_json(const std::string& name, const LiveRun::Task& task, const Json& entries,
-                  TimePoint now) {
-  Json object = {{"task", name}};
-  for (const Json& entry : entries) {
-    if (entry.at("task") == name) object = entry;
-  }
+// `entry` is what the task's report says.
+Json task_to_json(Json entry, const LiveRun::Task& task, TimePoint now) {
+  Json object = std::move(entry);
   object["heard_s"] = task.progress ? seconds_since(now, task.heard) : Json(nullptr);
   object["still_s"] = task.progress ? seconds_since(now, task.moved) : Json(nullptr);
   const RecentTask recent = LiveRun::recent(task);
@@ -72,6 +70,21 @@ Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares)
   return object;
 }
 
+// By tag; a point at which a number is not known has null.
+Json number_series(const std::vector<RunPoint>& points) {
+  Json object = Json::object();
+  for (const RunPoint& point : points) {
+    for (const auto& [tag, value] : point.numbers) object[tag] = Json::array();
+  }
+  for (const auto& [tag, list] : object.items()) {
+    for (const RunPoint& point : points) {
+      const auto found = point.numbers.find(tag);
+      list.push_back(found == point.numbers.end() ? Json(nullptr) : short_number(found->second));
+    }
+  }
+  return object;
+}
+
 Json history_to_json(const std::vector<RunPoint>& points) {
   Json seconds = Json::array();
   for (const RunPoint& point : points) seconds.push_back(short_number(point.seconds));
@@ -81,6 +94,7 @@ Json history_to_json(const std::vector<RunPoint>& points) {
           {"staleness", series(points, &RunPoint::staleness)},
           {"sent", series(points, &RunPoint::sent)},
           {"received", series(points, &RunPoint::received)},
+          {"numbers", number_series(points)},
           {"worker_share", share_series(points, &RunPoint::worker_share)},
           {"ps_share", share_series(points, &RunPoint::ps_share)}};
 }
@@ -90,11 +104,12 @@ Json history_to_json(const std::vector<RunPoint>& points) {
 namespace {
 
 Json state_of(const LiveRun& run, TimePoint now) {
-  const Json report = Json::parse(run.report().to_json());
+  const Report told = run.report();
+  Json report = Json::parse(told.to_json());
   const Circumstances here = circumstances();
   const RunPoint point = run.point(now);
   Json state;
-  state["state"] = run.report().steps() > 0 ? "training" : "starting";
+  state["state"] = told.steps() > 0 ? "training" : "starting";
   state["seconds"] = short_number(run.seconds(now));
   state["run"] = {{"model", report.at("model")},
                   {"strategy", report.at("strategy")},
@@ -112,11 +127,16 @@ Json state_of(const LiveRun& run, TimePoint now) {
   state["mean_steps_per_s"] = report.at("total").at("steps_per_s");
   state["examples_per_s"] = short_number(run.examples_per_s());
   state["expected"] = report.contains("expected") ? report.at("expected") : Json(nullptr);
-  state["cause"] = run.cause();
+  state["cause"] = run.cause(now);
   state["tasks"] = Json::array();
-  const Json& entries = report.at("tasks");
+  std::map<std::string, Json> entries;
+  for (Json& entry : report.at("tasks")) {
+    std::string name = entry.at("task");
+    entries.emplace(std::move(name), std::move(entry));
+  }
   for (const std::string& name : run.about().tasks) {
-    state["tasks"].push_back(task_to_json(name, run.tasks().at(name), entries, now));
+    const auto [entry, is_new] = entries.try_emplace(name, Json{{"task", name}});
+    state["tasks"].push_back(task_to_json(entry->second, run.tasks().at(name), now));
   }
   state["history"] = history_to_json(run.history());
   return state;
@@ -131,9 +151,11 @@ LiveRun run_of(const Report& report) {
   RunAbout about;
   for (const TaskReport& task : report.tasks) about.tasks.push_back(task.task);
   LiveRun run(std::move(about), TimePoint());
+  Report common = report;
+  common.tasks.clear();
   for (const TaskReport& task : report.tasks) {
     TaskProgress progress;
-    progress.report = report;
+    progress.report = common;
     progress.report.tasks = {task};
     run.heard(task.task, std::move(progress), TimePoint());
   }

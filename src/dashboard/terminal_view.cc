@@ -63,8 +63,11 @@ std::string text(const Json& value) {
   return value.is_string() ? plain_text(value.get<std::string>()) : "";
 }
 
-Json member(const Json& object, const char* name) {
-  return object.is_object() && object.contains(name) ? object[name] : Json(nullptr);
+const Json& member(const Json& object, const char* name) {
+  static const Json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(name);
+  return found == object.end() ? none : *found;
 }
 
 // Characters, not bytes: a letter of UTF-8 goes on in bytes 10xxxxxx.
@@ -160,7 +163,7 @@ class View {
     std::vector<std::string> seen;
     for (const Json& task : state_.at("tasks")) {
       const Json &recent = task.at("recent"), &share = recent.at("share");
-      const Json use = member(task, "use");
+      const Json& use = member(task, "use");
       text_ += cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
                                number(member(task, "steps")), number(recent.at("steps_per_s")),
                                number(member(member(task, "step_ms"), "p50")),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -88,6 +89,7 @@ class Session::Impl {
   SessionOptions options;
   const Console console;
   RealClock clock;
+  std::map<std::string, double> summarised;  // by tag, the last that the program gave
   Report report;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
   KernelMeter kernel_meter{clock};

@@ -71,6 +71,7 @@ std::string steps_text(const Cluster& cluster, std::int64_t global_step, const T
 }  // namespace
 
 void Session::summarise(const std::string& tag, double value) {
+  impl_->summarised[tag] = value;
   for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
 }
 

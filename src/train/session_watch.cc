@@ -97,6 +97,10 @@ void Session::Impl::tell_progress(bool anyway) {
   now.report.tasks = {measured_task()};
   saving->add_to(now.report);
   if (loop->steps_made() > 0) add_losses(now.report);
+  if (options.summarise) {
+    for (const auto& [tag, value] : options.summarise()) summarised[tag] = value;
+  }
+  now.numbers.assign(summarised.begin(), summarised.end());
   if (run_options.log != nullptr) now.lines = run_options.log->remembered();
   progress.tell(now.to_json());
 }

@@ -6,6 +6,7 @@
 
 #include "base/failure_text.h"
 #include "cluster/report/json_place.h"
+#include "cluster/report/json_values.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -15,6 +16,7 @@ std::string TaskProgress::to_json() const {
   Json object;
   object["at"] = at;
   object["lines"] = lines;
+  if (!numbers.empty()) object["numbers"] = to_object(numbers);
   object["report"] = Json::parse(report.to_json());
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
@@ -26,6 +28,11 @@ TaskProgress TaskProgress::from_json(const std::string& text) {
     TaskProgress progress{.at = object.at("at").number(),
                           .report = Report::from_json(parsed.at("report").dump())};
     for (const JsonPlace& line : object.at("lines").items()) progress.lines.push_back(line.text());
+    if (const auto numbers = object.find("numbers")) {
+      for (const auto& [tag, number] : numbers->members()) {
+        if (const auto value = number.measured()) progress.numbers.emplace_back(tag, *value);
+      }
+    }
     return progress;
   } catch (const nlohmann::ordered_json::exception& error) {
     throw Error(ErrorCode::kDataLoss,

@@ -19,6 +19,7 @@ TEST(TaskProgress, IsReadAsItWasWritten) {
   task.share = {{"pull", 0.75}, {"compute", 0.25}};
   progress.report.tasks = {task};
   progress.lines = {"step 40", "waits for round 41"};
+  progress.numbers = {{"loss/valid", 0.25}, {"accuracy", 0.5}};
   EXPECT_EQ(TaskProgress::from_json(progress.to_json()), progress);
 }
 

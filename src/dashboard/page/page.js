@@ -84,11 +84,11 @@ function showFigures(s) {
 
 // Charts: width is that of the card, so that text keeps its size.
 const HEIGHT = 190, LEFT = 46, RIGHT = 10, TOP = 8, BOTTOM = 22;
-function ticks(most, count) {
-  const rough = most / count, power = 10 ** Math.floor(Math.log10(rough));
+function ticks(least, most, count) {
+  const rough = (most - least) / count, power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 2.5, 5, 10].find((m) => m * power >= rough) * power;
   const all = [];
-  for (let v = 0; v <= most * 1.0001; v += step) all.push(v);
+  for (let v = Math.ceil(least / step) * step; v <= most + step / 1e4; v += step) all.push(Math.abs(v) < step / 1e4 ? 0 : v);
   return all;
 }
 function timeTicks(most, count) {
@@ -108,14 +108,17 @@ class Chart {
     this.svg.addEventListener("pointermove", (event) => this.point(event));
     this.svg.addEventListener("pointerleave", () => this.leave());
   }
-  frame(seconds, most, label) {
+  frame(seconds, most, label, least = 0) {
     this.width = this.svg.clientWidth || 500;
     this.seconds = seconds;
     this.end = Math.max(10, seconds[seconds.length - 1] || 0);
-    this.most = most > 0 ? most : 1;
+    this.least = least;
+    this.most = most > least ? most : least + 1;
+    const apart = seconds.slice(1).map((s, i) => s - seconds[i]).sort((a, b) => a - b);
+    this.widest = 4 * (apart[apart.length >> 1] || Infinity);
     this.svg.setAttribute("viewBox", `0 0 ${this.width} ${HEIGHT}`);
     this.svg.replaceChildren();
-    for (const v of ticks(this.most, 4)) {
+    for (const v of ticks(this.least, this.most, 4)) {
       this.svg.append(make("line", { class: "rule", x1: LEFT, x2: this.width - RIGHT, y1: this.y(v), y2: this.y(v) }),
         make("text", { x: LEFT - 6, y: this.y(v) + 4, "text-anchor": "end", text: label(v) }));
     }
@@ -125,15 +128,18 @@ class Chart {
     }
   }
   x(t) { return LEFT + (t / this.end) * (this.width - LEFT - RIGHT); }
-  y(v) { return HEIGHT - BOTTOM - (v / this.most) * (HEIGHT - TOP - BOTTOM); }
-  line(values, colour) {
+  y(v) { return HEIGHT - BOTTOM - ((v - this.least) / (this.most - this.least)) * (HEIGHT - TOP - BOTTOM); }
+  // Nothing is drawn across a time of which nothing is known.
+  isGap(i) { return i > 0 && this.seconds[i] - this.seconds[i - 1] > this.widest; }
+  line(values, colour, faint) {
     let path = "", open = false;
     values.forEach((v, i) => {
+      if (this.isGap(i)) open = false;
       if (!known(v)) { open = false; return; }
       path += `${open ? "L" : "M"}${this.x(this.seconds[i]).toFixed(1)} ${this.y(Math.min(v, this.most)).toFixed(1)}`;
       open = true;
     });
-    this.svg.append(make("path", { d: path, fill: "none", stroke: colour, "stroke-width": 2, "stroke-linejoin": "round", "stroke-linecap": "round" }));
+    this.svg.append(make("path", { d: path, fill: "none", stroke: colour, "stroke-width": faint ? 1 : 2, opacity: faint ? 0.45 : 1, "stroke-linejoin": "round", "stroke-linecap": "round" }));
   }
   band(low, high) {
     this.svg.append(make("rect", { x: LEFT, width: this.width - LEFT - RIGHT, y: this.y(high), height: Math.max(1, this.y(low) - this.y(high)), fill: "var(--band)" }));
@@ -144,6 +150,7 @@ class Chart {
       let runs = [], run = null;
       values.forEach((v, i) => {
         if (!known(v)) { run = null; return; }
+        if (this.isGap(i)) run = null;
         if (!run) runs.push(run = []);
         run.push([i, below[i], below[i] = Math.min(1, below[i] + v)]);
       });
@@ -189,6 +196,9 @@ const charts = {
   staleness: new Chart("Staleness, updates of others", (i) => [`${number(h().staleness[i])} updates`]),
   bytes: new Chart("Links of the workers, bytes/s", (i) => [`${scaled(h().sent[i], "B/s")} out`, `${scaled(h().received[i], "B/s")} in`]),
 };
+// The same order of colours as in the pictures of paceline plot.
+const CURVES = ["push", "input", "compute", "queue", "wait", "pull", "other"].map((name) => `var(--${name})`);
+const curve = (i) => CURVES[i % CURVES.length];
 const largest = (...lists) => Math.max(0, ...lists.flat().filter(known));
 
 function drawShares(chart, key) {
@@ -196,23 +206,58 @@ function drawShares(chart, key) {
   chart.areas(h()[key]);
   chart.name(Object.keys(h()[key]).map((name) => [`var(--${name})`, WORDS[name] || name]));
 }
-function drawLines(chart, lists, label) {
-  chart.frame(h().seconds, 1.08 * largest(...lists.map(([values]) => values)), label);
-  for (const [values, colour] of lists) chart.line(values, colour);
+// The mean of the last points, a twentieth of all.
+function smoothed(values) {
+  const count = Math.floor(values.length / 20);
+  if (count < 2) return null;
+  return values.map((v, i) => {
+    if (!known(v)) return v;
+    const last = values.slice(Math.max(0, i + 1 - count), i + 1).filter(known);
+    return last.reduce((sum, x) => sum + x, 0) / last.length;
+  });
+}
+function drawLines(chart, lists, label, smooth) {
+  const all = lists.map(([values]) => values), least = Math.min(0, ...all.flat().filter(known));
+  chart.frame(h().seconds, 1.08 * largest(...all), label, 1.08 * least);
+  for (const [values, colour] of lists) {
+    const mean = smooth ? smoothed(values) : null;
+    if (mean) chart.line(values, colour, true);
+    chart.line(mean || values, colour);
+  }
   chart.name(lists.filter((entry) => entry[2]).map(([, colour, text]) => [colour, text]));
 }
+
+// Numbers that the program names "loss/valid" stand beside the loss; others have a chart for each family.
+const own = new Map();
+function familiesOfNumbers() {
+  const families = new Map();
+  for (const tag of Object.keys(h().numbers || {})) {
+    const [family, ...rest] = tag.split("/");
+    if (!families.has(family)) families.set(family, []);
+    families.get(family).push([tag, rest.join("/")]);
+  }
+  for (const family of families.keys()) {
+    if (family !== "loss" && !own.has(family)) {
+      own.set(family, new Chart(family, (i) => (familiesOfNumbers().get(family) || []).map(([tag, name]) => `${number(h().numbers[tag][i], 4)} ${name}`)));
+    }
+  }
+  return families;
+}
+const listsOf = (members, first) => members.map(([tag, name], i) => [h().numbers[tag], curve(first + i), name]);
 function drawSpeed() {
   const e = state.expected, chart = charts.speed;
   chart.frame(h().seconds, 1.08 * Math.max(largest(h().steps_per_s), e ? e.high : 0), (v) => number(v));
   if (e) chart.band(e.low, e.high);
-  chart.line(h().steps_per_s, "var(--accent)");
-  chart.name([["var(--accent)", "measured"], ...(e ? [["var(--band)", "expected, 80 of 100 runs"]] : [])]);
+  chart.line(h().steps_per_s, curve(0));
+  chart.name([[curve(0), "measured"], ...(e ? [["var(--band)", "expected, 80 of 100 runs"]] : [])]);
 }
 function showCharts() {
   const any = (list) => list.some(known);
   const shown = [charts.speed, charts.workers];
   if (Object.keys(h().ps_share).length) shown.push(charts.servers);
+  const families = familiesOfNumbers(), losses = families.get("loss") || [];
   if (any(h().loss)) shown.push(charts.loss);
+  for (const family of families.keys()) if (own.has(family)) shown.push(own.get(family));
   if (any(h().staleness) && state.tasks.length > 1) shown.push(charts.staleness);
   if (any(h().received)) shown.push(charts.bytes);
   const now = [...$("charts").children];
@@ -220,8 +265,9 @@ function showCharts() {
   drawSpeed();
   drawShares(charts.workers, "worker_share");
   if (shown.includes(charts.servers)) drawShares(charts.servers, "ps_share");
-  if (shown.includes(charts.loss)) drawLines(charts.loss, [[h().loss, "var(--accent)"]], (v) => number(v));
-  if (shown.includes(charts.staleness)) drawLines(charts.staleness, [[h().staleness, "var(--accent)"]], (v) => number(v));
+  if (shown.includes(charts.loss)) drawLines(charts.loss, [[h().loss, curve(0), losses.length ? "train" : ""], ...listsOf(losses, 1)], (v) => number(v), true);
+  for (const [family, members] of families) if (own.has(family)) drawLines(own.get(family), listsOf(members, 0), (v) => number(v), true);
+  if (shown.includes(charts.staleness)) drawLines(charts.staleness, [[h().staleness, curve(0)]], (v) => number(v));
   if (shown.includes(charts.bytes)) drawLines(charts.bytes, [[h().received, "var(--pull)", "received"], [h().sent, "var(--push)", "sent"]], (v) => scaled(v, "").trim());
 }
 
