@@ -17,8 +17,8 @@ constexpr std::int64_t kDefaultSteps = 100'000;
 // With β = 1 Adam would divide by zero.
 constexpr double kMostBeta = 0.999999;
 
-/// Prints `Step: 70 1.79 steps/sec` every `every` own steps. If `every` is 0, it prints after 10
-/// steps and then at most one line a second.
+/// Prints `Step: 70 1.79 steps/sec, loss 1.0042` every `every` own steps. If `every` is 0, it
+/// prints after 10 steps and then at most one line a second.
 class StepsPerSecond : public Hook {
  public:
   explicit StepsPerSecond(std::int64_t every) : every_(every) {}
@@ -28,8 +28,8 @@ class StepsPerSecond : public Hook {
     const double seconds = std::chrono::duration<double>(Clock::now() - since_).count();
     if (every_ == 0 && seconds < 1 && !first_) return true;
     first_ = false;
-    session.print(fmt::format("Step: {} {:.2f} steps/sec", result.step,
-                              double(result.step - since_step_) / seconds));
+    session.print(fmt::format("Step: {} {:.2f} steps/sec, loss {:.4f}", result.step,
+                              double(result.step - since_step_) / seconds, result.loss));
     printed(result.step);
     return true;
   }
@@ -130,7 +130,7 @@ class MlpModel : public Model {
     Graph graph;
     const MlpGraph mlp = build_mlp(graph, config);
     Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
-    session.add(StepsPerSecond(settings.whole("print_every"))).add(Progress());
+    session.add(StepsPerSecond(settings.whole("print_every")));
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 

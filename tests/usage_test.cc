@@ -81,6 +81,7 @@ TEST(Mlp, PrintsItsSpeedAtMostOnceASecondUnlessAsked) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begun;
   EXPECT_EQ(usual.status, 0) << usual.output;
   EXPECT_LE(lines_of(usual.output), 1 + took.count());
+  EXPECT_THAT(usual.output, HasSubstr(" steps/sec, loss ")) << "one line has both";
   std::vector<std::string> asked = words;
   asked.insert(asked.end(), {"--set", "print_every=10"});
   EXPECT_EQ(lines_of(run_paceline(asked).output), 40);
