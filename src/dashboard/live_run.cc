@@ -162,11 +162,11 @@ RunPoint LiveRun::point(TimePoint now) const {
     const Task& task = tasks_.at(name);
     if (!task.progress || !is_worker(name)) continue;
     for (const auto& [tag, value] : task.progress->numbers) point.numbers.emplace(tag, value);
+    if (!point.loss) point.loss = task.progress->report.last_loss;
   }
   point.worker_share = workers.value();
   point.ps_share = servers.value();
   point.staleness = staleness.value();
-  point.loss = report().last_loss;
   return point;
 }
 
@@ -198,16 +198,19 @@ Report LiveRun::report() const {
 // Over the last seconds; of a run that has ended there are none, and it is explained as a whole.
 std::string LiveRun::cause(TimePoint now) const {
   if (const std::string silent = silence(now); !silent.empty()) return silent;
-  std::vector<Report> before;
-  bool window = false;
+  bool window = false, any = false;
   for (const auto& [name, task] : tasks_) {
     if (!task.progress) continue;
-    before.push_back(task.before.front().report);
+    any = true;
     window = window || task.before.front().at < task.progress->at;
   }
-  const Report told = report();
-  if (before.empty()) return "";
-  return explanation(window ? report_between(merge(before), told) : told);
+  if (!any) return "";
+  if (!window) return explanation(report());
+  std::vector<Report> before;
+  for (const auto& [name, task] : tasks_) {
+    if (task.progress) before.push_back(task.before.front().report);
+  }
+  return explanation(report_between(merge(before), report()));
 }
 
 // While all are silent, it is the chief that stood still.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cluster/report/circumstances.h"
+#include "cluster/report/report_json.h"
 #include "dashboard/live_text.h"
 
 namespace paceline {
@@ -105,7 +106,7 @@ namespace {
 
 Json state_of(const LiveRun& run, TimePoint now) {
   const Report told = run.report();
-  Json report = Json::parse(told.to_json());
+  Json report = report_to_value(told);
   const Circumstances here = circumstances();
   const RunPoint point = run.point(now);
   Json state;

@@ -1,6 +1,8 @@
 #include "cluster/explain/report_window.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 namespace paceline {
 namespace {
@@ -98,9 +100,11 @@ Report report_between(const Report& before, const Report& now) {
     }
   }
   rest.tasks.clear();
+  std::map<std::string_view, const TaskReport*> olds;
+  for (const TaskReport& task : before.tasks) olds.emplace(task.task, &task);
   for (const TaskReport& task : now.tasks) {
-    const auto old = std::ranges::find(before.tasks, task.task, &TaskReport::task);
-    if (old != before.tasks.end()) rest.tasks.push_back(between(*old, task));
+    const auto old = olds.find(task.task);
+    if (old != olds.end()) rest.tasks.push_back(between(*old->second, task));
   }
   return rest;
 }

@@ -15,6 +15,7 @@
 #include "base/text_file.h"
 #include "cluster/report/json_place.h"
 #include "cluster/report/json_values.h"
+#include "cluster/report/report_json.h"
 #include "cluster/report/task_json.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
@@ -182,42 +183,48 @@ std::int64_t Report::steps() const {
 
 std::optional<double> Report::steps_per_s() const { return total(tasks, &TaskReport::steps_per_s); }
 
-std::string Report::to_json() const {
+Json report_to_value(const Report& report) {
   Json object;
-  object["model"] = model;
+  object["model"] = report.model;
   for (const auto& [name, text] : kCircumstances) {
-    if (!(circumstances.*text).empty()) object[name] = circumstances.*text;
+    if (!(report.circumstances.*text).empty()) object[name] = report.circumstances.*text;
   }
-  object["strategy"] = strategy;
-  if (accumulate != 1) object["accumulate"] = accumulate;
-  if (towers != 1) object["towers"] = towers;
-  object["precision"] = precision;
-  object["cores"] = cores ? Json(*cores) : Json(nullptr);
-  for (const auto& [flag, value] : flags) object["flags"][flag] = value;
+  object["strategy"] = report.strategy;
+  if (report.accumulate != 1) object["accumulate"] = report.accumulate;
+  if (report.towers != 1) object["towers"] = report.towers;
+  object["precision"] = report.precision;
+  object["cores"] = report.cores ? Json(*report.cores) : Json(nullptr);
+  for (const auto& [flag, value] : report.flags) object["flags"][flag] = value;
   object["tasks"] = Json::array();
-  for (const TaskReport& task : tasks) object["tasks"].push_back(task_to_json(task));
-  object["total"] = {{"steps_per_s", to_value(steps_per_s())},
-                     {"examples_per_s", to_value(total(tasks, &TaskReport::examples_per_s))}};
-  object["global_step"] = global_step ? Json(*global_step) : Json(nullptr);
-  object["loss"] = {{"first", to_value(first_loss)}, {"last", to_value(last_loss)}};
-  if (loss_begin) object["loss"]["begin"] = to_object(*loss_begin);
-  if (loss_end) object["loss"]["end"] = to_object(*loss_end);
-  for (const ReportSection& section : sections) add_section(object, section);
-  if (expected) {
-    object["expected"] = {{"steps_per_s", expected->steps_per_s},
-                          {"low", expected->low},
-                          {"high", expected->high},
-                          {"limit", expected->limit},
-                          {"limited_by", expected->limited_by},
-                          {"way", expected->way},
-                          {"other_ways", to_object(expected->other_ways)},
-                          {"machine", to_object(expected->machine)},
-                          {"workers", expected->workers}};
+  for (const TaskReport& task : report.tasks) object["tasks"].push_back(task_to_json(task));
+  object["total"] = {
+      {"steps_per_s", to_value(report.steps_per_s())},
+      {"examples_per_s", to_value(total(report.tasks, &TaskReport::examples_per_s))}};
+  object["global_step"] = report.global_step ? Json(*report.global_step) : Json(nullptr);
+  object["loss"] = {{"first", to_value(report.first_loss)}, {"last", to_value(report.last_loss)}};
+  if (report.loss_begin) object["loss"]["begin"] = to_object(*report.loss_begin);
+  if (report.loss_end) object["loss"]["end"] = to_object(*report.loss_end);
+  for (const ReportSection& section : report.sections) add_section(object, section);
+  if (report.expected) {
+    const ExpectedSpeed& expected = *report.expected;
+    object["expected"] = {{"steps_per_s", expected.steps_per_s},
+                          {"low", expected.low},
+                          {"high", expected.high},
+                          {"limit", expected.limit},
+                          {"limited_by", expected.limited_by},
+                          {"way", expected.way},
+                          {"other_ways", to_object(expected.other_ways)},
+                          {"machine", to_object(expected.machine)},
+                          {"workers", expected.workers}};
   }
-  if (!error.empty()) object["error"] = error;
+  if (!report.error.empty()) object["error"] = report.error;
+  return object;
+}
+
+std::string Report::to_json() const {
   // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
   // same.
-  return object.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return report_to_value(*this).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Report Report::from_json(const std::string& text) {

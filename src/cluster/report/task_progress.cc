@@ -7,6 +7,7 @@
 #include "base/failure_text.h"
 #include "cluster/report/json_place.h"
 #include "cluster/report/json_values.h"
+#include "cluster/report/report_json.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -17,7 +18,7 @@ std::string TaskProgress::to_json() const {
   object["at"] = at;
   object["lines"] = lines;
   if (!numbers.empty()) object["numbers"] = to_object(numbers);
-  object["report"] = Json::parse(report.to_json());
+  object["report"] = report_to_value(report);
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
