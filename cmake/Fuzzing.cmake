@@ -61,7 +61,7 @@ add_fuzzer(event_file base checkpoint summary)
 add_fuzzer(event base checkpoint summary)
 add_fuzzer(config base FILES cluster/flags/config_file.cc cluster/flags/config_json.cc
                              cluster/flags/config_toml.cc cluster/flags/config_value.cc
-                             cluster/flags/flag_values.cc)
+                             cluster/flags/flag_values.cc cluster/flags/path_flags.cc)
 add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/config_value.cc
                                 cluster/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)

@@ -7,6 +7,7 @@
 #include <iostream>
 #include <utility>
 
+#include "cluster/flags/path_flags.h"
 #include "cluster/flags/unknown_flag.h"
 #include "paceline/error.h"
 
@@ -93,7 +94,8 @@ FlagValues values_of(const Options& options) {
     for (const std::string& value : option->results()) {
       if (flag->placeholder.empty()) continue;
       if (value.empty()) refuse_empty(*flag);
-      values.add(flag->name, value);
+      values.add(flag->name,
+                 names_path(flag->placeholder) ? expanded_path(flag->name, value) : value);
     }
   }
   return values;

@@ -10,6 +10,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "cluster/flags/path_flags.h"
 #include "cluster/flags/unknown_flag.h"
 #include "paceline/error.h"
 
@@ -39,6 +40,9 @@ class FlagsOfFile {
     } else {
       given.values = {text_of(member)};
     }
+    if (names_path(flag.placeholder)) {
+      for (std::string& value : given.values) value = path_of(member, flag, value);
+    }
     return given;
   }
 
@@ -64,6 +68,14 @@ class FlagsOfFile {
     std::string hint = unknown_flag_hint(line_, flag);
     for (std::size_t at = 0; (at = hint.find("--", at)) != std::string::npos;) hint.erase(at, 2);
     return hint;
+  }
+
+  std::string path_of(const ConfigValue& member, const Flag& flag, const std::string& value) const {
+    try {
+      return expanded_path(flag.name, value);
+    } catch (const Error& error) {
+      refuse(member, error.what());
+    }
   }
 
   std::vector<std::string> switched(const ConfigValue& member) const {

@@ -12,6 +12,7 @@
 #include "base/nearest.h"
 #include "cluster/flags/command_line.h"
 #include "cluster/flags/number_text.h"
+#include "cluster/flags/path_flags.h"
 #include "cluster/flags/setting_text.h"
 #include "paceline/error.h"
 
@@ -175,6 +176,11 @@ void Settings::set(const std::string& name, const std::string& text, bool by_fla
     throw Error(ErrorCode::kUsage,
                 fmt::format("--set {}: there is no such hyper-parameter{} ({})", name,
                             did_you_mean(name, names), fmt::join(names, ", ")));
+  }
+  if (names_path(setting->placeholder) && std::holds_alternative<std::string>(setting->value)) {
+    const std::string flag = by_flag ? flag_of(*setting) : "--set " + name;
+    values_[std::size_t(setting - declared_.begin())] = {expanded_path(flag, text), true};
+    return;
   }
   const std::optional<SettingValue> value = parsed(*setting, text);
   if (value && is_allowed(*setting, *value)) {
