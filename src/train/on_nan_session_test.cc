@@ -182,5 +182,26 @@ TEST_P(OnNanSession, SkipLeavesTheContributionOutAndCountsIt) {
   EXPECT_EQ(all.front().skipped, all_skip ? 1 : 0);
 }
 
+TEST(OnNanSkip, SaysWhenTheLossWasInfinite) {
+  Graph graph;
+  const Value x = graph.input("x", {2, 2});
+  const Value loss = reduce_mean(square(mul(matmul(x, graph.variable("w", {2, 2})), x)));
+  Cluster cluster;
+  cluster.threads = 1;
+  cluster.on_nan = OnNan::kSkip;
+  RunOptions run;
+  run.steps = 4;
+  ::testing::internal::CaptureStdout();
+  {
+    Session session(minimize(loss, Sgd{0.0f}), cluster, run);
+    session.run([&](Feed& feed) {
+      std::ranges::fill(feed.data<float>(x), feed.step() == 1 ? kInfinity : 1.0f);
+    });
+  }
+  EXPECT_THAT(::testing::internal::GetCapturedStdout(),
+              HasSubstr("--on-nan skip: the loss was NaN or infinite in 1 of 4 steps, and 1 "
+                        "contribution was left out, in steps 1 to 1 of this task"));
+}
+
 }  // namespace
 }  // namespace paceline

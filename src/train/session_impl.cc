@@ -15,6 +15,7 @@
 #include "params/strategies.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
+#include "train/skipped_steps.h"
 #include "train/worker_device.h"
 
 namespace paceline {
@@ -52,6 +53,9 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   report.flags = run_options.flags;
   report.cores = usable_cores();
   if (cluster.on_nan == OnNan::kStop) hooks.push_back(std::make_unique<NanGuard>());
+  if (cluster.on_nan == OnNan::kSkip) {
+    hooks.push_back(std::make_unique<SkippedSteps>([this] { return job->store().skipped(); }));
+  }
   try {
     guarded([&] { make_parts(); });
   } catch (...) {
