@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 
 #include "cluster/report/report.h"
@@ -182,6 +183,30 @@ for node in events.Graph().node:
   EXPECT_THAT(run.output, HasSubstr("node layer1/w variable"));
   for (const char* warning : {"file_version", "more than one graph", "out-of-order"}) {
     EXPECT_THAT(run.output, Not(HasSubstr(warning)));
+  }
+}
+
+TEST_F(SummariesOfARun, AreDrawnThoughAPanelHasNoFiniteValue) {
+  if (run_program({"/usr/bin/env", "gnuplot", "--version"}).status != 0) {
+    GTEST_SKIP() << "there is no gnuplot (Debian: gnuplot-nox)";
+  }
+  std::filesystem::create_directories(out_);
+  {
+    EventWriter writer(out_ + "/summaries/worker:0", 0);
+    for (const int step : {1, 2}) {
+      writer.add({.step = step,
+                  .values = {{"loss", step == 1 ? std::numeric_limits<float>::infinity()
+                                                : std::numeric_limits<float>::quiet_NaN()},
+                             {"speed/examples_per_s", float(step)}}});
+    }
+  }
+  const std::string svg = folder_.path("diverged.svg");
+  const Finished drawn = run_paceline({"plot", out_, "--out", svg});
+  EXPECT_EQ(drawn.status, 0) << drawn.output;
+  std::ifstream file(svg);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  for (const char* there : {"loss", "no value is finite", "examples/s"}) {
+    EXPECT_THAT(text, HasSubstr(there));
   }
 }
 

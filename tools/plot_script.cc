@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <iterator>
@@ -119,7 +120,8 @@ class Script {
         terminal, kWidth, height, word(output), data_,
         longest_title_ == 0 ? kNoKey : longest_title_ + kKeyWidth,
         std::max<std::size_t>(1, panels_.size()), word(title_));
-    for (const std::string& panel : panels_) text += panel + "unset logscale\nset yrange [*:*]\n";
+    for (const std::string& panel : panels_)
+      text += panel + "unset logscale\nunset label\nset xrange [*:*]\nset yrange [*:*]\n";
     return text + "unset multiplot\nset output\n";
   }
 
@@ -160,6 +162,7 @@ class Script {
                  const std::string& settings, bool named = true) {
     std::vector<std::string> curves;
     std::size_t number = 0;
+    bool finite = false;
     for (const std::string& tag : tags) {
       for (const Worker& worker : workers_) {
         const auto points = worker.task->numbers.find(tag);
@@ -167,9 +170,19 @@ class Script {
         const std::string member = named ? member_of(tag) : "";
         const bool both = !member.empty() && !worker.name.empty();
         add_curve(worker.name + (both ? ", " : "") + member, points->second, number++, curves);
+        finite = finite || has_finite(points->second);
       }
     }
-    add_panel(label, settings, curves);
+    if (finite || curves.empty()) return add_panel(label, settings, curves);
+    // gnuplot finds no range for it.
+    add_panel(label,
+              "set xrange [0:1]\nset yrange [0:1]\nset label 1 'no value is finite' at graph 0.5, "
+              "graph 0.5 center\n",
+              {"NaN notitle"});
+  }
+  static bool has_finite(const std::vector<SummaryPoint>& points) {
+    return std::ranges::any_of(
+        points, [](const SummaryPoint& point) { return std::isfinite(point.value); });
   }
   void add_curve(const std::string& name, const std::vector<SummaryPoint>& points,
                  std::size_t number, std::vector<std::string>& curves) {
@@ -184,6 +197,10 @@ class Script {
     curves.push_back(fmt::format("{} using 1:3 with {} linecolor rgb '{}' {}", data,
                                  seldom ? "linespoints lw 2 pt 7 ps 0.5" : "lines lw 2", colour,
                                  name.empty() ? "notitle" : "title " + title(name)));
+  }
+  // gnuplot leaves a gap at nan, and knows no infinity.
+  static std::string number_of(double value) {
+    return std::isfinite(value) ? fmt::format("{}", value) : "nan";
   }
   std::size_t window_of(const std::vector<SummaryPoint>& points) const {
     if (smooth_ > 0) return smooth_;
@@ -202,8 +219,8 @@ class Script {
       const std::size_t first = std::max(begin, i + 1 - std::min(window, i + 1));
       double sum = 0;
       for (std::size_t j = first; j <= i; ++j) sum += points[j].value;
-      rows +=
-          fmt::format("{} {} {}\n", points[i].step, points[i].value, sum / double(i + 1 - first));
+      rows += fmt::format("{} {} {}\n", points[i].step, number_of(points[i].value),
+                          number_of(sum / double(i + 1 - first)));
     }
     return rows;
   }
