@@ -38,7 +38,8 @@ class Cifar10Model : public Model {
                     {.unit = "images",
                      .model = "cifar10",
                      .watch = values_of(trained.terms),
-                     .input = input.report()});
+                     .input = input.report(),
+                     .data_names = input.names()});
     session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
     train_images(session, feed, input, recipe->classify(evaluation_graph, input.classes()),

@@ -306,6 +306,19 @@ Setting count_setting(const char* name, const char* help, const std::string& def
           .default_text = default_text};
 }
 
+// What evaluations do to an image.
+std::vector<std::string> steps_of(const ImageUse& use) {
+  const Distortion& eval = use.evaluation;
+  std::vector<std::string> steps = {
+      fmt::format("{}x{} pixels", use.size.height, use.size.width),
+      fmt::format("the {}x{} in the centre", eval.height, eval.width)};
+  if (eval.pad > 0) steps.push_back(fmt::format("{} pixels around it", eval.pad));
+  if (eval.standardise) steps.emplace_back("standardised");
+  steps.push_back(fmt::format("less {:.6g}", fmt::join(eval.means, ", ")));
+  steps.push_back(fmt::format("times {:.6g}", fmt::join(eval.scales, ", ")));
+  return steps;
+}
+
 }  // namespace
 
 std::vector<Setting> image_settings(const std::string& pool) {
@@ -393,6 +406,8 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
   data.notes = sources.notes;
   data.class_names = sources.training->classes();
   if (folder) data.classes = std::int64_t(data.class_names.size());
+  if (!data.class_names.empty()) data.names["classes"] = data.class_names;
+  data.names["steps of an evaluation's image"] = steps_of(use);
   return data;
 }
 

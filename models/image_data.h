@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -45,7 +46,10 @@ struct ImageData {
   Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
   std::int64_t classes = 10;
   std::vector<std::string> class_names = {};  // empty: not known
-  std::vector<std::string> notes = {};        // image_notes()
+  /// SessionOptions::data_names: the classes, where they are known, and what evaluations do to an
+  /// image.
+  std::map<std::string, std::vector<std::string>> names = {};
+  std::vector<std::string> notes = {};  // image_notes()
 };
 
 /// Opens the data. CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose

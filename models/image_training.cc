@@ -145,7 +145,7 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
   }
   Cluster alone;
   alone.launched = true;  // the report of the run stays as it is
-  Session session(training, alone, run);
+  Session session(training, alone, run, {.data_names = input.names()});
   Evaluator evaluator(session, 0);
   evaluator.take_values(with);
   Evaluation score = score_images(evaluator, classifier, *input.evaluation());

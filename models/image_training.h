@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,6 +38,8 @@ class ImageInput {
   const Pipeline& undistorted() const { return data_.undistorted; }
   /// True when a task of its own evaluates the checkpoints, and the chief nothing.
   bool has_evaluator() const { return has_evaluator_; }
+  /// It is meant for SessionOptions::data_names.
+  const std::map<std::string, std::vector<std::string>>& names() const { return data_.names; }
   /// Lines for the user about the images (ImageData::notes).
   const std::vector<std::string>& notes() const { return data_.notes; }
 

@@ -61,7 +61,9 @@ PtbData read_ptb(const std::string& folder, const PtbConfig& config, int worker,
                                  config.batch, config.unroll);
   path = begin + "test.txt";
   TextBatches test = batches_of(path, read_noting(words, path, notes), 1, 1);
-  return {std::move(train), std::move(valid), std::move(test), std::move(notes)};
+  std::vector<std::string> by_id;
+  for (std::size_t id = 0; id < words.size(); ++id) by_id.push_back(words.word(std::int32_t(id)));
+  return {std::move(train), std::move(valid), std::move(test), std::move(by_id), std::move(notes)};
 }
 
 }  // namespace paceline::models

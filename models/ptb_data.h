@@ -11,9 +11,10 @@ namespace paceline::models {
 
 struct PtbData {
   /// By tower: their rows are those of one device whose batch has as many rows as all of theirs.
-  std::vector<TextBatches> train;  // of this worker's part, or of all
-  TextBatches valid;               // of this worker's part
-  TextBatches test;                // all of it, one row, one step
+  std::vector<TextBatches> train;       // of this worker's part, or of all
+  TextBatches valid;                    // of this worker's part
+  TextBatches test;                     // all of it, one row, one step
+  std::vector<std::string> words = {};  // of the vocabulary, by id
   /// Lines for the user: how many tokens of the texts are read as <unk>.
   std::vector<std::string> notes = {};
 };

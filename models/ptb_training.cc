@@ -21,10 +21,12 @@ std::int64_t block_of(std::int64_t batches, int workers) {
   return std::clamp<std::int64_t>(batches / (kLeastBlocksOfWorker * workers), 1, kMostOfBlock);
 }
 
-SessionOptions session_options(const PtbConfig& config, const PerplexityEnds& ends) {
+SessionOptions session_options(const PtbConfig& config, const PtbData& data,
+                               const PerplexityEnds& ends) {
   SessionOptions options;
   options.model = "ptb";
   options.unit = "words";
+  options.data_names["words"] = data.words;
   options.examples_per_step = config.batch * config.unroll;
   options.summarise = [&ends] {
     std::vector<std::pair<std::string, double>> numbers;
@@ -65,7 +67,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
                        cluster.shares_records())),
       valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
       test_(build_ptb(test_graph_, config, 1, 1, false)),
-      session_(ptb_minimize(train_, config), cluster, run, session_options(config, ends_)) {
+      session_(ptb_minimize(train_, config), cluster, run, session_options(config, data_, ends_)) {
   if (cluster.shares_records()) {
     shared_.emplace(steps(), block_of(steps(), workers_),
                     by_epochs_ ? std::optional(config.epochs) : std::nullopt);

@@ -133,7 +133,8 @@ class ResnetModel : public Model {
                     {.unit = "images",
                      .model = "resnet",
                      .watch = {resnet.precision},
-                     .input = input.report()});
+                     .input = input.report(),
+                     .data_names = input.names()});
     session.add(LossAndPrecision(resnet.precision)).add(ElapsedTime()).add(Progress());
     const ResnetGraph evaluated =
         build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());

@@ -111,6 +111,10 @@ struct SessionOptions {
   /// lines, which say when it limits training (PipelineFeed::report). It is called on the session's
   /// thread.
   std::function<InputReport()> input = {};
+  /// The names that the numbers of the data stand for: "classes" by label, "words" by id, or what
+  /// else a value of the data depends on. Checkpoints keep them. A session does not go on from
+  /// one with other names (kFailedPrecondition), and names the first difference.
+  std::map<std::string, std::vector<std::string>> data_names = {};
   /// Training ends with an error at the first loss that is infinite or not a number (NanGuard),
   /// before other hooks see that step or a checkpoint is written of it. False: it goes on.
   bool nan_guard = true;

@@ -29,6 +29,9 @@ struct SavedPiece {
   bool operator==(const SavedPiece&) const = default;
 };
 
+/// What the numbers of the data stand for, by kind: "classes" in the order of their labels.
+using DataNames = std::map<std::string, std::vector<std::string>>;
+
 /// A shared variable.
 struct SavedVariable {
   std::string name;
@@ -67,6 +70,7 @@ struct CheckpointIndex {
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
   std::vector<SavedTask> tasks;
+  DataNames data = {};  // empty: not known
 
   /// Throws kNotFound naming the nearest.
   const SavedVariable& variable(std::string_view name) const;
@@ -78,6 +82,9 @@ struct CheckpointIndex {
   static CheckpointIndex from_json(std::string_view json, const std::string& path);
   bool operator==(const CheckpointIndex&) const = default;
 };
+
+/// The names as an index keeps them: what is no UTF-8 is replaced.
+DataNames kept_names(DataNames names);
 
 /// How an array of a piece stands in its file: the value of a whole variable as "w", its slot m as
 /// "w:m", those of rows 0 to 511 of a split one as "w[0:512]" and "w[0:512]:m". A scalar slot has

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace paceline {
 namespace {
@@ -48,6 +50,47 @@ std::vector<std::string> differences(std::span<const SavedVariable> saved,
         fmt::format("{}: only in the checkpoint, {}", variable.name, described(variable)));
   }
   return lines;
+}
+
+namespace {
+
+// A name that only the first one has.
+const std::string* only_in(const std::vector<std::string>& a, const std::vector<std::string>& b) {
+  const std::unordered_set<std::string_view> known(b.begin(), b.end());
+  const auto found =
+      std::ranges::find_if(a, [&](const auto& name) { return !known.contains(name); });
+  return found == a.end() ? nullptr : &*found;
+}
+
+std::string difference_of(const std::string& kind, const std::vector<std::string>& saved,
+                          const std::vector<std::string>& data) {
+  if (saved == data) return "";
+  if (const std::string* const name = only_in(saved, data)) {
+    return fmt::format("the {} of the data lack '{}', which it was trained with", kind, *name);
+  }
+  if (const std::string* const name = only_in(data, saved)) {
+    return fmt::format("the {} of the data have '{}', which it was trained without", kind, *name);
+  }
+  const auto at = std::ranges::mismatch(saved, data);
+  if (at.in1 == saved.end() || at.in2 == data.end()) {
+    return fmt::format("the {} of the data are {}, and it was trained with {}", kind, data.size(),
+                       saved.size());
+  }
+  return fmt::format("number {} of the {} is '{}' in the data, and it was trained with '{}'",
+                     at.in1 - saved.begin(), kind, *at.in2, *at.in1);
+}
+
+}  // namespace
+
+std::string first_difference(const DataNames& saved, const DataNames& data) {
+  for (const auto& [kind, names] : saved) {
+    const auto found = data.find(kind);
+    if (found == data.end()) continue;
+    if (const std::string text = difference_of(kind, names, found->second); !text.empty()) {
+      return text;
+    }
+  }
+  return "";
 }
 
 }  // namespace paceline

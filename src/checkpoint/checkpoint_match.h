@@ -14,4 +14,8 @@ namespace paceline {
 std::vector<std::string> differences(std::span<const SavedVariable> saved,
                                      std::span<const SavedVariable> model);
 
+/// The first difference between the names of a checkpoint's data and those of the data at hand, as
+/// a sentence; empty: there is none. Kinds that only one of them has are not compared.
+std::string first_difference(const DataNames& saved, const DataNames& data);
+
 }  // namespace paceline

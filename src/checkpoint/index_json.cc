@@ -184,6 +184,15 @@ std::map<std::string, double> read_sums(const Json& object, const std::string& w
   return sums;
 }
 
+DataNames read_names(const Json& object, const std::string& what) {
+  if (!object.is_object()) data_loss(what, "it is no object");
+  DataNames names;
+  for (const auto& [kind, unused] : object.items()) {
+    names[kind] = list_at<std::string>(object, kind.c_str(), what, text_of);
+  }
+  return names;
+}
+
 SavedTask read_task(const Json& object, const std::string& what) {
   SavedTask task;
   task.task = text_at(object, "task", what);
@@ -229,6 +238,15 @@ void check_whole(const Json& object, std::string_view json, const std::string& p
 
 }  // namespace
 
+DataNames kept_names(DataNames names) {
+  for (auto& [kind, list] : names) {
+    for (std::string& name : list) {
+      name = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+  }
+  return names;
+}
+
 std::string CheckpointIndex::to_json() const {
   Ordered object;
   object["format"] = kFormat;
@@ -236,6 +254,7 @@ std::string CheckpointIndex::to_json() const {
   object["global_step"] = global_step;
   object["notes"] = Ordered::object();
   for (const auto& [name, text] : notes) object["notes"][name] = text;
+  if (!data.empty()) object["data"] = data;
   object["files"] = json_of(files);
   object["variables"] = json_of(variables);
   object["tasks"] = json_of(tasks);
@@ -257,6 +276,7 @@ CheckpointIndex CheckpointIndex::from_json(std::string_view json, const std::str
   for (const auto& [name, text] : notes.items()) {
     index.notes[name] = text_of(text, fmt::format("{}, notes {}", path, name));
   }
+  if (object.contains("data")) index.data = read_names(object["data"], path + ", data");
   index.files = list_at<WrittenFile>(object, "files", path, read_file);
   index.variables = list_at<SavedVariable>(object, "variables", path, read_variable);
   index.tasks = list_at<SavedTask>(object, "tasks", path, read_task);

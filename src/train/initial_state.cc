@@ -126,8 +126,23 @@ void take_state(std::vector<VariableState>& values, std::span<const VariableSpec
   }
 }
 
-InitialState resumed(const std::string& path, std::span<const VariableSpec> specs, int workers) {
+void check_data(const CheckpointReader& reader, const DataNames& data, const Say& say) {
+  const std::string difference = first_difference(reader.index().data, data);
+  if (!difference.empty()) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("{} is of other data: {}", reader.path(), difference));
+  }
+  for (const auto& [kind, names] : data) {
+    if (reader.index().data.contains(kind)) continue;
+    say(fmt::format("{} does not tell its {}: they are taken to be those of the data",
+                    reader.path(), kind));
+  }
+}
+
+InitialState resumed(const std::string& path, std::span<const VariableSpec> specs,
+                     const DataNames& data, int workers, const Say& say) {
   const CheckpointReader reader(path);
+  check_data(reader, data, say);
   InitialState beginning;
   for (std::size_t id = 0; id < specs.size(); ++id) {
     beginning.values.push_back({.variable = VariableId(id), .value = {}, .slots = {}});
@@ -181,12 +196,12 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
 // Older checkpoints are deleted or renamed only once this training is sure to begin: it may begin
 // with one of them.
 InitialState make_beginning(std::span<const Graph* const> graphs,
-                            std::span<const VariableSpec> specs, const RunOptions& run, int workers,
-                            const Say& say) {
+                            std::span<const VariableSpec> specs, const RunOptions& run,
+                            const DataNames& data, int workers, const Say& say) {
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
-      InitialState beginning = resumed(newest.whole->path, specs, workers);
+      InitialState beginning = resumed(newest.whole->path, specs, data, workers, say);
       if (!run.evaluates) put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "checkpoint/checkpoint_index.h"
 #include "exec/parameter_store.h"
 #include "paceline/graph.h"
 #include "paceline/run_options.h"
@@ -22,10 +23,12 @@ struct InitialState {
 
 /// Makes the state that RunOptions ask for: --resume goes on from the newest whole checkpoint, if
 /// there is one; --overwrite deletes those that are there; --init-from gives values in place of
-/// initial ones. Throws kFailedPrecondition that lists the differences when a checkpoint is of
-/// another model. `say` gets a line that names the origin of the values.
+/// initial ones. Throws kFailedPrecondition that lists the differences when a checkpoint that is
+/// resumed is of other data (`data`, as its index keeps it) or of another model. `say` gets a line
+/// that names the origin of the values.
 InitialState make_beginning(std::span<const Graph* const> graphs,
-                            std::span<const VariableSpec> specs, const RunOptions& run, int workers,
+                            std::span<const VariableSpec> specs, const RunOptions& run,
+                            const DataNames& data, int workers,
                             const std::function<void(const std::string&)>& say);
 
 }  // namespace paceline

@@ -102,6 +102,7 @@ CheckpointIndex Saver::write_files(const TaskState& own, const std::string& fold
   CheckpointIndex index;
   index.global_step = shards.global_step;
   index.notes = parts_.notes;
+  index.data = parts_.data;
   index.files = std::move(shards.files);
   index.variables = std::move(shards.variables);
   TaskState chief = own;

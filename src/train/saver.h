@@ -22,6 +22,7 @@ class Saver {
     int keep = 1;
     std::int64_t global_step = 0;                           // where training begins
     std::map<std::string, std::string> notes = {};          // in the index
+    DataNames data = {};                                    // in the index
     std::function<void(const std::string&)> say = {};       // lines for the user, from any thread
     std::function<void(const std::string&)> complain = {};  // the same, that something went wrong
   };

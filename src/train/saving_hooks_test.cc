@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "checkpoint/checkpoints.h"
 #include "checkpoint/safetensors_writer.h"
 #include "paceline/error.h"
@@ -145,6 +146,38 @@ TEST_F(SavingHooks, ASessionWithoutATrainingReadsTheValuesOfAnyCheckpointOfItsMo
   Session evaluates(graph_, cluster_, run_);
   const Tensor read = evaluates.variable("w");
   EXPECT_TRUE(std::ranges::equal(read.data<float>(), value.data<float>()));
+}
+
+TEST_F(SavingHooks, ClassesAreKeptAndOthersRefused) {
+  const auto train = [&](const std::vector<std::string>& classes, std::int64_t steps) {
+    run_.steps = steps;
+    SessionOptions options;
+    if (!classes.empty()) options.data_names["classes"] = classes;
+    Session session(minimize(loss_, Sgd{0.1f}), cluster_, run_, options);
+    while (session.run(feed())) {
+    }
+  };
+  const auto refusal = [&](const std::vector<std::string>& classes) {
+    return error_of(ErrorCode::kFailedPrecondition, [&] { train(classes, 9); });
+  };
+  train({"cat", "dog", "caf\xE9"}, 3);
+  run_.resume = true;
+  EXPECT_THAT(
+      refusal({"dog", "cat", "caf\xE9"}),
+      HasSubstr("step-3 is of other data: number 0 of the classes is 'dog' in the data, and "
+                "it was trained with 'cat'"));
+  EXPECT_THAT(refusal({"cat", "caf\xE9"}),
+              HasSubstr("the classes of the data lack 'dog', which it"));
+  EXPECT_THAT(refusal({"cat", "dog", "caf\xE9", "owl"}),
+              HasSubstr("the classes of the data have 'owl', which it was trained without"));
+  train({"cat", "dog", "caf\xE9"}, 4);
+  train({}, 5);  // and this checkpoint does not tell them
+  run_.quiet = false;
+  ::testing::internal::CaptureStdout();
+  train({"cat", "dog"}, 6);
+  EXPECT_THAT(
+      ::testing::internal::GetCapturedStdout(),
+      HasSubstr("step-5 does not tell its classes: they are taken to be those of the data"));
 }
 
 TEST_F(SavingHooks, InitialValuesAreConvertedFromOtherPrecisions) {

@@ -45,6 +45,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
       options(session_options),
       console(run_with.quiet, run_with.log),
       exceptions_(std::uncaught_exceptions()) {
+  options.data_names = kept_names(std::move(options.data_names));
   report.model = options.model;
   report.strategy = strategy_name(cluster);
   report.accumulate = cluster.accumulate;
@@ -100,7 +101,8 @@ void Session::Impl::make_parts() {
   let_watch_ask(true);
   look_at_machine();
   job->initialise([&] {
-    return make_beginning(graphs, job->store().kept_variables(), run_options, cluster.workers(),
+    return make_beginning(graphs, job->store().kept_variables(), run_options, options.data_names,
+                          cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();
@@ -224,6 +226,7 @@ void Session::Impl::make_saving() {
                            .notes = {{"model", options.model},
                                      {"seed", std::to_string(run_options.seed)},
                                      {"precision", std::string(name_of(cluster.precision))}},
+                           .data = options.data_names,
                            .say = [this](const std::string& line) { console.print(line); }});
 }
 

@@ -52,6 +52,7 @@ void SessionSaving::make_saver(std::int64_t global_step) {
                                                 .keep = parts_.run.keep,
                                                 .global_step = global_step,
                                                 .notes = parts_.notes,
+                                                .data = parts_.data,
                                                 .say = parts_.say,
                                                 .complain = [](const std::string& line) {
                                                   print_text(stderr,
