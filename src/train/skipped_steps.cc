@@ -10,8 +10,8 @@ bool SkippedSteps::after_step(Session& /*session*/, const StepResult& result) {
   const bool finite = std::isfinite(result.loss);
   const std::int64_t left_out = skipped_();
   if (!finite || left_out > left_out_) {
-    if (first_ < 0) first_ = result.step;
-    last_ = result.step;
+    last_ = result.step - 1;  // as a worker that stops numbers its steps: from 0
+    if (first_ < 0) first_ = last_;
   }
   ++steps_;
   losses_ += finite ? 0 : 1;

@@ -17,6 +17,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
+constexpr int kStaleSteps = 20;
+
 class StaleSession : public SessionTest {
  protected:
   /// Over TCP, so that a step reads what the answers to the last one have brought.
@@ -32,7 +34,8 @@ class StaleSession : public SessionTest {
       std::ranges::fill(feed.data<float>(y_), rising ? 10 + float(feed.step()) : 10.0f);
     };
   }
-  /// The chief makes 5 steps, the other worker `between` before each. Returns what was printed.
+  /// The chief makes kStaleSteps steps, the other worker `between` before each. Returns what was
+  /// printed.
   std::string train(bool rising, int between) {
     const Served served(2);
     RunOptions run = run_;
@@ -42,14 +45,14 @@ class StaleSession : public SessionTest {
     {
       Session chief(slow_training(), worker(served, 0), run);
       Session other(slow_training(), worker(served, 1), run_);
-      for (int step = 0; step < 5; ++step) {
+      for (int step = 0; step < kStaleSteps; ++step) {
         chief.step([&](Feed& feed) {
           for (int i = 0; i < between; ++i) other.step(feeding_with(rising));
           feeding_with(rising)(feed);
         });
       }
-      EXPECT_EQ(chief.staleness().contributions, 5);
-      EXPECT_EQ(chief.staleness().updates, 4 * between);
+      EXPECT_EQ(chief.staleness().contributions, kStaleSteps);
+      EXPECT_EQ(chief.staleness().updates, (kStaleSteps - 1) * between);
     }
     return ::testing::internal::GetCapturedStdout();
   }
@@ -59,10 +62,10 @@ class StaleSession : public SessionTest {
 
 TEST_F(StaleSession, ARunThatEndedAboveItsBeginningSaysSoInItsLastLine) {
   EXPECT_THAT(train(true, 2),
-              HasSubstr("Its workers computed with values that were 1.6 updates of others old on "
+              HasSubstr("Its workers computed with values that were 1.9 updates of others old on "
                         "average (staleness). A lower learning rate helps"));
   const Report report = read_report(folder_.path("report.json"));
-  EXPECT_EQ(report.tasks[0].staleness_mean, 8.0 / 5);
+  EXPECT_EQ(report.tasks[0].staleness_mean, 38.0 / kStaleSteps);
   EXPECT_EQ(report.tasks[0].staleness_p95, 2);
 }
 
