@@ -111,7 +111,7 @@ TEST(EvaluatorFlags, OfALauncherAreReadByTheEvaluatorThatItStarts) {
       if (use->second.empty()) continue;
       const std::string line = launcher_with(use->second);
       EXPECT_EQ(read(line).cluster.role, Cluster::Role::kLauncher) << line;
-      const Cluster cluster = read(line + " " + evaluator).cluster;
+      const Cluster cluster = read(fmt::format("{} {}", line, evaluator)).cluster;
       EXPECT_EQ(cluster.role, Cluster::Role::kEvaluator) << line;
       EXPECT_TRUE(cluster.launched);
     }
