@@ -19,28 +19,31 @@ using ::testing::HasSubstr;
 
 CommandLine line_of_a_run() { return {"trainer", "Trains.", "", run_flags()}; }
 
-std::string home() { return std::getenv("HOME"); }
+std::string home() {
+  const char* const folder = std::getenv("HOME");
+  return folder == nullptr ? "" : folder;
+}
 
 class PathFlags : public ::testing::Test {
  protected:
-  PathFlags() { setenv("HOME", "/home/somebody", 1); }
+  PathFlags() { setenv("HOME", "/users/somebody", 1); }
   ~PathFlags() override { before_.empty() ? unsetenv("HOME") : setenv("HOME", before_.c_str(), 1); }
   const std::string before_ = std::getenv("HOME") == nullptr ? "" : home();
 };
 
 TEST_F(PathFlags, HaveTheUsersFolderInPlaceOfATilde) {
-  EXPECT_EQ(parse(line_of_a_run(), {"--out=~/run"})->text("--out"), "/home/somebody/run");
-  EXPECT_EQ(parse(line_of_a_run(), {"--report", "~"})->text("--report"), "/home/somebody");
+  EXPECT_EQ(parse(line_of_a_run(), {"--out=~/run"})->text("--out"), "/users/somebody/run");
+  EXPECT_EQ(parse(line_of_a_run(), {"--report", "~"})->text("--report"), "/users/somebody");
   EXPECT_EQ(parse(line_of_a_run(), {"--out", "a~/b$"})->text("--out"), "a~/b$");
   const auto in_file =
       flags_of(parse_toml("out = \"~/run\"", "job.toml"), line_of_a_run(), "job.toml");
-  EXPECT_THAT(in_file.front().values, ElementsAre("/home/somebody/run"));
+  EXPECT_THAT(in_file.front().values, ElementsAre("/users/somebody/run"));
 }
 
 TEST_F(PathFlags, OfAProgramToo) {
   Settings settings({data_setting("")});
   settings.set("data", "~/text");
-  EXPECT_EQ(settings.text("data"), "/home/somebody/text");
+  EXPECT_EQ(settings.text("data"), "/users/somebody/text");
   EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { settings.set("data", "$DATA/text"); }),
               HasSubstr("--set data $DATA/text: variables are not replaced"));
 }
