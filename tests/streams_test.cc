@@ -109,7 +109,7 @@ TEST_P(Streams, ThatAreClosedLeadNowhere) {
 }
 
 TEST_P(Streams, AReaderThatLeavesEndsTheRunAndSaves) {
-  const Finished run = shell(endless_, "2>&1 > >(grep -m 1 'step ')");
+  const Finished run = shell(endless_, "2>&1 > >(grep -m 1 'steps/sec')");
   EXPECT_EQ(run.status, 130) << run.output;
   EXPECT_TRUE(saved());
   expect_nothing_temporary();
