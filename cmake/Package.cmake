@@ -45,7 +45,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME paceline-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
     "g++, cmake, pkg-config, libdnnl-dev, libhwy-dev, libfmt-dev, libjpeg62-turbo-dev, libpng-dev, \
-libwebp-dev")
+libwebp-dev, libssl-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS paceline)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
 "Headers and the static library, for models, data and ops of one's own, found

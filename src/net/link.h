@@ -81,6 +81,7 @@ class Connection {
 };
 
 class ManualTicks;
+struct LinkSecurity;
 
 /// Called for each accepted connection. Returns its receiver, which the callee owns and which lives
 /// until on_closed has returned; refuses the connection by throwing.
@@ -97,6 +98,12 @@ struct LinkOptions {
   std::shared_ptr<ManualTicks> ticks;
   /// How many threads handle what arrives.
   int threads = 1;
+  /// Which connections are encrypted, and the proof that both ends give. Null: none, and whoever
+  /// reaches a port is taken.
+  std::shared_ptr<const LinkSecurity> security;
+  /// Is called with a line for the user when callers were refused, on a thread of the link: which
+  /// address, and why. At most one call a second; the next one counts those in between.
+  std::function<void(const std::string&)> refused;
 };
 
 /// A kind of link, with the threads that drive its connections. Destroying it ends all connections

@@ -1,0 +1,29 @@
+// The protection of the links between the tasks of a job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace paceline {
+
+/// The links that are encrypted and authenticated, by TLS 1.3.
+enum class Tls : std::uint8_t {
+  kOffHost,  // those that leave the host
+  kAlways,   // all of them, also those within a host; no memory is shared then
+  kNever,    // none: whoever reaches a port may join, read and change what is sent
+};
+
+/// How a task proves to the others that it belongs to the job: all tasks have one key, or each has
+/// a certificate of one authority.
+struct Security {
+  Tls tls = Tls::kOffHost;
+  /// The file of the key. Empty: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key, where
+  /// there is one.
+  std::string key_file;
+  /// PEM files: this task's certificate (with those between it and the authority's), its private
+  /// key, and the authority's certificate. Either all or none are given; they take the place of the
+  /// key.
+  std::string certificate, certificate_key, authority;
+};
+
+}  // namespace paceline

@@ -1,0 +1,41 @@
+// The key that the tasks of a job share.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+/// 32 random bytes. They lie in a page of memory that core dumps leave out and that is wiped when
+/// the last copy goes; copies share it.
+class SecretKey {
+ public:
+  static constexpr std::size_t kBytes = 32;
+
+  /// Makes a key. Throws kInternal when the system has no random numbers.
+  static SecretKey make();
+  /// Reads the text of a key file. Throws kInvalidArgument, which names `origin` and tells nothing
+  /// of the text.
+  static SecretKey parse(std::string_view text, const std::string& origin);
+  /// Reads a key file. Throws kNotFound, kInvalidArgument for a file that is no key, and
+  /// kFailedPrecondition for one that others than its owner may read.
+  static SecretKey read(const std::string& path);
+
+  std::span<const std::byte, kBytes> bytes() const;
+  /// The text of a key file: one line.
+  std::string text() const;
+  /// 16 hexadecimal digits that tell keys apart and of which the key cannot be computed. Two tasks
+  /// that disagree say theirs in the clear.
+  std::string fingerprint() const;
+
+ private:
+  struct Page;
+  SecretKey();
+  std::shared_ptr<Page> page_;
+};
+
+}  // namespace paceline
