@@ -20,12 +20,14 @@ void Greeting::stop() {
   socket_.reset();
 }
 
-void Greeting::on_readable() {
+void Greeting::go_on() {
   const std::shared_ptr<SocketAcceptor> acceptor = acceptor_.lock();
   std::unique_lock lock(mutex_);
   if (!socket_ || !acceptor) return;
   try {
-    if (!hear(socket_->fd())) return socket_->wait_readable(shared_from_this());
+    const ByteStream::Need need = hear(socket_->fd());
+    if (need == ByteStream::Need::kReadable) return socket_->wait_readable(shared_from_this());
+    if (need == ByteStream::Need::kWritable) return socket_->wait_writable(shared_from_this());
     FileDescriptor socket = socket_->release();
     socket_.reset();
     lock.unlock();

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "net/poll/poller.h"
+#include "net/stream/byte_stream.h"
 
 namespace paceline {
 
@@ -21,13 +22,15 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
 
  protected:
   // The acceptor lives while these run. Both throw Error when the socket is of no use.
-  /// Reads, and returns true when all of the greeting has arrived. Called with the mutex.
-  virtual bool hear(int fd) = 0;
+  /// Reads, and returns kNothing when all of the greeting has arrived, or else what it waits for.
+  /// Called with the mutex.
+  virtual ByteStream::Need hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
 
  private:
-  void on_readable() override;
-  void on_writable() override {}
+  void on_readable() override { go_on(); }
+  void on_writable() override { go_on(); }
+  void go_on();
 
   const std::weak_ptr<SocketAcceptor> acceptor_;
   std::mutex mutex_;

@@ -21,9 +21,9 @@ class ShmGreeting final : public Greeting {
         token_(token) {}
 
  private:
-  bool hear(int fd) override {
+  ByteStream::Need hear(int fd) override {
     memory_ = take_introduction(fd, token_);
-    return memory_ != nullptr;
+    return memory_ == nullptr ? ByteStream::Need::kReadable : ByteStream::Need::kNothing;
   }
   void hand_on(FileDescriptor socket) override {
     acceptor_.greeted(std::move(memory_), std::move(socket));

@@ -1,7 +1,5 @@
 #include "net/tcp/frame_reader.h"
 
-#include <sys/uio.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -34,17 +32,19 @@ FrameReader::~FrameReader() {
   if (in_payload_) meter_.end();
 }
 
-FrameReader::Outcome FrameReader::turn(int fd, Receiver& receiver) {
-  for (std::size_t total = 0; total < kTurnBytes;) {
+FrameReader::Outcome FrameReader::turn(ByteStream& stream, Receiver& receiver) {
+  checks_ = !stream.checks_bytes();
+  for (std::size_t total = 0; total < kTurnBytes || stream.holds_unread();) {
     const std::size_t asked = room();
-    const std::ptrdiff_t got = fill(fd);
+    const std::ptrdiff_t got = fill(stream);
     if (got == 0) return Outcome::kClosed;
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != EAGAIN) throw SocketFailure{errno};
     if (got < 0) return total == 0 ? Outcome::kNothing : Outcome::kDrained;
     take_in(std::size_t(got));
     hand_out(receiver);
-    if (std::size_t(got) < std::min(asked, kStreamBytes)) return Outcome::kDrained;
+    const bool short_read = std::size_t(got) < std::min(asked, kStreamBytes);
+    if (short_read && !stream.holds_unread()) return Outcome::kDrained;
     total += std::size_t(got);
   }
   return Outcome::kMore;
@@ -56,16 +56,16 @@ std::size_t FrameReader::room() const {
   return missing > kReadPieceBytes ? kReadPieceBytes : missing + buffer_.size() - held;
 }
 
-std::ptrdiff_t FrameReader::fill(int fd) {
+std::ptrdiff_t FrameReader::fill(ByteStream& stream) {
   std::copy(buffer_.data() + begin_, buffer_.data() + end_, buffer_.data());
   end_ -= begin_;
   begin_ = 0;
   const std::size_t direct = in_payload_ ? std::min(place_.size() - placed_, kReadPieceBytes) : 0;
   std::array<iovec, 2> parts;
-  int count = 0;
+  std::size_t count = 0;
   if (in_payload_) parts[count++] = {place_.data() + placed_, direct};
   parts[count++] = {buffer_.data() + end_, room() - direct};
-  return ::readv(fd, parts.data(), count);
+  return stream.read(std::span(parts).first(count));
 }
 
 void FrameReader::take_in(std::size_t bytes) {
@@ -108,7 +108,7 @@ void FrameReader::fill_place_from_buffer() {
 
 /// While they lie in a cache.
 void FrameReader::count_placed(std::size_t bytes) {
-  checksum_ = crc32c(place_.subspan(placed_, bytes), checksum_);
+  if (checks_) checksum_ = crc32c(place_.subspan(placed_, bytes), checksum_);
   placed_ += bytes;
 }
 
@@ -124,7 +124,7 @@ void FrameReader::end_frame(Receiver& receiver) {
   in_payload_ = false;
   meter_.count_received(kTcpFramingBytes + place_.size());
   meter_.end();
-  check_payload(header_, checksum_, sent_checksum_);
+  if (checks_) check_payload(header_, checksum_, sent_checksum_);
   receiver.on_frame(header_, place_);
 }
 

@@ -1,4 +1,4 @@
-// Cuts the bytes of a socket into frames. Payloads are received where they belong; only
+// Cuts the bytes of a stream into frames. Payloads are received where they belong; only
 // headers, and the bytes behind them in the same read, pass through a small buffer.
 #pragma once
 
@@ -6,6 +6,7 @@
 
 #include "base/buffer.h"
 #include "net/link.h"
+#include "net/stream/byte_stream.h"
 #include "net/tcp/tcp_header.h"
 #include "net/wrapped/traffic_meter.h"
 
@@ -21,8 +22,9 @@ class FrameReader {
 
   /// Reads what has arrived, but not for long, and tells the receiver: of a frame's place when its
   /// header is known to be as it was sent, of the frame when its payload is. Throws what the
-  /// receiver throws, kDataLoss for bytes that are no frame or were changed, and SocketFailure.
-  Outcome turn(int fd, Receiver& receiver);
+  /// receiver and the stream throw, kDataLoss for bytes that are no frame or were changed, and
+  /// SocketFailure. Whatever the stream holds unread has then been read.
+  Outcome turn(ByteStream& stream, Receiver& receiver);
   /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
   std::string position() const;
   /// True in the middle of a frame.
@@ -33,7 +35,7 @@ class FrameReader {
   };
 
  private:
-  std::ptrdiff_t fill(int fd);
+  std::ptrdiff_t fill(ByteStream& stream);
   void take_in(std::size_t bytes);
   void hand_out(Receiver& receiver);
   bool begin_frame(Receiver& receiver);
@@ -50,6 +52,7 @@ class FrameReader {
   FrameHeader header_;
   std::span<std::byte> place_;
   std::size_t placed_ = 0;
+  bool checks_ = true;          // payloads; the stream does not
   std::uint32_t checksum_ = 0;  // of the bytes that are placed
   std::uint32_t sent_checksum_ = 0;
 };

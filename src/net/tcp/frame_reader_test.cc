@@ -10,6 +10,7 @@
 #include "base/crc32c.h"
 #include "base/testing/error_of.h"
 #include "net/poll/file_descriptor.h"
+#include "net/stream/socket_stream.h"
 #include "net/testing/conformance.h"
 
 namespace paceline {
@@ -60,7 +61,8 @@ class Reading {
       for (; !bytes.empty(); bytes = bytes.subspan(std::min(most_, bytes.size()))) {
         const auto piece = bytes.first(std::min(most_, bytes.size()));
         EXPECT_EQ(::send(far_.get(), piece.data(), piece.size(), 0), ssize_t(piece.size()));
-        while (reader_.turn(near_.get(), receiver_) == FrameReader::Outcome::kMore) {
+        SocketStream stream(near_.get());
+        while (reader_.turn(stream, receiver_) == FrameReader::Outcome::kMore) {
         }
       }
     });

@@ -1,21 +1,11 @@
 #include "net/tcp/frame_writer.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
-#include <cstring>
 #include <span>
 
 #include "base/crc32c.h"
 
 namespace paceline {
-namespace {
-
-// Gathering so few bytes takes less time than the system takes for a list of parts.
-constexpr std::size_t kGatheredBytes = 4 << 10;
-
-}  // namespace
-
 FrameBatch::FrameBatch(const QueuedFrame& frame) : most_bytes_(frame.bytes(kTcpFramingBytes)) {
   add(frame, 0);
 }
@@ -62,22 +52,8 @@ void FrameBatch::take_checksums(ChecksumSoFar& first) {
   }
 }
 
-std::ptrdiff_t FrameBatch::send(int fd) {
-  if (bytes_ <= kGatheredBytes) return send_gathered(fd);
-  msghdr message{};
-  message.msg_iov = parts_.data();
-  message.msg_iovlen = count_;
-  return ::sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
-std::ptrdiff_t FrameBatch::send_gathered(int fd) const {
-  std::array<std::byte, kGatheredBytes> bytes;
-  std::size_t end = 0;
-  for (const iovec& part : std::span(parts_).first(count_)) {
-    std::memcpy(bytes.data() + end, part.iov_base, part.iov_len);
-    end += part.iov_len;
-  }
-  return ::send(fd, bytes.data(), end, MSG_NOSIGNAL | MSG_DONTWAIT);
+std::ptrdiff_t FrameBatch::send(ByteStream& stream) const {
+  return stream.write(std::span(parts_).first(count_));
 }
 
 }  // namespace paceline

@@ -1,13 +1,12 @@
 // Sends the frames at the front of a queue with one system call.
 #pragma once
 
-#include <sys/uio.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
 #include "net/queued_frame.h"
+#include "net/stream/byte_stream.h"
 #include "net/tcp/tcp_header.h"
 
 namespace paceline {
@@ -28,11 +27,12 @@ class FrameBatch {
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
   FrameBatch(const FrameBatch&) = delete;
   FrameBatch& operator=(const FrameBatch&) = delete;
-  /// Takes the checksums of what the batch has of payloads; before send. `first` is that of the
-  /// first frame, and goes on from batch to batch. Not to be done under a lock where much is sent.
+  /// Takes the checksums of what the batch has of payloads; before send, unless the stream checks
+  /// bytes by itself: they are 0 then. `first` is that of the first frame, and goes on from batch
+  /// to batch. Not to be done under a lock where much is sent.
   void take_checksums(ChecksumSoFar& first);
-  /// As ::send: bytes sent, or -1 and errno.
-  std::ptrdiff_t send(int fd);
+  /// Sends as ByteStream::write does.
+  std::ptrdiff_t send(ByteStream& stream) const;
   std::size_t bytes() const { return bytes_; }
 
   static constexpr std::size_t kMostFrames = 32;
@@ -46,11 +46,10 @@ class FrameBatch {
 
   void add(const QueuedFrame& frame, std::size_t skip);
   std::size_t add(const void* data, std::size_t bytes, std::size_t& skip);
-  std::ptrdiff_t send_gathered(int fd) const;
 
   std::array<TcpHeaderBytes, kMostFrames> headers_;
   std::array<Payload, kMostFrames> payloads_;
-  std::array<std::uint32_t, kMostFrames> trailers_;
+  std::array<std::uint32_t, kMostFrames> trailers_{};
   std::size_t frames_ = 0;
   std::array<iovec, 3 * kMostFrames> parts_;
   const std::size_t most_bytes_;

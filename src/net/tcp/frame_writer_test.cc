@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "net/poll/file_descriptor.h"
+#include "net/stream/socket_stream.h"
 #include "net/tcp/tcp_header.h"
 
 namespace paceline {
@@ -38,7 +39,8 @@ std::vector<std::byte> bytes_of(FrameBatch& batch) {
   int ends[2];
   EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   const FileDescriptor near(ends[0]), far(ends[1]);
-  EXPECT_EQ(batch.send(near.get()), std::ptrdiff_t(batch.bytes()));
+  SocketStream stream(near.get());
+  EXPECT_EQ(batch.send(stream), std::ptrdiff_t(batch.bytes()));
   std::vector<std::byte> bytes(batch.bytes() + 1);
   const ssize_t got = ::recv(far.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
   bytes.resize(std::size_t(std::max<ssize_t>(got, 0)));

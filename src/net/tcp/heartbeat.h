@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "net/liveness_timer.h"
-#include "net/poll/file_descriptor.h"
+#include "net/stream/byte_stream.h"
 
 namespace paceline {
 
@@ -13,7 +13,7 @@ class Heartbeat {
  public:
   enum class Pulse { kAlive, kSilent, kGarbage };
 
-  explicit Heartbeat(FileDescriptor control) : control_(std::move(control)) {}
+  explicit Heartbeat(StreamSocket control) : control_(std::move(control)) {}
   /// Sends, listens and judges (LivenessTimer::tick). `heard` tells that data arrived, which is as
   /// good as a beat.
   Pulse tick(bool heard);
@@ -27,7 +27,7 @@ class Heartbeat {
   enum class Sound { kNothing, kBeats, kGarbage };
   Sound listen();
 
-  FileDescriptor control_;
+  StreamSocket control_;
   LivenessTimer silence_;
 };
 

@@ -1,10 +1,9 @@
 #include "net/tcp/tcp_acceptor.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 
 #include "net/accept/greeting.h"
+#include "net/stream/socket_stream.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
 
@@ -21,18 +20,24 @@ class TcpGreeting final : public Greeting {
         acceptor_(acceptor) {}
 
  private:
-  bool hear(int fd) override {
-    const ssize_t got = ::recv(fd, bytes_.data() + filled_, bytes_.size() - filled_, 0);
-    if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
-    if (got <= 0) throw Error(ErrorCode::kUnavailable, "closed before it had said what it is");
-    filled_ += std::size_t(got);
-    return filled_ == kPreambleBytes;
+  ByteStream::Need hear(int fd) override {
+    if (!stream_) stream_ = std::make_unique<SocketStream>(fd);
+    while (filled_ < kPreambleBytes) {
+      const iovec rest{bytes_.data() + filled_, bytes_.size() - filled_};
+      const std::ptrdiff_t got = stream_->read({&rest, 1});
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return ByteStream::Need::kReadable;
+      if (got <= 0) throw Error(ErrorCode::kUnavailable, "closed before it had said what it is");
+      filled_ += std::size_t(got);
+    }
+    return ByteStream::Need::kNothing;
   }
   void hand_on(FileDescriptor socket) override {
-    acceptor_.greeted(decode_preamble(bytes_), std::move(socket));
+    acceptor_.greeted(decode_preamble(bytes_), {std::move(socket), std::move(stream_)});
   }
 
   TcpAcceptor& acceptor_;
+  std::unique_ptr<ByteStream> stream_;
   std::array<std::byte, kPreambleBytes> bytes_;
   std::size_t filled_ = 0;
 };
@@ -56,7 +61,7 @@ std::shared_ptr<Greeting> TcpAcceptor::greeting_of(FileDescriptor socket) {
   return std::make_shared<TcpGreeting>(*this, poller(), std::move(socket));
 }
 
-void TcpAcceptor::greeted(const Preamble& preamble, FileDescriptor socket) {
+void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
   std::unique_lock lock(mutex_);
   if (stopped()) return;
   if (preamble.role == SocketRole::kOffer) return answer(socket);
@@ -64,7 +69,7 @@ void TcpAcceptor::greeted(const Preamble& preamble, FileDescriptor socket) {
   const auto twin = singles_.find(preamble.token);
   if (twin == singles_.end()) return wait_for_twin(preamble, std::move(socket));
   if (twin->second.role == preamble.role) return;
-  FileDescriptor other = std::move(twin->second.socket);
+  StreamSocket other = std::move(twin->second.socket);
   singles_.erase(twin);
   lock.unlock();
   if (preamble.role == SocketRole::kData) {
@@ -75,13 +80,14 @@ void TcpAcceptor::greeted(const Preamble& preamble, FileDescriptor socket) {
 }
 
 /// A new socket takes so few bytes at once.
-void TcpAcceptor::answer(const FileDescriptor& socket) const {
+void TcpAcceptor::answer(const StreamSocket& socket) const {
   if (!offer_) return;
-  const auto bytes = encode(*offer_);
-  (void)!::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  auto bytes = encode(*offer_);
+  const iovec all{bytes.data(), bytes.size()};
+  socket.stream->write({&all, 1});
 }
 
-void TcpAcceptor::wait_for_twin(const Preamble& preamble, FileDescriptor socket) {
+void TcpAcceptor::wait_for_twin(const Preamble& preamble, StreamSocket socket) {
   singles_.emplace(preamble.token, Single{preamble.role, std::move(socket)});
   call_late([weak = weak_self(), token = preamble.token] {
     if (const auto self = weak.lock()) self->drop_single(token);
@@ -93,8 +99,8 @@ void TcpAcceptor::drop_single(const Preamble::Token& token) {
   singles_.erase(token);
 }
 
-void TcpAcceptor::open(FileDescriptor data, FileDescriptor control) {
-  const std::string peer = text_of(peer_of(data.get()));
+void TcpAcceptor::open(StreamSocket data, StreamSocket control) {
+  const std::string peer = text_of(peer_of(data.fd.get()));
   const auto connection =
       std::make_shared<TcpConnection>(connections_, std::move(data), std::move(control), peer);
   try {

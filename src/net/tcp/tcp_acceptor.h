@@ -21,21 +21,21 @@ class TcpAcceptor final : public SocketAcceptor {
               Acceptor acceptor, std::optional<Offer> offer);
 
   /// Is called when a socket has said what it is for.
-  void greeted(const Preamble& preamble, FileDescriptor socket);
+  void greeted(const Preamble& preamble, StreamSocket socket);
 
  private:
   struct Single {
     SocketRole role;
-    FileDescriptor socket;
+    StreamSocket socket;
   };
 
   std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) override;
   std::size_t waiting() const override { return singles_.size(); }
   void drop_waiting() override { singles_.clear(); }
-  void answer(const FileDescriptor& socket) const;
-  void wait_for_twin(const Preamble& preamble, FileDescriptor socket);
+  void answer(const StreamSocket& socket) const;
+  void wait_for_twin(const Preamble& preamble, StreamSocket socket);
   void drop_single(const Preamble::Token& token);
-  void open(FileDescriptor data, FileDescriptor control);
+  void open(StreamSocket data, StreamSocket control);
   std::weak_ptr<TcpAcceptor> weak_self();
 
   const std::shared_ptr<TcpConnections> connections_;

@@ -18,12 +18,13 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 
 }  // namespace
 
-TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
-                             FileDescriptor control, std::string peer)
+TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, StreamSocket data,
+                             StreamSocket control, std::string peer)
     : QueuedConnection(std::move(peer), connections->poller(), kTcpFramingBytes),
       connections_(std::move(connections)),
       reader_(meter()),
-      data_(std::in_place, connections_->poller(), std::move(data)),
+      stream_(std::move(data.stream)),
+      data_(std::in_place, connections_->poller(), std::move(data.fd)),
       heartbeat_(std::move(control)) {}
 
 void TcpConnection::start(Receiver& receiver) {
@@ -31,6 +32,8 @@ void TcpConnection::start(Receiver& receiver) {
   receiver_ = &receiver;
   if (!connections_->add(self())) throw Error(ErrorCode::kCancelled, "the link is being destroyed");
   reconsider();
+  // The first frames may have come together with what was read before them.
+  if (stream_->holds_unread()) help_soon();
 }
 
 void TcpConnection::refuse() {
@@ -123,7 +126,7 @@ bool TcpConnection::read_turn() {
 
 FrameReader::Outcome TcpConnection::guarded_turn() {
   try {
-    return reader_.turn(data_->fd(), *receiver_);
+    return reader_.turn(*stream_, *receiver_);
   } catch (const FrameReader::SocketFailure& failure) {
     fail(error_of_socket(peer(), failure.error_number));
   } catch (const std::exception&) {
@@ -179,7 +182,7 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
   lock.lock();  // the connection may have ended, and the frames are gone then
   if (sent < 0) return {.room = Room::kFailed};
   if (done + std::size_t(sent) >= first_bytes) first_checksum_ = {};
-  const bool all = sent == std::ptrdiff_t(batch.bytes());
+  const bool all = sent >= std::ptrdiff_t(batch.bytes());
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
@@ -188,13 +191,16 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
 std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) {
   std::ptrdiff_t sent = -1;
   int why = EPIPE;
-  {
+  try {
     const std::lock_guard lock(writing_mutex_);
     if (data_) {
-      batch.take_checksums(checksum);
-      sent = batch.send(data_->fd());
+      if (!stream_->checks_bytes()) batch.take_checksums(checksum);
+      sent = batch.send(*stream_);
       why = errno;
     }
+  } catch (const Error&) {
+    fail(error_of_current_exception(peer()));
+    return -1;
   }
   if (sent >= 0) return sent;
   if (why == EAGAIN || why == EINTR) return 0;
@@ -220,7 +226,7 @@ void TcpConnection::leave_rest() {
 
 void TcpConnection::shut_writing() {
   const std::lock_guard lock(socket_mutex_);
-  if (data_) ::shutdown(data_->fd(), SHUT_WR);
+  if (data_) stream_->shut_writing();
 }
 
 void TcpConnection::cut() {
@@ -245,11 +251,14 @@ void TcpConnection::tick() {
     fail({ErrorCode::kDataLoss, peer() + " sent garbage instead of heartbeats"});
   // While somebody is said to spin no thread waits for the end. Receivers take their time, so this
   // is no thread to call them.
-  if (end_cause().noted())
-    connections_->poller()->call_at(std::chrono::steady_clock::now(),
-                                    [weak = std::weak_ptr(self())] {
-                                      if (const auto connection = weak.lock()) connection->help();
-                                    });
+  if (end_cause().noted()) help_soon();
+}
+
+/// On a thread of the poller.
+void TcpConnection::help_soon() {
+  connections_->poller()->call_at(std::chrono::steady_clock::now(), [weak = std::weak_ptr(self())] {
+    if (const auto connection = weak.lock()) connection->help();
+  });
 }
 
 }  // namespace paceline

@@ -21,8 +21,8 @@ namespace paceline {
 /// sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
-  TcpConnection(std::shared_ptr<TcpConnections> connections, FileDescriptor data,
-                FileDescriptor control, std::string peer);
+  TcpConnection(std::shared_ptr<TcpConnections> connections, StreamSocket data,
+                StreamSocket control, std::string peer);
 
   std::string_view kind() const override { return "tcp"; }
   std::optional<Duration> round_trip() const override;
@@ -59,6 +59,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   void wait_readable();
   void stop_waiting();
   void finish();
+  void help_soon();
 
   std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
@@ -89,8 +90,9 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::mutex writing_mutex_;      // held while writing: the descriptor must not close meanwhile
 
   mutable std::mutex socket_mutex_;
-  std::optional<Watch> data_;           // empty when finished
-  std::optional<Duration> round_trip_;  // when it finished
+  const std::unique_ptr<ByteStream> stream_;  // over data_
+  std::optional<Watch> data_;                 // empty when finished
+  std::optional<Duration> round_trip_;        // when it finished
   bool writable_asked_ = false;
   Heartbeat heartbeat_;
 };

@@ -1,10 +1,9 @@
 #include "net/tcp/tcp_link.h"
 
-#include <sys/socket.h>
-
 #include <cerrno>
 
 #include "net/accept/preamble.h"
+#include "net/stream/socket_stream.h"
 #include "net/tcp/tcp_acceptor.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
@@ -13,10 +12,19 @@ namespace paceline {
 namespace {
 
 /// Sends the preamble with one call: a new socket takes so few bytes at once.
-void introduce(int fd, const Preamble& preamble, const std::string& address) {
-  const auto bytes = encode(preamble);
-  if (::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size()))
+void introduce(ByteStream& stream, const Preamble& preamble, const std::string& address) {
+  auto bytes = encode(preamble);
+  const iovec all{bytes.data(), bytes.size()};
+  if (stream.write({&all, 1}) != std::ptrdiff_t(bytes.size()))
     throw error_of_socket(address, errno);
+}
+
+/// Connects, and makes the stream.
+StreamSocket dial_stream(const std::vector<SocketAddress>& targets, const std::string& address,
+                         Deadline deadline) {
+  FileDescriptor fd = dial(targets, address, deadline);
+  auto stream = std::make_unique<SocketStream>(fd.get());
+  return {std::move(fd), std::move(stream)};
 }
 
 }  // namespace
@@ -61,11 +69,11 @@ std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
 std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receiver& receiver,
                                              Deadline deadline) {
   const auto targets = look_up(parse_address(address), deadline);
-  FileDescriptor data = dial(targets, address, deadline);
-  FileDescriptor control = dial(targets, address, deadline);
+  StreamSocket data = dial_stream(targets, address, deadline);
+  StreamSocket control = dial_stream(targets, address, deadline);
   const Preamble::Token token = random_token();
-  introduce(data.get(), {SocketRole::kData, token}, address);
-  introduce(control.get(), {SocketRole::kControl, token}, address);
+  introduce(*data.stream, {SocketRole::kData, token}, address);
+  introduce(*control.stream, {SocketRole::kControl, token}, address);
   auto connection =
       std::make_shared<TcpConnection>(connections_, std::move(data), std::move(control), address);
   connection->start(receiver);
@@ -73,12 +81,15 @@ std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receive
 }
 
 std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline deadline) {
-  const FileDescriptor socket = dial(look_up(parse_address(address), deadline), address, deadline);
-  introduce(socket.get(), {SocketRole::kOffer, {}}, address);
+  const StreamSocket socket =
+      dial_stream(look_up(parse_address(address), deadline), address, deadline);
+  introduce(*socket.stream, {SocketRole::kOffer, {}}, address);
   std::array<std::byte, kOfferBytes> bytes;
   for (std::size_t at = 0; at < bytes.size();) {
-    if (!wait_to_read(socket.get(), deadline)) throw error_of_silence(address);
-    const ssize_t got = ::recv(socket.get(), bytes.data() + at, bytes.size() - at, 0);
+    if (!socket.stream->holds_unread() && !wait_to_read(socket.fd.get(), deadline))
+      throw error_of_silence(address);
+    const iovec rest{bytes.data() + at, bytes.size() - at};
+    const std::ptrdiff_t got = socket.stream->read({&rest, 1});
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (got <= 0) return std::nullopt;
     at += std::size_t(got);
