@@ -16,14 +16,15 @@ enum class Tls : std::uint8_t {
 /// How a task proves to the others that it belongs to the job: all tasks have one key, or each has
 /// a certificate of one authority.
 struct Security {
-  Tls tls = Tls::kOffHost;
+  Tls tls = Tls::kOffHost;  // the links that are encrypted
   /// The file of the key. Empty: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key, where
   /// there is one.
   std::string key_file;
-  /// PEM files: this task's certificate (with those between it and the authority's), its private
-  /// key, and the authority's certificate. Either all or none are given; they take the place of the
-  /// key.
-  std::string certificate, certificate_key, authority;
+  /// The PEM file of this task's certificate, with those between it and the authority's. It takes
+  /// the place of the key; the next two files go with it.
+  std::string certificate;
+  std::string certificate_key;  // the PEM file of the certificate's private key
+  std::string authority;        // the PEM file of the authority's certificate
 };
 
 }  // namespace paceline

@@ -47,13 +47,6 @@ bool ends_in_number(const std::string& host) {
          (hexadecimal || last.find_first_not_of("0123456789") == std::string::npos);
 }
 
-std::string host_of(const std::string& address) {
-  const bool bare_ipv6 =
-      !address.starts_with('[') && std::count(address.begin(), address.end(), ':') > 1;
-  if (bare_ipv6 || address.find(':') == std::string::npos) return address;
-  return parse_address(address).host;
-}
-
 }  // namespace
 
 Address parse_address(const std::string& text) {
@@ -80,6 +73,13 @@ Address parse_address(const std::string& text) {
 std::string text_of(const Address& address) {
   const bool ipv6 = address.host.find(':') != std::string::npos;
   return (ipv6 ? "[" + address.host + "]" : address.host) + ":" + std::to_string(address.port);
+}
+
+std::string host_of(const std::string& address) {
+  const bool bare_ipv6 =
+      !address.starts_with('[') && std::count(address.begin(), address.end(), ':') > 1;
+  if (bare_ipv6 || address.find(':') == std::string::npos) return address;
+  return parse_address(address).host;
 }
 
 bool is_loopback(const std::string& address) {

@@ -20,6 +20,9 @@ Address parse_address(const std::string& text);
 /// Returns the text that parse_address reads.
 std::string text_of(const Address& address);
 
+/// Returns the host of "host:port", or of a text that is a host alone.
+std::string host_of(const std::string& address);
+
 /// True when `address` ("host:port", or a host alone) is this machine and no other can reach it:
 /// localhost, 127.x.x.x, ::1. Only the text counts; no name is looked up.
 bool is_loopback(const std::string& address);

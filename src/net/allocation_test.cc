@@ -37,7 +37,15 @@ class EchoReceiver : public Receiver {
 };
 
 class Allocation : public testing::TestWithParam<LinkCase> {};
-INSTANTIATE_TEST_SUITE_P(Links, Allocation, testing::ValuesIn(links_to_test()),
+
+/// OpenSSL allocates for each record.
+std::vector<LinkCase> links_without_tls() {
+  std::vector<LinkCase> links = links_to_test();
+  std::erase_if(links, [](const LinkCase& link) { return link.kind == "tls"; });
+  return links;
+}
+
+INSTANTIATE_TEST_SUITE_P(Links, Allocation, testing::ValuesIn(links_without_tls()),
                          [](const auto& one) { return one.param.kind; });
 
 TEST_P(Allocation, FramesNeedNone) {

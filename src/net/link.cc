@@ -5,6 +5,7 @@
 #include "net/queued_frame.h"
 #include "net/shm/shm_link.h"
 #include "net/tcp/tcp_link.h"
+#include "net/tls/link_streams.h"
 
 namespace paceline {
 
@@ -35,6 +36,10 @@ bool Link::wait(const EventFd& wake, Deadline deadline, const std::function<bool
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
   if (kind == "inproc") return make_inproc_link(options, std::make_shared<InprocHub>());
   if (kind == "tcp") return make_tcp_link(options);
+  if (kind == "shm" && encrypts_within_host(options.security))
+    throw Error(ErrorCode::kInvalidArgument,
+                "--link=shm and --tls=on exclude each other: memory that tasks share is not "
+                "encrypted");
   if (kind == "shm") return std::make_unique<ShmLink>(options, std::make_shared<TcpLink>(options));
   if (kind == "auto") return make_auto_link(options);
   throw Error(ErrorCode::kInvalidArgument,

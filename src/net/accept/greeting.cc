@@ -6,8 +6,9 @@
 namespace paceline {
 
 Greeting::Greeting(std::weak_ptr<SocketAcceptor> acceptor, std::shared_ptr<Poller> poller,
-                   FileDescriptor socket)
+                   FileDescriptor socket, std::string caller)
     : acceptor_(std::move(acceptor)),
+      caller_(std::move(caller)),
       socket_(std::make_unique<Watch>(std::move(poller), std::move(socket))) {}
 
 void Greeting::start() {
@@ -18,6 +19,11 @@ void Greeting::start() {
 void Greeting::stop() {
   std::lock_guard lock(mutex_);
   socket_.reset();
+}
+
+Error Greeting::error_of_silence() const {
+  if (!begun_) return {ErrorCode::kUnavailable, "it said nothing"};
+  return {ErrorCode::kDeadlineExceeded, "it stopped before it had said what it is"};
 }
 
 void Greeting::go_on() {
@@ -32,9 +38,9 @@ void Greeting::go_on() {
     socket_.reset();
     lock.unlock();
     if (acceptor->leaves(shared_from_this())) hand_on(std::move(socket));
-  } catch (const Error&) {
+  } catch (const Error& error) {
     if (lock.owns_lock()) lock.unlock();
-    acceptor->drop(shared_from_this());  // nobody need know of a caller that is no task
+    acceptor->drop(shared_from_this(), error);
   }
 }
 

@@ -1,11 +1,14 @@
 // Hears what an accepted socket says first, and reads not one byte more.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "net/poll/poller.h"
 #include "net/stream/byte_stream.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -14,11 +17,15 @@ class SocketAcceptor;
 class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
  public:
   Greeting(std::weak_ptr<SocketAcceptor> acceptor, std::shared_ptr<Poller> poller,
-           FileDescriptor socket);
+           FileDescriptor socket, std::string caller = "");
 
   void start();
   /// Closes the socket, unless it was handed on already.
   void stop();
+  /// The caller's address, for messages; empty where callers have none.
+  const std::string& caller() const { return caller_; }
+  /// The error of a caller that has not said all in time: kUnavailable when it has said nothing.
+  Error error_of_silence() const;
 
  protected:
   // The acceptor lives while these run. Both throw Error when the socket is of no use.
@@ -26,6 +33,8 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   /// Called with the mutex.
   virtual ByteStream::Need hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
+  /// The caller has said something.
+  void begins() { begun_ = true; }
 
  private:
   void on_readable() override { go_on(); }
@@ -33,6 +42,8 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   void go_on();
 
   const std::weak_ptr<SocketAcceptor> acceptor_;
+  const std::string caller_;
+  std::atomic<bool> begun_{false};
   std::mutex mutex_;
   std::unique_ptr<Watch> socket_;
 };

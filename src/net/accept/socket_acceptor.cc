@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "base/address.h"
 #include "net/accept/greeting.h"
 #include "paceline/error.h"
 
@@ -15,10 +16,11 @@ constexpr Duration kPauseWithoutDescriptors = std::chrono::milliseconds(100);
 }  // namespace
 
 SocketAcceptor::SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening,
-                               Patience patience)
+                               Patience patience, std::function<void(const std::string&)> refused)
     : poller_(std::move(poller)),
       patience_(patience),
-      listening_(std::in_place, poller_, std::move(listening)) {}
+      listening_(std::in_place, poller_, std::move(listening)),
+      refusals_(std::move(refused)) {}
 
 void SocketAcceptor::start() {
   std::lock_guard lock(mutex_);
@@ -30,19 +32,31 @@ void SocketAcceptor::stop() {
   listening_.reset();
   for (const auto& greeting : greetings_) greeting->stop();
   greetings_.clear();
+  of_host_.clear();
   drop_waiting();
 }
 
 bool SocketAcceptor::leaves(const std::shared_ptr<Greeting>& greeting) {
   std::lock_guard lock(mutex_);
-  greetings_.erase(greeting);
+  forget(greeting);
   return !stopped();
 }
 
-void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting) {
+/// Nobody need know of a caller that goes before it has said anything, as a probe of a port does.
+void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error& why) {
   greeting->stop();
-  std::lock_guard lock(mutex_);
-  greetings_.erase(greeting);
+  {
+    std::lock_guard lock(mutex_);
+    forget(greeting);
+  }
+  if (why.code() != ErrorCode::kUnavailable) refusals_.add(greeting->caller(), why.what());
+}
+
+/// With the mutex.
+void SocketAcceptor::forget(const std::shared_ptr<Greeting>& greeting) {
+  if (greetings_.erase(greeting) == 0) return;
+  const auto host = of_host_.find(host_of(greeting->caller()));
+  if (--host->second == 0) of_host_.erase(host);
 }
 
 void SocketAcceptor::call_late(std::function<void()> call) {
@@ -72,15 +86,19 @@ void SocketAcceptor::welcome(FileDescriptor socket) {
   if (greetings_.size() + waiting() >= patience_.most_at_once) return;
   try {
     const std::shared_ptr<Greeting> greeting = greeting_of(std::move(socket));
+    std::size_t& of_host = of_host_[host_of(greeting->caller())];
+    if (of_host >= patience_.most_of_one) return;
+    ++of_host;
     greetings_.insert(greeting);
     call_late([weak = weak_from_this(), late = std::weak_ptr(greeting)] {
       const auto self = weak.lock();
       const auto still = late.lock();
-      if (self && still) self->drop(still);
+      if (self && still) self->drop(still, still->error_of_silence());
     });
     greeting->start();
   } catch (const Error&) {
-    // The system can watch no more descriptors: the caller sees its connection end.
+    // The system can watch no more descriptors, or the caller may not come: it sees its connection
+    // end.
   }
 }
 

@@ -3,13 +3,17 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 
 #include "base/deadline.h"
+#include "net/accept/refusals.h"
 #include "net/poll/poller.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -20,8 +24,11 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   struct Patience {
     Duration with_one;         // a socket that has not said by then what it is for is dropped
     std::size_t most_at_once;  // so many sockets may be no connection yet; others are dropped
+    std::size_t most_of_one;   // so many of one host
   };
-  SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience);
+  /// `refused` is told of callers that are dropped for what they have said.
+  SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience,
+                 std::function<void(const std::string&)> refused);
 
   void start();
   /// Accepts no more, and drops every socket that is no connection yet.
@@ -31,7 +38,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   /// The greeting has heard all. Returns false when nothing is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// The greeting's socket has closed, talked nonsense, or stayed silent too long.
-  void drop(const std::shared_ptr<Greeting>& greeting);
+  void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);
 
  protected:
   /// Reads what a new socket is for, without blocking. Called with the mutex.
@@ -39,6 +46,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   /// Returns how many sockets were heard and are no connection yet. Called with the mutex.
   virtual std::size_t waiting() const { return 0; }
   virtual void drop_waiting() {}
+  Refusals& refusals() { return refusals_; }
 
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
@@ -52,12 +60,15 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void on_writable() override {}
   void accept_all();
   void welcome(FileDescriptor socket);
+  void forget(const std::shared_ptr<Greeting>& greeting);
   void start_after_pause();
 
   const std::shared_ptr<Poller> poller_;
   const Patience patience_;
   std::optional<Watch> listening_;
+  Refusals refusals_;
   std::set<std::shared_ptr<Greeting>> greetings_;
+  std::map<std::string, std::size_t> of_host_;  // greetings by the caller's host
 };
 
 }  // namespace paceline

@@ -8,13 +8,15 @@
 #include "net/shm/shm_link.h"
 #include "net/shm/shm_ring.h"
 #include "net/tcp/tcp_link.h"
+#include "net/tls/link_streams.h"
 #include "paceline/error.h"
 
 namespace paceline {
 namespace {
 
-/// False where a limit or a sandbox forbids this process to share memory.
-bool may_share() {
+/// False where a limit or a sandbox forbids this process to share memory, or all is encrypted.
+bool may_share(const std::shared_ptr<const LinkSecurity>& security) {
+  if (encrypts_within_host(security)) return false;
   try {
     SharedMemory::create(kShmMemoryBytes);
   } catch (const Error&) {
@@ -26,18 +28,20 @@ bool may_share() {
 class AutoLink : public Link {
  public:
   explicit AutoLink(const LinkOptions& options)
-      : tcp_(std::make_shared<TcpLink>(options)), shm_(options, tcp_) {}
+      : security_(options.security),
+        tcp_(std::make_shared<TcpLink>(options)),
+        shm_(options, tcp_) {}
 
   std::string kind() const override { return "auto"; }
 
   std::string listen(const std::string& address, Acceptor acceptor) override {
-    if (!may_share()) return tcp_->listen(address, std::move(acceptor));
+    if (!may_share(security_)) return tcp_->listen(address, std::move(acceptor));
     return shm_.listen(address, acceptor, acceptor);
   }
 
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override {
-    if (!may_share()) return tcp_->connect(address, receiver, deadline);
+    if (!may_share(security_)) return tcp_->connect(address, receiver, deadline);
     const std::optional<Offer> offer = tcp_->ask_for_offer(address, deadline);
     std::shared_ptr<Connection> shared;
     if (offer) shared = shm_.connect(*offer, address, receiver, deadline);
@@ -62,6 +66,7 @@ class AutoLink : public Link {
   }
 
  private:
+  const std::shared_ptr<const LinkSecurity> security_;
   const std::shared_ptr<TcpLink> tcp_;
   ShmLink shm_;
 };

@@ -37,14 +37,20 @@ class ShmGreeting final : public Greeting {
 }  // namespace
 
 ShmAcceptor::ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer,
-                         Acceptor acceptor)
+                         Acceptor acceptor, std::function<void(const std::string&)> refused)
     : SocketAcceptor(connections->poller(), listen_at_abstract(offer.socket_name()),
-                     {connections->dead_after(), kMostShmStrangers}),
+                     {connections->dead_after(), kMostShmStrangers, kMostShmStrangers},
+                     std::move(refused)),
       connections_(std::move(connections)),
       token_(offer.token),
       acceptor_(std::move(acceptor)) {}
 
 std::shared_ptr<Greeting> ShmAcceptor::greeting_of(FileDescriptor socket) {
+  if (!is_of_this_user(socket.get())) {
+    refusals().add(text_of_unix_peer(socket.get()),
+                   "memory is shared with the same user's tasks alone");
+    throw Error(ErrorCode::kFailedPrecondition, "another user");
+  }
   return std::make_shared<ShmGreeting>(*this, token_, poller(), std::move(socket));
 }
 

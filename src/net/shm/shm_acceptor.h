@@ -1,7 +1,9 @@
-// Accepts tasks of this host at an abstract Unix socket.
+// Accepts tasks of this host and this user at an abstract Unix socket.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "net/accept/offer.h"
 #include "net/accept/socket_acceptor.h"
@@ -13,7 +15,8 @@ namespace paceline {
 class ShmAcceptor final : public SocketAcceptor {
  public:
   /// Listens where `offer` says. Throws kUnavailable.
-  ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor);
+  ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor,
+              std::function<void(const std::string&)> refused);
 
   /// Is called for a caller that knows the token.
   void greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);

@@ -34,7 +34,7 @@ std::shared_ptr<const SharedMemory> take_introduction(int socket, const Preamble
 
 std::optional<ShmReached> reach(const Offer& offer, const std::string& address, Deadline deadline) {
   std::optional<FileDescriptor> socket = dial_abstract(offer.socket_name(), deadline);
-  if (!socket) return std::nullopt;
+  if (!socket || !is_of_this_user(socket->get())) return std::nullopt;
   auto own = SharedMemory::create(kShmMemoryBytes);
   if (!introduce(socket->get(), offer.token, *own))
     throw Error(ErrorCode::kUnavailable, address + " closed the connection or died");

@@ -22,16 +22,18 @@ Receiver* refuse_other_hosts(const std::shared_ptr<Connection>& connection) {
   if (!offered)
     throw Error(ErrorCode::kUnavailable,
                 what + ": it offers none (was it started with --link tcp?)");
-  throw Error(ErrorCode::kInvalidArgument,
-              what +
-                  ": it is on another host, or in another network namespace; --link auto "
-                  "takes tcp then");
+  throw Error(
+      ErrorCode::kInvalidArgument,
+      what +
+          ": it is on another host, in another network namespace or another user's; --link auto "
+          "takes tcp then");
 }
 
 }  // namespace
 
 ShmLink::ShmLink(const LinkOptions& options, std::shared_ptr<Rendezvous> rendezvous)
     : rendezvous_(std::move(rendezvous)),
+      refused_(options.refused),
       connections_(std::make_shared<ShmConnections>(rendezvous_->poller(), options)),
       heartbeats_(
           std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath,
@@ -51,7 +53,8 @@ std::string ShmLink::listen(const std::string& address, Acceptor acceptor) {
 
 std::string ShmLink::listen(const std::string& address, Acceptor acceptor, Acceptor others) {
   const Offer offer{random_token(), random_token()};
-  auto listening = std::make_shared<ShmAcceptor>(connections_, offer, std::move(acceptor));
+  auto listening =
+      std::make_shared<ShmAcceptor>(connections_, offer, std::move(acceptor), refused_);
   // A caller that is told of the offer before the acceptor starts waits at the socket.
   std::string published_at = rendezvous_->publish(address, offer, std::move(others));
   listening->start();

@@ -2,6 +2,7 @@
 // of the listener, at which the rendezvous answers: see docs/wire.md.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -41,6 +42,7 @@ class ShmLink : public Link {
 
  private:
   const std::shared_ptr<Rendezvous> rendezvous_;
+  const std::function<void(const std::string&)> refused_;
   const std::shared_ptr<ShmConnections> connections_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<ShmAcceptor>> acceptors_;

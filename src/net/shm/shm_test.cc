@@ -4,10 +4,12 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstring>
+#include <mutex>
 
 #include "net/shm/shm_frame_reader.h"
 #include "net/shm/shm_handshake.h"
@@ -207,6 +209,35 @@ TEST(ShmLink, RefusesTasksThatShareNothing) {
   const auto tcp = make_link("tcp", {});
   tcp->connect(over_shm.address(), receiver, soon());
   EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
+}
+
+// Even one who knows the offer: memory is of the user whose job it is.
+TEST(ShmAcceptor, RefusesAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
+  std::mutex mutex;
+  std::string refused;
+  LinkOptions options;
+  options.refused = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    refused += line;
+  };
+  Listener listener(make_link("shm", options), "127.0.0.1:0");
+  const Offer offer = offer_of(listener.address());
+  const std::string name = offer.socket_name();
+  const pid_t other = ::fork();
+  if (other == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (::setresuid(kNobody, kNobody, kNobody) != 0) ::_exit(3);
+    const auto socket = dial_abstract(name, soon());
+    ::_exit(socket && is_closed_by_peer(socket->get()) ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(listener.count(), 0u);
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(refused, HasSubstr("(pid " + std::to_string(other) + ")"));
+  EXPECT_THAT(refused, HasSubstr("same user"));
 }
 
 }  // namespace

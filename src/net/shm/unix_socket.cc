@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -57,6 +58,13 @@ std::vector<FileDescriptor> passed_with(msghdr& message) {
   return passed;
 }
 
+std::optional<ucred> credentials_of(int socket) {
+  ucred credentials{};
+  socklen_t bytes = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes) != 0) return {};
+  return credentials;
+}
+
 }  // namespace
 
 FileDescriptor listen_at_abstract(const std::string& name) {
@@ -80,11 +88,14 @@ std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline de
   throw_unix_error("cannot connect to a Unix socket");
 }
 
+bool is_of_this_user(int socket) {
+  const std::optional<ucred> peer = credentials_of(socket);
+  return peer && peer->uid == ::geteuid();
+}
+
 std::string text_of_unix_peer(int socket) {
-  ucred credentials{};
-  socklen_t bytes = sizeof credentials;
-  ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &bytes);
-  return "a task of this host (pid " + std::to_string(credentials.pid) + ")";
+  const std::optional<ucred> peer = credentials_of(socket);
+  return "a task of this host (pid " + std::to_string(peer ? peer->pid : 0) + ")";
 }
 
 bool send_message(int socket, std::string_view text, int passed) {

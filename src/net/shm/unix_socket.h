@@ -15,6 +15,8 @@ FileDescriptor listen_at_abstract(const std::string& name);
 /// Connects to a name. Returns nothing when nobody listens there in this namespace. Throws
 /// kDeadlineExceeded and kUnavailable.
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline);
+/// True when the process at the other end runs for this one's user, as the system says.
+bool is_of_this_user(int socket);
 /// Returns a text such as "a task of this host (pid 12)".
 std::string text_of_unix_peer(int socket);
 

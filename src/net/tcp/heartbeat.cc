@@ -10,6 +10,8 @@
 #include <array>
 #include <cstddef>
 
+#include "paceline/error.h"
+
 namespace paceline {
 namespace {
 
@@ -40,7 +42,7 @@ bool Heartbeat::is_acknowledged(Duration lately) const {
   return waiting == 0 || std::chrono::milliseconds(info.tcpi_last_ack_recv) < lately;
 }
 
-Heartbeat::Sound Heartbeat::listen() {
+Heartbeat::Sound Heartbeat::listen() try {
   std::array<char, 256> bytes;
   Sound sound = Sound::kNothing;
   while (true) {
@@ -53,6 +55,8 @@ Heartbeat::Sound Heartbeat::listen() {
     if (std::any_of(bytes.begin(), end, [](char b) { return b != kBeat; })) return Sound::kGarbage;
     if (std::size_t(got) < bytes.size() && !control_.stream->holds_unread()) return sound;
   }
+} catch (const Error&) {
+  return Sound::kGarbage;  // the stream says so
 }
 
 }  // namespace paceline

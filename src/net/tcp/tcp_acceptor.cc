@@ -3,25 +3,29 @@
 #include <cerrno>
 
 #include "net/accept/greeting.h"
-#include "net/stream/socket_stream.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::size_t kMaxUnidentified = 1024;
+constexpr std::size_t kMaxUnidentified = 1024, kMaxUnidentifiedOfOne = 512;
 
-/// A preamble.
+/// The proof that the caller belongs to the job, where one is due, and a preamble.
 class TcpGreeting final : public Greeting {
  public:
-  TcpGreeting(TcpAcceptor& acceptor, std::shared_ptr<Poller> poller, FileDescriptor socket)
-      : Greeting(acceptor.weak_from_this(), std::move(poller), std::move(socket)),
+  TcpGreeting(TcpAcceptor& acceptor, std::shared_ptr<Poller> poller, FileDescriptor socket,
+              std::string caller)
+      : Greeting(acceptor.weak_from_this(), std::move(poller), std::move(socket),
+                 std::move(caller)),
         acceptor_(acceptor) {}
 
  private:
   ByteStream::Need hear(int fd) override {
-    if (!stream_) stream_ = std::make_unique<SocketStream>(fd);
+    if (!stream_ && !(stream_ = acceptor_.streams().of_accepted(fd)))
+      return ByteStream::Need::kReadable;
+    begins();
+    if (const auto need = stream_->open(); need != ByteStream::Need::kNothing) return need;
     while (filled_ < kPreambleBytes) {
       const iovec rest{bytes_.data() + filled_, bytes_.size() - filled_};
       const std::ptrdiff_t got = stream_->read({&rest, 1});
@@ -44,11 +48,15 @@ class TcpGreeting final : public Greeting {
 
 }  // namespace
 
-TcpAcceptor::TcpAcceptor(std::shared_ptr<TcpConnections> connections, FileDescriptor listening,
-                         Acceptor acceptor, std::optional<Offer> offer)
+TcpAcceptor::TcpAcceptor(std::shared_ptr<TcpConnections> connections,
+                         std::shared_ptr<const LinkStreams> streams, FileDescriptor listening,
+                         Acceptor acceptor, std::optional<Offer> offer,
+                         std::function<void(const std::string&)> refused)
     : SocketAcceptor(connections->poller(), std::move(listening),
-                     {connections->dead_after(), kMaxUnidentified}),
+                     {connections->dead_after(), kMaxUnidentified, kMaxUnidentifiedOfOne},
+                     std::move(refused)),
       connections_(std::move(connections)),
+      streams_(std::move(streams)),
       acceptor_(std::move(acceptor)),
       offer_(offer) {}
 
@@ -58,7 +66,8 @@ std::weak_ptr<TcpAcceptor> TcpAcceptor::weak_self() {
 
 std::shared_ptr<Greeting> TcpAcceptor::greeting_of(FileDescriptor socket) {
   set_up_socket(socket.get());
-  return std::make_shared<TcpGreeting>(*this, poller(), std::move(socket));
+  std::string caller = text_of(peer_of(socket.get()));
+  return std::make_shared<TcpGreeting>(*this, poller(), std::move(socket), std::move(caller));
 }
 
 void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {

@@ -3,7 +3,8 @@
 #include <cerrno>
 
 #include "net/accept/preamble.h"
-#include "net/stream/socket_stream.h"
+#include "net/connection_end.h"
+#include "net/poll/poll_until.h"
 #include "net/tcp/tcp_acceptor.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
@@ -19,18 +20,12 @@ void introduce(ByteStream& stream, const Preamble& preamble, const std::string& 
     throw error_of_socket(address, errno);
 }
 
-/// Connects, and makes the stream.
-StreamSocket dial_stream(const std::vector<SocketAddress>& targets, const std::string& address,
-                         Deadline deadline) {
-  FileDescriptor fd = dial(targets, address, deadline);
-  auto stream = std::make_unique<SocketStream>(fd.get());
-  return {std::move(fd), std::move(stream)};
-}
-
 }  // namespace
 
 TcpLink::TcpLink(const LinkOptions& options)
-    : connections_(
+    : streams_(std::make_shared<LinkStreams>(options.security)),
+      refused_(options.refused),
+      connections_(
           std::make_shared<TcpConnections>(std::make_shared<Poller>(options.threads), options)),
       waiter_reads_(options.threads == 1),
       heartbeats_(
@@ -58,19 +53,36 @@ std::string TcpLink::publish(const std::string& address, const Offer& offer, Acc
 std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
                             std::optional<Offer> offer) {
   ListeningSocket socket = listen_at(parse_address(address));
-  auto listening =
-      std::make_shared<TcpAcceptor>(connections_, std::move(socket.fd), std::move(acceptor), offer);
+  auto listening = std::make_shared<TcpAcceptor>(connections_, streams_, std::move(socket.fd),
+                                                 std::move(acceptor), offer, refused_);
   listening->start();
   std::lock_guard lock(mutex_);
   acceptors_.push_back(std::move(listening));
   return socket.address;
 }
 
+/// Connects one socket, and proves on both sides that they belong to the job, where that is due.
+StreamSocket TcpLink::dial(const std::vector<SocketAddress>& targets, const std::string& address,
+                           Deadline deadline) const {
+  FileDescriptor fd = paceline::dial(targets, address, deadline);
+  auto stream = streams_->of_dialled(fd.get(), address);
+  try {
+    for (auto need = stream->open(); need != ByteStream::Need::kNothing; need = stream->open()) {
+      const short event = need == ByteStream::Need::kReadable ? POLLIN : POLLOUT;
+      if (poll_one_until(fd.get(), event, deadline) != 0) throw error_of_silence(address);
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kDeadlineExceeded) throw;
+    throw error_of_current_exception(address);
+  }
+  return {std::move(fd), std::move(stream)};
+}
+
 std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receiver& receiver,
                                              Deadline deadline) {
   const auto targets = look_up(parse_address(address), deadline);
-  StreamSocket data = dial_stream(targets, address, deadline);
-  StreamSocket control = dial_stream(targets, address, deadline);
+  StreamSocket data = dial(targets, address, deadline);
+  StreamSocket control = dial(targets, address, deadline);
   const Preamble::Token token = random_token();
   introduce(*data.stream, {SocketRole::kData, token}, address);
   introduce(*control.stream, {SocketRole::kControl, token}, address);
@@ -81,8 +93,7 @@ std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receive
 }
 
 std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline deadline) {
-  const StreamSocket socket =
-      dial_stream(look_up(parse_address(address), deadline), address, deadline);
+  const StreamSocket socket = dial(look_up(parse_address(address), deadline), address, deadline);
   introduce(*socket.stream, {SocketRole::kOffer, {}}, address);
   std::array<std::byte, kOfferBytes> bytes;
   for (std::size_t at = 0; at < bytes.size();) {

@@ -10,8 +10,10 @@
 #include "net/accept/rendezvous.h"
 #include "net/heartbeat_thread.h"
 #include "net/link.h"
+#include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_connections.h"
 #include "net/tcp/tcp_waiter.h"
+#include "net/tls/link_streams.h"
 
 namespace paceline {
 
@@ -37,6 +39,11 @@ class TcpLink : public Link, public Rendezvous {
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
 
+  StreamSocket dial(const std::vector<SocketAddress>& targets, const std::string& address,
+                    Deadline deadline) const;
+
+  const std::shared_ptr<const LinkStreams> streams_;
+  const std::function<void(const std::string&)> refused_;
   const std::shared_ptr<TcpConnections> connections_;
   const bool waiter_reads_;
   TcpWaiter waiter_;

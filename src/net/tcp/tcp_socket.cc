@@ -49,9 +49,9 @@ std::string congestion_control_of(int fd) {
 }
 
 void set_congestion_control(int fd) {
-  const bool within_host = is_within_host(text_of(near_end_of(fd)), text_of(peer_of(fd)));
-  for (const std::string_view name : better_congestion_controls(
-           congestion_control_of(fd), within_host, round_trip_of(fd).value_or(Duration::max())))
+  for (const std::string_view name :
+       better_congestion_controls(congestion_control_of(fd), stays_on_host(fd),
+                                  round_trip_of(fd).value_or(Duration::max())))
     if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
 }
 
@@ -155,6 +155,10 @@ SocketAddress peer_of(int fd) {
   address.bytes = sizeof address.storage;
   ::getpeername(fd, address.get(), &address.bytes);
   return address;
+}
+
+bool stays_on_host(int fd) {
+  return is_within_host(text_of(near_end_of(fd)), text_of(peer_of(fd)));
 }
 
 std::optional<Duration> round_trip_of(int fd) {

@@ -41,6 +41,9 @@ ListeningSocket listen_at(const Address& address);
 /// Returns the address of the other end of a connected socket.
 SocketAddress peer_of(int fd);
 
+/// True when both ends of a connected socket are on this host: nobody else can listen.
+bool stays_on_host(int fd);
+
 /// Returns the round-trip time that the system has measured on a connected socket, smoothed; none
 /// before the first acknowledgement.
 std::optional<Duration> round_trip_of(int fd);

@@ -15,6 +15,7 @@
 #include "net/inproc/inproc_link.h"
 #include "net/link.h"
 #include "net/tcp/tcp_header.h"
+#include "net/tls/link_security.h"
 
 namespace paceline {
 
@@ -30,6 +31,7 @@ inline const std::vector<LinkCase>& links_to_test() {
   static const std::vector<LinkCase> cases = {
       {"inproc", "task:0", "task:9", true},
       {"tcp", "127.0.0.1:0", "127.0.0.1:1", false, kTcpFramingBytes},
+      {"tls", "127.0.0.1:0", "127.0.0.1:1", false, kTcpFramingBytes},
       {"shm", "127.0.0.1:0", "127.0.0.1:1", true},
       {"auto", "127.0.0.1:0", "127.0.0.1:1", true},
   };
@@ -43,18 +45,36 @@ constexpr Duration kPatience = std::chrono::seconds(60);
 
 inline Deadline soon() { return Deadline::after(kPatience); }
 
+/// One key for all links of a test that encrypt.
+inline std::shared_ptr<const LinkSecurity> test_security() {
+  static const auto security = [] {
+    auto made = std::make_shared<LinkSecurity>();
+    made->tls = Tls::kAlways;
+    made->key = SecretKey::make();
+    return made;
+  }();
+  return security;
+}
+
+/// As make_link; "tls" is tcp that encrypts within the host, too.
+inline std::unique_ptr<Link> make_link_to_test(const std::string& kind, LinkOptions options) {
+  if (kind != "tls") return make_link(kind, options);
+  options.security = test_security();
+  return make_link("tcp", options);
+}
+
 inline std::unique_ptr<Link> make_mortal_link(const std::string& kind,
                                               Duration dead_after = LinkOptions{}.dead_after) {
   LinkOptions options;
   options.dead_after = dead_after;
-  return make_link(kind, options);
+  return make_link_to_test(kind, options);
 }
 
 /// Makes links that reach each other. Thread-safe.
 class TestNetwork {
  public:
   std::unique_ptr<Link> make(const std::string& kind, const LinkOptions& options = {}) const {
-    return kind == "inproc" ? make_inproc_link(options, hub_) : make_link(kind, options);
+    return kind == "inproc" ? make_inproc_link(options, hub_) : make_link_to_test(kind, options);
   }
 
  private:

@@ -18,7 +18,8 @@ namespace paceline {
 
 enum class Way { kToListener, kToCaller };
 
-/// A bit of a byte that goes over a data socket, counted from the first one behind the preamble.
+/// A bit of a byte that goes over a data socket, or over any that is encrypted, counted from the
+/// first one behind the preamble, or behind as many bytes of what is encrypted.
 struct Flip {
   Way way = Way::kToListener;
   std::size_t byte = 0;
@@ -85,8 +86,8 @@ class FlippingProxy {
     std::array<std::byte, kPreambleBytes> preamble;
     const ssize_t got = ::recv(call.caller.get(), preamble.data(), preamble.size(), MSG_WAITALL);
     if (got == ssize_t(preamble.size()) && pass(preamble, call.listener)) {
-      const bool is_data = decode_preamble(preamble).role == SocketRole::kData;
-      pass_all(call, is_data);
+      const bool is_plain = preamble.front() == encode(Preamble{}).front();
+      pass_all(call, !is_plain || decode_preamble(preamble).role == SocketRole::kData);
     }
     call.cut();
   }

@@ -1,0 +1,40 @@
+// Makes the encrypted streams of one link, from its key or its certificates.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "net/stream/byte_stream.h"
+#include "net/tls/link_security.h"
+
+struct ssl_ctx_st;
+
+namespace paceline {
+
+/// TLS 1.3 and nothing older, both ends authenticated, with a new Diffie-Hellman exchange for each
+/// connection (RFC 8446: psk_dhe_ke, or certificates); no early data, no resumption. Thread-safe.
+class TlsContext {
+ public:
+  /// Throws kNotFound or kInvalidArgument naming the flag and the file of a certificate that cannot
+  /// be read or does not fit. `security` has a proof.
+  explicit TlsContext(std::shared_ptr<const LinkSecurity> security);
+
+  /// The stream of a caller. `address` is what its user calls the other side: a certificate must be
+  /// for that host.
+  std::unique_ptr<ByteStream> call(int fd, const std::string& address) const;
+  /// The stream of the side that was called.
+  std::unique_ptr<ByteStream> answer(int fd) const;
+
+ private:
+  struct FreeContext {
+    void operator()(ssl_ctx_st* context) const;
+  };
+  void use_certificates(const LinkSecurity::Certificates& files);
+  std::unique_ptr<ByteStream> stream(int fd, bool calls, const std::string& address) const;
+
+  const std::shared_ptr<const LinkSecurity> security_;
+  const std::string identity_;  // of the key
+  std::unique_ptr<ssl_ctx_st, FreeContext> context_;
+};
+
+}  // namespace paceline

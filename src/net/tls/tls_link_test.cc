@@ -1,0 +1,434 @@
+// Who gets over an encrypted link, and what is said on both sides about who does not.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
+#include "net/testing/conformance.h"
+#include "net/testing/flipping_proxy.h"
+#include "net/testing/raw_socket.h"
+
+namespace paceline {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+std::shared_ptr<LinkSecurity> with_key(Tls tls = Tls::kAlways) {
+  auto security = std::make_shared<LinkSecurity>();
+  security->tls = tls;
+  security->key = SecretKey::make();
+  return security;
+}
+
+/// Makes links with a security, listens with one of them, and keeps what it says of callers whom it
+/// refuses.
+class TlsLink : public ::testing::Test {
+ protected:
+  std::unique_ptr<Link> link(std::shared_ptr<const LinkSecurity> security,
+                             Duration dead_after = LinkOptions{}.dead_after) {
+    LinkOptions options;
+    options.security = std::move(security);
+    options.dead_after = dead_after;
+    options.refused = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      refused_ += line + "\n";
+      changed_.notify_all();
+    };
+    return make_link("tcp", options);
+  }
+  void listen(std::shared_ptr<const LinkSecurity> security,
+              Duration dead_after = LinkOptions{}.dead_after) {
+    listener_ = std::make_unique<Listener>(link(std::move(security), dead_after), "127.0.0.1:0");
+  }
+  const std::string& address() const { return listener_->address(); }
+  /// Returns the first lines about refused callers.
+  std::string refused() {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, kPatience, [&] { return !refused_.empty(); });
+    return refused_;
+  }
+  /// Connects and sends a frame. Returns why that did not go; empty: the frame has arrived.
+  std::string try_from(const std::shared_ptr<const LinkSecurity>& security,
+                       const std::string& address) {
+    TestReceiver receiver;
+    const auto from = link(security);
+    const std::size_t before = listener_->count();
+    try {
+      const auto connection = from->connect(address, receiver, soon());
+      connection->send({}, {});
+      if (listener_->count() > before || expects_frames_) {
+        EXPECT_TRUE(listener_->receiver(before)->wait_frames(1));
+        return "";
+      }
+      return receiver.wait_closed().what();
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  std::string try_from(const std::shared_ptr<const LinkSecurity>& security) {
+    return try_from(security, address());
+  }
+  void expect_served(const std::shared_ptr<const LinkSecurity>& security) {
+    expects_frames_ = true;
+    EXPECT_EQ(try_from(security), "");
+    expects_frames_ = false;
+  }
+
+  std::unique_ptr<Listener> listener_;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string refused_;
+  bool expects_frames_ = false;
+};
+
+TEST_F(TlsLink, WithAnotherKeyIsRefusedAndBothKeysAreNamedByFingerprint) {
+  const auto here = with_key(), there = with_key();
+  listen(here);
+  EXPECT_THAT(try_from(there), AllOf(HasSubstr(address()), HasSubstr(there->key->fingerprint()),
+                                     HasSubstr("`paceline key --show`")));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr(here->key->fingerprint()),
+                               HasSubstr(there->key->fingerprint())));
+  for (const auto& security : {here, there})
+    EXPECT_THAT(refused(), Not(HasSubstr(security->key->text().substr(15, 16))));
+  expect_served(here);
+}
+
+TEST_F(TlsLink, WithoutAKeyIsRefusedBeforeAWordIsSaid) {
+  const auto here = with_key();
+  listen(here);
+  auto none = std::make_shared<LinkSecurity>();
+  none->tls = Tls::kAlways;
+  EXPECT_THAT(try_from(none),
+              AllOf(HasSubstr(address()), HasSubstr("`paceline key`"), HasSubstr("--insecure")));
+  EXPECT_EQ(listener_->count(), 0u);
+}
+
+TEST_F(TlsLink, ThatIsPlainIsRefused) {
+  const auto here = with_key();
+  listen(here);
+  EXPECT_THAT(try_from(nullptr), HasSubstr("closed the connection or died"));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("does not encrypt")));
+  EXPECT_EQ(listener_->count(), 0u);
+  expect_served(here);
+}
+
+TEST_F(TlsLink, ToOneThatIsPlainEndsInWords) {
+  listen(nullptr);
+  EXPECT_THAT(try_from(with_key()), AllOf(HasSubstr(address()), HasSubstr("closed the connection"),
+                                          HasSubstr("--insecure")));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("--key-file")));
+  expect_served(nullptr);
+}
+
+// Within a host nothing need be encrypted, but a caller may.
+TEST_F(TlsLink, WithinAHostIsPlainUnlessAsked) {
+  const auto here = with_key(Tls::kOffHost);
+  listen(here);
+  expect_served(here);
+  expect_served(nullptr);
+  auto always = std::make_shared<LinkSecurity>(*here);
+  always->tls = Tls::kAlways;
+  expect_served(always);
+}
+
+// The certificates of a job, made here.
+
+using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
+using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
+
+struct Signed {
+  Key key{nullptr, &EVP_PKEY_free};
+  Certificate certificate{nullptr, &X509_free};
+};
+
+/// `names` is empty for an authority, or such as "IP:127.0.0.1". `by` null: it signs itself.
+Signed make_certificate(const std::string& common_name, const std::string& names, const Signed* by,
+                        long valid_s = 3600) {
+  Signed made;
+  made.key.reset(EVP_EC_gen("P-256"));
+  made.certificate.reset(X509_new());
+  X509* const x = made.certificate.get();
+  X509_set_version(x, 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(x), long(common_name.size()) + (by == nullptr ? 1 : 2));
+  X509_gmtime_adj(X509_getm_notBefore(x), -7200);
+  X509_gmtime_adj(X509_getm_notAfter(x), valid_s);
+  X509_set_pubkey(x, made.key.get());
+  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
+                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                             0);
+  const Signed& signer = by == nullptr ? made : *by;
+  X509_set_issuer_name(x, X509_get_subject_name(signer.certificate.get()));
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, signer.certificate.get(), x, nullptr, nullptr, 0);
+  const int kind = by == nullptr ? NID_basic_constraints : NID_subject_alt_name;
+  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
+      nullptr, &context, kind, by == nullptr ? "critical,CA:TRUE" : names.c_str());
+  X509_add_ext(x, extension, -1);
+  X509_EXTENSION_free(extension);
+  X509_sign(x, signer.key.get(), EVP_sha256());
+  return made;
+}
+
+class TlsCertificates : public TlsLink {
+ protected:
+  std::string write(const std::string& name, const std::function<void(FILE*)>& content) const {
+    FILE* const file = fopen(folder_.path(name).c_str(), "w");
+    content(file);
+    fclose(file);
+    return folder_.path(name);
+  }
+  std::shared_ptr<LinkSecurity> with(const std::string& name, const Signed& task,
+                                     const Signed& authority) const {
+    auto security = std::make_shared<LinkSecurity>();
+    security->tls = Tls::kAlways;
+    security->certificates = LinkSecurity::Certificates{
+        write(name + ".crt", [&](FILE* f) { PEM_write_X509(f, task.certificate.get()); }),
+        write(name + ".key",
+              [&](FILE* f) {
+                PEM_write_PrivateKey(f, task.key.get(), nullptr, nullptr, 0, nullptr, nullptr);
+              }),
+        write(name + ".ca", [&](FILE* f) { PEM_write_X509(f, authority.certificate.get()); })};
+    return security;
+  }
+
+  const TemporaryFolder folder_;
+  const Signed authority_ = make_certificate("the job's authority", "", nullptr);
+  const Signed stranger_ = make_certificate("another authority", "", nullptr);
+  const Signed right_ = make_certificate("a task", "IP:127.0.0.1", &authority_);
+};
+
+TEST_F(TlsCertificates, OfOneAuthorityAreServed) {
+  const auto security = with("right", right_, authority_);
+  listen(security);
+  expect_served(security);
+  const Signed other = make_certificate("another task", "DNS:elsewhere.example", &authority_);
+  expect_served(with("other", other, authority_));  // callers come from anywhere
+}
+
+TEST_F(TlsCertificates, OfAnotherAuthorityAreRefused) {
+  listen(with("right", right_, authority_));
+  const Signed strange = make_certificate("a task", "IP:127.0.0.1", &stranger_);
+  EXPECT_THAT(try_from(with("strange", strange, authority_)),
+              AllOf(HasSubstr(address()), HasSubstr("unknown ca")));
+  EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("certificate is not accepted")));
+  EXPECT_THAT(try_from(with("doubts", right_, stranger_)),
+              AllOf(HasSubstr(address()), HasSubstr("certificate is not accepted")));
+}
+
+TEST_F(TlsCertificates, OfAnotherHostAreRefused) {
+  const Signed elsewhere = make_certificate("a task", "DNS:elsewhere.example", &authority_);
+  listen(with("elsewhere", elsewhere, authority_));
+  EXPECT_THAT(try_from(with("right", right_, authority_)),
+              AllOf(HasSubstr(address()), HasSubstr("IP address mismatch")));
+}
+
+TEST_F(TlsCertificates, ThatHaveExpiredAreRefused) {
+  const Signed old = make_certificate("a task", "IP:127.0.0.1", &authority_, -3600);
+  listen(with("old", old, authority_));
+  EXPECT_THAT(try_from(with("right", right_, authority_)), HasSubstr("certificate has expired"));
+}
+
+TEST_F(TlsCertificates, AndKeysDoNotMeet) {
+  listen(with("right", right_, authority_));
+  EXPECT_THAT(try_from(with_key()), AllOf(HasSubstr(address()), HasSubstr("certificate")));
+  listen(with_key());
+  EXPECT_THAT(try_from(with("right", right_, authority_)), HasSubstr(address()));
+}
+
+TEST_F(TlsCertificates, ThatCannotBeReadAreNamedWithTheirFlag) {
+  const auto good = with("right", right_, authority_);
+  const std::string rubbish = write("rubbish", [](FILE* f) { fputs("no certificate", f); });
+  const std::string other_key = with("other", stranger_, authority_)->certificates->key;
+  const auto error_with = [&](const std::function<void(LinkSecurity::Certificates&)>& change) {
+    auto bad = std::make_shared<LinkSecurity>(*good);
+    change(*bad->certificates);
+    return error_of([&] { link(bad); });
+  };
+  EXPECT_THAT(error_with([&](auto& files) { files.certificate = rubbish; }),
+              AllOf(HasSubstr("--tls-cert"), HasSubstr(rubbish)));
+  EXPECT_THAT(error_with([&](auto& files) { files.key = rubbish; }), HasSubstr("--tls-key"));
+  EXPECT_THAT(error_with([&](auto& files) { files.key = other_key; }), HasSubstr("--tls-key"));
+  EXPECT_THAT(error_with([&](auto& files) { files.authority = folder_.path("none"); }),
+              AllOf(HasSubstr("--tls-ca"), HasSubstr(folder_.path("none"))));
+}
+
+// The hostile.
+
+TEST_F(TlsLink, OfAnOldVersionIsRefused) {
+  const auto here = with_key();
+  listen(here);
+  RawSocket socket(address());
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL_CTX_set_max_proto_version(context, TLS1_2_VERSION);
+  SSL* const old = SSL_new(context);
+  const FileDescriptor fd = socket.release();
+  SSL_set_fd(old, fd.get());
+  EXPECT_NE(SSL_connect(old), 1);
+  SSL_free(old);
+  SSL_CTX_free(context);
+  EXPECT_THAT(refused(), HasSubstr("only versions of TLS before 1.3"));
+  expect_served(here);
+}
+
+/// Passes one call on and keeps what the caller has said.
+class Recorder {
+ public:
+  explicit Recorder(const std::string& to) : listening_(listen_at({"127.0.0.1", 0})), to_(to) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Recorder() { finish(); }
+  const std::string& address() const { return listening_.address; }
+  /// Takes no more calls, and returns what the callers have said, by call.
+  std::vector<std::string> said() {
+    finish();
+    return said_;
+  }
+
+ private:
+  void finish() {
+    if (!thread_.joinable()) return;
+    ::shutdown(listening_.fd.get(), SHUT_RDWR);
+    thread_.join();
+  }
+  void run() {
+    std::vector<std::thread> calls;
+    std::mutex mutex;
+    while (true) {
+      const int caller = ::accept(listening_.fd.get(), nullptr, nullptr);
+      if (caller < 0 && errno == EAGAIN) {
+        pollfd ready{listening_.fd.get(), POLLIN, 0};
+        ::poll(&ready, 1, 100);
+        if ((ready.revents & (POLLHUP | POLLERR)) == 0) continue;
+      }
+      if (caller < 0) break;
+      calls.emplace_back([&, caller] {
+        std::string words = pass_on(FileDescriptor(caller));
+        const std::lock_guard lock(mutex);
+        said_.push_back(std::move(words));
+      });
+    }
+    for (std::thread& call : calls) call.join();
+  }
+  std::string pass_on(FileDescriptor caller) const {
+    std::string words;
+    const FileDescriptor task = RawSocket(to_).release();
+    pollfd ends[] = {{caller.get(), POLLIN, 0}, {task.get(), POLLIN, 0}};
+    while (::poll(ends, 2, 60'000) > 0) {
+      for (int i = 0; i < 2; ++i) {
+        if (ends[i].revents == 0) continue;
+        std::array<char, 4096> bytes;
+        const ssize_t got = ::recv(ends[i].fd, bytes.data(), bytes.size(), 0);
+        if (got <= 0) return words;
+        if (i == 0) words.append(bytes.data(), std::size_t(got));
+        (void)!::send(ends[1 - i].fd, bytes.data(), std::size_t(got), MSG_NOSIGNAL);
+      }
+    }
+    return words;
+  }
+
+  ListeningSocket listening_;
+  const std::string to_;
+  std::vector<std::string> said_;
+  std::thread thread_;
+};
+
+TEST_F(TlsLink, ThatIsReplayedIsRefused) {
+  const auto here = with_key();
+  listen(here);
+  Recorder recorder(address());
+  {
+    TestReceiver receiver;
+    const auto from = link(here);
+    const auto connection = from->connect(recorder.address(), receiver, soon());
+    connection->send({}, {});
+    ASSERT_NE(listener_->receiver(0), nullptr);
+    ASSERT_TRUE(listener_->receiver(0)->wait_frames(1));
+    connection->close(soon());
+    receiver.wait_closed();
+    listener_->receiver(0)->wait_closed();
+  }
+  const std::vector<std::string> said = recorder.said();
+  ASSERT_EQ(said.size(), 2u);
+  for (const std::string& words : said) {
+    ASSERT_GT(words.size(), 100u);
+    RawSocket replayed(address());
+    replayed.write(words);
+    EXPECT_THAT(refused(), HasSubstr("does not prove that it belongs to the job"));
+  }
+  EXPECT_EQ(listener_->count(), 1u) << "no second connection";
+  expect_served(here);
+}
+
+TEST_F(TlsLink, ThatStopsInTheMiddleOfTheProofIsDropped) {
+  const auto here = with_key();
+  listen(here, std::chrono::milliseconds(200));
+  RawSocket stopped(address());
+  stopped.write(std::string("\x16\x03\x01\x00\x80", 5));
+  EXPECT_TRUE(stopped.is_closed_by_peer());
+  EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("it stopped before")));
+  expect_served(here);
+}
+
+TEST_F(TlsLink, ToOneThatStopsInTheMiddleEndsAtTheDeadline) {
+  const ListeningSocket silent = listen_at({"127.0.0.1", 0});
+  TestReceiver receiver;
+  EXPECT_THAT(error_of(ErrorCode::kDeadlineExceeded,
+                       [&] {
+                         link(with_key())
+                             ->connect(silent.address, receiver,
+                                       Deadline::after(std::chrono::milliseconds(100)));
+                       }),
+              HasSubstr(silent.address));
+}
+
+// Whatever bit is changed on the way, and in whichever direction: no frame arrives that was not
+// sent, and the connection ends on both sides.
+TEST_F(TlsLink, OverABadCableBringsNothingThatWasNotSent) {
+  const auto here = with_key();
+  listen(here);
+  FlippingProxy cable(address());
+  int ended = 0;
+  for (const std::size_t byte : {0, 1, 3, 4, 30, 60, 100, 200, 300, 400, 500, 600, 1000, 3000}) {
+    for (const Way way : {Way::kToListener, Way::kToCaller}) {
+      SCOPED_TRACE(byte);
+      cable.set(Flip{way, byte, int(byte % 8)});
+      const std::size_t before = listener_->count();
+      TestReceiver receiver;
+      const auto payload = pattern(5000, int(byte));
+      try {
+        const auto from = link(here);
+        const auto connection = from->connect(cable.address(), receiver, soon());
+        connection->send({.step = 1}, payload);
+        connection->send({.step = 2}, payload);
+        connection->close(soon());
+        receiver.wait_closed();
+      } catch (const Error&) {
+        ++ended;
+      }
+      for (std::size_t i = before; i < listener_->count(); ++i) {
+        ended += int(listener_->receiver(i)->wait_closed().code() == ErrorCode::kDataLoss);
+        for (const auto& frame : listener_->receiver(i)->frames())
+          EXPECT_EQ(frame.payload, payload);
+      }
+    }
+  }
+  cable.set(std::nullopt);
+  EXPECT_GT(ended, 10);
+  expect_served(here);
+}
+
+}  // namespace
+}  // namespace paceline
