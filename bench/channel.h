@@ -25,6 +25,8 @@ struct ChannelOptions {
   bool echo = false;  // the far end sends every piece back
   /// True for a bare socket that sleeps, and makes the system calls that a link cannot do without.
   bool calls_of_link = false;
+  /// True for bare sockets under TLS 1.3, by OpenSSL's own calls.
+  bool encrypted = false;
   /// The bytes that a bare socket with echo sends for a piece in return; 0: a piece as well.
   std::size_t request_bytes = 0;
   /// The memory that the returned piece is received into; null: anywhere.
@@ -49,7 +51,7 @@ class Channel {
   virtual void resume() {}
 };
 
-/// A link by its kind. Throws what make_link throws.
+/// A link by its kind; "tls" is tcp that encrypts. Throws what make_link throws.
 std::unique_ptr<Channel> make_link_channel(const std::string& kind, const ChannelOptions& options);
 /// Two TCP sockets over loopback, and nothing around them.
 std::unique_ptr<Channel> make_socket_channel(const ChannelOptions& options);

@@ -40,6 +40,10 @@ TEST(Channel, BareLoopsExchangeMessages) {
     options.calls_of_link = true;
     return make_socket_channel(options);
   });
+  exchange_some([](ChannelOptions options) {
+    options.encrypted = true;
+    return make_socket_channel(options);
+  });
   exchange_some(make_memory_channel);
 }
 

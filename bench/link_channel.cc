@@ -12,6 +12,7 @@
 #include "bench/shared_word.h"
 #include "net/inproc/inproc_link.h"
 #include "net/link.h"
+#include "net/tls/link_security.h"
 
 namespace paceline::bench {
 namespace {
@@ -20,8 +21,24 @@ constexpr std::chrono::seconds kMeetingTimeout{10};
 
 using Hub = std::shared_ptr<InprocHub>;
 
+/// One key for both ends, of which the far one is a process that is forked later.
+std::shared_ptr<const LinkSecurity> security() {
+  static const auto made = [] {
+    auto security = std::make_shared<LinkSecurity>();
+    security->tls = Tls::kAlways;
+    security->key = SecretKey::make();
+    return security;
+  }();
+  return made;
+}
+
 /// Only inproc links need the hub to reach each other.
 std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
+  if (kind == "tls") {
+    LinkOptions options;
+    options.security = security();
+    return make_link("tcp", options);
+  }
   return kind == "inproc" ? make_inproc_link({}, hub) : make_link(kind, {});
 }
 
@@ -100,6 +117,7 @@ class LinkChannel : public Channel {
         near_(options, *echoed_),
         counted_(options.echo ? *echoed_ : meeting_->pieces) {
     const auto hub = std::make_shared<InprocHub>();
+    security();
     start_far_end(kind, hub);
     link_ = link_on(hub, kind);
     connection_ = link_->connect(meeting_->address, near_, Deadline::after(kMeetingTimeout));

@@ -26,6 +26,7 @@ const char* name_of(Waiting waiting) {
 }
 
 bool exists(const std::string& kind) {
+  if (kind == "tls") return true;
   try {
     make_link(kind, {});
     return true;
@@ -35,6 +36,7 @@ bool exists(const std::string& kind) {
 }
 
 std::string bare_name(const std::string& kind) {
+  if (kind == "tls") return "bare OpenSSL";
   return kind == "tcp" ? "bare socket" : "bare memory";
 }
 
@@ -96,13 +98,18 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
 
 std::vector<std::string> link_kinds() {
   std::vector<std::string> kinds;
-  for (const char* kind : {"shm", "tcp", "inproc"}) {
+  for (const char* kind : {"shm", "tcp", "tls", "inproc"}) {
     if (exists(kind)) kinds.emplace_back(kind);
   }
   return kinds;
 }
 
 std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const ChannelOptions& options) {
+  if (kind == "tls") {
+    ChannelOptions encrypted = options;
+    encrypted.encrypted = true;
+    return make_socket_channel(encrypted);
+  }
   return kind == "tcp" ? make_socket_channel(options) : make_memory_channel(options);
 }
 

@@ -46,8 +46,7 @@ class SocketChannel : public Channel {
   explicit SocketChannel(const ChannelOptions& options)
       : options_(options),
         payload_(options.request_bytes > 0 ? options.request_bytes : options.message.piece_bytes),
-        near_(make_end(pair_.near.get())),
-        far_(make_end(pair_.far.get())),
+        ends_(make_ends()),
         far_end_([this] { serve(); }, options.near) {}
 
   using Channel::exchange;
@@ -55,9 +54,9 @@ class SocketChannel : public Channel {
     const auto pieces = times * std::uint32_t(options_.message.pieces);
     const std::uint32_t wanted = received_->get() + pieces;
     for (std::uint32_t i = 0; i < pieces; ++i) {
-      if (!near_->send(payload_.span())) fail();
+      if (!ends_.near->send(payload_.span())) fail();
       // Echoed pieces are read meanwhile, or both ends could wait for room.
-      if (options_.echo && !near_->receive(answer())) fail();
+      if (options_.echo && !ends_.near->receive(answer())) fail();
     }
     if (options_.echo) return;
     received_->wait_for(wanted, options_.waiting);
@@ -70,17 +69,20 @@ class SocketChannel : public Channel {
     throw Error(ErrorCode::kUnavailable, "[bench] the bare socket was closed");
   }
 
-  std::unique_ptr<SocketEnd> make_end(int fd) const {
-    return options_.calls_of_link ? make_end_with_calls_of_link(fd)
-                                  : make_plain_end(fd, options_.waiting);
+  SocketEnds make_ends() const {
+    const int near = pair_.near.get(), far = pair_.far.get();
+    if (options_.encrypted) return make_tls_ends(near, far, options_.waiting);
+    if (options_.calls_of_link)
+      return {make_end_with_calls_of_link(near), make_end_with_calls_of_link(far)};
+    return {make_plain_end(near, options_.waiting), make_plain_end(far, options_.waiting)};
   }
 
   void serve() {
     const Buffer room(payload_.size());
-    while (far_->receive(room.span())) {
+    while (ends_.far->receive(room.span())) {
       if (!options_.echo) {
         received_->set(received_->get() + 1, options_.waiting);
-      } else if (!far_->send(answer_.span())) {
+      } else if (!ends_.far->send(answer_.span())) {
         return;
       }
     }
@@ -95,7 +97,7 @@ class SocketChannel : public Channel {
   const Buffer payload_;
   const Buffer answer_{options_.message.piece_bytes};
   const SocketPair pair_;
-  const std::unique_ptr<SocketEnd> near_, far_;
+  const SocketEnds ends_;
   const SharedObject<SharedWord> received_;
   PeerProcess far_end_;
 };

@@ -27,4 +27,11 @@ std::unique_ptr<SocketEnd> make_plain_end(int fd, Waiting waiting);
 /// event, so that no second thread wakes for the next. It sleeps.
 std::unique_ptr<SocketEnd> make_end_with_calls_of_link(int fd);
 
+struct SocketEnds {
+  std::unique_ptr<SocketEnd> near, far;
+};
+/// Makes the ends of two connected sockets under TLS 1.3, by a key and with the cipher of links:
+/// each piece is one call of OpenSSL's to send it, and as many as it has records to receive it.
+SocketEnds make_tls_ends(int near, int far, Waiting waiting);
+
 }  // namespace paceline::bench

@@ -66,6 +66,10 @@ add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/confi
                                 cluster/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)
 add_fuzzer(frames base trace net)
+add_fuzzer(tls base trace net)
+foreach(name preamble frames tls)
+  target_link_libraries(fuzz_${name} PRIVATE OpenSSL::SSL)
+endforeach()
 add_fuzzer(records base checkpoint FILES data/record_files.cc)
 add_fuzzer(image base FILES data/decode.cc data/jpeg.cc data/orientation.cc data/png.cc data/resize.cc
                             data/resize_rows.cc data/webp.cc)
@@ -87,4 +91,4 @@ add_fuzzer(server base checkpoint net FILES
            params/resumable_connection.cc params/variable_arrays.cc params/weighted_sum.cc
            trace/clock_samples.cc trace/pressure_counters.cc trace/proc_text.cc trace/stop_watch.cc
            trace/timeline.cc trace/use_meter.cc)
-target_link_libraries(fuzz_server PRIVATE PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)
+target_link_libraries(fuzz_server PRIVATE OpenSSL::SSL PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)

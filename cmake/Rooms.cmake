@@ -64,7 +64,7 @@ function(add_paceline_library)
   target_link_libraries(paceline PUBLIC Threads::Threads fmt::fmt $<LINK_ONLY:DNNL::dnnl>
                                         $<LINK_ONLY:PkgConfig::HWY>
                                         $<LINK_ONLY:JPEG::JPEG> $<LINK_ONLY:PNG::PNG>
-                                        $<LINK_ONLY:PkgConfig::WEBP>
+                                        $<LINK_ONLY:PkgConfig::WEBP> $<LINK_ONLY:OpenSSL::SSL>
                                         $<LINK_ONLY:OpenMP::OpenMP_CXX>)
 endfunction()
 

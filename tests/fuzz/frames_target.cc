@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "net/stream/socket_stream.h"
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/tcp_header.h"
 #include "tests/fuzz/targets.h"
@@ -76,8 +77,9 @@ void read_frames(Bytes bytes) {
   TrafficMeter meter;
   FrameReader reader(meter);
   Listener listener;
+  SocketStream stream(peer.fd());
   try {
-    while (reader.turn(peer.fd(), listener) != FrameReader::Outcome::kClosed) {
+    while (reader.turn(stream, listener) != FrameReader::Outcome::kClosed) {
     }
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kDataLoss) throw;

@@ -1,0 +1,64 @@
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "net/poll/file_descriptor.h"
+#include "net/tls/tls_context.h"
+#include "paceline/error.h"
+#include "tests/fuzz/targets.h"
+
+namespace paceline::testing {
+namespace {
+
+const TlsContext& context() {
+  static const TlsContext made([] {
+    auto security = std::make_shared<LinkSecurity>();
+    security->tls = Tls::kAlways;
+    security->key = SecretKey::make();
+    return security;
+  }());
+  return made;
+}
+
+/// A stranger says these bytes to a listener, and closes. It gets nowhere: it has no key.
+void say_to_listener(Bytes bytes) {
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
+    __builtin_trap();
+  const FileDescriptor listener(ends[0]);
+  FileDescriptor stranger(ends[1]);
+  if (send(stranger.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL) != ssize_t(bytes.size()))
+    __builtin_trap();
+  shutdown(stranger.get(), SHUT_WR);
+  const auto stream = context().answer(listener.get());
+  try {
+    while (stream->open() != ByteStream::Need::kNothing) {
+    }
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    return;
+  }
+  __builtin_trap();  // it got in
+}
+
+void read_as_key(Bytes bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  try {
+    const std::string again = SecretKey::parse(text, "the key file").text();
+    if (again != text && again != std::string(text) + "\n") __builtin_trap();
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kInvalidArgument) throw;
+  }
+}
+
+}  // namespace
+
+void fuzz_tls(Bytes bytes) {
+  bytes = bytes.first(std::min<std::size_t>(bytes.size(), 32768));
+  say_to_listener(bytes);
+  read_as_key(bytes);
+}
+
+}  // namespace paceline::testing
