@@ -8,6 +8,7 @@
 #include "bench/link_rates.h"
 #include "bench/timing.h"
 #include "paceline/error.h"
+#include "predict/cipher_rate.h"
 
 namespace paceline::bench {
 namespace {
@@ -56,6 +57,14 @@ void measure_memory(Recorder& recorder, int threads) {
   measure(std::string(rule.name()).c_str(), rules.bytes(rule), [&] { rules.apply(rule); });
 }
 
+void measure_cipher(Recorder& recorder) {
+  const std::string name = "encryption, AES-128-GCM, 1 thread";
+  recorder.progress(name);
+  std::vector<double> gbytes;
+  for (int i = 0; i < recorder.repeats(); ++i) gbytes.push_back(measured_cipher_rate() / 1e9);
+  recorder.add(figure_of(name, "GB/s", gbytes));
+}
+
 }  // namespace
 
 RoofMeter::RoofMeter(DType precision, int threads, double link_bytes_per_s)
@@ -99,6 +108,7 @@ void measure_roof(Recorder& recorder) {
     for (const int threads : counts) measure_products(recorder, dtype, threads);
   }
   for (const int threads : counts) measure_memory(recorder, threads);
+  measure_cipher(recorder);
   measure_link_roof(recorder);
 }
 

@@ -62,7 +62,8 @@ constexpr double kTcpBesideTasks = 0.91;
 SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   SimulatedCluster cluster;
   const double of_rules = way.ps + way.workers > 1 ? kRulesBesideTasks : 1;
-  cluster.share_memory = job.share_memory;
+  cluster.share_memory = job.share_memory && job.tls != Tls::kAlways;
+  cluster.tls = job.tls;
   for (const ForecastHost& host : job.hosts) {
     if (std::size_t(host.machine) >= cluster.machines.size()) {
       cluster.machines.push_back(
@@ -125,9 +126,11 @@ TransportCosts costs_of(const ForecastJob& job, const SimulatedCluster& cluster)
           costs.send_s_per_byte);
   slowest(&ForecastHost::tcp_receive_bytes_per_s, &ForecastHost::core_tcp_receive_bytes_per_s,
           costs.receive_s_per_byte);
+  slowest(&ForecastHost::cipher_bytes_per_s, &ForecastHost::cipher_bytes_per_s,
+          costs.cipher_s_per_byte);
   for (double* const cost :
-       {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.frame_s, &costs.shared_frame_s,
-        &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
+       {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.cipher_s_per_byte, &costs.frame_s,
+        &costs.shared_frame_s, &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
     *cost *= crowd.slowdown();
   }
   return costs;

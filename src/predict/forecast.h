@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "paceline/security.h"
 #include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
 
@@ -24,11 +25,12 @@ struct ForecastHost {
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   // The same between two tasks on one core; 0: as above.
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
-  double core_trip_s = 0;       // of a word from one core to another; 0: not known
-  int devices = 1;              // workers that fit
-  double link_bytes_per_s = 0;  // payload, each way; 0: no limit
-  double latency_s = 0;         // one way, to a switch
-  int machine = 0;              // emulated hosts share one
+  double cipher_bytes_per_s = 0;  // what a core encrypts or decrypts; 0: it takes no time
+  double core_trip_s = 0;         // of a word from one core to another; 0: not known
+  int devices = 1;                // workers that fit
+  double link_bytes_per_s = 0;    // payload, each way; 0: no limit
+  double latency_s = 0;           // one way, to a switch
+  int machine = 0;                // emulated hosts share one
 };
 
 /// One way to distribute.
@@ -58,6 +60,7 @@ struct ForecastJob {
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;
+  Tls tls = Tls::kOffHost;  // the links that are encrypted
   /// The time of the step's kernels is estimated, since they were not measured.
   bool estimates_kernels = false;
   /// Steps per second that the input of all workers together allows; 0: it is no limit.

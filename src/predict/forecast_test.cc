@@ -86,6 +86,27 @@ TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
 }
 
+// 40 MB a step pass a cipher at each end, each way, where the link leaves the host.
+TEST(ForecastTest, EncryptingTakesACoreItsTime) {
+  ForecastJob job = job_on(2, 0);
+  for (ForecastHost& host : job.hosts) {
+    host.cores = 1;
+    host.cipher_bytes_per_s = 200e6;
+  }
+  const Way apart{.strategy = "async", .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const Way together{
+      .strategy = "async", .ps = 1, .workers = 1, .ps_hosts = {0}, .worker_hosts = {0}};
+  const auto steps_per_s = [&](Tls tls, const Way& way) {
+    job.tls = tls;
+    return forecast(job, way).steps_per_s;
+  };
+  EXPECT_THAT(steps_per_s(Tls::kOffHost, apart), Lt(200e6 / 40e6));
+  EXPECT_THAT(steps_per_s(Tls::kNever, apart), Gt(2 * steps_per_s(Tls::kOffHost, apart)));
+  EXPECT_EQ(steps_per_s(Tls::kAlways, apart), steps_per_s(Tls::kOffHost, apart));
+  EXPECT_EQ(steps_per_s(Tls::kOffHost, together), steps_per_s(Tls::kNever, together));
+  EXPECT_THAT(steps_per_s(Tls::kAlways, together), Lt(0.9 * steps_per_s(Tls::kNever, together)));
+}
+
 TEST(ForecastTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
   ForecastJob job = job_on(1, 0);
   job.share_memory = false;

@@ -13,7 +13,7 @@ struct HostRate {
   const char* name;
   double ForecastHost::*rate;
 };
-constexpr std::array<HostRate, 10> kRates = {
+constexpr std::array<HostRate, 11> kRates = {
     {{"flops_per_s", &ForecastHost::flops_per_s},
      {"bytes_per_s", &ForecastHost::bytes_per_s},
      {"thread_bytes_per_s", &ForecastHost::thread_bytes_per_s},
@@ -23,6 +23,7 @@ constexpr std::array<HostRate, 10> kRates = {
      {"tcp_receive_bytes_per_s", &ForecastHost::tcp_receive_bytes_per_s},
      {"core_tcp_send_bytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s},
      {"core_tcp_receive_bytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s},
+     {"cipher_bytes_per_s", &ForecastHost::cipher_bytes_per_s},
      {"core_trip_s", &ForecastHost::core_trip_s}}};
 
 bool is_number_in(const nlohmann::json& entry, const char* name) {

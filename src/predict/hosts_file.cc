@@ -71,6 +71,7 @@ constexpr HostNumber kHostNumbers[] = {
     {"tcp_receive_gbytes_per_s", &ForecastHost::tcp_receive_bytes_per_s, 1e9, 0},
     {"core_tcp_send_gbytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s, 1e9, 0},
     {"core_tcp_receive_gbytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s, 1e9, 0},
+    {"cipher_gbytes_per_s", &ForecastHost::cipher_bytes_per_s, 1e9, 0},
     {"core_trip_ns", &ForecastHost::core_trip_s, 1e-9, 0},
     {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
     {"latency_us", &ForecastHost::latency_s, 1e-6, 0},

@@ -19,6 +19,7 @@ namespace paceline {
 ///     gbytes_per_s = 180    # memory, all cores; thread_gbytes_per_s, of one, too
 ///     rule_gbytes_per_s = 120       # the same of update rules; thread_rule_gbytes_per_s, too
 ///     tcp_send_gbytes_per_s = 5     # of one core; tcp_receive_gbytes_per_s, too
+///     cipher_gbytes_per_s = 8       # of one core, where links are encrypted
 ///     core_tcp_send_gbytes_per_s = 6         # between tasks on one core; core_tcp_receive_…, too
 ///     core_trip_ns = 50     # of a word from one core to another
 ///     devices = 2           # workers that fit; default 1

@@ -89,6 +89,7 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                           .tcp_receive_bytes_per_s = 4e9,
                           .core_tcp_send_bytes_per_s = 7e9,
                           .core_tcp_receive_bytes_per_s = 8e9,
+                          .cipher_bytes_per_s = 6e9,
                           .core_trip_s = 50e-9};
   const MemoryFile file;
   write_text_file("the roof", file.path(), roof_file_text(host));
@@ -103,6 +104,7 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.tcp_receive_bytes_per_s, DoubleNear(4e9, 1e6));
   EXPECT_THAT(read.core_tcp_send_bytes_per_s, DoubleNear(7e9, 1e6));
   EXPECT_THAT(read.core_tcp_receive_bytes_per_s, DoubleNear(8e9, 1e6));
+  EXPECT_THAT(read.cipher_bytes_per_s, DoubleNear(6e9, 1e6));
   EXPECT_THAT(read.core_trip_s, DoubleNear(50e-9, 1e-10));
 }
 

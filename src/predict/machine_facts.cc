@@ -11,6 +11,7 @@
 #include "base/cores.h"
 #include "cluster/cache_folder.h"
 #include "cluster/report/circumstances.h"
+#include "predict/cipher_rate.h"
 #include "predict/core_trip.h"
 #include "predict/host_cache.h"
 #include "predict/roof.h"
@@ -70,6 +71,7 @@ ForecastHost measured_host() {
           .tcp_receive_bytes_per_s = between.receive,
           .core_tcp_send_bytes_per_s = within.send,
           .core_tcp_receive_bytes_per_s = within.receive,
+          .cipher_bytes_per_s = measured_cipher_rate(),
           .core_trip_s = core_trip_seconds()};
 }
 

@@ -54,6 +54,7 @@ void take_rates(ForecastHost& host, const ForecastHost& like) {
   if (host.tcp_receive_bytes_per_s == 0) {
     take({&ForecastHost::tcp_receive_bytes_per_s, &ForecastHost::core_tcp_receive_bytes_per_s});
   }
+  take({&ForecastHost::cipher_bytes_per_s});
 }
 
 WireForm wire_of(const Cluster& cluster) {

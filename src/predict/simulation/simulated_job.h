@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
+#include "paceline/security.h"
 #include "params/outer/outer_options.h"
 #include "params/protocol/aggregation.h"
 #include "predict/simulation/link_network.h"
@@ -56,8 +57,9 @@ struct SimulatedStep {
 /// The time that tasks take to send, receive and wake, on a core.
 struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
-  double frame_s = 2e-6;                                           // of each frame, at each end
-  double shared_frame_s = 3e-6;                                    // the same in shared memory
+  double cipher_s_per_byte = 0;      // besides, at each end of a stream that is encrypted
+  double frame_s = 2e-6;             // of each frame, at each end
+  double shared_frame_s = 3e-6;      // the same in shared memory
   double ring_s_per_byte = 0.15e-9;  // of values that are sent through it, at each end
   /// The thread that makes a step hands each message of a contribution over in so much time (tcp):
   /// resnet, which has hundreds of them, was seen to take 7 to 18 ms longer than its device alone.
@@ -87,6 +89,7 @@ struct SimulatedCluster {
   std::vector<SimulatedHost> hosts = {};
   std::vector<int> ps = {}, workers = {};  // the host of each task
   bool share_memory = true;                // between tasks of one host
+  Tls tls = Tls::kOffHost;                 // the streams that are encrypted
   int ps_threads = 0;                      // of each ps; 0: all cores of its machine
   /// By worker: its device takes so many times as long as the step says; empty: none does.
   std::vector<double> slowness = {};

@@ -35,6 +35,9 @@ int Transport::open(int from, int to, FrameReceiver& receiver, int name) {
     stream.network = network_.open(from, to);
     network_.set_on_left(stream.network, [this, number] { send_some(number); });
   }
+  const bool encrypted =
+      cluster_.tls == Tls::kAlways || (from != to && cluster_.tls == Tls::kOffHost);
+  if (encrypted) stream.cipher_s_per_byte = costs_.cipher_s_per_byte;
   streams_.push_back(std::move(stream));
   return number;
 }
@@ -48,8 +51,9 @@ double Transport::receive_seconds(int stream, const SimulatedFrame& frame) const
   if (streams_[std::size_t(stream)].shared) {
     return frame.messages * costs_.shared_frame_s + frame.unpack_s;
   }
-  return frame.messages * costs_.frame_s + double(frame.wire_bytes) * costs_.receive_s_per_byte +
-         frame.unpack_s;
+  const double per_byte =
+      costs_.receive_s_per_byte + streams_[std::size_t(stream)].cipher_s_per_byte;
+  return frame.messages * costs_.frame_s + double(frame.wire_bytes) * per_byte + frame.unpack_s;
 }
 
 void Transport::send_some(int number) {
@@ -69,7 +73,7 @@ void Transport::send_some(int number) {
     stream.queue.pop_front();
   }
   const double each = stream.shared ? costs_.shared_frame_s : costs_.frame_s;
-  const double per_byte = stream.shared ? 0 : costs_.send_s_per_byte;
+  const double per_byte = stream.shared ? 0 : costs_.send_s_per_byte + stream.cipher_s_per_byte;
   const SimulatedWork work{.core_seconds = messages * each + double(bytes) * per_byte + packing};
   machine_of(stream.from).run(work, [this, number, frames = std::move(frames)]() mutable {
     sent(number, std::move(frames));

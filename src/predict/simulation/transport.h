@@ -44,6 +44,7 @@ class Transport {
   struct Stream {
     int from = 0, to = 0, network = -1;  // −1: both ends are on one host
     bool shared = false, sending = false;
+    double cipher_s_per_byte = 0;
     FrameReceiver* receiver = nullptr;
     int name = 0;
     std::deque<SimulatedFrame> queue = {};
