@@ -1,9 +1,11 @@
 // A value that cannot be is refused with the flag's name and what is allowed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <ostream>
 
 #include "tests/process.h"
@@ -11,6 +13,7 @@
 namespace paceline::testing {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 struct Refused {
@@ -149,6 +152,30 @@ TEST(Help, TrainModelListsItsHyperParameters) {
   EXPECT_THAT(run.output, HasSubstr("--hidden"));
 }
 
+// As srun starts them, on one node.
+TEST(Launched, TheTasksOfAStepOfSlurmFindEachOther) {
+  for (const Words& more : {Words{}, Words{"--ps", "1"}}) {
+    std::vector<std::unique_ptr<Process>> tasks;
+    for (const std::string rank : {"0", "1", "2"}) {
+      tasks.push_back(std::make_unique<Process>(
+          join({{"env", "SLURM_JOB_ID=" + std::to_string(::getpid()), "SLURM_STEP_ID=0",
+                 "SLURM_STEP_NUM_TASKS=3", "SLURM_STEP_NODELIST=localhost",
+                 "SLURM_STEP_TASKS_PER_NODE=3", "SLURM_NODEID=0", "SLURM_PROCID=" + rank,
+                 "SLURM_LOCALID=" + rank},
+                paceline_words({"train", "mlp", "--hidden", "8", "--batch", "4", "--steps", "60",
+                                "--threads", "1"}),
+                more})));
+    }
+    for (const auto& task : tasks)
+      EXPECT_EQ(task->wait_exit(std::chrono::seconds(100)), 0) << task->output();
+    const std::string last = more.empty() ? "worker:2 of 0 ps and 3" : "worker:1 of 1 ps and 2";
+    EXPECT_THAT(tasks[2]->output(),
+                HasSubstr("Slurm (SLURM_STEP_NODELIST=localhost, SLURM_PROCID=2)"
+                          " says who this process is: " +
+                          last));
+  }
+}
+
 TEST(Launched, OneOfSeveralProcessesTrainsAloneOnlyIfItIsMeant) {
   const Words small = {"train", "mlp", "--hidden", "8", "--batch", "4", "--steps", "3"};
   const auto under = [&](const Words& variables, const Words& more) {
@@ -160,7 +187,7 @@ TEST(Launched, OneOfSeveralProcessesTrainsAloneOnlyIfItIsMeant) {
   for (const Words& more : {Words{}, Words{"--ps", "1", "--workers", "2"}}) {
     const Finished refused = under(slurm, more);
     EXPECT_EQ(refused.status, 2) << refused.output;
-    EXPECT_THAT(refused.output, HasSubstr("SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=2"));
+    EXPECT_THAT(refused.output, AllOf(HasSubstr("SLURM_STEP_NUM_TASKS=4"), HasSubstr("--alone")));
   }
   EXPECT_EQ(
       under({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"}, {"--ps", "0", "--workers", "2"})

@@ -155,6 +155,7 @@ int train(const Model& model, const Arguments& arguments) {
     return 0;
   }
   Program program = program_of(model, job);
+  program.placed = placed_in_words(*values);
   program.arguments = {"train", arguments.front()};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
   return run_role(program);

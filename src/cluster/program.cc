@@ -46,6 +46,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
                     work(cluster, run, settings);
                   }};
   program.lab = read_lab(values, program.cluster);
+  program.placed = placed_in_words(values);
   set_places(program.lab, program.run.prediction);
   if (options.evaluate) {
     program.evaluate = [&options, settings](const RunOptions& run) {

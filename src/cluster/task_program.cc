@@ -211,6 +211,7 @@ int run_role(const Program& program) {
     return 0;
   }
   const Log log(log_options(program.cluster, program.run));
+  if (!program.placed.empty()) log.info(program.placed);
   const std::string unused = unused_devices(own_environment);
   if (!unused.empty() && !program.cluster.launched) log.info(unused);
   if (program.run.log_format != "json") return run_with(program, log);

@@ -25,7 +25,8 @@ struct Program {
   EvaluateCheckpoint evaluate = {};
   /// The changes that a ps of the program makes to variables after each read.
   AfterReads after_reads = {};
-  LabOptions lab = {};  // the hosts for the tasks that it launches
+  std::string placed = {};  // which task a launcher has made of this process; empty: none has
+  LabOptions lab = {};      // the hosts for the tasks that it launches
 };
 
 /// A session of a dry run throws it when it has printed what the job would be. It is no error.

@@ -66,6 +66,7 @@ const std::map<std::string, std::string> kUses = {
     {"--precision", "--precision bfloat16"},
     {"--launched", ""},
     {"--one-task", "--one-task"},
+    {"--placed", ""},
     {"--alone", "--alone"},
     {"--steps", "--steps 9"},
     {"--seconds", "--seconds 9"},

@@ -32,7 +32,9 @@ bool names(std::string_view message, std::string_view flag) {
 
 }  // namespace
 
-bool is_internal(const std::string& flag) { return flag == "--launched" || flag == "--one-task"; }
+bool is_internal(const std::string& flag) {
+  return flag == "--launched" || flag == "--one-task" || flag == "--placed";
+}
 
 void refuse_flag(const std::string& flag, const std::string& value, const std::string& why) {
   throw Error(ErrorCode::kUsage, fmt::format("{} {}: {}", flag, value.empty() ? "''" : value, why));

@@ -280,6 +280,7 @@ std::vector<Flag> hidden_flags() {
   return {
       {"--launched", "", "", ""},
       {"--one-task", "", "", ""},
+      {"--placed", "LAUNCHER", "", ""},
   };
 }
 

@@ -26,6 +26,9 @@ std::optional<FlagValues> parse_job(const CommandLine& line,
     add_below(*values, read_config_file(values->text("--config"), line));
   if (environment && !values->given("--alone"))
     add_below(*values, flags_of_environment(environment));
+  if (environment) {
+    for (const GivenFlag& flag : flags_of_launcher(*values, environment)) values->add(flag);
+  }
   leave_counts_open(*values);
   return values;
 }

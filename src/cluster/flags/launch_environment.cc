@@ -8,7 +8,11 @@
 #include <cstdlib>
 #include <initializer_list>
 
+#include "cluster/flags/flag_checks.h"
+#include "cluster/flags/role_reader.h"
+#include "cluster/flags/slurm.h"
 #include "cluster/flags/tf_config.h"
+#include "paceline/cluster.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -36,11 +40,6 @@ constexpr System kSystems[] = {
     {"MPI (PMIx)", nullptr, "PMIX_RANK", "prun -n 1"},
 };
 
-std::string_view text_of(const Environment& environment, const char* name) {
-  const char* const text = name == nullptr ? nullptr : environment(name);
-  return text == nullptr ? std::string_view() : text;
-}
-
 // A number, or the larger one of a range, "1:4".
 std::optional<int> most_of(std::string_view text) {
   text.remove_prefix(text.find(':') == std::string_view::npos ? 0 : text.find(':') + 1);
@@ -51,6 +50,10 @@ std::optional<int> most_of(std::string_view text) {
 }
 
 bool is_one_of_several(const LaunchedBy& by) { return by.processes.value_or(2) > 1; }
+
+bool trains(const FlagValues& values) {
+  return !values.given("--dry-run") && !values.given("--predict");
+}
 
 bool says_which_task(const FlagValues& values) {
   const auto given = [&](const char* flag) { return values.given(flag); };
@@ -63,11 +66,16 @@ bool says_which_task(const FlagValues& values) {
 
 const char* own_environment(const char* name) { return std::getenv(name); }
 
+std::string_view text_in(const Environment& environment, const char* name) {
+  const char* const text = name == nullptr ? nullptr : environment(name);
+  return text == nullptr ? std::string_view() : text;
+}
+
 std::vector<LaunchedBy> launched_by(const Environment& environment) {
   std::vector<LaunchedBy> all;
   for (const System& system : kSystems) {
-    const std::string_view processes = text_of(environment, system.processes);
-    const std::string_view index = text_of(environment, system.index);
+    const std::string_view processes = text_in(environment, system.processes);
+    const std::string_view index = text_in(environment, system.index);
     if (system.processes == nullptr ? index.empty() || !all.empty() : processes.empty()) continue;
     LaunchedBy by{system.name, most_of(processes), "", system.index, system.one};
     if (!processes.empty()) by.seen = fmt::format("{}={}", system.processes, processes);
@@ -79,13 +87,40 @@ std::vector<LaunchedBy> launched_by(const Environment& environment) {
 }
 
 std::vector<GivenFlag> flags_of_environment(const Environment& environment) {
-  const std::string_view tf_config = text_of(environment, "TF_CONFIG");
+  const std::string_view tf_config = text_in(environment, "TF_CONFIG");
   return tf_config.empty() ? std::vector<GivenFlag>() : flags_of_tf_config(tf_config);
 }
 
+std::vector<GivenFlag> flags_of_launcher(const FlagValues& values, const Environment& environment) {
+  if (!trains(values) || values.given("--alone") || says_which_task(values) ||
+      values.given("--cluster") || values.text("--collectives") == "mpi")
+    return {};
+  if (most_of(text_in(environment, "SLURM_STEP_NUM_TASKS")).value_or(1) <= 1) return {};
+  // A launcher within a step of Slurm, such as torchrun, is nearer.
+  if (launched_by(environment).front().system != "Slurm") return {};
+  const int ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
+  std::vector<GivenFlag> flags = flags_of_slurm(environment, ps);
+  const int workers = *most_of(text_in(environment, "SLURM_STEP_NUM_TASKS")) - ps;
+  if (const auto given = values.whole_number("--workers", 1, kMostTasks);
+      given.value_or(workers) != workers)
+    refuse_flags(
+        fmt::format("--workers {}: Slurm has started {} processes of this command "
+                    "(SLURM_STEP_NUM_TASKS), which with --ps {} are {} workers; leave out "
+                    "--workers",
+                    *given, workers + ps, ps, workers));
+  return flags;
+}
+
+std::string placed_in_words(const FlagValues& values) {
+  if (!values.given("--placed")) return "";
+  const ClusterSpec spec = ClusterSpec::parse(values.text("--cluster"));
+  return fmt::format("{} says who this process is: {} of {} ps and {} workers, at {}",
+                     values.text("--placed"), values.text("--task"), spec.ps.size(),
+                     spec.workers.size(), spec.str());
+}
+
 void check_one_of_several(const FlagValues& values, const Environment& environment) {
-  const bool trains = !values.given("--dry-run") && !values.given("--predict");
-  if (!trains || values.given("--alone") || says_which_task(values)) return;
+  if (!trains(values) || values.given("--alone") || says_which_task(values)) return;
   const std::vector<LaunchedBy> all = launched_by(environment);
   const auto found = std::ranges::find_if(all, is_one_of_several);
   if (found == all.end()) return;
@@ -104,7 +139,7 @@ void check_one_of_several(const FlagValues& values, const Environment& environme
 }
 
 std::string unused_devices(const Environment& environment) {
-  const std::string_view devices = text_of(environment, "CUDA_VISIBLE_DEVICES");
+  const std::string_view devices = text_in(environment, "CUDA_VISIBLE_DEVICES");
   if (devices.empty() || devices.starts_with('-')) return "";
   return fmt::format(
       "CUDA_VISIBLE_DEVICES={}: this version computes on the CPU and uses no GPU (--device sim "

@@ -206,8 +206,9 @@ void read_role(const FlagValues& values, Cluster& cluster) {
                  "one process evaluates beside its training; start another one with --task "
                  "evaluator");
   check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
-  // A task that the launcher starts has the launcher's own flags too.
-  if (!cluster.launched) read_launcher(values, cluster);
+  // A task that the launcher starts has the launcher's own flags too, and one that Slurm has placed
+  // has its number of parameter servers.
+  if (!cluster.launched && !values.given("--placed")) read_launcher(values, cluster);
   if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
 }
 
