@@ -40,7 +40,12 @@ struct SavedVariable {
   std::string rule;  // its name; empty: not updated by one
   std::vector<SavedSlot> slots;
   std::vector<SavedPiece> pieces;  // by row; every row is in exactly one
+  /// The rule of the workers' local steps, whose slots they keep; `rule` applies what several of
+  /// those steps have made. Empty: `rule` is that of a step.
+  std::string local_rule = {};
 
+  bool makes_local_steps() const { return !local_rule.empty(); }
+  const std::string& step_rule() const { return local_rule.empty() ? rule : local_rule; }
   /// The value and the slots: array 0, 1, …
   std::size_t arrays() const { return 1 + slots.size(); }
   bool operator==(const SavedVariable&) const = default;

@@ -10,16 +10,24 @@
 namespace paceline {
 namespace {
 
+std::string rule_text(const SavedVariable& variable) {
+  if (variable.rule.empty()) return "";
+  if (variable.local_rule.empty()) return ", " + variable.rule;
+  return fmt::format(", {} over local steps of {}", variable.rule, variable.local_rule);
+}
+
 std::string described(const SavedVariable& variable) {
   std::vector<std::string> slots;
   for (const SavedSlot& slot : variable.slots) slots.push_back(slot.name);
   return fmt::format("{} {}{}{}{}", variable.shape.str(), name_of(variable.dtype),
-                     variable.rule.empty() ? "" : ", " + variable.rule,
-                     slots.empty() ? "" : " with ", fmt::join(slots, ", "));
+                     rule_text(variable), slots.empty() ? "" : " with ", fmt::join(slots, ", "));
 }
 
+// Slots of one rule are the same unless it counts otherwise; those of different rules are the
+// affair of whoever resumes.
 bool same(const SavedVariable& a, const SavedVariable& b) {
-  return a.dtype == b.dtype && a.shape == b.shape && a.rule == b.rule && a.slots == b.slots;
+  return a.dtype == b.dtype && a.shape == b.shape && a.step_rule() == b.step_rule() &&
+         (!of_same_rule(a, b) || a.slots == b.slots);
 }
 
 std::unordered_map<std::string_view, const SavedVariable*> by_name(
@@ -30,6 +38,10 @@ std::unordered_map<std::string_view, const SavedVariable*> by_name(
 }
 
 }  // namespace
+
+bool of_same_rule(const SavedVariable& a, const SavedVariable& b) {
+  return a.rule == b.rule && a.local_rule == b.local_rule;
+}
 
 std::vector<std::string> differences(std::span<const SavedVariable> saved,
                                      std::span<const SavedVariable> model) {

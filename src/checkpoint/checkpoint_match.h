@@ -9,8 +9,12 @@
 
 namespace paceline {
 
-/// One line for each variable that only one of them has, or that differs in shape, dtype, rule or
-/// slots; pieces do not count. Empty: it can be resumed from.
+/// True when the slots of a variable in one checkpoint mean what they mean in the other.
+bool of_same_rule(const SavedVariable& a, const SavedVariable& b);
+
+/// One line for each variable that only one of them has, or that differs in shape, dtype or the
+/// rule of a step, or in the slots of the same rule; pieces do not count. Whether the rule of a
+/// step or one over several local steps was applied does not count. Empty: it can be resumed from.
 std::vector<std::string> differences(std::span<const SavedVariable> saved,
                                      std::span<const SavedVariable> model);
 

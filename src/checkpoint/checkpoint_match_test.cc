@@ -33,5 +33,24 @@ TEST(CheckpointMatch, NamesEveryVariableThatDiffers) {
                   "scale: only in the checkpoint, () float32, sgd"));
 }
 
+// Whoever resumes decides what the slots of the one are to the other.
+TEST(CheckpointMatch, TheRuleOverLocalStepsDoesNotCount) {
+  const std::vector<SavedVariable> plain = sample_variables(1);
+  std::vector<SavedVariable> local = plain;
+  for (SavedVariable& variable : local) {
+    variable.local_rule = variable.rule;
+    variable.rule = "momentum";
+    variable.slots = {{.name = "m"}};
+  }
+  EXPECT_THAT(differences(local, plain), IsEmpty());
+  EXPECT_THAT(differences(plain, local), IsEmpty());
+  EXPECT_FALSE(of_same_rule(plain[0], local[0]));
+  local[0].local_rule = "adagrad";
+  EXPECT_THAT(
+      differences(local, plain),
+      ElementsAre("embedding: (10,3) float32, momentum over local steps of adagrad with m in "
+                  "the checkpoint, (10,3) float32, adam with m, v, t in the model"));
+}
+
 }  // namespace
 }  // namespace paceline::testing

@@ -61,6 +61,7 @@ Ordered json_of(const std::vector<T>& items);
 Ordered json_of(const SavedVariable& variable) {
   Ordered object = json_of(TensorInfo{variable.name, variable.dtype, variable.shape});
   object["rule"] = variable.rule;
+  if (!variable.local_rule.empty()) object["local_rule"] = variable.local_rule;
   object["slots"] = json_of(variable.slots);
   object["pieces"] = json_of(variable.pieces);
   return object;
@@ -169,6 +170,7 @@ SavedVariable read_variable(const Json& object, const std::string& what) {
   variable.dtype = info.dtype;
   variable.shape = info.shape;
   variable.rule = text_at(object, "rule", named);
+  if (object.contains("local_rule")) variable.local_rule = text_at(object, "local_rule", named);
   variable.slots = list_at<SavedSlot>(object, "slots", named, read_slot);
   variable.pieces = list_at<SavedPiece>(object, "pieces", named, read_piece);
   return variable;

@@ -46,6 +46,8 @@ class SavableStore : public ParameterStore, public StoreSaving {
   /// The variables whose slots are written, read and saved. They are variables(), unless the rule
   /// that is applied to the saved values is another one than that of a step.
   virtual std::span<const VariableSpec> kept_variables() const { return variables(); }
+  /// True when it is another one: workers make local steps, and keep the slots of their rule.
+  bool makes_local_steps() const { return kept_variables().data() != variables().data(); }
 };
 
 }  // namespace paceline

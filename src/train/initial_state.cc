@@ -12,17 +12,13 @@
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
-#include "params/shard/saved_variables.h"
 #include "train/initial_values.h"
+#include "train/resumed_slots.h"
 
 namespace paceline {
 namespace {
 
 using Say = std::function<void(const std::string&)>;
-
-std::vector<SavedVariable> as_saved(std::span<const VariableSpec> specs) {
-  return saved_variables(specs, place_variables(specs, 1), 1);
-}
 
 [[noreturn]] void refuse_other_model(const std::string& path, std::span<const std::string> lines) {
   throw Error(
@@ -112,18 +108,14 @@ std::vector<std::string> take_values(std::vector<VariableState>& values,
 }
 
 // A session without a training has the rules of no variable, and the values are all that it needs.
-void take_state(std::vector<VariableState>& values, std::span<const VariableSpec> specs,
-                const CheckpointReader& reader) {
+void take_state(InitialState& beginning, const SavableStore& store, const CheckpointReader& reader,
+                const Say& say) {
+  const std::span<const VariableSpec> specs = store.kept_variables();
   const bool trains = std::ranges::any_of(specs, &VariableSpec::trained);
-  const auto lines = trains ? differences(reader.index().variables, as_saved(specs))
-                            : take_values(values, specs, {}, reader);
+  const auto lines = trains ? differences(reader.index().variables, variables_as_saved(store))
+                            : take_values(beginning.values, specs, {}, reader);
   if (!lines.empty()) refuse_other_model(reader.path(), lines);
-  if (!trains) return;
-  for (std::size_t id = 0; id < specs.size(); ++id) {
-    SavedRows rows = reader.read(specs[id].name);
-    values[id].value = std::move(rows.value);
-    values[id].slots = std::move(rows.slots);
-  }
+  if (trains) take_values_and_slots(beginning, store, reader, say);
 }
 
 void check_data(const CheckpointReader& reader, const DataNames& data, const Say& say) {
@@ -139,17 +131,17 @@ void check_data(const CheckpointReader& reader, const DataNames& data, const Say
   }
 }
 
-InitialState resumed(const std::string& path, std::span<const VariableSpec> specs,
-                     const DataNames& data, int workers, const Say& say) {
+InitialState resumed(const std::string& path, const SavableStore& store, const DataNames& data,
+                     int workers, const Say& say) {
   const CheckpointReader reader(path);
   check_data(reader, data, say);
   InitialState beginning;
-  for (std::size_t id = 0; id < specs.size(); ++id) {
+  for (std::size_t id = 0; id < store.kept_variables().size(); ++id) {
     beginning.values.push_back({.variable = VariableId(id), .value = {}, .slots = {}});
   }
-  take_state(beginning.values, specs, reader);
   beginning.global_step = reader.index().global_step;
   beginning.tasks = states_of(reader, workers);
+  take_state(beginning, store, reader, say);
   return beginning;
 }
 
@@ -195,19 +187,19 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
 
 // Older checkpoints are deleted or renamed only once this training is sure to begin: it may begin
 // with one of them.
-InitialState make_beginning(std::span<const Graph* const> graphs,
-                            std::span<const VariableSpec> specs, const RunOptions& run,
-                            const DataNames& data, int workers, const Say& say) {
+InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
+                            const RunOptions& run, const DataNames& data, int workers,
+                            const Say& say) {
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
-      InitialState beginning = resumed(newest.whole->path, specs, data, workers, say);
+      InitialState beginning = resumed(newest.whole->path, store, data, workers, say);
       if (!run.evaluates) put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
     }
   }
-  InitialState beginning = initialised(graphs, specs, run, say);
+  InitialState beginning = initialised(graphs, store.kept_variables(), run, say);
   if (run.overwrite) delete_checkpoints(Checkpoints(checkpoints_folder(run)), say);
   return beginning;
 }

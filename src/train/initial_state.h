@@ -11,6 +11,7 @@
 #include "exec/parameter_store.h"
 #include "paceline/graph.h"
 #include "paceline/run_options.h"
+#include "params/savable_store.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -21,14 +22,14 @@ struct InitialState {
   std::vector<TaskState> tasks;  // by worker, when it resumes; else empty
 };
 
-/// Makes the state that RunOptions ask for: --resume goes on from the newest whole checkpoint, if
-/// there is one; --overwrite deletes those that are there; --init-from gives values in place of
-/// initial ones. Throws kFailedPrecondition that lists the differences when a checkpoint that is
-/// resumed is of other data (`data`, as its index keeps it) or of another model. `say` gets a line
-/// that names the origin of the values.
-InitialState make_beginning(std::span<const Graph* const> graphs,
-                            std::span<const VariableSpec> specs, const RunOptions& run,
-                            const DataNames& data, int workers,
+/// Makes the state that RunOptions ask for, of the variables that `store` keeps: --resume goes on
+/// from the newest whole checkpoint, if there is one; --overwrite deletes those that are there;
+/// --init-from gives values in place of initial ones. Throws kFailedPrecondition that lists the
+/// differences when a checkpoint that is resumed is of other data (`data`, as its index keeps it)
+/// or of another model; any strategy may have saved it. `say` gets a line that names the origin of
+/// the values.
+InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
+                            const RunOptions& run, const DataNames& data, int workers,
                             const std::function<void(const std::string&)>& say);
 
 }  // namespace paceline

@@ -121,6 +121,10 @@ void Job::initialise(const std::function<InitialState()>& make) {
     say_if_records_begin_anew(beginning.tasks);
     control().restore(beginning.tasks);
     store().write(std::move(beginning.values), beginning.global_step);
+    if (store().global_step() != beginning.global_step) {
+      say(fmt::format("counts on from step {}: local steps begin with an exchange",
+                      store().global_step()));
+    }
     if (!beginning.tasks.empty()) restored_ = std::move(beginning.tasks.front());
   }
   if (!restored_) restored_ = control().restored();

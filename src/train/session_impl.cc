@@ -101,8 +101,7 @@ void Session::Impl::make_parts() {
   let_watch_ask(true);
   look_at_machine();
   job->initialise([&] {
-    return make_beginning(graphs, job->store().kept_variables(), run_options, options.data_names,
-                          cluster.workers(),
+    return make_beginning(graphs, job->store(), run_options, options.data_names, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();

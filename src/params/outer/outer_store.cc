@@ -19,10 +19,6 @@ namespace {
 
 constexpr std::string_view kInner = "inner/";
 
-std::string slot_name(const VariableSpec& spec, const SlotSpec& slot) {
-  return fmt::format("{}{}/{}", kInner, spec.name, slot.name);
-}
-
 // The average of a variable is that of the common value.
 std::vector<VariableSpec> inner_variables(std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) variable.average_decay = 0;
@@ -84,6 +80,9 @@ class OuterStore : public SavableStore, public OuterState {
     SavedShards shards = below_->write_shards(folder);
     shards.global_step = schedule_.steps_of(shards.global_step);
     for (TaskState& other : shards.others) other.step = schedule_.steps_of(other.step);
+    for (std::size_t v = 0; v < variables_.size(); ++v) {
+      if (variables_[v].trained) shards.variables[v].local_rule = variables_[v].rule.name();
+    }
     return shards;
   }
 
@@ -178,8 +177,8 @@ std::vector<VariableState> OuterStore::beginning() {
     if (!restored_) continue;
     const std::vector<SlotSpec> slots = slots_of(spec);
     for (const SlotSpec& slot : slots) {
-      const auto saved =
-          std::ranges::find(restored_->local, slot_name(spec, slot), &NamedTensor::name);
+      const auto saved = std::ranges::find(restored_->local, inner_slot_name(spec.name, slot.name),
+                                           &NamedTensor::name);
       const std::int64_t elements = slot.scalar ? 1 : spec.shape.elements();
       if (saved == restored_->local.end() || saved->tensor.elements() != elements) break;
       state.slots.push_back(saved->tensor);
@@ -215,12 +214,18 @@ void OuterStore::add_slots(TaskState& state) {
     const VariableId id = VariableId(v);
     VariableState inner = std::move(inner_->read({&id, 1}).front());
     for (std::size_t s = 0; s < slots.size(); ++s) {
-      state.local.push_back({slot_name(spec, slots[s]), std::move(inner.slots[s])});
+      state.local.push_back({inner_slot_name(spec.name, slots[s].name), std::move(inner.slots[s])});
     }
   }
 }
 
 }  // namespace
+
+std::string inner_slot_name(std::string_view variable, std::string_view slot) {
+  return fmt::format("{}{}/{}", kInner, variable, slot);
+}
+
+bool is_inner_slot(std::string_view name) { return name.starts_with(kInner); }
 
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps) {

@@ -5,12 +5,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "params/distribution.h"
 #include "params/outer/outer_options.h"
 
 namespace paceline {
+
+/// The name of a slot that a worker keeps for its local steps, among the local variables of its
+/// state.
+std::string inner_slot_name(std::string_view variable, std::string_view slot);
+bool is_inner_slot(std::string_view name);
 
 /// The rounds that the store below makes in so many steps.
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,

@@ -6,6 +6,8 @@
 
 #include <future>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "paceline/cluster.h"
 #include "params/server/server.h"
@@ -15,8 +17,10 @@ namespace paceline {
 /// A ps in a thread, which ends with the object.
 class Served {
  public:
-  explicit Served(int workers = 1) : stop_(eventfd(0, EFD_CLOEXEC)) {
-    for (int i = 1; i <= workers; ++i) spec_.workers.push_back("127.0.0.1:" + std::to_string(i));
+  explicit Served(int workers = 1) : Served(addresses(workers)) {}
+  /// Of workers that call each other, too.
+  explicit Served(std::vector<std::string> workers) : stop_(eventfd(0, EFD_CLOEXEC)) {
+    spec_.workers = std::move(workers);
     std::promise<std::string> address;
     ServerOptions options;
     options.spec = spec_;
@@ -47,6 +51,12 @@ class Served {
   }
 
  private:
+  static std::vector<std::string> addresses(int workers) {
+    std::vector<std::string> made;
+    for (int i = 1; i <= workers; ++i) made.push_back("127.0.0.1:" + std::to_string(i));
+    return made;
+  }
+
   int stop_;
   ClusterSpec spec_;
   std::future<ServerSummary> serving_;
