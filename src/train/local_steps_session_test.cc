@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <future>
 #include <vector>
 
 #include "base/temporary_folder.h"
+#include "checkpoint/checkpoints.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
@@ -34,8 +36,11 @@ struct Trained {
   std::int64_t global_step = 0;
 };
 
-/// A worker trains a small mlp on rows of its own.
-Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions& run) {
+/// A worker trains a small mlp on rows of its own. `feeds` is called before each step, with its
+/// number, and `made` after the last one.
+Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions& run,
+                     const std::function<void(std::int64_t)>& feeds = {},
+                     const std::function<void(Session&)>& made = {}) {
   Graph graph;
   const Value x = graph.input("x", {kPartRows, kFeatures}), y = graph.input("y", x.shape());
   Value h = relu(dense(x, 32, "layer1"));
@@ -44,7 +49,8 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
                   run);
   Trained trained;
   session.add(LossesAndStep(trained.losses, trained.global_step));
-  session.run([&](Feed& feed) {
+  const auto fill = [&](Feed& feed) {
+    if (feeds) feeds(feed.step());
     for (const Value& input : {x, y}) {
       const auto values = feed.data<float>(input);
       for (std::size_t i = 0; i < values.size(); ++i) {
@@ -52,7 +58,10 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
         values[i] = float(std::sin(element * element + 3.0 * double(feed.step() % 20)));
       }
     }
-  });
+  };
+  for (std::int64_t step = 0; made && step < *run.steps; ++step) session.step(fill);
+  if (made) made(session);
+  session.run(fill);
   return trained;
 }
 
@@ -151,6 +160,38 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
     const Trained& busier = trained[trained[0].losses.size() < trained[1].losses.size() ? 1 : 0];
     EXPECT_LT(busier.losses.back(), 0.8 * busier.losses.front());
   }
+}
+
+// The chief has made its last step, and the other has not: the last round does not count yet. What
+// is saved now is no checkpoint of the last step.
+TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeItsRoundWasClosed) {
+  const Served served(2);
+  const TemporaryFolder folder;
+  RunOptions run = quiet(20);
+  run.out = folder.path();
+  run.summary_every = {};
+  run.save_every = Interval();
+  std::promise<void> saved;
+  const auto how = [&](int worker) {
+    Cluster cluster = with_local_steps(served.cluster(worker), 10);
+    cluster.outer_fragments = 2;
+    return cluster;
+  };
+  auto other = std::async(std::launch::async, [&] {
+    train_worker(how(1), Sgd{.learning_rate = 0.1f}, run, [&](std::int64_t step) {
+      if (step == 19) saved.get_future().wait();
+    });
+  });
+  train_worker(how(0), Sgd{.learning_rate = 0.1f}, run, {}, [&](Session& session) {
+    session.save();
+    saved.set_value();
+  });
+  other.get();
+  const Checkpoints checkpoints(folder.path("checkpoints"));
+  const auto all = checkpoints.list(WholeCheck::kChecksums);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].step, 20);
+  EXPECT_LT(all[1].step, 20) << "of values without the last round";
 }
 
 // A checkpoint between two rounds has the values of the round and Adam's slots.

@@ -47,7 +47,7 @@ Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder
   for (const std::string& line : parts_.store.prepare_saving(parts_.folder)) parts_.say(line);
   // Training that has just been resumed is saved already.
   const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
-  if (newest && newest->step == parts_.global_step) started_step_ = newest->step;
+  if (newest && newest->step == parts_.global_step) saved_step_ = newest->step;
 }
 
 Saver::~Saver() {
@@ -65,7 +65,6 @@ Saver::Written Saver::written() const {
 
 void Saver::start(TaskState own, std::int64_t global_step) {
   parts_.store.mark();
-  started_step_ = global_step;
   last_ = std::async(std::launch::async, [this, own = std::move(own), global_step] {
             run_in_background();
             save_or_complain(own, global_step);
@@ -82,7 +81,7 @@ std::int64_t Saver::saved_step() {
   } catch (const std::exception&) {
     return -1;
   }
-  return started_step_;
+  return saved_step_;
 }
 
 void Saver::save_or_complain(const TaskState& own, std::int64_t global_step) {
@@ -118,6 +117,7 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
   CheckpointSave save(checkpoints_, global_step);
   const CheckpointIndex index = write_files(own, save.folder());
   const std::string path = save.finish(index);
+  saved_step_ = index.global_step;
   checkpoints_.keep_last(parts_.keep);
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   {

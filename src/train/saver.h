@@ -40,12 +40,13 @@ class Saver {
     double seconds = 0, bytes = 0;  // of all of them
   };
   Written written() const;
-  /// Begins to save the present values. After a failure, the user is told and training goes on. Not
-  /// to be called while busy.
+  /// Begins to save the present values, of about that step: a round that is under way may not count
+  /// yet. After a failure, the user is told and training goes on. Not to be called while busy.
   void start(TaskState own, std::int64_t global_step);
   /// Waits for the save that was started last. Throws the error that it failed with.
   void wait();
-  /// Waits for the save that was started last, and returns its global step; −1 when it failed.
+  /// Waits for the save that was started last, and returns the global step of its values; −1 when
+  /// it failed.
   /// Before the first save, returns the step of the checkpoint that training has just been resumed
   /// from; −1 when there is none.
   std::int64_t saved_step();
@@ -59,8 +60,8 @@ class Saver {
   const Checkpoints checkpoints_;
   std::shared_future<void> last_;
   mutable std::mutex counting_;
-  Written written_;  // under counting_
-  std::int64_t started_step_ = -1;
+  Written written_;               // under counting_
+  std::int64_t saved_step_ = -1;  // written by the thread of last_
 };
 
 }  // namespace paceline
