@@ -11,7 +11,6 @@
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "checkpoint/checkpoints.h"
 #include "cluster/interrupt.h"
 #include "cluster/log.h"
 #include "cluster/report/run_folder.h"
@@ -25,6 +24,13 @@ namespace {
 // A quiet worker says what it waits for only after so long, when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
 constexpr double kAtOnce = 1e-3;  // seconds
+// Tasks that are started together by hand meet within this.
+constexpr Duration kMeetWithin = std::chrono::seconds(30);
+
+// True when the run goes on from a checkpoint that has all its steps.
+bool has_made_all(const RunOptions& run) {
+  return run.resume && run.steps && !run.out.empty() && saved_step(run).value_or(-1) >= *run.steps;
+}
 
 }  // namespace
 
@@ -59,15 +65,19 @@ Job::Job(const Options& options, std::vector<VariableSpec> variables)
 }
 
 // A task that has joined knows itself when the training is over. One that comes back when the
-// others have ended would wait for them in vain.
+// others have ended would wait for them in vain: a launcher tells it, or the last checkpoint.
 Distribution Job::join(DistributionOptions how, const std::vector<VariableSpec>& variables,
                        const RunOptions& run) const {
   struct LeftAlone {};
   const std::function<void()> check = how.check_interrupt;
-  how.check_interrupt = [this, check] {
+  const Clock& clock = *how.clock;
+  how.check_interrupt = [this, check, &run, &clock, look_at = clock.now() + kMeetWithin]() mutable {
     check();
-    const bool joins = distribution_.store == nullptr;
-    if (joins && interrupt_ != nullptr && interrupt_->left_alone()) throw LeftAlone();
+    if (distribution_.store != nullptr) return;
+    if (interrupt_ != nullptr && interrupt_->left_alone()) throw LeftAlone();
+    if (clock.now() < look_at) return;
+    look_at = clock.now() + kMeetWithin;
+    if (has_made_all(run)) throw LeftAlone();
   };
   try {
     return make_distribution(how, variables);
@@ -87,8 +97,7 @@ Distribution Job::join(DistributionOptions how, const std::vector<VariableSpec>&
 bool Job::must_make_the_rest(const RunOptions& run) const {
   const bool saves = cluster_.is_chief() && !run.out.empty() && !run.save_every.never();
   if (!saves || !run.steps || kind_of(cluster_) != ClusterKind::kWorkersOnly) return false;
-  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
-  return !newest || newest->step < *run.steps;
+  return saved_step(run).value_or(-1) < *run.steps;
 }
 
 // A quiet job has only lines that tell of trouble, so they are warnings of the log.

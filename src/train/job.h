@@ -27,7 +27,8 @@ class Job {
     ProgressBoard* progress = nullptr;
   };
   /// Joins. Throws what make_distribution throws; JobIsOver when a launcher tells that the others
-  /// have ended; kUsage when the task is a ps.
+  /// have ended, or nobody comes and the checkpoint that it resumes has the last step; kUsage when
+  /// the task is a ps.
   Job(const Options& options, std::vector<VariableSpec> variables);
   /// Says goodbye, unless fail was called.
   ~Job();

@@ -14,7 +14,6 @@
 #include "base/memory_file.h"
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "checkpoint/checkpoints.h"
 #include "cluster/explain/explain.h"
 #include "cluster/interrupt.h"
 #include "cluster/lab/lab.h"
@@ -105,8 +104,7 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
 // The global step of the newest checkpoint, 0 without one; nothing when none are made.
 std::optional<std::int64_t> kept_step(const RunOptions& run) {
   if (run.out.empty() || run.save_every.never()) return std::nullopt;
-  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
-  return newest ? newest->step : 0;
+  return saved_step(run).value_or(0);
 }
 
 struct StepsMade {

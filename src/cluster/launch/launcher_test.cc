@@ -193,6 +193,19 @@ TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
   EXPECT_THAT(outcome.err, HasSubstr("worker:1 failed first: exit status 3"));
 }
 
+TEST_F(Launcher, NothingGoesOnWithoutAPs) {
+  options_.on_failure = OnFailure::kContinue;
+  options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
+  const Outcome outcome = launch_shells(
+      "if [ $task = ps:0 ]; then kill -KILL $$; fi; trap 'exit 1' TERM; while :; do "
+      "sleep 0.05; done");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("ps:0 has ended (killed by signal 9 (Killed)), and no worker can go on "
+                        "without its variables: the job is ended (--on-failure restart would"));
+  EXPECT_THAT(outcome.err, HasSubstr("ps:0 failed first: killed by signal 9"));
+}
+
 TEST_F(Launcher, RestartStartsATaskAgainThatFails) {
   options_.on_failure = OnFailure::kRestart;
   options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };

@@ -132,7 +132,19 @@ void TaskGroup::judge(std::size_t task) {
     return;
   }
   if (!result_.first_failure) result_.first_failure = failure;
-  if (options_.on_failure != OnFailure::kContinue) ask_all(SIGTERM, options_.stop_within);
+  if (options_.on_failure != OnFailure::kContinue) return ask_all(SIGTERM, options_.stop_within);
+  if (child.is_ps() && any_running(false)) end_without(child);
+}
+
+// Its variables are lost, and the workers would wait in vain until somebody starts it again.
+void TaskGroup::end_without(const ChildProcess& ps) {
+  if (options_.say) {
+    options_.say(fmt::format(
+        "{} has ended ({}), and no worker can go on without its variables: the job is ended "
+        "(--on-failure restart would start it again)",
+        ps.name(), ps.status().str()));
+  }
+  ask_all(SIGTERM, options_.stop_within);
 }
 
 // Returns false for a task that would fail again: its command is wrong, or its processes end as

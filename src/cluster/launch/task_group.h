@@ -67,6 +67,7 @@ class TaskGroup {
   void take_exits();
   void judge(std::size_t task);
   bool start_again(std::size_t task);
+  void end_without(const ChildProcess& ps);
   /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();

@@ -119,6 +119,11 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");
 }
 
+std::optional<std::int64_t> saved_step(const RunOptions& run) {
+  const auto newest = Checkpoints(checkpoints_folder(run)).newest_whole(WholeCheck::kSizes).whole;
+  return newest ? std::optional(newest->step) : std::nullopt;
+}
+
 std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments) {
   std::vector<std::string> all;
   for (const std::string& argument : arguments) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,9 @@ bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::st
 /// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
 std::string timeline_file(const Cluster& cluster, const RunOptions& run);
+
+/// The step of the newest whole checkpoint in --out, by its sizes; nothing when there is none.
+std::optional<std::int64_t> saved_step(const RunOptions& run);
 
 /// The arguments with --resume and without --overwrite.
 std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments);
