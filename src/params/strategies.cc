@@ -89,7 +89,8 @@ std::string strategy_name(const Cluster& cluster) {
 std::string why_no_sync_batch_norm(const Cluster& cluster) {
   const bool workers = cluster.distributed() && strategy_name(cluster) == "allreduce";
   if (!workers && cluster.towers == 1) {
-    return "needs --strategy allreduce or --towers, whose parts of a batch are computed at once";
+    return "needs an all-reduce (--ps 0 --workers N) or --towers, whose parts of a batch are "
+           "computed at once";
   }
   if (workers && cluster.towers > 1) return "does not go with --towers under an all-reduce";
   if (workers && cluster.accumulate > 1) return "does not go with --accumulate under an all-reduce";

@@ -115,8 +115,9 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
   device.sim_compute = values.given("--sim-compute");
+  // A launcher that starts a task again resumes what the simulated job itself has saved.
   for (const char* flag : {"--resume", "--init-from"}) {
-    if (sim && !device.sim_compute && values.given(flag)) {
+    if (sim && !cluster.launched && !device.sim_compute && values.given(flag)) {
       refuse_flags(
           fmt::format("{} cannot be given with --device sim, which computes nothing without "
                       "--sim-compute: its checkpoints would replace trained ones",
@@ -252,8 +253,9 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
   const ClusterKind needed = strategy_named(name, kind_of(cluster)).kind;
   if (needed == kind_of(cluster)) return;
   if (needed == ClusterKind::kWorkersOnly) {
-    refuse_flags(fmt::format(
-        "--strategy {} needs a cluster without parameter servers: give --ps 0 --workers 2", name));
+    refuse_flags(fmt::format("--strategy {} needs a cluster without parameter servers: {}", name,
+                             cluster.role == Cluster::Role::kTask ? "leave them out of the cluster"
+                                                                  : "give --ps 0 --workers 2"));
   }
   if (kind_of(cluster) == ClusterKind::kOneProcess) {
     refuse_flags(fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", name));

@@ -206,7 +206,7 @@ struct Ending {
   std::string error;  // empty: all went well
 };
 
-Ending ending_of(const TaskGroupResult& result, bool loses_steps, const RunOptions& run,
+Ending ending_of(const TaskGroupResult& result, const StepsMade& steps, const RunOptions& run,
                  const TaskFiles& files) {
   Ending ending;
   if (result.first_failure) {
@@ -216,12 +216,15 @@ Ending ending_of(const TaskGroupResult& result, bool loses_steps, const RunOptio
     ending = {1, cause_of(*result.evaluator_failure, files)};
   } else if (result.interrupted) {
     ending = {kInterruptedStatus, "interrupted"};
-  } else if (!result.stopped.empty() && loses_steps) {
+  } else if (!result.stopped.empty() && steps.lost > 0) {
     ending = {1, fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
                              fmt::join(result.stopped, ", "))};
   }
-  // Without --out, a line about resuming is printed only when the user ended the run.
-  const bool told = result.interrupted || (!ending.error.empty() && !run.out.empty());
+  // Without --out, a line about resuming is printed only when the user ended the run. A job that
+  // failed before its first step would fail again.
+  const bool would_fail_again = steps.complete && steps.made == 0;
+  const bool told =
+      result.interrupted || (!ending.error.empty() && !run.out.empty() && !would_fail_again);
   if (told) ending.error += how_to_go_on(run);
   return ending;
 }
@@ -356,8 +359,8 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
 
   Report merged = merge(read_reports(tasks, files));
   const std::optional<std::int64_t> kept = kept_step(run);
-  const bool loses = steps_made(merged, cluster.local_workers, kept).lost > 0;
-  const Ending ending = ending_of(result, loses, run, files);
+  const StepsMade steps = steps_made(merged, cluster.local_workers, kept);
+  const Ending ending = ending_of(result, steps, run, files);
   merged.flags = run.flags;  // without those that it gave its tasks
   if (!ending.error.empty()) merged.error = ending.error;
   write_reports(asked, run, merged);

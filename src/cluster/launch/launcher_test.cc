@@ -131,6 +131,24 @@ TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {
   EXPECT_EQ(read_report(report_).error, "worker:1 failed first: no data");
 }
 
+// What fails before its first step fails again.
+TEST_F(Launcher, ResumingIsAdvisedOnlyWhereStepsWereMade) {
+  const TemporaryFolder out;
+  cluster_.local_workers = 1;
+  run_.out = out.path();
+  run_.resume_command = "train --resume";
+  const Checkpoints checkpoints(checkpoints_folder(run_));
+  CheckpointSave save(checkpoints, 0);
+  CheckpointIndex index;
+  index.global_step = 0;
+  save.finish(index);
+  const std::string fails = "write_report 'no such data'; if [ $task = worker:0 ]; then exit 1; fi";
+  EXPECT_THAT(launch_shells("steps=0; " + fails).err,
+              testing::EndsWith("worker:0 failed first: no such data\n"));
+  EXPECT_THAT(launch_shells(fails).err,
+              testing::EndsWith("no such data; to go on from step 0: train --resume\n"));
+}
+
 TEST_F(Launcher, ATaskThatIsKilledIsNamedWithItsSignal) {
   const Outcome outcome = launch_shells(
       "if [ $task = ps:0 ]; then kill -9 $$; fi; trap '' TERM; sleep 60 & wait; sleep 60");

@@ -14,16 +14,15 @@
 namespace paceline {
 std::string why_not_mixed(const Cluster& cluster, int workers) {
   if (workers == 1) {
-    return "needs several workers (--workers 2), among which dense variables are reduced: with "
-           "one, "
-           "take sync";
+    return "needs several workers, among which dense variables are reduced: with one, take "
+           "--strategy sync";
   }
   if (cluster.on_nan == OnNan::kSkip) {
     return "does not go with --on-nan skip: the ps tasks and the workers would leave out different "
-           "steps; take sync or allreduce";
+           "steps; take --strategy sync";
   }
   if (cluster.sharding == Sharding::kDynamic) {
-    return "does not go with --shard dynamic: take sync or allreduce";
+    return "does not go with --shard dynamic: take --strategy sync";
   }
   return "";
 }

@@ -161,7 +161,7 @@ std::unique_ptr<StoreSteps> OuterStore::bind(const PlanBinding& plan, float clip
   if (std::exchange(trains_, true)) {
     throw Error(ErrorCode::kInvalidArgument,
                 "[local steps] a job with --strategy local trains one plan, and this is another: "
-                "use --strategy sync, or allreduce");
+                "use --strategy sync, or without parameter servers --strategy allreduce");
   }
   return std::make_unique<OuterSteps>(*this, inner_->bind(plan, clip_norm));
 }
