@@ -98,7 +98,7 @@ std::string first_difference(const DataNames& saved, const DataNames& data) {
   for (const auto& [kind, names] : saved) {
     const auto found = data.find(kind);
     if (found == data.end()) continue;
-    if (const std::string text = difference_of(kind, names, found->second); !text.empty()) {
+    if (std::string text = difference_of(kind, names, found->second); !text.empty()) {
       return text;
     }
   }

@@ -75,6 +75,21 @@ std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskSta
   return from;
 }
 
+// A worker that the checkpoint does not have goes on with the slots of one that it has, as with its
+// step.
+void give_slots_to_new_workers(std::vector<TaskState>& tasks) {
+  const auto is_slot = [](const NamedTensor& local) { return is_inner_slot(local.name); };
+  const auto has_slots = [&](const TaskState& task) {
+    return std::ranges::any_of(task.local, is_slot);
+  };
+  const auto from = std::ranges::find_if(tasks, has_slots);
+  if (from == tasks.end()) return;
+  for (TaskState& task : tasks) {
+    if (!has_slots(task))
+      std::ranges::copy_if(from->local, std::back_inserter(task.local), is_slot);
+  }
+}
+
 void add_slots(std::vector<NamedTensor>& inner, const VariableSpec& step,
                const SavedVariable& saved, const SavedRows& rows) {
   if (!step.trained) return;
@@ -130,6 +145,7 @@ void take_values_and_slots(InitialState& beginning, const SavableStore& store,
   TaskState worker;
   std::optional<int> from;
   if (was_local && !is_local) from = move_slots_of_a_worker(beginning.tasks, worker);
+  if (was_local && is_local) give_slots_to_new_workers(beginning.tasks);
   std::vector<NamedTensor> inner;
   bool other_rule = false;
   for (std::size_t id = 0; id < here.size(); ++id) {

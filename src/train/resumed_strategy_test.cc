@@ -107,7 +107,7 @@ Begun train_worker(const Cluster& cluster, const RunOptions& run, std::latch& al
 }
 
 /// Trains as the way says. Returns what each worker begins with.
-std::vector<Begun> train(const Way& way, const RunOptions& run) {
+std::vector<Begun> train(const Way& way, const RunOptions& run, int count = 2) {
   if (!way.workers) {
     Cluster alone;
     alone.threads = 1;
@@ -115,14 +115,13 @@ std::vector<Begun> train(const Way& way, const RunOptions& run) {
     std::latch one(1);
     return {train_worker(alone, run, one)};
   }
-  constexpr int kWorkers = 2;
-  const HeldPorts ports(kWorkers);
+  const HeldPorts ports(count);
   std::optional<Served> served;
   if (way.ps) served.emplace(ports.addresses());
-  std::latch all(kWorkers);
+  std::latch all(count);
   std::vector<std::future<Begun>> workers;
-  workers.reserve(kWorkers);
-  for (int worker = 0; worker < kWorkers; ++worker) {
+  workers.reserve(std::size_t(count));
+  for (int worker = 0; worker < count; ++worker) {
     Cluster cluster;
     if (way.ps) {
       cluster = served->cluster(worker);
@@ -138,7 +137,7 @@ std::vector<Begun> train(const Way& way, const RunOptions& run) {
                                  [cluster, run, &all] { return train_worker(cluster, run, all); }));
   }
   std::vector<Begun> begun;
-  begun.reserve(kWorkers);
+  begun.reserve(std::size_t(count));
   for (auto& worker : workers) begun.push_back(worker.get());
   return begun;
 }
@@ -155,15 +154,18 @@ CheckpointReader newest(const std::string& folder) {
   return CheckpointReader(find_checkpoint(folder, WholeCheck::kChecksums).path);
 }
 
-/// Adam's count of the steps of `words`, where the way keeps it.
-std::int64_t count_of(const CheckpointReader& checkpoint, const Way& way) {
-  if (!way.local_steps) return checkpoint.read("words").slots.at(2).item<std::int64_t>();
-  for (const SavedTask& task : checkpoint.index().tasks) {
-    for (const NamedTensor& local : checkpoint.read_local(task)) {
-      if (local.name == "inner/words/t") return local.tensor.item<std::int64_t>();
-    }
+/// Adam's count of the steps of `words` that this worker keeps for its local steps.
+std::int64_t count_of(const CheckpointReader& checkpoint, const SavedTask& task) {
+  for (const NamedTensor& local : checkpoint.read_local(task)) {
+    if (local.name == "inner/words/t") return local.tensor.item<std::int64_t>();
   }
   return -1;
+}
+
+/// The same where the way keeps it.
+std::int64_t count_of(const CheckpointReader& checkpoint, const Way& way) {
+  if (way.local_steps) return count_of(checkpoint, checkpoint.index().tasks.front());
+  return checkpoint.read("words").slots.at(2).item<std::int64_t>();
 }
 
 void PrintTo(const Way& way, std::ostream* out) { *out << way.name; }
@@ -209,6 +211,20 @@ TEST_P(ResumedStrategy, IsReadByEachStrategy) {
         "of all, and those of the outer rule are left out\n";
     EXPECT_EQ(says(anew), !was && is) << said;
     EXPECT_EQ(says(left), was && !is) << said;
+  }
+}
+
+TEST(ResumedLocalSteps, GiveTheSlotsOfTheChiefToWorkersThatTheCheckpointDoesNotHave) {
+  const Way& local = *std::ranges::find(ways(), std::string("local"), &Way::name);
+  const TemporaryFolder folder;
+  train(local, in_folder(folder, kSaved));
+  RunOptions run = in_folder(folder, kEnd);
+  run.resume = true;
+  train(local, run, 3);
+  const CheckpointReader checkpoint = newest(folder.path());
+  ASSERT_EQ(checkpoint.index().tasks.size(), 3U);
+  for (const SavedTask& task : checkpoint.index().tasks) {
+    EXPECT_EQ(count_of(checkpoint, task), kEnd) << task.task;
   }
 }
 
