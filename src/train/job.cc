@@ -34,7 +34,7 @@ bool has_made_all(const RunOptions& run) {
 
 }  // namespace
 
-Job::Job(const Options& options, std::vector<VariableSpec> variables)
+Job::Job(const Options& options, const std::vector<VariableSpec>& variables)
     : cluster_(options.cluster),
       interrupt_(options.run.interrupt),
       log_(options.run.log),

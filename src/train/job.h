@@ -29,7 +29,7 @@ class Job {
   /// Joins. Throws what make_distribution throws; JobIsOver when a launcher tells that the others
   /// have ended, or nobody comes and the checkpoint that it resumes has the last step; kUsage when
   /// the task is a ps.
-  Job(const Options& options, std::vector<VariableSpec> variables);
+  Job(const Options& options, const std::vector<VariableSpec>& variables);
   /// Says goodbye, unless fail was called.
   ~Job();
   Job(const Job&) = delete;

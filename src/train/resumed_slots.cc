@@ -64,13 +64,14 @@ std::vector<Tensor> slots_found(const VariableSpec& spec, const Tensor& value,
 std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskState& to) {
   std::optional<int> from;
   for (TaskState& task : tasks) {
-    const auto is_slot = [](const NamedTensor& local) { return is_inner_slot(local.name); };
-    const auto slots = std::ranges::stable_partition(task.local, std::not_fn(is_slot));
-    if (!from && !slots.empty()) {
+    const auto slots =
+        std::stable_partition(task.local.begin(), task.local.end(),
+                              [](const NamedTensor& local) { return !is_inner_slot(local.name); });
+    if (!from && slots != task.local.end()) {
       from = task.worker;
-      std::ranges::move(slots, std::back_inserter(to.local));
+      std::move(slots, task.local.end(), std::back_inserter(to.local));
     }
-    task.local.erase(slots.begin(), slots.end());
+    task.local.erase(slots, task.local.end());
   }
   return from;
 }
