@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "paceline/dtype.h"
+#include "paceline/security.h"
 
 namespace paceline {
 
@@ -91,6 +92,7 @@ struct Cluster {
   std::string cluster_id;     // the same for all tasks of a run
   std::string bind;           // the address to listen at; empty: that of the task in the spec
   std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
+  Security security;          // which links are encrypted, and this task's proof
   /// The engine of an all-reduce: "link", over the links between tasks, or "mpi", for tasks that
   /// mpirun has started.
   std::string collectives = "link";

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 namespace paceline {
+
+struct LinkSecurity;
 
 /// The links that are encrypted and authenticated, by TLS 1.3.
 enum class Tls : std::uint8_t {
@@ -19,12 +22,15 @@ struct Security {
   Tls tls = Tls::kOffHost;  // the links that are encrypted
   /// The file of the key. Empty: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key, where
   /// there is one.
-  std::string key_file;
+  std::string key_file = {};
   /// The PEM file of this task's certificate, with those between it and the authority's. It takes
   /// the place of the key; the next two files go with it.
-  std::string certificate;
-  std::string certificate_key;  // the PEM file of the certificate's private key
-  std::string authority;        // the PEM file of the authority's certificate
+  std::string certificate = {};
+  std::string certificate_key = {};  // the PEM file of the certificate's private key
+  std::string authority = {};        // the PEM file of the authority's certificate
+  /// What these say, once it was read: run_program reads it before it listens anywhere, since a key
+  /// that comes through a pipe can be read once. Null: whoever makes a link reads it.
+  std::shared_ptr<const LinkSecurity> loaded = {};
 };
 
 }  // namespace paceline

@@ -31,6 +31,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.bind = cluster.bind;
   options.this_machine = cluster.launched;
   options.link = cluster.link;
+  options.security = cluster.security;
   options.join_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
   options.reconnect_timeout = std::chrono::duration_cast<Duration>(

@@ -38,6 +38,8 @@ std::string agreed_flags(const Cluster& cluster, std::uint64_t seed) {
   add("--sync-batch-norm", cluster.sync_batch_norm ? "given" : "not given");
   add("--on-nan", name_of(cluster.on_nan));
   add("--collectives", cluster.collectives);
+  add("--tls", cluster.security.tls == Tls::kAlways ? "on" : "off-host");
+  add("--insecure", cluster.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
   return text;
 }

@@ -65,6 +65,10 @@ TEST(AgreedFlags, EachThatDiffersIsNamedWithBothValues) {
             "the chief's --on-nan is stop, that of worker:1 is skip");
   EXPECT_EQ(difference([](Cluster& c) { c.collectives = "mpi"; }),
             "the chief's --collectives is link, that of worker:1 is mpi");
+  EXPECT_EQ(difference([](Cluster& c) { c.security.tls = Tls::kAlways; }),
+            "the chief's --tls is off-host, that of worker:1 is on");
+  EXPECT_EQ(difference([](Cluster& c) { c.security.tls = Tls::kNever; }),
+            "the chief's --insecure is not given, that of worker:1 is given");
   EXPECT_EQ(difference([](Cluster&) {}, 7), "the chief's --seed is 1, that of worker:1 is 7");
 }
 

@@ -8,7 +8,25 @@
 namespace paceline {
 namespace {
 
-std::string default_key_file() {
+const char* key_file_of_environment() {
+  const char* const file = std::getenv("PACELINE_KEY_FILE");
+  return file == nullptr || *file == 0 ? nullptr : file;
+}
+
+/// None where no file is named and the default one is not there.
+std::optional<SecretKey> key_of(const std::string& named) {
+  if (!named.empty()) return SecretKey::read(named);
+  const std::string file = usual_key_file();
+  std::error_code ignored;
+  const bool may_lack = key_file_of_environment() == nullptr;
+  if (may_lack && (file.empty() || !std::filesystem::exists(file, ignored))) return std::nullopt;
+  return SecretKey::read(file);
+}
+
+}  // namespace
+
+std::string usual_key_file() {
+  if (const char* const file = key_file_of_environment()) return file;
   const char* configuration = std::getenv("XDG_CONFIG_HOME");
   if (configuration != nullptr && *configuration != 0)
     return std::string(configuration) + "/paceline/key";
@@ -16,20 +34,8 @@ std::string default_key_file() {
   return home == nullptr ? "" : std::string(home) + "/.config/paceline/key";
 }
 
-/// None where no file is named and the default one is not there.
-std::optional<SecretKey> key_of(const std::string& named) {
-  if (!named.empty()) return SecretKey::read(named);
-  if (const char* file = std::getenv("PACELINE_KEY_FILE"); file != nullptr && *file != 0)
-    return SecretKey::read(file);
-  const std::string file = default_key_file();
-  std::error_code ignored;
-  if (file.empty() || !std::filesystem::exists(file, ignored)) return std::nullopt;
-  return SecretKey::read(file);
-}
-
-}  // namespace
-
 std::shared_ptr<const LinkSecurity> load_security(const Security& security) {
+  if (security.loaded) return security.loaded;
   auto loaded = std::make_shared<LinkSecurity>();
   loaded->tls = security.tls;
   const int given = int(!security.certificate.empty()) + int(!security.certificate_key.empty()) +

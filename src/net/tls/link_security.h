@@ -29,8 +29,13 @@ struct LinkSecurity {
   bool has_proof() const { return key.has_value() || certificates.has_value(); }
 };
 
-/// Reads the key or takes the certificates. Without either, links that need one fail, not this.
-/// Throws what SecretKey::read throws for a key file that was named, and kInvalidArgument naming
+/// The key file of whoever names none: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key;
+/// empty for a user without a folder.
+std::string usual_key_file();
+
+/// Reads the key or takes the certificates, unless Security::loaded is there. Without either, links
+/// that need one fail, not this. Throws what SecretKey::read throws for a key file that was named,
+/// and kInvalidArgument naming
 /// --tls-cert, --tls-key and --tls-ca when only some of the three are given.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 

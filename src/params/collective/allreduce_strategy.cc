@@ -25,6 +25,7 @@ std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& optio
   how.agreed_flags = agreed_flags(cluster, options.seed);
   how.bind = cluster.bind;
   how.link = cluster.link;
+  how.security = cluster.security;
   how.collectives = cluster.collectives;
   how.join_timeout = Duration(std::int64_t(cluster.join_timeout_s * 1e9));
   how.on_nan = cluster.on_nan;

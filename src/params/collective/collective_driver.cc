@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "net/tls/link_security.h"
 #include "params/job_control.h"
 #include "params/wire/traced_messages.h"
 #include "params/wire/variables.h"
@@ -26,8 +27,11 @@ CollectiveGroupOptions group_options(const CollectiveOptions& options) {
 }
 
 std::unique_ptr<Link> link_of(const CollectiveOptions& options) {
-  if (options.link_factory) return options.link_factory({});
-  return traced(make_link(options.link, {}), options.timeline);
+  LinkOptions link;
+  link.security = load_security(options.security);
+  link.refused = options.say;
+  if (options.link_factory) return options.link_factory(link);
+  return traced(make_link(options.link, link), options.timeline);
 }
 
 }  // namespace

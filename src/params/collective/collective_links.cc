@@ -47,7 +47,8 @@ void CollectiveDriver::listen() {
                                        "the port that the cluster says"
                                      : ""));
   }
-  if (link_->kind() != "inproc" && !is_loopback(address) && options_.say) {
+  const bool is_open = options_.security.tls == Tls::kNever;
+  if (link_->kind() != "inproc" && is_open && !is_loopback(address) && options_.say) {
     options_.say(
         fmt::format("{} listens on {}: not encrypted, not authenticated; use it only in a network "
                     "that you trust",

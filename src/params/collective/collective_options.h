@@ -24,6 +24,7 @@ struct CollectiveOptions {
   std::string agreed_flags;  // on which workers must agree
   std::string bind;          // empty: its address in the spec
   std::string link = "auto";
+  Security security;
   std::string collectives = "link";  // what reduces: link, or mpi, which was started by then
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // of the mean

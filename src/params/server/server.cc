@@ -11,6 +11,7 @@
 #include "base/failure_text.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/poll_until.h"
+#include "net/tls/link_security.h"
 #include "params/interval_timer.h"
 #include "params/server/job.h"
 #include "params/wire/traced_messages.h"
@@ -68,6 +69,8 @@ class Server {
   std::unique_ptr<Link> make() {
     LinkOptions link;
     link.threads = job_.threads();
+    link.security = load_security(options_.security);
+    link.refused = options_.warn;
     if (options_.link_factory) return options_.link_factory(link);
     return traced(make_link(options_.link, link), options_.timeline);
   }
@@ -114,7 +117,8 @@ class Server {
 
   void listen() {
     const std::string address = start_to_listen();
-    if (link_->kind() != "inproc" && !options_.this_machine && !is_loopback(address)) {
+    const bool is_open = options_.security.tls == Tls::kNever && !options_.this_machine;
+    if (link_->kind() != "inproc" && is_open && !is_loopback(address)) {
       job_.warn(
           fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
                       "only in a network that you trust",

@@ -47,6 +47,7 @@ struct ServerOptions {
   std::string bind;           // empty: its address in the spec
   bool this_machine = false;  // no other machine can reach its address
   std::string link = "auto";
+  Security security;
   Duration join_timeout = std::chrono::seconds(300);
   /// A worker whose connection was cut may come back within this; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);

@@ -26,6 +26,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.cluster_id = cluster.cluster_id;
   ps.agreed_flags = agreed_flags(cluster, options.seed);
   ps.link = cluster.link;
+  ps.security = cluster.security;
   ps.join_timeout = from_seconds(cluster.join_timeout_s);
   ps.reconnect_timeout = from_seconds(cluster.reconnect_timeout_s);
   ps.spin = cluster.spin;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/copy_bytes.h"
+#include "net/tls/link_security.h"
 #include "params/protocol/frame_cuts.h"
 #include "params/variable_arrays.h"
 #include "params/wire/fields.h"
@@ -21,6 +22,13 @@ namespace {
 
 // The time for the last frames of a worker that leaves.
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
+
+LinkOptions link_options(const PsStoreOptions& options) {
+  LinkOptions link;
+  link.security = load_security(options.security);
+  link.refused = options.say;
+  return link;
+}
 
 class PsStoreImpl : public PsStore {
  public:
@@ -107,7 +115,7 @@ class PsStoreImpl : public PsStore {
   const PsConnection& slowest(int written) const;
 
   const PsStoreOptions options_;
-  const LinkOptions link_options_;
+  const LinkOptions link_options_ = link_options(options_);
   Arrivals core_;
   WorkerDriver driver_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps

@@ -29,6 +29,7 @@ struct PsStoreOptions {
   std::string cluster_id;
   std::string agreed_flags;  // on which workers must agree
   std::string link = "auto";
+  Security security;
   Duration join_timeout = std::chrono::seconds(300);
   /// A connection that was cut is made anew within this; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
