@@ -58,6 +58,8 @@ TEST(BashCompletion, OffersWhatMayFollow) {
   EXPECT_THAT(bash_offers({"train", "mlp", "--hid"}), ElementsAre("--hidden"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--steps", "5", "--repo"}), ElementsAre("--report"));
   EXPECT_THAT(bash_offers({"bench", "ro"}), ElementsAre("roof"));
+  EXPECT_THAT(bash_offers({"ke"}), ElementsAre("key"));
+  EXPECT_THAT(bash_offers({"key", "--"}), UnorderedElementsAre("--help", "--show", "--replace"));
   EXPECT_THAT(bash_offers({"bench", "step", "ptb", "--dat"}), ElementsAre("--data"));
 }
 

@@ -75,7 +75,9 @@ std::string flag_text(const Flag& flag) {
 std::string synopsis(const CommandLine& line) {
   std::string text = fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [OPTIONS]", plain(line.name));
   for (const Flag& flag : line.flags) {
-    if (!flag.name.starts_with('-')) text += fmt::format(" \\fI{}\\fR", plain(flag.name));
+    if (flag.name.starts_with('-')) continue;
+    const std::string name = fmt::format("\\fI{}\\fR", plain(flag.name));
+    text += flag.optional ? " [" + name + "]" : " " + name;
   }
   return text + "\n";
 }

@@ -13,6 +13,8 @@ constexpr Subcommand kSubcommands[] = {
      eval_lines},
     {"server", "Run a parameter server that serves one job after the other", server_command,
      server_lines},
+    {"key", "Make the key that all tasks of a job share, or show its fingerprint", key_command,
+     key_lines},
     {"lab", "Train on emulated hosts of this machine, joined by links of a limited rate",
      lab_command, lab_lines},
     {"data", "Generate data to train on", data_command, data_lines},

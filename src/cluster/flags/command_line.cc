@@ -30,7 +30,7 @@ CLI::Option* add(CLI::App& app, const Flag& flag) {
   }
   CLI::Option* option = app.add_option(flag.name, flag.help);
   option->type_name(flag.placeholder)->group(flag.group)->expected(flag.values);
-  option->required(!flag.name.starts_with('-'))
+  option->required(!flag.name.starts_with('-') && !flag.optional)
       ->allow_extra_args(flag.repeats && !flag.name.starts_with('-'));
   const bool take_all = flag.repeats || flag.values > 1;
   option->multi_option_policy(take_all ? CLI::MultiOptionPolicy::TakeAll

@@ -16,7 +16,7 @@ namespace paceline {
 
 /// A flag, as --help, the man pages and the completions of shells show it.
 struct Flag {
-  std::string name;  // "--ps"; without dashes: an argument that must be given
+  std::string name;  // "--ps"; without dashes: an argument, which must be given unless `optional`
   /// The value as --help shows it, such as "M". Shells complete "FILE", "PATH" and "DIR" as such,
   /// and "cpu|sim[:I]" as cpu and sim. If it is empty, the flag is a switch without a value.
   std::string placeholder;
@@ -26,6 +26,7 @@ struct Flag {
   int values = 1;        // how many it takes at once
   /// The beginnings of values that shells offer, such as "hidden=".
   std::vector<std::string> completions = {};
+  bool optional = false;  // an argument without dashes that need not be given
 };
 
 /// True for a flag that one part of the program sets for another, which nobody types.

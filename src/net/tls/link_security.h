@@ -35,8 +35,8 @@ std::string usual_key_file();
 
 /// Reads the key or takes the certificates, unless Security::loaded is there. Without either, links
 /// that need one fail, not this. Throws what SecretKey::read throws for a key file that was named,
-/// and kInvalidArgument naming
-/// --tls-cert, --tls-key and --tls-ca when only some of the three are given.
+/// and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca when only some of the three are
+/// given.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 
 }  // namespace paceline

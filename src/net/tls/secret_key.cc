@@ -41,28 +41,43 @@ int digit_of(char c) {
   return -1;
 }
 
-[[noreturn]] void throw_unreadable(const std::string& path) {
+[[noreturn]] void throw_unreadable(const std::string& file) {
   const ErrorCode code = errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kFailedPrecondition;
-  throw Error(code, "the key file " + path + " cannot be read: " +
-                        std::generic_category().message(errno) + "; `paceline key` makes one");
+  throw Error(code, file + " cannot be read: " + std::generic_category().message(errno));
 }
 
 /// Refuses a file that others may read or change. A pipe has an owner alone.
-void check_private(int fd, const std::string& path) {
+void check_private(int fd, const std::string& file, const std::string& path) {
   struct stat state = {};
-  if (::fstat(fd, &state) != 0) throw_unreadable(path);
-  if (S_ISDIR(state.st_mode))
-    throw Error(ErrorCode::kInvalidArgument, "the key file " + path + " is a folder");
+  if (::fstat(fd, &state) != 0) throw_unreadable(file);
+  if (S_ISDIR(state.st_mode)) throw Error(ErrorCode::kInvalidArgument, file + " is a folder");
   if (state.st_uid != ::geteuid() && state.st_uid != 0)
-    throw Error(ErrorCode::kFailedPrecondition, "the key file " + path +
-                                                    " belongs to another user (uid " +
-                                                    std::to_string(state.st_uid) + ")");
+    throw Error(ErrorCode::kFailedPrecondition,
+                file + " belongs to another user (uid " + std::to_string(state.st_uid) + ")");
   if ((state.st_mode & 077) != 0)
     throw Error(ErrorCode::kFailedPrecondition,
-                "others may read or change the key file " + path + ": chmod 600 " + path);
+                "others may read or change " + file + ": chmod 600 " + path);
 }
 
 }  // namespace
+
+std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most) {
+  const std::string file = what + " " + path;
+  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) throw_unreadable(file);
+  check_private(fd.get(), file, path);
+  std::string text(most + 1, '\0');  // a longer file is seen to be too long
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const ssize_t got = ::read(fd.get(), text.data() + end, text.size() - end);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw_unreadable(file);
+    if (got == 0) break;
+    end += std::size_t(got);
+  }
+  text.resize(end);
+  return text;
+}
 
 struct SecretKey::Page {
   Page() : bytes(::sysconf(_SC_PAGESIZE)) {
@@ -114,26 +129,40 @@ SecretKey SecretKey::parse(std::string_view text, const std::string& origin) {
 }
 
 SecretKey SecretKey::read(const std::string& path) {
-  const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd) throw_unreadable(path);
-  check_private(fd.get(), path);
-  std::array<char, kTextBytes + 1> text;  // a longer file is seen to be too long
-  std::size_t end = 0;
-  while (end < text.size()) {
-    const ssize_t got = ::read(fd.get(), text.data() + end, text.size() - end);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) throw_unreadable(path);
-    if (got == 0) break;
-    end += std::size_t(got);
+  std::string text;
+  try {
+    text = read_secret_file("the key file", path, kTextBytes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kNotFound) throw;
+    throw Error(error.code(), std::string(error.what()) + "; `paceline key` makes one");
   }
   try {
-    SecretKey key = parse({text.data(), end}, "the key file " + path);
+    SecretKey key = parse(text, "the key file " + path);
     OPENSSL_cleanse(text.data(), text.size());
     return key;
   } catch (const Error&) {
     OPENSSL_cleanse(text.data(), text.size());
     throw;
   }
+}
+
+void SecretKey::write_new(const std::string& path) const {
+  const FileDescriptor fd(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!fd && errno == EEXIST) {
+    throw Error(ErrorCode::kUsage, "there is a key in " + path +
+                                       " already, which jobs may need: --show prints its "
+                                       "fingerprint, --replace writes over it");
+  }
+  std::string lines = fd ? text() : "";
+  const bool whole = fd && ::write(fd.get(), lines.data(), lines.size()) == ssize_t(lines.size()) &&
+                     ::fsync(fd.get()) == 0;
+  const int error = errno;
+  OPENSSL_cleanse(lines.data(), lines.size());
+  if (whole) return;
+  if (fd) ::unlink(path.c_str());
+  throw Error(ErrorCode::kUnavailable, "the key file " + path + " cannot be written: " +
+                                           std::generic_category().message(error));
 }
 
 std::span<const std::byte, SecretKey::kBytes> SecretKey::bytes() const {

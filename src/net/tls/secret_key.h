@@ -10,6 +10,11 @@
 
 namespace paceline {
 
+/// Returns the text of a file with a secret, at most `most` bytes and one more when it is longer.
+/// `what` names it: "the key file". Throws kNotFound, kInvalidArgument for a folder, and
+/// kFailedPrecondition for a file that others than its owner may read or change.
+std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most);
+
 /// 32 random bytes. They lie in a page of memory that core dumps leave out and that is wiped when
 /// the last copy goes; copies share it.
 class SecretKey {
@@ -26,6 +31,9 @@ class SecretKey {
   static SecretKey read(const std::string& path);
 
   std::span<const std::byte, kBytes> bytes() const;
+  /// Writes a key file that its owner alone may read. Throws kUsage when there is a file, and
+  /// kUnavailable.
+  void write_new(const std::string& path) const;
   /// The text of a key file: one line.
   std::string text() const;
   /// 16 hexadecimal digits that tell keys apart and of which the key cannot be computed. Two tasks

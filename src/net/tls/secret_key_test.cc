@@ -34,6 +34,21 @@ TEST_F(KeyFile, IsReadAsItWasWritten) {
   EXPECT_EQ(key.fingerprint(), again.fingerprint());
 }
 
+TEST_F(KeyFile, IsWrittenForItsOwnerAloneAndNeverOverAnother) {
+  const SecretKey key = SecretKey::make();
+  key.write_new(folder_.path("new"));
+  EXPECT_EQ(SecretKey::read(folder_.path("new")).text(), key.text());
+  struct stat state = {};
+  ASSERT_EQ(::stat(folder_.path("new").c_str(), &state), 0);
+  EXPECT_EQ(state.st_mode & 07777, 0600U);
+  const SecretKey other = SecretKey::make();
+  EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { other.write_new(folder_.path("new")); }),
+              HasSubstr("there is a key in " + folder_.path("new") + " already"));
+  EXPECT_EQ(SecretKey::read(folder_.path("new")).text(), key.text());
+  EXPECT_THAT(error_of(ErrorCode::kUnavailable, [&] { other.write_new(folder_.path("no/new")); }),
+              HasSubstr(folder_.path("no/new") + " cannot be written"));
+}
+
 TEST_F(KeyFile, OfTwoKeysDiffer) {
   EXPECT_NE(SecretKey::make().text(), SecretKey::make().text());
   EXPECT_NE(SecretKey::make().fingerprint(), SecretKey::make().fingerprint());
