@@ -12,12 +12,14 @@
 #include "cluster/lab/lab.h"
 #include "cluster/lab/lab_options.h"
 #include "cluster/launch/held_ports.h"
+#include "net/tls/secret_key.h"
 #include "summary/event_folder.h"
 
 namespace paceline::bench {
 namespace {
 
 constexpr int kSummaryEvery = 1;  // seconds
+const std::string kKey = "job.key";
 
 std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
                                                const std::vector<std::string>& addresses,
@@ -40,6 +42,7 @@ std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
          "--cluster",       fmt::format("ps={};worker={}", addresses[0], of_workers),
          "--task",          task == 0 ? "ps:0" : fmt::format("worker:{}", task - 1),
          "--log-level",     "error"});
+    if (row.gbps > 0) tasks.back().insert(tasks.back().end(), {"--key-file", folder + "/" + kKey});
   }
   return tasks;
 }
@@ -77,6 +80,7 @@ std::vector<Series> run_joining(const ReportRow& row) {
   const TemporaryFolder folder;
   const std::chrono::milliseconds apart(std::int64_t(row.apart_s * 1000));
   if (row.gbps > 0) {
+    SecretKey::make().write_new(folder.path(kKey));
     const Lab lab(row.workers + 1, {.gbps = row.gbps});
     std::vector<std::string> addresses;
     for (int host = 0; host <= row.workers; ++host)

@@ -72,6 +72,9 @@ TEST(BashCompletion, OffersOnlyAModelsOwnFlags) {
 TEST(BashCompletion, OffersTheValuesOfAFlag) {
   EXPECT_THAT(bash_offers({"train", "mlp", "--device", ""}), UnorderedElementsAre("cpu", "sim"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--device", "=", "s"}), ElementsAre("sim"));
+  EXPECT_THAT(bash_offers({"train", "mlp", "--tls", ""}), UnorderedElementsAre("off-host", "on"));
+  EXPECT_THAT(bash_offers({"train", "mlp", "--key-file", "r"}), ElementsAre("run.json"));
+  EXPECT_THAT(bash_offers({"key", "r"}), ElementsAre("run.json"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--report", "r"}), ElementsAre("run.json"));
   EXPECT_THAT(bash_offers({"compare", "r"}), ElementsAre("run.json"));
   EXPECT_THAT(bash_offers({"train", "ptb", "--data", "r"}), ElementsAre());

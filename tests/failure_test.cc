@@ -92,19 +92,22 @@ TEST(Refusal, APortInUseIsNamed) {
 
 TEST(Refusal, AnAddressOfAnotherHostIsNamedWithTheFlagThatListensElsewhere) {
   const std::string spec = "ps=192.0.2.1:2222;worker=" + free_address();
-  const std::vector<std::string> words = {"train",  "mlp",  "--cluster",      spec,
-                                          "--task", "ps:0", "--join-timeout", "1"};
-  const Finished run = run_paceline(words, seconds(20));
+  const TemporaryFolder folder;
+  const Words words = {"train", "mlp", "--cluster", spec, "--task", "ps:0", "--join-timeout", "1"};
+  const Finished run = run_paceline(join({words, with_key(folder)}), seconds(20));
   EXPECT_EQ(run.status, 1) << run.output;
   EXPECT_THAT(run.output, HasSubstr("ps:0: cannot listen at 192.0.2.1:2222: this machine has no "
                                     "such address; --bind 0.0.0.0 listens"));
 }
 
 TEST(Refusal, AnUnknownHostIsNamed) {
-  const Finished run = run_paceline({"train", "mlp", "--hidden", "32", "--cluster",
-                                     "ps=no-such-host.invalid:2222;worker=" + free_address(),
-                                     "--task", "worker:0", "--join-timeout", "1"},
-                                    seconds(60));
+  const TemporaryFolder folder;
+  const Words words = {"train",          "mlp",
+                       "--hidden",       "32",
+                       "--cluster",      "ps=no-such-host.invalid:2222;worker=" + free_address(),
+                       "--task",         "worker:0",
+                       "--join-timeout", "1"};
+  const Finished run = run_paceline(join({words, with_key(folder)}), seconds(60));
   EXPECT_EQ(run.status, 1) << run.output;
   // The second text appears on machines where no name server answers.
   EXPECT_THAT(run.output, AnyOf(HasSubstr("unknown host 'no-such-host.invalid'"),

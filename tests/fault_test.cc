@@ -110,6 +110,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
       if (name == holder()) words = held_.of(words);
     }
     if (!hosts_) return std::make_unique<Process>(words);
+    words = join({words, with_key(folder_)});
     return std::make_unique<Process>(hosts_->on_host(cut_off(name) ? 1 : 0, words));
   }
 

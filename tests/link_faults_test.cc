@@ -43,7 +43,7 @@ class LinkFaults : public ::testing::Test {
       spec += fmt::format("{}{}:{}", worker == 0 ? "" : ",", lab_address(host_of(worker, workers)),
                           2223 + worker);
     }
-    const Words task = join({kTraining, more, {"--cluster", spec, "--task"}});
+    const Words task = join({kTraining, more, with_key(folder_), {"--cluster", spec, "--task"}});
     ps_ = start_on(0, join({task, {"ps:0"}}));
     for (int worker = 0; worker < workers; ++worker) {
       const std::string name = fmt::format("worker:{}", worker);

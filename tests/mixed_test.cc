@@ -158,6 +158,7 @@ class MixedOnHosts : public Mixed {
     for (int host = 0; host < 3; ++host) {
       const Words words = train(join(
           {{"--strategy", "mixed", "--epochs", "100000", "--cluster", spec, "--task", tasks[host]},
+           with_key(folder_),
            more}));
       tasks_.push_back(std::make_unique<Process>(lab_->on_host(host, paceline_words(words))));
     }

@@ -20,6 +20,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "net/tls/secret_key.h"
+
 extern char** environ;
 
 namespace paceline::testing {
@@ -140,6 +142,12 @@ void train_until_all_have_stepped(std::vector<std::string> arguments, int worker
   }
   run.signal(SIGINT);
   ASSERT_EQ(run.wait_exit(std::chrono::seconds(60)), 130) << run.output();
+}
+
+Words with_key(const TemporaryFolder& folder) {
+  const std::string file = folder.path("job.key");
+  if (!std::filesystem::exists(file)) SecretKey::make().write_new(file);
+  return {"--key-file", file};
 }
 
 namespace {

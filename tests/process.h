@@ -66,6 +66,9 @@ void train_until_all_have_stepped(std::vector<std::string> arguments, int worker
 /// The words of `paceline ARGUMENTS…`, for Process.
 std::vector<std::string> paceline_words(const std::vector<std::string>& arguments);
 
+/// The flag with a key in that folder, for each task of a job on several hosts.
+Words with_key(const TemporaryFolder& folder);
+
 /// A loopback address with a free port, which no other test program is given until this one ends.
 std::string free_address();
 /// Connects to "127.0.0.1:port". Returns the socket, which the caller closes.

@@ -7,7 +7,9 @@
 #include "cluster/flags/flags.h"
 #include "cluster/flags/job_flags.h"
 #include "cluster/flags/run_options_reader.h"
+#include "cluster/flags/security_reader.h"
 #include "cluster/interrupt.h"
+#include "cluster/job_security.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
 #include "paceline/error.h"
@@ -60,7 +62,9 @@ Exit status: 0 if stopped between two jobs or after --jobs, 130 if stopped durin
         "The address to listen at; 0.0.0.0:2222 is every address of this host", "Flags"},
        {"--jobs", "N", "End after so many jobs (default: never)", "Flags"}}};
   const std::vector<Flag> shared = shared_flags();
-  line.flags.insert(line.flags.end(), shared.begin(), shared.end());
+  for (const auto& flags : {shared, security_flags("Security of links")}) {
+    line.flags.insert(line.flags.end(), flags.begin(), flags.end());
+  }
   return line;
 }
 
@@ -75,6 +79,9 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
   }
   options.spec = read_flag("--bind", [&] { return ClusterSpec::parse("ps=" + options.bind); });
   options.link = values.choice("--link", {"auto", "shm", "tcp"}).value_or("auto");
+  options.security = read_security(values);
+  options.security.loaded = secure_server(options.security, options.bind);
+  if (options.security.tls == Tls::kNever) log.warning(fmt::format("--insecure: {}", kGivenUp));
   options.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   options.join_timeout = std::chrono::duration_cast<Duration>(
       std::chrono::duration<double>(values.positive_number("--join-timeout").value_or(300)));

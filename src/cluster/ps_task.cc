@@ -7,6 +7,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/interrupt.h"
+#include "cluster/job_security.h"
 #include "cluster/log.h"
 #include "cluster/report/ps_summaries.h"
 #include "cluster/report/report.h"
@@ -79,6 +80,7 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
   Report report;
   report.model = model;
   report.strategy = cluster.strategy;
+  report.tls = tls_in_words(cluster.security);
   report.tasks = {task_report(summary, cluster)};
   report.error = summary.error;
   return report;

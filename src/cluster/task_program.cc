@@ -16,6 +16,7 @@
 #include "cluster/flags/flags.h"
 #include "cluster/flags/launch_environment.h"
 #include "cluster/interrupt.h"
+#include "cluster/job_security.h"
 #include "cluster/launch/launcher.h"
 #include "cluster/limits.h"
 #include "cluster/log.h"
@@ -205,15 +206,20 @@ void run_dry(const Program& program) {
   }
 }
 
-int run_role(const Program& program) {
-  if (program.run.dry_run || program.run.prediction.asked) {
-    run_dry(program);
+int run_role(const Program& asked) {
+  if (asked.run.dry_run || asked.run.prediction.asked) {
+    run_dry(asked);
     return 0;
   }
+  Program program = asked;
+  Security& security = program.cluster.security;
+  security.loaded = secure_job(program.cluster, program.lab);
   const Log log(log_options(program.cluster, program.run));
   if (!program.placed.empty()) log.info(program.placed);
   const std::string unused = unused_devices(own_environment);
   if (!unused.empty() && !program.cluster.launched) log.info(unused);
+  if (program.cluster.distributed() && security.tls == Tls::kNever && !program.cluster.launched)
+    log.warning(fmt::format("--insecure: {}", kGivenUp));
   if (program.run.log_format != "json") return run_with(program, log);
   try {
     return run_with(program, log);

@@ -36,7 +36,8 @@ struct DryRunShown {};
 /// DryRunShown.
 void run_dry(const Program& program);
 
-/// Does the work of this process's role and returns the exit status. A task that fails writes a
+/// Does the work of this process's role and returns the exit status. Reads the job's key before
+/// anything else, and once. A task that fails writes a
 /// report with its error. Throws whatever the task threw.
 int run_role(const Program& program);
 

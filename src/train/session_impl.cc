@@ -7,6 +7,7 @@
 
 #include "base/cores.h"
 #include "cluster/interrupt.h"
+#include "cluster/job_security.h"
 #include "cluster/report/run_folder.h"
 #include "cluster/towers.h"
 #include "graph/gradient_norm.h"
@@ -48,6 +49,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   options.data_names = kept_names(std::move(options.data_names));
   report.model = options.model;
   report.strategy = strategy_name(cluster);
+  if (cluster.distributed()) report.tls = tls_in_words(cluster.security);
   report.accumulate = cluster.accumulate;
   report.towers = cluster.towers;
   report.precision = name_of(cluster.precision);

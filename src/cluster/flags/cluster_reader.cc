@@ -11,6 +11,7 @@
 #include "base/philox.h"
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/role_reader.h"
+#include "cluster/flags/security_reader.h"
 #include "cluster/flags/straggler.h"
 #include "cluster/towers.h"
 #include "params/mixed/mixed_strategy.h"
@@ -320,6 +321,9 @@ void read_link(const FlagValues& values, Cluster& cluster) {
                 "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
   }
+  if (cluster.link == "shm" && cluster.security.tls == Tls::kAlways) {
+    refuse_flag("--link", "shm", "shares memory, and --tls on shares none: auto or tcp");
+  }
 }
 
 void read_collectives(const FlagValues& values, Cluster& cluster) {
@@ -374,6 +378,7 @@ Cluster read_cluster(const FlagValues& values) {
     if (!why_not.empty()) refuse_flags("--strategy mixed " + why_not);
   }
   check_for_ps(values, cluster);
+  cluster.security = read_security(values);
   read_link(values, cluster);
   read_collectives(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");

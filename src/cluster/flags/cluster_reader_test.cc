@@ -72,6 +72,23 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_FALSE(read("--no-fused-update").run.fused_update);
 }
 
+TEST(Flags, SecurityOfLinks) {
+  const Security usual = read("--ps 1 --workers 2").cluster.security;
+  EXPECT_EQ(usual.tls, Tls::kOffHost);
+  EXPECT_EQ(usual.key_file, "");
+  const Security key = read("--ps 1 --workers 2 --tls on --key-file k").cluster.security;
+  EXPECT_EQ(key.tls, Tls::kAlways);
+  EXPECT_EQ(key.key_file, "k");
+  const Security signed_by =
+      read("--ps 1 --workers 2 --tls off-host --tls-cert c --tls-key p --tls-ca a")
+          .cluster.security;
+  EXPECT_EQ(signed_by.tls, Tls::kOffHost);
+  EXPECT_EQ(signed_by.certificate, "c");
+  EXPECT_EQ(signed_by.certificate_key, "p");
+  EXPECT_EQ(signed_by.authority, "a");
+  EXPECT_EQ(read("--ps 1 --workers 2 --insecure").cluster.security.tls, Tls::kNever);
+}
+
 TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("").cluster.accumulate, 1);
   EXPECT_EQ(read("--accumulate 4").cluster.accumulate, 4);

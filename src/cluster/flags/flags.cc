@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "cluster/flags/security_reader.h"
 #include "params/strategies.h"
 
 namespace paceline {
@@ -19,6 +20,7 @@ namespace {
 const char* const kHere = "Cluster on this machine";
 const char* const kLab = "Emulated hosts for the cluster on this machine (needs root)";
 const char* const kBoth = "Either cluster";
+const char* const kSecurity = "Security of links";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
 
@@ -64,6 +66,10 @@ const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
 const Names kTask = {"--task", "--bind"};
 const Names kJob = {"--job-name", "--task-index", "--bind"};
 
+// The proofs of a task that it belongs to its job.
+const Names kKey = {"--key-file"};
+const Names kCertificates = {"--tls-cert", "--tls-key", "--tls-ca"};
+
 struct Displacement {
   Names given, drops;
 };
@@ -88,6 +94,10 @@ std::vector<Displacement> displacements() {
           {{"--epochs"}, {"--steps", "--seconds"}},
           {{"--resume"}, {"--overwrite"}},
           {{"--overwrite"}, {"--resume"}},
+          {{"--insecure"}, joined({{"--tls"}, kKey, kCertificates})},
+          {{"--tls"}, {"--insecure"}},
+          {kKey, joined({{"--insecure"}, kCertificates})},
+          {kCertificates, joined({{"--insecure"}, kKey})},
           {{"--sim-step-ms"}, {"--sim-gflops"}},
           {{"--sim-gflops"}, {"--sim-step-ms"}}};
 }
@@ -377,7 +387,7 @@ bool displaced(const FlagValues& given, const std::string& flag) {
 
 std::vector<Flag> cluster_flags() {
   return joined({local_flags(), lab_flags(), process_flags(), strategy_flags(), link_flags(),
-                 device_flags(), hidden_flags()});
+                 security_flags(kSecurity), device_flags(), hidden_flags()});
 }
 
 std::vector<Flag> run_flags() { return joined({loop_flags(), output_flags()}); }

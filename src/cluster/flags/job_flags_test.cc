@@ -69,6 +69,10 @@ TEST_F(JobFlags, AnotherWayToSayTheSameWinsToo) {
   EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--cluster ps=x:1;worker=y:1 --task ps:0").role,
             Cluster::Role::kTask);
   EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--workers 3").local_ps, 1);
+  const std::string key = "ps = 1\nworkers = 2\ntls = 'on'\nkey-file = 'k'";
+  EXPECT_EQ(cluster(key, "").security.tls, Tls::kAlways);
+  EXPECT_EQ(cluster(key, "--insecure").security.tls, Tls::kNever);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2\ninsecure = true", "--key-file k").security.key_file, "k");
 }
 
 TEST_F(JobFlags, TfConfigGivesTheClusterAndTheTask) {

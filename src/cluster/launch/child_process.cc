@@ -38,9 +38,21 @@ Pipe make_pipe(const TaskCommand& command) {
   return {ends[0], ends[1]};
 }
 
-// Runs between fork and exec, where only some calls are safe.
+// Returns the end to read. A pipe holds a key without anybody who takes it out.
+FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
+  const Pipe ends = make_pipe(command);
+  FileDescriptor read_end(ends.read_end);
+  const FileDescriptor write_end(ends.write_end);
+  std::string text = key.text();
+  const ssize_t written = write(write_end.get(), text.data(), text.size());
+  explicit_bzero(text.data(), text.size());
+  if (written != ssize_t(text.size())) fail(command, "a pipe takes no key");
+  return read_end;
+}
+
+// Runs between fork and exec, where only some calls are safe. `key` may be −1.
 [[noreturn]] void become(const char* program, char* const* arguments, int in, int out, int err,
-                         int parent) {
+                         int key, int parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotExecute);
@@ -50,6 +62,7 @@ Pipe make_pipe(const TaskCommand& command) {
   dup2(in, STDIN_FILENO);
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
+  if (key >= 0) fcntl(key, F_SETFD, 0);  // the descriptors of other tasks' keys close
   execv(program, arguments);
   constexpr std::string_view kMessage = "the program of this task cannot be executed\n";
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
@@ -97,6 +110,11 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
       err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
   std::vector<std::string> texts = {command.program};
   texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
+  FileDescriptor key;
+  if (command.key) {
+    key = pipe_with(*command.key, command);
+    texts.insert(texts.end(), {"--key-file", fmt::format("/dev/fd/{}", key.get())});
+  }
   const std::vector<char*> arguments = argument_pointers(texts);
   const Pipe out_pipe = make_pipe(command);
   const Pipe err_pipe = make_pipe(command);
@@ -110,7 +128,7 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
   pid_ = fork();
   if (pid_ == 0) {
     become(command.program.c_str(), arguments.data(), in.get(), out_pipe.write_end,
-           err_pipe.write_end, parent);
+           err_pipe.write_end, key.get(), parent);
   }
   close(out_pipe.write_end);
   close(err_pipe.write_end);

@@ -9,6 +9,7 @@
 
 #include "cluster/launch/line_prefixer.h"
 #include "net/poll/file_descriptor.h"
+#include "net/tls/secret_key.h"
 
 namespace paceline {
 
@@ -31,6 +32,9 @@ struct TaskCommand {
   bool prefixed_errors = true;  // else lines of its stderr are passed on as they are
   std::vector<std::string> restart_arguments = {};  // when it is started again
   bool is_evaluator = false;
+  /// The job's key, which each process gets through a pipe of its own and no other can read: its
+  /// last arguments are --key-file /dev/fd/N.
+  std::optional<SecretKey> key = {};
 };
 
 /// Makes a descriptor readable when a child of this process was stopped, or went on. One per

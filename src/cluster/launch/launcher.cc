@@ -21,6 +21,7 @@
 #include "cluster/log.h"
 #include "cluster/report/expected_in_words.h"
 #include "cluster/report/run_folder.h"
+#include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "trace/job_timeline.h"
 
@@ -347,6 +348,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
       command.arguments.insert(command.arguments.end(),
                                {"--timeline", files.timeline_of(task.str())});
     }
+    if (const auto& security = cluster.security.loaded) command.key = security->key;
     if (lab) run_on(*lab, host_of(hosts, task), command);
     const bool resumes = !command.is_ps && !run.out.empty();
     command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;

@@ -13,6 +13,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_save.h"
 #include "cluster/report/run_folder.h"
+#include "net/tls/link_security.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -26,6 +27,7 @@ using testing::Not;
 constexpr const char* kReadArguments = R"(
 while [ $# -gt 0 ]; do
   case $1 in --task) task=$2; shift;; --report) report=$2; shift;; --threads) threads=$2; shift;;
+    --key-file) key=$2; shift;;
     --device) device=$2; shift;; esac
   shift
 done
@@ -238,6 +240,29 @@ write_report '')");
   EXPECT_THAT(outcome.out, HasSubstr("worker:1 | again\n"));
   EXPECT_THAT(outcome.err,
               HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again\n"));
+}
+
+// A task has one pipe more than without a key, also when it is started again.
+TEST_F(Launcher, GivesEachProcessTheKeyThroughAPipeOfItsOwn) {
+  options_.on_failure = OnFailure::kRestart;
+  const TemporaryFolder folder;
+  const std::string script = "cd " + folder.path() + R"(
+ls -l /proc/$$/fd > $task.open; grep -c pipe: $task.open >> $task
+if [ -n "$key" ]; then cat $key >> $task; fi
+case $task in worker:1) if [ ! -e mark ]; then touch mark; kill -KILL $$; fi;; esac
+write_report '')";
+  EXPECT_EQ(launch_shells(script).status, 0);
+  const int pipes = std::stoi(take(folder.path("ps:0")));
+  for (const char* const file : {"worker:0", "worker:1", "mark"}) take(folder.path(file));
+  LinkSecurity security;
+  security.key = SecretKey::make();
+  cluster_.security.loaded = std::make_shared<LinkSecurity>(security);
+  const Outcome outcome = launch_shells(script);
+  EXPECT_EQ(outcome.status, 0) << outcome.err;
+  const std::string once = std::to_string(pipes + 1) + "\n" + security.key->text();
+  EXPECT_EQ(take(folder.path("ps:0")), once);
+  EXPECT_EQ(take(folder.path("worker:0")), once);
+  EXPECT_EQ(take(folder.path("worker:1")), once + once);
 }
 
 TEST_F(Launcher, ATaskThatFailsAgainAndAgainIsGivenUp) {

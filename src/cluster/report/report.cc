@@ -124,6 +124,7 @@ Report read(const JsonPlace& object) {
   if (const auto times = object.find("accumulate")) report.accumulate = times->whole_number();
   if (const auto towers = object.find("towers")) report.towers = towers->whole_number();
   if (const auto precision = object.find("precision")) report.precision = precision->text();
+  if (const auto tls = object.find("tls")) report.tls = tls->text();
   if (const auto cores = object.find("cores")) report.cores = cores->count();
   if (report.cores == 0) throw Error(ErrorCode::kDataLoss, "a machine of 0 cores");
   if (const auto flags = object.find("flags")) {
@@ -193,6 +194,7 @@ Json report_to_value(const Report& report) {
   if (report.accumulate != 1) object["accumulate"] = report.accumulate;
   if (report.towers != 1) object["towers"] = report.towers;
   object["precision"] = report.precision;
+  if (!report.tls.empty()) object["tls"] = report.tls;
   object["cores"] = report.cores ? Json(*report.cores) : Json(nullptr);
   for (const auto& [flag, value] : report.flags) object["flags"][flag] = value;
   object["tasks"] = Json::array();

@@ -112,12 +112,13 @@ struct ExpectedSpeed {
 /// The whole file. A task's own report has one entry in `tasks`.
 struct Report {
   std::string model;
-  Circumstances circumstances;                             // empty: not known, and not written
-  std::string strategy;                                    // Cluster::strategy
-  std::int64_t accumulate = 1;                             // Cluster::accumulate
-  std::int64_t towers = 1;                                 // Cluster::towers
-  std::string precision = "float32";                       // name of Cluster::precision
-  std::optional<int> cores;                                // of worker 0's machine
+  Circumstances circumstances;        // empty: not known, and not written
+  std::string strategy;               // Cluster::strategy
+  std::int64_t accumulate = 1;        // Cluster::accumulate
+  std::int64_t towers = 1;            // Cluster::towers
+  std::string precision = "float32";  // name of Cluster::precision
+  std::string tls = {};      // the links that were encrypted, in words; empty: there were none
+  std::optional<int> cores;  // of worker 0's machine
   std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0

@@ -57,6 +57,7 @@ Report merge(std::span<const Report> reports) {
   for (const Report* report : order) {
     if (merged.model.empty()) merged.model = report->model;
     if (merged.strategy.empty()) merged.strategy = report->strategy;
+    if (merged.tls.empty()) merged.tls = report->tls;
     if (!merged.expected) merged.expected = report->expected;
     merged.accumulate = std::max(merged.accumulate, report->accumulate);
     merged.towers = std::max(merged.towers, report->towers);

@@ -87,6 +87,7 @@ Report report_of(const TaskReport& task) {
   report.accumulate = 4;
   report.towers = 2;
   report.precision = "bfloat16";
+  report.tls = "all links";
   report.flags = {{"--steps", "20"}, {"hidden", "64"}};
   report.tasks = {task};
   return report;
@@ -293,6 +294,7 @@ TEST(MergedReport, PutsWorkersFirstAndAddsThemUp) {
   EXPECT_EQ(merged.first_loss, 9.0);
   EXPECT_EQ(merged.cores, 4);
   EXPECT_EQ(merged.model, "ptb");
+  EXPECT_EQ(merged.tls, "all links");
   const auto json = nlohmann::json::parse(merged.to_json());
   EXPECT_EQ(json["total"]["steps_per_s"], 7.0);
   EXPECT_EQ(json["total"]["examples_per_s"], 2800.0);
