@@ -46,7 +46,8 @@ int digit_of(char c) {
   throw Error(code, file + " cannot be read: " + std::generic_category().message(errno));
 }
 
-/// Refuses a file that others may read or change. A pipe has an owner alone.
+/// Refuses a file that others may read or change. A pipe has an owner alone. Root may let a group
+/// read its file: Kubernetes mounts a Secret so for a user that is not root.
 void check_private(int fd, const std::string& file, const std::string& path) {
   struct stat state = {};
   if (::fstat(fd, &state) != 0) throw_unreadable(file);
@@ -54,7 +55,8 @@ void check_private(int fd, const std::string& file, const std::string& path) {
   if (state.st_uid != ::geteuid() && state.st_uid != 0)
     throw Error(ErrorCode::kFailedPrecondition,
                 file + " belongs to another user (uid " + std::to_string(state.st_uid) + ")");
-  if ((state.st_mode & 077) != 0)
+  const bool of_root = state.st_uid == 0 && ::geteuid() != 0;
+  if ((state.st_mode & (of_root ? 037 : 077)) != 0)
     throw Error(ErrorCode::kFailedPrecondition,
                 "others may read or change " + file + ": chmod 600 " + path);
 }

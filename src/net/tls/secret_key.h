@@ -12,7 +12,8 @@ namespace paceline {
 
 /// Returns the text of a file with a secret, at most `most` bytes and one more when it is longer.
 /// `what` names it: "the key file". Throws kNotFound, kInvalidArgument for a folder, and
-/// kFailedPrecondition for a file that others than its owner may read or change.
+/// kFailedPrecondition for a file that others than its owner may read or change; a group may read
+/// one that root owns.
 std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most);
 
 /// 32 random bytes. They lie in a page of memory that core dumps leave out and that is wiped when

@@ -1,8 +1,11 @@
 #include "net/tls/secret_key.h"
 
 #include <gmock/gmock.h>
+#include <grp.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -59,6 +62,33 @@ TEST_F(KeyFile, ThatOthersMayReadOrChangeIsRefused) {
     EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition,
                          [&] { SecretKey::read(write(SecretKey::make().text(), mode)); }),
                 HasSubstr("chmod 600 " + folder_.path("key")));
+}
+
+// As Kubernetes mounts a Secret with fsGroup.
+TEST_F(KeyFile, OfRootMayBeReadByAGroupAndByNobodyElse) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  constexpr gid_t kGroup = 12345, kOther = 12346;
+  constexpr uid_t kUser = 12347;
+  ASSERT_EQ(::chmod(folder_.path().c_str(), 0755), 0);
+  const auto is_read = [&](mode_t mode, gid_t group) {
+    const std::string path = write(SecretKey::make().text());
+    EXPECT_EQ(::chown(path.c_str(), 0, kGroup), 0);
+    EXPECT_EQ(::chmod(path.c_str(), mode), 0);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      const bool became =
+          ::setgroups(1, &group) == 0 && ::setgid(group) == 0 && ::setuid(kUser) == 0;
+      ::_exit(became && error_of([&] { SecretKey::read(path); }).empty() ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(pid, &status, 0);
+    EXPECT_EQ(::unlink(path.c_str()), 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  };
+  EXPECT_TRUE(is_read(0440, kGroup));
+  EXPECT_FALSE(is_read(0440, kOther));
+  EXPECT_FALSE(is_read(0460, kGroup));
+  EXPECT_FALSE(is_read(0444, kGroup));
 }
 
 TEST_F(KeyFile, ThatIsNoKeyIsRefusedAndNotTold) {
