@@ -170,9 +170,44 @@ TEST(Dashboard, APortThatIsTakenIsAnErrorThatNamesTheFlag) {
   EXPECT_EQ(first.interrupt(), 130);
 }
 
+std::string token_file(const TemporaryFolder& folder) {
+  const std::string path = folder.path("token");
+  std::ofstream(path) << "0123456789abcdef\n";
+  std::filesystem::permissions(path, std::filesystem::perms(0600));
+  return path;
+}
+
+TEST(Dashboard, ThatOtherHostsReachNeedsATokenAndIsSaidToBeInsecure) {
+  const TemporaryFolder folder;
+  const Words open = {"train", "mlp", "--steps", "20", "--dashboard", "0.0.0.0:0"};
+  for (const Words& more : {Words{}, {"--insecure"}, {"--dashboard-token", token_file(folder)}}) {
+    const Finished run = run_paceline(join({open, more}), 20s);
+    EXPECT_EQ(run.status, 2);
+    EXPECT_THAT(run.output, AllOf(HasSubstr("--dashboard 0.0.0.0:0: other hosts reach it"),
+                                  HasSubstr("--dashboard-token FILE"), HasSubstr("ssh -L")));
+  }
+}
+
+TEST(Dashboard, WithATokenIsShownToWhoeverKnowsIt) {
+  const TemporaryFolder folder;
+  ServedRun run(Words{"--dashboard-token", token_file(folder)});
+  const std::string url = run.url();
+  EXPECT_EQ(http_get(url + "/state.json", Deadline::after(30s)).status, 401);
+  const Words top = {"top", url, "--once"};
+  const Finished stranger = run_paceline(top, 20s);
+  EXPECT_EQ(stranger.status, 1);
+  EXPECT_THAT(stranger.output, HasSubstr("needs the token of --dashboard-token"));
+  const Finished known = run_paceline(join({top, {"--dashboard-token", token_file(folder)}}), 20s);
+  EXPECT_EQ(known.status, 0) << known.output;
+  EXPECT_EQ(run.interrupt(), 130);
+  EXPECT_THAT(run.process().output(), ::testing::Not(HasSubstr("0123456789abcdef")));
+}
+
 TEST(Dashboard, AnAddressOfAnotherMachineIsAnErrorThatNamesTheFlag) {
+  const TemporaryFolder folder;
   const Finished run =
-      run_paceline({"train", "mlp", "--steps", "20", "--dashboard", "192.0.2.1:0"});
+      run_paceline(join({{"train", "mlp", "--steps", "20", "--dashboard", "192.0.2.1:0"},
+                         {"--dashboard-token", token_file(folder), "--insecure"}}));
   EXPECT_EQ(run.status, 2);
   EXPECT_THAT(run.output, HasSubstr("--dashboard 192.0.2.1:0: cannot listen at"));
 }

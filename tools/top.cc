@@ -15,8 +15,10 @@
 #include "base/address.h"
 #include "base/plain_text.h"
 #include "cluster/flags/command_line.h"
+#include "cluster/flags/flag_checks.h"
 #include "cluster/interrupt.h"
 #include "cluster/report/report.h"
+#include "dashboard/access_token.h"
 #include "dashboard/http_get.h"
 #include "dashboard/live_text.h"
 #include "dashboard/terminal_view.h"
@@ -44,6 +46,8 @@ Examples:
   paceline top out
   paceline top out --once)",
       {{"RUN", "URL|RUN", "The address of a dashboard, the folder of a run, or a report", "Top"},
+       {"--dashboard-token", "FILE",
+        "The token of a dashboard that needs one, which only you may read", "Top"},
        {"--once", "", "Print the run as it is now, and end", "Top"}}};
 }
 
@@ -94,12 +98,13 @@ struct State {
 };
 
 // A folder may say where the page was of a run that was killed.
-State state_of(const std::string& run) {
+State state_of(const std::string& run, const std::string& token) {
   const std::string url = url_of(run);
   std::optional<Error> not_reached;
   if (!url.empty()) {
     try {
-      const HttpResponse answer = http_get(url + "/state.json", Deadline::after(kAnswersWithin));
+      const HttpResponse answer =
+          http_get(url + "/state.json", Deadline::after(kAnswersWithin), token);
       if (answer.status == 200) return {answer.body, true};
       not_reached = Error(
           ErrorCode::kUnavailable,
@@ -161,14 +166,14 @@ class Screen {
 };
 
 // Returns the last state that was seen once the run goes on no more, or the user has seen enough.
-State follow(const std::string& run, State state) {
+State follow(const std::string& run, const std::string& token, State state) {
   const Interrupt interrupt;
   const Screen screen;
   while (state.live) {
     Screen::show(first_rows(terminal_view(state.json, columns(), true)));
     if (wait_to_read(interrupt.fd(), Deadline::after(kEvery))) break;
     try {
-      state = state_of(run);
+      state = state_of(run, token);
     } catch (const Error&) {
       break;  // it has ended, and left no report here
     }
@@ -186,8 +191,13 @@ int top_command(const Arguments& arguments) {
   std::string run = values->text("RUN");
   check_run(run);
   if (is_url(run)) run = without_last_slash(run);
-  State state = state_of(run);
-  if (is_terminal() && !values->given("--once")) state = follow(run, std::move(state));
+  std::string token;
+  if (values->given("--dashboard-token")) {
+    token = read_flag("--dashboard-token",
+                      [&] { return read_access_token(values->text("--dashboard-token")); });
+  }
+  State state = state_of(run, token);
+  if (is_terminal() && !values->given("--once")) state = follow(run, token, std::move(state));
   fmt::print("{}", terminal_view(state.json, columns(), is_terminal()));
   return 0;
 }

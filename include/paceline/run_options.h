@@ -75,6 +75,8 @@ struct RunOptions {
   /// The address "host:port" at which the chief serves a live page of the run while it trains
   /// (docs/dashboard.md); port 0: one that is free. If it is empty, none is served.
   std::string dashboard;
+  /// The file of the token that whoever asks for that page must give; empty: anybody may ask.
+  std::string dashboard_token;
   bool quiet = false;  // only warnings and errors are printed
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
   /// of them is written.

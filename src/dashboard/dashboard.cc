@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text_file.h"
+#include "dashboard/access_token.h"
 #include "dashboard/live_text.h"
 #include "dashboard/page.h"
 #include "paceline/error.h"
@@ -47,6 +48,12 @@ void Dashboard::renew(LiveRun& run, TimePoint now) {
 }
 
 HttpResponse Dashboard::answer(const HttpRequest& request) const {
+  if (!options_.token.empty() && !is_same_token(request.token, options_.token)) {
+    return {.status = 401,
+            .body =
+                "This page needs the token of --dashboard-token: http://HOST:PORT/?token=TOKEN, "
+                "or the field Authorization: Bearer TOKEN.\n"};
+  }
   if (request.path == "/") return {.type = "text/html; charset=utf-8", .body = std::string(kPage)};
   const std::lock_guard lock(mutex_);
   if (request.path == "/state.json") return {.type = "application/json", .body = *state_};

@@ -16,6 +16,7 @@ class Dashboard {
  public:
   struct Options {
     Address at;
+    std::string token = {};  // that whoever asks must give; empty: none
     /// Gets the address of the page for as long as it is served; empty: none. OUT/dashboard.
     std::string address_file;
   };

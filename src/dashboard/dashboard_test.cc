@@ -50,6 +50,22 @@ TEST_F(DashboardTest, ShowsTheRunSuchAsItWasLast) {
   EXPECT_EQ(state(page)["tasks"][0]["heard_s"], 1);
 }
 
+TEST_F(DashboardTest, WithATokenIsShownToWhoeverKnowsIt) {
+  Dashboard::Options how = options();
+  how.token = "0123456789abcdef";
+  const Dashboard page(how, run(), TimePoint{1h});
+  const auto status = [&](const std::string& path, const std::string& token) {
+    return http_get(page.url() + path, Deadline::after(1h), token).status;
+  };
+  for (const std::string path : {"/", "/state.json", "/metrics", "/none"}) {
+    EXPECT_EQ(status(path, ""), 401) << path;
+    EXPECT_EQ(status(path, "0123456789abcdee"), 401) << path;
+    EXPECT_EQ(status(path + "?token=0123456789abcdef0", ""), 401) << path;
+    EXPECT_EQ(status(path, how.token), path == "/none" ? 404 : 200) << path;
+    EXPECT_EQ(status(path + "?token=" + how.token, ""), path == "/none" ? 404 : 200) << path;
+  }
+}
+
 TEST_F(DashboardTest, ThereIsNoOtherPage) {
   const Dashboard page(options(), run(), TimePoint{1h});
   EXPECT_EQ(http_get(page.url() + "/etc/passwd", Deadline::after(1h)).status, 404);

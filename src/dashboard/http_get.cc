@@ -47,7 +47,7 @@ std::string receive_all(int fd, const std::string& address, Deadline deadline) {
 
 }  // namespace
 
-HttpResponse http_get(const std::string& url, Deadline deadline) {
+HttpResponse http_get(const std::string& url, Deadline deadline, const std::string& token) {
   if (!url.starts_with(kScheme)) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' is no http://HOST:PORT", url));
   }
@@ -56,7 +56,8 @@ HttpResponse http_get(const std::string& url, Deadline deadline) {
   const std::string path = slash == url.size() ? "/" : url.substr(slash);
   const FileDescriptor fd = dial(look_up(parse_address(address), deadline), address, deadline);
   send_all(fd.get(),
-           fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", path, address),
+           fmt::format("GET {} HTTP/1.1\r\nHost: {}\r\n{}Connection: close\r\n\r\n", path, address,
+                       token.empty() ? "" : "Authorization: Bearer " + token + "\r\n"),
            address, deadline);
   const std::string answer = receive_all(fd.get(), address, deadline);
   constexpr std::string_view kVersion = "HTTP/1.1 ";

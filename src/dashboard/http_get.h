@@ -11,6 +11,7 @@ namespace paceline {
 /// `url`: "http://HOST:PORT/PATH"; the path may be missing. Throws kInvalidArgument for another
 /// text, kUnavailable when nobody listens there, and kDataLoss when the answer is no HTTP, or has
 /// more than 16 MiB.
-HttpResponse http_get(const std::string& url, Deadline deadline);
+/// A `token` that is not empty is given.
+HttpResponse http_get(const std::string& url, Deadline deadline, const std::string& token = "");
 
 }  // namespace paceline

@@ -25,6 +25,8 @@ std::string_view reason_of(int status) {
       return "OK";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -58,6 +60,18 @@ std::string_view without_blanks(std::string_view text) {
   return text;
 }
 
+// Of "x=1&token=…"; empty: it has none.
+std::string_view token_of_query(std::string_view query) {
+  constexpr std::string_view kName = "token=";
+  for (std::size_t at = 0; at < query.size(); ++at) {
+    const std::size_t end = std::min(query.find('&', at), query.size());
+    const std::string_view field = query.substr(at, end - at);
+    if (field.starts_with(kName)) return field.substr(kName.size());
+    at = end;
+  }
+  return {};
+}
+
 }  // namespace
 
 std::size_t head_bytes(std::string_view text) {
@@ -80,17 +94,24 @@ std::optional<HttpRequest> parse_http_request(std::string_view head) {
   if (!target.starts_with('/') || target.find(' ') != std::string_view::npos) return std::nullopt;
   HttpRequest request;
   request.method = first.substr(0, method_end);
-  request.path = target.substr(0, target.find('?'));
+  const std::size_t path_end = std::min(target.find('?'), target.size());
+  request.path = target.substr(0, path_end);
+  if (path_end < target.size()) request.token = token_of_query(target.substr(path_end + 1));
   for (std::size_t at = head.find('\n'); at != std::string_view::npos; at = head.find('\n', at)) {
     const std::string_view field = line_at(head, ++at);
-    constexpr std::string_view kHost = "host";
+    constexpr std::string_view kHost = "host", kProof = "authorization", kBearer = "Bearer ";
     if (is_named(field, kHost)) request.host = without_blanks(field.substr(kHost.size() + 1));
+    if (!is_named(field, kProof)) continue;
+    const std::string_view proof = without_blanks(field.substr(kProof.size() + 1));
+    if (proof.starts_with(kBearer)) request.token = without_blanks(proof.substr(kBearer.size()));
   }
   return request;
 }
 
 std::string text_of(const HttpResponse& response, bool head_only) {
-  const std::string_view allowed = response.status == 405 ? "Allow: GET, HEAD\r\n" : "";
+  const std::string_view allowed = response.status == 405   ? "Allow: GET, HEAD\r\n"
+                                   : response.status == 401 ? "WWW-Authenticate: Bearer\r\n"
+                                                            : "";
   return fmt::format("HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\n{}{}\r\n{}",
                      response.status, reason_of(response.status), response.type,
                      response.body.size(), allowed, kFields, head_only ? "" : response.body);

@@ -26,6 +26,19 @@ TEST(HttpRequest, IsAMethodAPathAndAHost) {
               Optional(HttpRequest{"HEAD", "/", ""}));
 }
 
+TEST(HttpRequest, BringsAToken) {
+  const auto token = [](const std::string& target, const std::string& fields) {
+    return parse_http_request("GET " + target + " HTTP/1.1\r\n" + fields + "\r\n")->token;
+  };
+  EXPECT_EQ(token("/", ""), "");
+  EXPECT_EQ(token("/?token=a-b", ""), "a-b");
+  EXPECT_EQ(token("/?x=1&token=ab&y=2", ""), "ab");
+  EXPECT_EQ(token("/?atoken=ab&=&", ""), "");
+  EXPECT_EQ(token("/", "authorization:  Bearer  ab \r\n"), "ab");
+  EXPECT_EQ(token("/?token=ab", "Authorization: Bearer cd\r\n"), "cd");
+  EXPECT_EQ(token("/", "Authorization: Basic ab\r\n"), "");
+}
+
 TEST(HttpRequest, OfAnythingElseThereIsNone) {
   for (const char* text : {"", "\r\n\r\n", "GET\r\n\r\n", "GET /\r\n\r\n", "GET / FTP/1\r\n\r\n",
                            "GET http://a/ HTTP/1.1\r\n\r\n", "GET / x HTTP/1.1\r\n\r\n",

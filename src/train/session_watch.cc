@@ -6,8 +6,10 @@
 
 #include "base/address.h"
 #include "cluster/explain/cause_watch.h"
+#include "cluster/flags/flag_checks.h"
 #include "cluster/log.h"
 #include "cluster/report/task_progress.h"
+#include "dashboard/access_token.h"
 #include "train/session_impl.h"
 
 namespace paceline {
@@ -56,13 +58,19 @@ void Session::Impl::watch_run() {
 void Session::Impl::serve_dashboard(const RunAbout& about) {
   Dashboard::Options how;
   how.at = parse_address(run_options.dashboard);
+  if (!run_options.dashboard_token.empty()) {
+    how.token = read_flag("--dashboard-token",
+                          [&] { return read_access_token(run_options.dashboard_token); });
+  }
   if (!run_options.out.empty()) how.address_file = run_options.out + "/dashboard";
   dashboard = std::make_unique<Dashboard>(how, LiveRun(about, clock.now()), clock.now());
   console.print("Dashboard: " + dashboard->url());
   if (!is_loopback(run_options.dashboard)) {
     console.print(
-        "The dashboard is not encrypted, and asks nobody who they are; use it only in a network "
-        "that you trust.");
+        run_options.dashboard_token.empty()
+            ? "The dashboard is not encrypted, and asks nobody who they are; use it only in a "
+              "network that you trust."
+            : "The dashboard is not encrypted: whoever sees a request on its way sees its token.");
   }
 }
 

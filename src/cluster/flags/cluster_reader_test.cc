@@ -46,6 +46,9 @@ TEST(Flags, TimelineOfSomeSteps) {
   EXPECT_EQ(read("--dashboard :8080").run.dashboard, "127.0.0.1:8080");
   EXPECT_EQ(read("--dashboard 8080").run.dashboard, "127.0.0.1:8080");
   EXPECT_EQ(read("--dashboard [::1]:0").run.dashboard, "[::1]:0");
+  EXPECT_EQ(read("--dashboard 0 --dashboard-token t").run.dashboard_token, "t");
+  EXPECT_EQ(read("--dashboard 0.0.0.0:0 --dashboard-token t --insecure").run.dashboard,
+            "0.0.0.0:0");
   EXPECT_EQ(read("").run.timeline, "");
   const RunOptions run = read("--timeline t.json").run;
   EXPECT_EQ(run.timeline, "t.json");

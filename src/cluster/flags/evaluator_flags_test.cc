@@ -94,6 +94,7 @@ const std::map<std::string, std::string> kUses = {
     {"--timeline", "--timeline /dev/null"},
     {"--timeline-steps", "--timeline-steps 0:5"},
     {"--dashboard", "--dashboard :0"},
+    {"--dashboard-token", "--dashboard :0 --dashboard-token t"},
     {"--out", "--out d"},
     {"--summary-every", "--summary-every 9"},
     {"--resume", "--resume"},

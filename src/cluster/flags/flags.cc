@@ -355,6 +355,9 @@ std::vector<Flag> output_flags() {
        "Serve a live page of the run there while it trains, from the chief (port 0: any that is "
        "free; without HOST only this machine reaches it)",
        kOutputFlags},
+      {"--dashboard-token", "FILE",
+       "Show the page only to whoever gives the token in this file, which only you may read",
+       kOutputFlags},
       {"--out", "DIR",
        "Write checkpoints/, summaries/, timeline/ and report.json there (default: write nothing)",
        kOutputFlags},

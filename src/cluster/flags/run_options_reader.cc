@@ -40,6 +40,21 @@ std::string read_dashboard(const FlagValues& values) {
   return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }
 
+// Whoever reaches the page may read it. It is not encrypted.
+std::string read_dashboard_token(const FlagValues& values, const std::string& dashboard) {
+  check_together(values, "--dashboard-token", "--dashboard", "the address of the page");
+  const bool from_elsewhere = !dashboard.empty() && !is_loopback(dashboard);
+  if (from_elsewhere && !(values.given("--dashboard-token") && values.given("--insecure"))) {
+    refuse_flag(
+        "--dashboard", values.text("--dashboard"),
+        fmt::format("other hosts reach it: give --dashboard-token FILE, which whoever asks "
+                    "must know, and --insecure, since the page is not encrypted; or leave "
+                    "the host out, and `ssh -L PORT:localhost:{} HOST` reaches it encrypted",
+                    parse_address(dashboard).port));
+  }
+  return values.text("--dashboard-token");
+}
+
 void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.report = values.text("--report");
   if (values.given("--report")) check_new_file("--report", run.report);
@@ -71,6 +86,7 @@ RunOptions read_run_options(const FlagValues& values) {
   read_what_is_left(values, run);
   read_timeline(values, run);
   run.dashboard = read_dashboard(values);
+  run.dashboard_token = read_dashboard_token(values, run.dashboard);
   run.dry_run = values.given("--dry-run");
   run.prediction = read_prediction(values);
   run.fused_update = !values.given("--no-fused-update");

@@ -345,7 +345,7 @@ function show() {
 let missed = 0;
 async function poll() {
   try {
-    const answer = await fetch("/state.json", { cache: "no-store", signal: AbortSignal.timeout(4000) });
+    const answer = await fetch("/state.json" + location.search, { cache: "no-store", signal: AbortSignal.timeout(4000) });
     if (!answer.ok) throw new Error(answer.statusText);
     state = await answer.json();
     missed = 0;
@@ -361,5 +361,7 @@ async function poll() {
   }
   setTimeout(poll, document.hidden ? 5000 : 1000);
 }
+// The page was asked for with a token where one is needed.
+for (const link of document.querySelectorAll("footer a")) link.search = location.search;
 window.addEventListener("resize", () => state && showCharts());
 poll();
