@@ -25,7 +25,7 @@ IMAGES = ("cifar10", "resnet")
 FETCH = ((128, 32, 256), (256, 128, 128), (256, 128, 64))  # features, batch, hidden
 
 
-def read_arguments(about, models, ps=False, workers=False):
+def read_arguments(about, models, ps=False, workers=False, training=False):
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("model", choices=models)
     parser.add_argument("--seconds", type=float, default=8, help="timed steps take so long (default 8)")
@@ -44,9 +44,16 @@ def read_arguments(about, models, ps=False, workers=False):
         parser.add_argument("--gbps", type=float, help="each task on an emulated host of its own, with a link of that rate (needs root)")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
+    if training:
+        parser.add_argument("--data", metavar="FOLDER", help="train to the end on train/CLASS/* in it, and evaluate with test/CLASS/*")
+        parser.add_argument("--steps", type=int, help="with --data: so many")
+        parser.add_argument("--seed", type=int, default=1)
+        parser.add_argument("--checkpoint", metavar="FILE", help="with --data: save there each minute, and go on from it if it is there")
     parser.add_argument("--task", help=argparse.SUPPRESS)     # "worker:1": started by the program itself
     parser.add_argument("--cluster", help=argparse.SUPPRESS)  # JSON, by job
     args = parser.parse_args()
+    if training and args.data and not (args.steps and (args.model == "resnet" or (args.model == "cifar10" and args.recipe == "fast"))):
+        parser.error("--data needs --steps, and resnet or cifar10 --recipe fast")
     several = getattr(args, "workers", 1)
     if not args.threads and several > 1 and not (args.task or "").startswith("ps"):
         args.threads = max(1, len(os.sched_getaffinity(0)) // several)  # as Paceline's: they share the cores
