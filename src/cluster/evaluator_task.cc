@@ -36,6 +36,7 @@ CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateChec
   run_.out = run.out;
   run_.resume = run_.quiet = run_.evaluates = true;
   run_.seed = run.seed;
+  run_.log = &log;
 }
 
 bool CheckpointEvaluations::evaluate_newest() {

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint_match.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
+#include "cluster/log.h"
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
@@ -118,7 +119,9 @@ void take_state(InitialState& beginning, const SavableStore& store, const Checkp
   if (trains) take_values_and_slots(beginning, store, reader, say);
 }
 
-void check_data(const CheckpointReader& reader, const DataNames& data, const Say& say) {
+// An evaluation is quiet, and must say it, too.
+void check_data(const CheckpointReader& reader, const DataNames& data, const Log* log,
+                const Say& say) {
   const std::string difference = first_difference(reader.index().data, data);
   if (!difference.empty()) {
     throw Error(ErrorCode::kFailedPrecondition,
@@ -126,15 +129,16 @@ void check_data(const CheckpointReader& reader, const DataNames& data, const Say
   }
   for (const auto& [kind, names] : data) {
     if (reader.index().data.contains(kind)) continue;
-    say(fmt::format("{} does not tell its {}: they are taken to be those of the data",
-                    reader.path(), kind));
+    const std::string unknown = fmt::format(
+        "{} does not tell its {}: they are taken to be those of the data", reader.path(), kind);
+    log != nullptr ? log->warning(unknown) : say(unknown);
   }
 }
 
-InitialState resumed(const std::string& path, const SavableStore& store, const DataNames& data,
-                     int workers, const Say& say) {
+InitialState resumed(const std::string& path, const SavableStore& store, const RunOptions& run,
+                     const DataNames& data, int workers, const Say& say) {
   const CheckpointReader reader(path);
-  check_data(reader, data, say);
+  check_data(reader, data, run.log, say);
   InitialState beginning;
   for (std::size_t id = 0; id < store.kept_variables().size(); ++id) {
     beginning.values.push_back({.variable = VariableId(id), .value = {}, .slots = {}});
@@ -193,7 +197,7 @@ InitialState make_beginning(std::span<const Graph* const> graphs, const SavableS
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
-      InitialState beginning = resumed(newest.whole->path, store, data, workers, say);
+      InitialState beginning = resumed(newest.whole->path, store, run, data, workers, say);
       if (!run.evaluates) put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
