@@ -179,6 +179,15 @@ void note_images(Sources& sources, const RecordSource& images, const std::string
   note_left_out(sources, path, images.left_out());
 }
 
+// Classes that are trained and of which an evaluation has no image.
+void note_lacking(Sources& sources, const std::string& path) {
+  std::vector<std::string> lacking = sources.training->classes();
+  std::erase_if(lacking, [&](const std::string& name) { return is_folder(fs::path(path) / name); });
+  if (lacking.empty()) return;
+  sources.notes.push_back(fmt::format(
+      "{} lacks {}: {}", path, lacking.size() == 1 ? "a class" : "classes", some_of(lacking)));
+}
+
 std::shared_ptr<const RecordSource> open_files(const std::vector<std::string>& paths,
                                                const std::vector<std::string>& /*classes*/) {
   return record_files(paths);
@@ -237,6 +246,7 @@ Sources open_data(const Settings& settings, bool folder) {
     });
   }
   if (sources.evaluation) note_images(sources, *sources.evaluation, evaluated);
+  if (sources.evaluation && folder) note_lacking(sources, evaluated);
   return sources;
 }
 

@@ -82,6 +82,17 @@ TEST_F(ImageDataTest, ReadsFoldersOfImagesOfAnySize) {
   EXPECT_FALSE(open({{"data", folder_.path("train")}}, 3).evaluation);
 }
 
+TEST_F(ImageDataTest, SaysWhichClassesAnEvaluationLacks) {
+  write_folder_of_images("train");
+  write_folder_of_images("fewer");
+  std::filesystem::remove_all(folder_.path("fewer/dog"));
+  const auto notes = [&](const std::string& evaluated) {
+    return open({{"data", folder_.path("train")}, {"eval_data", folder_.path(evaluated)}}, 3).notes;
+  };
+  EXPECT_THAT(notes("fewer"), ::testing::Contains(EndsWith("fewer lacks a class: dog")));
+  EXPECT_THAT(notes("train"), ::testing::Not(::testing::Contains(HasSubstr("lacks"))));
+}
+
 // They lie class after class in their folder.
 TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
   const std::vector<std::uint8_t> grey(4 * 4 * 3, 128);
