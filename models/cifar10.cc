@@ -39,7 +39,8 @@ class Cifar10Model : public Model {
                      .model = "cifar10",
                      .watch = values_of(trained.terms),
                      .input = input.report(),
-                     .data_names = input.names()});
+                     .data_names = input.names(),
+                     .shared_records = input.images()});
     session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
     train_images(session, feed, input, recipe->classify(evaluation_graph, input.classes()),

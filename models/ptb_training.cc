@@ -27,6 +27,7 @@ SessionOptions session_options(const PtbConfig& config, const PtbData& data,
   options.model = "ptb";
   options.unit = "words";
   options.data_names["words"] = data.words;
+  options.shared_records = data.train.front().size();
   options.examples_per_step = config.batch * config.unroll;
   options.summarise = [&ends] {
     std::vector<std::pair<std::string, double>> numbers;

@@ -134,7 +134,8 @@ class ResnetModel : public Model {
                      .model = "resnet",
                      .watch = {resnet.precision},
                      .input = input.report(),
-                     .data_names = input.names()});
+                     .data_names = input.names(),
+                     .shared_records = input.images()});
     session.add(LossAndPrecision(resnet.precision)).add(ElapsedTime()).add(Progress());
     const ResnetGraph evaluated =
         build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());

@@ -1,10 +1,13 @@
-// A training that goes on and an evaluation have the data that the checkpoint is of: other classes
-// or words are refused, and the first difference is named.
+// A job's workers, a training that goes on and an evaluation have the data that the job was, or the
+// checkpoint is, of: other classes, words or numbers of records are refused, and the first
+// difference is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "paceline/data.h"
 #include "tests/process.h"
@@ -12,8 +15,11 @@
 namespace paceline::testing {
 namespace {
 
+using std::chrono::seconds;
 using ::testing::HasSubstr;
 using ::testing::Not;
+
+constexpr seconds kEndsWithin{60};
 
 class OtherData : public ::testing::Test {
  protected:
@@ -111,6 +117,65 @@ TEST_F(OtherData, IsTakenByACheckpointWithoutClassesAndThatIsSaid) {
   EXPECT_THAT(run(eval), HasSubstr(said));
   EXPECT_THAT(run(resnet(data, join({out, {"--resume", "--steps", "4"}}))), HasSubstr(said));
   EXPECT_THAT(run(eval), Not(HasSubstr("does not tell"))) << "step 4 does";
+}
+
+/// Two workers, with a ps or without, that are started one by one.
+class OtherDataOfAWorker : public OtherData, public ::testing::WithParamInterface<bool> {
+ protected:
+  std::unique_ptr<Process> start(const std::string& task, const Words& words) const {
+    return std::make_unique<Process>(paceline_words(
+        join({words, {"--cluster", spec_, "--cluster-id", "test", "--task", task}})));
+  }
+  // Worker 1 is refused, and the chief goes on.
+  void expect_worker_refused(const Words& chief, const Words& worker,
+                             const std::string& difference) const {
+    const auto ps = GetParam() ? start("ps:0", chief) : nullptr;
+    const auto first = start("worker:0", chief), second = start("worker:1", worker);
+    EXPECT_EQ(second->wait_exit(kEndsWithin), 1) << second->output();
+    EXPECT_THAT(second->output(), HasSubstr(difference));
+    first->signal(SIGINT);
+    EXPECT_EQ(first->wait_exit(kEndsWithin), 130) << first->output();
+  }
+  std::string chiefs() const { return GetParam() ? "the chief's " : "worker:0's "; }
+  const std::string ps_ = free_address(), chief_ = free_address(), other_ = free_address();
+  const std::string spec_ =
+      (GetParam() ? "ps=" + ps_ + ";" : std::string()) + "worker=" + chief_ + "," + other_;
+};
+INSTANTIATE_TEST_SUITE_P(Jobs, OtherDataOfAWorker, ::testing::Bool(),
+                         [](const auto& test) { return test.param ? "WithAPs" : "AllReduce"; });
+
+TEST_P(OtherDataOfAWorker, OtherClassesAreRefused) {
+  const std::string data = images("data", {"cat", "dog", "owl"});
+  expect_worker_refused(resnet(data), resnet(images("renamed", {"cat", "eel", "owl"})),
+                        chiefs() + "number 1 of the classes is 'dog', that of worker:1 is 'eel'");
+}
+
+TEST_P(OtherDataOfAWorker, AClassLessIsNamedAndNotTheVariables) {
+  expect_worker_refused(resnet(images("data", {"cat", "dog", "owl"})),
+                        resnet(images("less", {"cat", "dog"})),
+                        chiefs() + "number 2 of the classes is 'owl', that of worker:1 is missing");
+}
+
+TEST_P(OtherDataOfAWorker, AnotherVocabularyIsRefused) {
+  expect_worker_refused(ptb(text("data", "the cat sat on the mat")),
+                        ptb(text("other", "the cow sat on the mat")), "that of worker:1 is 'cow'");
+}
+
+TEST_P(OtherDataOfAWorker, AnotherNumberOfRecordsIsRefusedWhereTheyAreSharedOut) {
+  const Words shares = {"--shard", "dynamic"};
+  expect_worker_refused(resnet(images("data", {"cat", "dog"}, 8), shares),
+                        resnet(images("fewer", {"cat", "dog"}, 6), shares),
+                        chiefs() + "number of records is 16, that of worker:1 is 12");
+}
+
+TEST_P(OtherDataOfAWorker, APartOfItsOwnIsNot) {
+  const Words steps = {"--steps", "6"};
+  const Words chief = resnet(images("data", {"cat", "dog"}, 8), steps);
+  const auto ps = GetParam() ? start("ps:0", chief) : nullptr;
+  const auto first = start("worker:0", chief);
+  const auto second = start("worker:1", resnet(images("fewer", {"cat", "dog"}, 6), steps));
+  EXPECT_EQ(second->wait_exit(kEndsWithin), 0) << second->output();
+  EXPECT_EQ(first->wait_exit(kEndsWithin), 0) << first->output();
 }
 
 }  // namespace

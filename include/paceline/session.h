@@ -113,8 +113,12 @@ struct SessionOptions {
   std::function<InputReport()> input = {};
   /// The names that the numbers of the data stand for: "classes" by label, "words" by id, or what
   /// else a value of the data depends on. Checkpoints keep them. A session does not go on from
-  /// one with other names (kFailedPrecondition), and names the first difference.
+  /// one with other names (kFailedPrecondition), and names the first difference; nor does a worker
+  /// join a job whose chief has others.
   std::map<std::string, std::vector<std::string>> data_names = {};
+  /// The number of records, or batches, that the job shares out among its workers (--shard
+  /// dynamic), which must have as many of them as the chief to join; 0: not told.
+  std::int64_t shared_records = 0;
   /// Training ends with an error at the first loss that is infinite or not a number (NanGuard),
   /// before other hooks see that step or a checkpoint is written of it. False: it goes on.
   bool nan_guard = true;

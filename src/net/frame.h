@@ -13,8 +13,8 @@ constexpr std::uint32_t kFrameMagic = 0x314e4c50;  // "PLN1" in bytes
 constexpr std::size_t kFrameHeaderBytes = 32;
 /// No payload is longer. A header that claims more ends the connection.
 constexpr std::uint32_t kMaxPayloadBytes = 1u << 26;
-/// The limit until the handshake is over.
-constexpr std::uint32_t kMaxHelloBytes = 1u << 16;
+/// The limit until the handshake is over: a hello says the names of the data's classes or words.
+constexpr std::uint32_t kMaxHelloBytes = 1u << 20;
 
 /// On the wire the fields are little-endian, in this order, without padding. What they mean is the
 /// business of those who use the link (params/wire/message.h).

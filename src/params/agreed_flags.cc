@@ -2,10 +2,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
+#include "base/crc32c.h"
 #include "params/strategies.h"
 
 namespace paceline {
 namespace {
+
+// More text of names is said as digests of some names each, so that a hello stays small.
+constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
+constexpr std::size_t kDigests = 1024;
 
 std::string number_or(const char* word, int number) {
   return number == 0 ? word : std::to_string(number);
@@ -16,12 +24,47 @@ const char* name_of(OnNan on_nan) {
   return on_nan == OnNan::kSkip ? "skip" : "apply";
 }
 
+std::vector<std::string> lines_of(const std::string& kind, const std::vector<std::string>& names) {
+  std::vector<std::string> lines;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    lines.push_back(fmt::format("number {} of the {}\t'{}'", i, kind, names[i]));
+  }
+  return lines;
+}
+
+// A line for some names in a row.
+std::vector<std::string> digests_of(const std::string& kind,
+                                    const std::vector<std::string>& names) {
+  std::vector<std::string> lines;
+  const std::size_t together = names.size() / kDigests + 1;
+  for (std::size_t i = 0; i < names.size(); i += together) {
+    const std::size_t end = std::min(names.size(), i + together);
+    std::uint32_t digest = 0;
+    for (std::size_t k = i; k < end; ++k) {
+      digest = crc32c(std::as_bytes(std::span(names[k].c_str(), names[k].size() + 1)), digest);
+    }
+    lines.push_back(
+        fmt::format("digest of numbers {} to {} of the {}\t{:08x}", i, end - 1, kind, digest));
+  }
+  return lines;
+}
+
+bool is_long(const std::vector<std::string>& lines) {
+  std::size_t bytes = 0;
+  for (const std::string& line : lines) {
+    if (line.size() > kMostOfLine) return true;
+    bytes += line.size();
+  }
+  return bytes > kMostText;
+}
+
 }  // namespace
 
-std::string agreed_flags(const Cluster& cluster, std::uint64_t seed) {
-  std::string text;
+std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed,
+                                      const AgreedData& data) {
+  std::vector<std::string> all;
   const auto add = [&](const char* flag, const auto& value) {
-    text += fmt::format("{} {}\n", flag, value);
+    all.push_back(fmt::format("{}\t{}", flag, value));
   };
   add("--strategy", strategy_name(cluster));
   add("--staleness", cluster.staleness);
@@ -41,7 +84,14 @@ std::string agreed_flags(const Cluster& cluster, std::uint64_t seed) {
   add("--tls", cluster.security.tls == Tls::kAlways ? "on" : "off-host");
   add("--insecure", cluster.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
-  return text;
+  // Elsewhere a worker may hold its own part of the data.
+  if (cluster.shares_records()) add("number of records", data.records);
+  for (const auto& [kind, names] : data.names) {
+    std::vector<std::string> lines = lines_of(kind, names);
+    if (is_long(lines)) lines = digests_of(kind, names);
+    all.insert(all.end(), lines.begin(), lines.end());
+  }
+  return all;
 }
 
 }  // namespace paceline

@@ -11,6 +11,7 @@
 #include "base/real_clock.h"
 #include "base/thread_pool.h"
 #include "paceline/cluster.h"
+#include "params/agreed_flags.h"
 #include "params/job_control.h"
 #include "params/progress_board.h"
 #include "params/savable_store.h"
@@ -30,6 +31,7 @@ struct Distribution {
 struct DistributionOptions {
   Cluster cluster;
   std::uint64_t seed = 1;  // of all random numbers
+  AgreedData data = {};
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
   ThreadPool* pool = nullptr;         // applies the rules in one process, adds contributions up

@@ -90,7 +90,7 @@ std::vector<Attack> attacks_before_a_handshake() {
       {"stranger_empty_frame", "goodbye before a hello", message(MessageType::kGoodbye, {})},
       {"stranger_torn_hello", "bad message 'hello'",
        message(MessageType::kHello, words({kProtocolVersion, 1}))},
-      {"stranger_long_hello", "hello of 65537 bytes",
+      {"stranger_long_hello", "hello of 1048577 bytes",
        message(MessageType::kHello, std::vector<std::byte>(kMaxHelloBytes + 1))},
   };
 }

@@ -52,6 +52,7 @@ Job::Job(const Options& options, const std::vector<VariableSpec>& variables)
   DistributionOptions how;
   how.cluster = cluster_;
   how.seed = options.run.seed;
+  how.data = options.data;
   how.last_step = options.run.steps.value_or(0);
   how.pool = options.pool;
   how.account = options.account;

@@ -21,6 +21,7 @@ class Job {
   struct Options {
     const Cluster& cluster;
     const RunOptions& run;
+    AgreedData data = {};
     ThreadPool* pool = nullptr;  // applies the rules in one process; copies what is mapped
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;

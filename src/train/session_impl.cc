@@ -95,6 +95,7 @@ void Session::Impl::make_parts() {
   watch_run();
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
+                                           .data = {options.data_names, options.shared_records},
                                            .pool = &pool(),
                                            .account = &account,
                                            .timeline = timeline.get(),

@@ -3,7 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "params/agreed_flags.h"
 #include "params/collective/collective_store.h"
 
 namespace paceline {
@@ -22,7 +21,7 @@ std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& optio
   how.spec = cluster.spec;
   how.task = cluster.task;
   how.cluster_id = cluster.cluster_id;
-  how.agreed_flags = agreed_flags(cluster, options.seed);
+  how.agreed_flags = agreed_flags(cluster, options.seed, options.data);
   how.bind = cluster.bind;
   how.link = cluster.link;
   how.security = cluster.security;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/real_clock.h"
@@ -21,8 +22,8 @@ struct CollectiveOptions {
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
-  std::string agreed_flags;  // on which workers must agree
-  std::string bind;          // empty: its address in the spec
+  std::vector<std::string> agreed_flags;  // on which workers must agree
+  std::string bind;                       // empty: its address in the spec
   std::string link = "auto";
   Security security;
   std::string collectives = "link";  // what reduces: link, or mpi, which was started by then

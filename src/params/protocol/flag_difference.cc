@@ -10,37 +10,41 @@
 namespace paceline {
 namespace {
 
-// Takes the first line, without its end, from the text.
-std::string_view take_line(std::string_view& text) {
-  const std::string_view line = text.substr(0, text.find('\n'));
-  text.remove_prefix(std::min(line.size() + 1, text.size()));
-  return line;
-}
-
 // Another worker may say anything.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMostShown = 64;
   return plain_text(text.substr(0, kMostShown));
 }
 
-std::string value_of(std::string_view line) {
-  const std::size_t space = line.find(' ');
-  return space == std::string_view::npos ? "not said" : shown(line.substr(space + 1));
+std::string_view name_in(std::string_view line) { return line.substr(0, line.find('\t')); }
+
+std::string value_in(std::string_view line) {
+  const std::size_t tab = line.find('\t');
+  return tab == std::string_view::npos ? "missing" : shown(line.substr(tab + 1));
+}
+
+// The values of both, of which one may lack the line.
+std::string sentence(std::string_view line, const std::string& whose, std::string_view its,
+                     const std::string& other) {
+  return fmt::format("{}'s {} is {}, that of {} is {}", whose,
+                     shown(name_in(line.empty() ? its : line)), value_in(line), other,
+                     value_in(its));
 }
 
 }  // namespace
 
-std::string flag_difference(const std::string& flags, const std::string& whose,
-                            const std::string& other_flags, const std::string& other) {
-  for (std::string_view ours = flags, theirs = other_flags; !ours.empty() || !theirs.empty();) {
-    const std::string_view line = take_line(ours), its = take_line(theirs);
-    if (line == its) continue;
-    const std::string_view named = line.empty() ? its : line;
-    return fmt::format("{}'s {} is {}, that of {} is {}", whose,
-                       shown(named.substr(0, named.find(' '))), value_of(line), other,
-                       value_of(its));
-  }
-  return "";
+std::string flag_difference(std::span<const std::string> flags, const std::string& whose,
+                            std::span<const std::string> other_flags, const std::string& other) {
+  const auto [ours, theirs] = std::ranges::mismatch(flags, other_flags);
+  if (ours == flags.end() && theirs == other_flags.end()) return "";
+  if (theirs == other_flags.end()) return sentence(*ours, whose, {}, other);
+  if (ours == flags.end()) return sentence({}, whose, *theirs, other);
+  const std::string_view name = name_in(*ours);
+  if (name == name_in(*theirs)) return sentence(*ours, whose, *theirs, other);
+  // One has lines before this one that the other lacks.
+  const bool theirs_are_more = std::any_of(theirs, other_flags.end(),
+                                           [&](const auto& line) { return name_in(line) == name; });
+  return theirs_are_more ? sentence({}, whose, *theirs, other) : sentence(*ours, whose, {}, other);
 }
 
 }  // namespace paceline

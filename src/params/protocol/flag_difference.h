@@ -1,13 +1,15 @@
 // The difference between the flags of two workers that should agree on them.
 #pragma once
 
+#include <span>
 #include <string>
 
 namespace paceline {
 
-/// "the chief's --accumulate is 1, that of worker:1 is 4", for the first flag that differs between
-/// two texts of agreed_flags.h, of `whose` and of `other`. Empty: the texts agree.
-std::string flag_difference(const std::string& flags, const std::string& whose,
-                            const std::string& other_flags, const std::string& other);
+/// "the chief's --accumulate is 1, that of worker:1 is 4", for the first line of agreed_flags.h
+/// that differs between those of `whose` and those of `other`: flags, names of the data, or their
+/// number. Empty: all agree.
+std::string flag_difference(std::span<const std::string> flags, const std::string& whose,
+                            std::span<const std::string> other_flags, const std::string& other);
 
 }  // namespace paceline

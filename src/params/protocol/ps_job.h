@@ -138,7 +138,7 @@ class PsJob {
     bool trained = false;                      // is cut off, and trains when it is back
     std::optional<TimePoint> cut_at;           // its connection has ended, and it may come back
     std::uint64_t handled = 0;                 // its numbered messages, until then
-    std::string flags;                         // on which workers must agree
+    std::vector<std::string> flags;            // on which workers must agree
     std::optional<Declare> declared;           // waits for the chief's
     std::uint64_t state_asked = 0;             // for which save; 0: none
     bool progress_asked = false;               // and not told yet
@@ -243,7 +243,7 @@ class PsJob {
   std::map<int, std::string> processes_;  // by worker, the last that joined
   std::map<PeerId, Peer> peers_;          // whose connection has not ended
   std::optional<Declare> declared_;
-  std::string flags_;  // of the worker that declared them
+  std::vector<std::string> flags_;  // of the worker that declared them
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
   AggregationOutbox decided_;

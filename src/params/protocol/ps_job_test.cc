@@ -54,8 +54,8 @@ TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
 TEST(PsJob, RefusesAWorkerWhoseFlagsAreNotTheChiefs) {
   Machine it;
   Hello chief = Machine::hello_of(0), other = Machine::hello_of(1);
-  chief.flags = "--accumulate 1\n";
-  other.flags = "--accumulate 4\n";
+  chief.flags = {"--accumulate\t1"};
+  other.flags = {"--accumulate\t4"};
   it.greet(11, other);
   it.greet(10, chief);
   it.received(11, MessageType::kDeclare, it.declare);

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 19;
+constexpr std::uint32_t kProtocolVersion = 20;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -149,19 +149,19 @@ struct Hello {
   std::string job;  // "worker"
   std::int32_t index = 0;
   std::string cluster_id;
-  std::uint64_t incarnation = 0;     // of one task, a newer process has a larger one
-  std::uint64_t epoch = 0;           // membership epoch last seen; 0: none
-  std::uint64_t handled = 0;         // numbered messages of this ps, on all its connections
-  std::uint64_t fingerprint = 0;     // of the variables
-  bool spin = false;                 // asks the ps to poll while it is connected
-  std::int32_t ps = 0;               // which one it takes the other for
-  std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed it; 0: none has
-  std::int32_t workers = 0;          // in its cluster spec; 0: unknown
-  DType wire = DType::kFloat32;      // of kTravellingTypes: what contributions travel as
-  std::uint8_t kept = 0;             // of each block's numbers, the largest; 0: all
-  std::string flags = {};            // on which workers must agree (params/agreed_flags.h)
-  std::string process;               // for messages: "pid 4711 on host b"
-  std::string credentials;           // room for authentication; empty in this version
+  std::uint64_t incarnation = 0;        // of one task, a newer process has a larger one
+  std::uint64_t epoch = 0;              // membership epoch last seen; 0: none
+  std::uint64_t handled = 0;            // numbered messages of this ps, on all its connections
+  std::uint64_t fingerprint = 0;        // of the variables
+  bool spin = false;                    // asks the ps to poll while it is connected
+  std::int32_t ps = 0;                  // which one it takes the other for
+  std::uint64_t ps_incarnation = 0;     // of the ps that has welcomed it; 0: none has
+  std::int32_t workers = 0;             // in its cluster spec; 0: unknown
+  DType wire = DType::kFloat32;         // of kTravellingTypes: what contributions travel as
+  std::uint8_t kept = 0;                // of each block's numbers, the largest; 0: all
+  std::vector<std::string> flags = {};  // on which workers must agree (params/agreed_flags.h)
+  std::string process;                  // for messages: "pid 4711 on host b"
+  std::string credentials;              // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };
 

@@ -34,7 +34,7 @@ TEST(Message, HelloComesBack) {
                     .fingerprint = 0xdeadbeef,
                     .spin = true,
                     .wire = DType::kBFloat16,
-                    .flags = "--accumulate 2\n",
+                    .flags = {"--accumulate\t2", "--late\tfold"},
                     .process = "pid 4711 on host b",
                     .credentials = "none yet"};
   EXPECT_EQ(decode_hello(encode(hello)), hello);
@@ -62,11 +62,11 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .incarnation = 0x1122334455667788,
                     .fingerprint = 0xa1b2c3d4e5f60718,
                     .workers = 2,
-                    .flags = "--seed 1\n",
+                    .flags = {"--seed\t1"},
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "13000000"
+            "14000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -80,7 +80,8 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "02000000"
             "00"
             "00"
-            "09002d2d7365656420310a"
+            "01000000"
+            "08002d2d736565640931"
             "0a007069642037206f6e2062"
             "0000");
 }

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "base/print_text.h"
-#include "params/agreed_flags.h"
 #include "params/wire/travelling_type.h"
 
 namespace paceline {
@@ -24,7 +23,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.spec = cluster.spec;
   ps.task = cluster.task;
   ps.cluster_id = cluster.cluster_id;
-  ps.agreed_flags = agreed_flags(cluster, options.seed);
+  ps.agreed_flags = agreed_flags(cluster, options.seed, options.data);
   ps.link = cluster.link;
   ps.security = cluster.security;
   ps.join_timeout = from_seconds(cluster.join_timeout_s);

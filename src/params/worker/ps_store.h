@@ -27,7 +27,7 @@ struct PsStoreOptions {
   ClusterSpec spec;
   TaskId task;
   std::string cluster_id;
-  std::string agreed_flags;  // on which workers must agree
+  std::vector<std::string> agreed_flags;  // on which workers must agree
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
