@@ -27,7 +27,7 @@ CommandLine plot_flags() {
 Examples:
   paceline plot out --out run.svg
   paceline plot alone cluster --out both.png)",
-      {{"RUN", "RUN…", "The folder of a run; several runs are drawn together", "Plot", true},
+      {{"RUN", "DIR…", "The folder of a run; several runs are drawn together", "Plot", true},
        {"--out", "FILE", "The picture to write: FILE.svg or FILE.png", "Plot"},
        {"--title", "TEXT", "The title of the picture (default: the names of the runs)", "Plot"},
        {"--smooth", "N",
