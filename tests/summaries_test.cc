@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -133,7 +134,7 @@ TEST_F(SummariesOfARun, AreNoReasonToStop) {
 }
 
 TEST_F(SummariesOfARun, ChangeNoBitOfTheTraining) {
-  const std::vector<std::string> train = {"train", "mlp",       "--hidden", "8",       "--steps",
+  const std::vector<std::string> train = {"train", "mlp",       "--hidden", "512",     "--steps",
                                           "40",    "--threads", "1",        "--report"};
   const auto last_loss = [&](const std::string& report, std::vector<std::string> more) {
     std::vector<std::string> arguments = train;
@@ -144,8 +145,11 @@ TEST_F(SummariesOfARun, ChangeNoBitOfTheTraining) {
     const std::string text(std::istreambuf_iterator<char>(file), {});
     return text.substr(text.find("\"last\""), 40);
   };
-  EXPECT_EQ(last_loss("with.json", {"--out", out_, "--summary-every", "1"}),
-            last_loss("without.json", {}));
+  const std::string without = last_loss("without.json", {});
+  EXPECT_EQ(last_loss("with.json", {"--out", out_, "--summary-every", "1"}), without);
+  EXPECT_EQ(last_loss("of.json", {"--out", folder_.path("of"), "--summary-every", "2",
+                                  "--summary-of", "gradients,activations,images"}),
+            without);
 }
 
 TEST_F(SummariesOfARun, AreOpenedByTensorBoard) {
@@ -184,6 +188,95 @@ for node in events.Graph().node:
   for (const char* warning : {"file_version", "more than one graph", "out-of-order"}) {
     EXPECT_THAT(run.output, Not(HasSubstr(warning)));
   }
+}
+
+// Gradients, activations and images, as TensorBoard reads them, in one process and in a cluster.
+TEST_F(SummariesOfARun, OfOneStepAreOpenedByTensorBoard) {
+  if (const Finished has = run_python("import tensorboard"); has.status != 0) {
+    GTEST_SKIP() << "Python has no package tensorboard: " << has.output;
+  }
+  const Words model = {"train",           "resnet",
+                       "--depth",         "8",
+                       "--batch",         "4",
+                       "--set",           "evaluate_every=0",
+                       "--steps",         "12",
+                       "--summary-every", "5",
+                       "--summary-of",    "gradients,activations,images"};
+  const std::vector<Words> jobs = {{}, {"--ps", "1", "--workers", "1"}, {"--towers", "2"}};
+  for (const Words& job : jobs) {
+    const std::string out =
+        folder_.path("of" + std::to_string(job.size()) + (job.empty() ? "" : job[0]));
+    const Finished trained = run_paceline(join({model, {"--out", out}, job}));
+    ASSERT_EQ(trained.status, 0) << trained.output;
+    const Finished run = run_python(fmt::format(R"(
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+events = EventAccumulator('{}/summaries/worker:0', {{'histograms': 0, 'images': 0}}).Reload()
+tags = events.Tags()
+print('activations', len([t for t in tags['histograms'] if t.startswith('activations/')]) > 10)
+for event in events.Histograms('gradients/dense/w'):
+  print('gradient', event.step, event.histogram_value.num)
+norms = {{e.step: e.value for e in events.Scalars('gradient_norm/dense/w')}}
+for event in events.Histograms('gradients/dense/w'):
+  print('norm', abs(norms[event.step] ** 2 - event.histogram_value.sum_squares) < 1e-4 * norms[event.step] ** 2)
+print('images', sorted(tags['images']))
+for image in events.Images('images/images/2'):
+  print('image', image.step, image.height, image.width, image.encoded_image_string[:4])
+)",
+                                                out));
+    ASSERT_EQ(run.status, 0) << run.output;
+    for (const char* there :
+         {"activations True", "gradient 1 640.0", "gradient 5 640.0", "gradient 10 640.0",
+          "norm True", "images ['images/images/0', 'images/images/1', 'images/images/2']",
+          "image 10 32 32 b'\\x89PNG'"}) {
+      EXPECT_THAT(run.output, HasSubstr(there));
+    }
+    EXPECT_THAT(run.output, Not(HasSubstr("norm False")));
+    EXPECT_THAT(run.output, Not(HasSubstr("gradient 2 ")));
+  }
+}
+
+// Of variables that are read by rows, too, and whoever computes the norm to clip by.
+TEST_F(SummariesOfARun, OfAllGradientsHaveTheNormThatIsClipped) {
+  const std::string text = folder_.path("text");
+  ASSERT_EQ(run_paceline({"data", "corpus", "--out", text, "--words", "20000"}).status, 0);
+  const std::vector<Words> jobs = {{}, {"--ps", "1", "--workers", "1"}};
+  for (const Words& job : jobs) {
+    const std::string out = folder_.path("of" + std::to_string(job.size()));
+    const Finished run = run_paceline(
+        join({{"train", "ptb", "--data", text, "--set", "hidden=8", "--batch", "4", "--steps", "10",
+               "--out", out, "--summary-every", "5", "--summary-of", "gradients"},
+              job}));
+    ASSERT_EQ(run.status, 0) << run.output;
+    const std::vector<TaskSummaries> tasks = read_summaries(out);
+    const auto& worker = *std::ranges::find(tasks, "worker:0", &TaskSummaries::task);
+    EXPECT_THAT(steps(worker, "gradient_norm"), ElementsAre(1, 5, 10));
+    EXPECT_TRUE(worker.numbers.contains("gradient_norm/embedding"));
+    const auto& clipped = worker.numbers.at("global_norm");
+    for (std::size_t i = 0; i < clipped.size(); ++i) {
+      const SummaryPoint& seen = worker.numbers.at("gradient_norm")[i + 1];
+      EXPECT_NEAR(seen.value, clipped[i].value, 1e-4 * clipped[i].value) << seen.step;
+    }
+  }
+}
+
+TEST_F(SummariesOfARun, OfGradientsAreThoseOfUpdatesThatAreNotFused) {
+  const auto norms = [&](const std::string& out, const Words& how) {
+    EXPECT_EQ(run_paceline(join({{"train", "mlp", "--hidden", "512", "--threads", "1", "--steps",
+                                  "6", "--summary-every", "2", "--summary-of", "gradients", "--out",
+                                  folder_.path(out)},
+                                 how}))
+                  .status,
+              0);
+    std::vector<double> norms;
+    const TaskSummaries worker = read_summaries(folder_.path(out))[0];
+    for (const SummaryPoint& point : worker.numbers.at("gradient_norm/layer2/w")) {
+      norms.push_back(point.value);
+    }
+    return norms;
+  };
+  const std::vector<double> fused = norms("fused", {});
+  EXPECT_EQ(fused.size(), 4U);
+  EXPECT_EQ(fused, norms("apart", {"--no-fused-update"}));
 }
 
 TEST_F(SummariesOfARun, AreDrawnThoughAPanelHasNoFiniteValue) {

@@ -61,12 +61,22 @@ struct PredictionOptions {
   std::vector<ComparedWay>* compared = nullptr;
 };
 
+/// What summaries show of a step besides its numbers, on wish (docs/summaries.md).
+struct SummaryOf {
+  bool gradients = false;    // the norm and a histogram of the gradient by each variable
+  bool activations = false;  // a histogram of what each node before the loss computes
+  bool images = false;       // some images of inputs that are images
+  /// True when any of them is wanted.
+  bool any() const { return gradients || activations || images; }
+};
+
 /// The options of a run, which are flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // the global step at which it ends
   std::optional<double> seconds;      // its length, counted from when every worker is warm
   std::string report;                 // the JSON file of its report; empty: none
   Interval summary_every = 20;        // between two summaries for TensorBoard in `out`
+  SummaryOf summary_of;               // besides numbers, of the chief
   /// The file of a timeline for Perfetto of some steps of each task (docs/timeline.md); empty:
   /// none.
   std::string timeline;

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
+#include "data/picture.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
 
@@ -29,22 +31,42 @@ Grid grid_of(const Shape& shape, PixelLayout layout) {
   return {.images = shape[0], .height = shape[planar ? 2 : 1], .width = shape[planar ? 3 : 2]};
 }
 
-void draw_image(std::span<const float> values, const Grid& grid, PixelLayout layout,
-                std::uint8_t* corner) {
-  const auto [least, most] = std::ranges::minmax(values);
-  const float scale = most > least ? 255 / (most - least) : 0;
-  const std::int64_t plane = grid.height * grid.width;
+}  // namespace
+
+void draw_image(std::span<const float> values, const ImageSize& size, PixelLayout layout,
+                std::uint8_t* corner, std::int64_t across) {
+  float least = std::numeric_limits<float>::max(), most = std::numeric_limits<float>::lowest();
+  for (const float value : values) {
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  const double scale = most > least ? 255 / (double(most) - double(least)) : 0;
+  const std::int64_t plane = size.height * size.width;
   for (std::int64_t i = 0; i < plane; ++i) {
-    std::uint8_t* const pixel =
-        corner + (i / grid.width * grid.pixels_across() + i % grid.width) * 3;
+    std::uint8_t* const pixel = corner + (i / size.width * across + i % size.width) * 3;
     for (std::int64_t c = 0; c < 3; ++c) {
-      const std::int64_t at = layout == PixelLayout::kPlanar ? c * plane + i : 3 * i + c;
-      pixel[c] = std::uint8_t(std::lround((values[std::size_t(at)] - least) * scale));
+      const std::int64_t channel = std::min(c, size.channels - 1);
+      const std::int64_t at =
+          layout == PixelLayout::kPlanar ? channel * plane + i : size.channels * i + channel;
+      const float value = values[std::size_t(at)];
+      pixel[c] = std::isfinite(value)
+                     ? std::uint8_t(std::lround((double(value) - double(least)) * scale))
+                     : 0;
     }
   }
 }
 
-}  // namespace
+std::optional<ImageForm> image_form(const TensorView& batch) {
+  const Shape& shape = batch.shape;
+  if (batch.dtype != DType::kFloat32 || shape.rank() != 4 || shape.elements() == 0) return {};
+  const auto has_colours = [](std::int64_t channels) { return channels == 1 || channels == 3; };
+  if (has_colours(shape[1])) {
+    return ImageForm{{shape[2], shape[3], shape[1]}, PixelLayout::kPlanar};
+  }
+  if (!has_colours(shape[3])) return {};
+  return ImageForm{{shape[1], shape[2], shape[3]}, PixelLayout::kInterleaved};
+}
 
 void write_batch_png(const std::string& path, const InputBatch& batch, PixelLayout layout) {
   const Grid grid = grid_of(batch.values.shape(), layout);
@@ -54,8 +76,8 @@ void write_batch_png(const std::string& path, const InputBatch& batch, PixelLayo
   for (std::int64_t i = 0; i < grid.images; ++i) {
     const std::int64_t down = i / grid.columns * (grid.height + kGap);
     const std::int64_t across = i % grid.columns * (grid.width + kGap);
-    draw_image(values.subspan(std::size_t(i) * image, image), grid, layout,
-               pixels.data() + (down * grid.pixels_across() + across) * 3);
+    draw_image(values.subspan(std::size_t(i) * image, image), {grid.height, grid.width, 3}, layout,
+               pixels.data() + (down * grid.pixels_across() + across) * 3, grid.pixels_across());
   }
   write_png(path, pixels, grid.pixels_down(), grid.pixels_across());
 }

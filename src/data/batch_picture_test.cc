@@ -3,9 +3,11 @@
 
 #include <fstream>
 #include <iterator>
+#include <limits>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
+#include "data/picture.h"
 #include "paceline/data.h"
 
 namespace paceline {
@@ -48,6 +50,30 @@ TEST(WriteBatchPng, TakesBothLayoutsAndNamesOthers) {
   EXPECT_THAT(
       error_of(ErrorCode::kInvalidArgument, [&] { write_batch_png(folder.path("x.png"), batch); }),
       HasSubstr("is no images of three channels"));
+}
+
+TEST(DrawImage, ShowsGreyAndWhatIsNotFiniteIsBlack) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const std::vector<float> values = {nan, 2, 4, std::numeric_limits<float>::infinity()};
+  std::vector<std::uint8_t> pixels(12);
+  draw_image(values, {2, 2, 1}, PixelLayout::kPlanar, pixels.data(), 2);
+  EXPECT_THAT(pixels, ::testing::ElementsAre(0, 0, 0, 0, 0, 0, 255, 255, 255, 0, 0, 0));
+  draw_image(std::vector<float>(4, nan), {2, 2, 1}, PixelLayout::kPlanar, pixels.data(), 2);
+  EXPECT_THAT(pixels, ::testing::Each(0));
+}
+
+TEST(ImageForm, IsThatOfBatchesOfOneChannelOrThree) {
+  const auto form = [](const Shape& shape, DType dtype = DType::kFloat32) {
+    return image_form({nullptr, dtype, shape});
+  };
+  EXPECT_EQ(form({2, 3, 8, 9})->size, (ImageSize{8, 9, 3}));
+  EXPECT_EQ(form({2, 1, 8, 9})->layout, PixelLayout::kPlanar);
+  EXPECT_EQ(form({2, 8, 9, 1})->size, (ImageSize{8, 9, 1}));
+  EXPECT_EQ(form({2, 8, 9, 3})->layout, PixelLayout::kInterleaved);
+  EXPECT_FALSE(form({2, 8, 9, 4}));
+  EXPECT_FALSE(form({2, 8, 3}));
+  EXPECT_FALSE(form({0, 3, 8, 9}));
+  EXPECT_FALSE(form({2, 3, 8, 9}, DType::kInt32));
 }
 
 }  // namespace

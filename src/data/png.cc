@@ -9,6 +9,7 @@
 #include "base/text_file.h"
 #include "data/image_part.h"
 #include "data/orientation.h"
+#include "data/picture.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -101,8 +102,7 @@ constexpr std::string_view kPngEndings[] = {".png"};
 
 const ImageFormat kPngFormat = {"PNG", kPngEndings, is_png, png_header, decode_png};
 
-void write_png(const std::string& path, std::span<const std::uint8_t> pixels, std::int64_t height,
-               std::int64_t width) {
+std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width) {
   if (height < 1 || width < 1 || pixels.size() != std::size_t(height * width * 3)) {
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[png] {} values are not {}x{} pixels", pixels.size(), height, width));
@@ -120,7 +120,12 @@ void write_png(const std::string& path, std::span<const std::uint8_t> pixels, st
     image.fail();
   }
   file.resize(bytes);
-  write_text_file("image", path, file);
+  return file;
+}
+
+void write_png(const std::string& path, std::span<const std::uint8_t> pixels, std::int64_t height,
+               std::int64_t width) {
+  write_text_file("image", path, png_of(pixels, height, width));
 }
 
 }  // namespace paceline

@@ -37,6 +37,23 @@ std::size_t checked_arena(const Plan& plan) {
   return plan.arena_bytes;
 }
 
+/// Hands ranges of a contribution on, and keeps a copy.
+class CopyingSink : public OutputSink {
+ public:
+  CopyingSink(OutputSink& to, const TensorView& like)
+      : to_(to), copy_(like.dtype, like.shape), values_(copy_.data<float>()) {}
+  TensorView view() const { return {copy_.raw(), copy_.dtype(), copy_.shape()}; }
+  void take(std::int64_t first, std::span<const float> values) override {
+    std::ranges::copy(values, values_.begin() + first);
+    to_.take(first, values);
+  }
+
+ private:
+  OutputSink& to_;
+  const Tensor copy_;
+  const std::span<float> values_;
+};
+
 }  // namespace
 
 Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
@@ -172,6 +189,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   if (instruction.kernel >= 0) {
     const Plan::KernelUse& use = plan_.kernels[std::size_t(instruction.kernel)];
     command.kernel = use.kernel.get();
+    command.node = use.node;
     command.scratch = arena_.span().subspan(use.scratch_offset, use.scratch_bytes);
   }
   return command;
@@ -201,6 +219,11 @@ StepHandle& Executor::run(const StepRequest& request) {
   const FlushDenormals flush;
   const AccountScope scope(account_, Activity::kCompute);
   exchange_ = request.kind == StepKind::kTrain ? steps_->exchange() : nullptr;
+  // An exception ends the look at the step, too.
+  struct EndOfLook {
+    Executor& of;
+    ~EndOfLook() { of.end_look(); }
+  } const end_of_look{*this};
   while (true) {
     try {
       return run_once(request);
@@ -210,7 +233,14 @@ StepHandle& Executor::run(const StepRequest& request) {
   }
 }
 
+void Executor::end_look() {
+  observer_ = nullptr;
+  contributions_.clear();
+  copying_sinks_.clear();
+}
+
 StepHandle& Executor::run_once(const StepRequest& request) {
+  if (observer_ != nullptr) show_inputs();
   if (!rows_known_) find_rows(request.identity);
   begin(request);
   run_commands(plan_.prologue, commands_.size(), request.identity);
@@ -299,16 +329,19 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
     case Instruction::Kind::kPlace:
       if (command.streamed) {
         sink_ = &steps_->sink(command.variable);
+        if (observer_ != nullptr) sink_ = &observed(*sink_, command);
         return;
       }
-      return give_address(command.storage, steps_->place(command.variable));
+      return give_place(command);
     case Instruction::Kind::kRun:
-      return command.kernel->run({.inputs = command.inputs,
-                                  .outputs = command.outputs,
-                                  .scratch = command.scratch,
-                                  .step = identity,
-                                  .sink = command.streamed ? sink_ : nullptr,
-                                  .exchange = exchange_});
+      command.kernel->run({.inputs = command.inputs,
+                           .outputs = command.outputs,
+                           .scratch = command.scratch,
+                           .step = identity,
+                           .sink = command.streamed ? sink_ : nullptr,
+                           .exchange = exchange_});
+      if (observer_ != nullptr) show_output(command);
+      return;
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:
@@ -324,8 +357,62 @@ void Executor::give_address(int storage, const AsyncView& memory) {
   }
 }
 
+void Executor::give_place(const Command& command) {
+  const AsyncView place = steps_->place(command.variable);
+  if (observer_ != nullptr) contributions_[command.variable] = place.view;
+  give_address(command.storage, place);
+}
+
+// The inputs of the next step may be filled before this one ends.
+void Executor::show_inputs() {
+  contributions_.clear();
+  copying_sinks_.clear();
+  observer_->begin_step();
+  for (const auto& [name, slot] : plan_.inputs) observer_->input(name, view(name));
+}
+
+void Executor::show_output(const Command& command) {
+  if (command.outputs.empty() || command.outputs[0].data == nullptr) return;
+  if (!observer_->wants(*command.node)) return;
+  show(command.outputs[0],
+       [&](const TensorView& value) { observer_->computed(*command.node, value); });
+}
+
+void Executor::show_contribution(VariableId variable, std::optional<std::int64_t> rows) {
+  const auto found = contributions_.find(variable);
+  if (observer_ == nullptr || !observer_->wants_contributions() || found == contributions_.end()) {
+    return;
+  }
+  TensorView contribution = found->second;
+  if (rows) {
+    const std::span<const std::int64_t> all = contribution.shape.dims();
+    std::vector<std::int64_t> dimensions(all.begin(), all.end());
+    dimensions.at(0) = *rows;
+    contribution.shape = Shape(dimensions);
+  }
+  show(contribution, [&](const TensorView& value) { observer_->contributed(variable, value); });
+}
+
+// Shows what lies in the device's memory, or is on its way to it.
+void Executor::show(const TensorView& view, const std::function<void(const TensorView&)>& to) {
+  HostCopies copies;
+  const TensorView seen = view.shape.elements() == 0 ? view : copies.of(view, device_);
+  copies.refresh(device_);
+  wait_for_device();
+  to(seen);
+}
+
+OutputSink& Executor::observed(OutputSink& sink, const Command& command) {
+  auto copying = std::make_unique<CopyingSink>(sink, command.outputs[0]);
+  contributions_[command.variable] = copying->view();
+  return *copying_sinks_.emplace_back(std::move(copying));
+}
+
 void Executor::hand_over(const Command& command) {
-  if (command.inputs.empty()) return steps_->ready(command.variable, {}, device_.record());
+  if (command.inputs.empty()) {
+    show_contribution(command.variable, {});
+    return steps_->ready(command.variable, {}, device_.record());
+  }
   command.ids.refresh(device_);
   const Event done = device_.record();
   if (!done.empty()) {
@@ -335,6 +422,7 @@ void Executor::hand_over(const Command& command) {
   const TensorView& ids = command.inputs[0];
   const std::int64_t count = *command.inputs[1].as<std::int32_t>();
   PACELINE_CHECK(count >= 0 && count <= ids.shape.elements());
+  show_contribution(command.variable, count);
   steps_->ready(command.variable, {true, {ids.as<std::int32_t>(), std::size_t(count)}}, done);
 }
 

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "exec/local_memory.h"
 #include "exec/plan.h"
 #include "exec/row_collector.h"
+#include "exec/step_observer.h"
 #include "trace/step_account.h"
 
 namespace paceline {
@@ -45,6 +48,9 @@ class Executor {
   /// A note of whoever fills the inputs; run() does not look at it.
   FedInputs& fed_inputs() { return fed_inputs_; }
 
+  /// Shows the next step to the observer, which must outlive it. The step then costs what the
+  /// observer does, and waits for the device where it looks.
+  void observe_next_step(StepObserver& observer) { observer_ = &observer; }
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
   /// end_step); time after it counts as it did before. The handle is valid until the next step.
   StepHandle& run(const StepRequest& request);
@@ -71,6 +77,7 @@ class Executor {
     int storage = -1;  // the storage of kNeed and kPlace
     bool streamed = false;
     Kernel* kernel = nullptr;
+    const Node* node = nullptr;  // the kernel's
     std::vector<TensorView> inputs, outputs;
     std::span<std::byte> scratch;
     HostCopies ids;  // the inputs of kReady of rows are copies in it
@@ -93,7 +100,14 @@ class Executor {
   void run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity);
   void run_command(Command& command, const StepIdentity& identity);
   void give_address(int storage, const AsyncView& memory);
+  void give_place(const Command& command);
   void hand_over(const Command& command);
+  void end_look();
+  void show_inputs();
+  void show_output(const Command& command);
+  void show_contribution(VariableId variable, std::optional<std::int64_t> rows);
+  void show(const TensorView& view, const std::function<void(const TensorView&)>& to);
+  OutputSink& observed(OutputSink& sink, const Command& command);
   float clip_scale() const;
 
   Plan& plan_;
@@ -115,6 +129,11 @@ class Executor {
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
   SumExchange* exchange_ = nullptr;                  // in a train step
+  StepObserver* observer_ = nullptr;                 // of the next step; null: nobody looks
+  /// The contributions of an observed step, by variable: where they lie, and copies of those that
+  /// are streamed.
+  std::map<VariableId, TensorView> contributions_;
+  std::vector<std::unique_ptr<OutputSink>> copying_sinks_;
   std::vector<TensorView> fetched_;
   TensorView loss_, global_norm_;
   RowCollector rows_;

@@ -8,14 +8,16 @@
 namespace paceline {
 namespace {
 
-// Field numbers of TensorFlow's public messages Event, SessionLog, Summary and
+// Field numbers of TensorFlow's public messages Event, SessionLog, Summary, Image and
 // HistogramProto.
 enum EventField : int { kWallTime = 1, kStep, kVersion, kGraph, kSummary, kSessionLog = 7 };
 enum SessionLogField : int { kStatus = 1 };
 enum SummaryField : int { kValue = 1 };
-enum ValueField : int { kTag = 1, kNumber, kHistogram = 5 };
+enum ValueField : int { kTag = 1, kNumber, kImage = 4, kHistogram };
+enum ImageField : int { kHeight = 1, kWidth, kColours, kFile };
 enum HistogramField : int { kMin = 1, kMax, kCount, kSum, kSumSquares, kLimits, kCounts };
 
+constexpr int kRgb = 3;      // of Image.colorspace
 constexpr int kStarted = 1;  // of the enumeration SessionLog.SessionStatus
 
 std::string encode_histogram(const Histogram& histogram) {
@@ -30,13 +32,24 @@ std::string encode_histogram(const Histogram& histogram) {
   return writer.message();
 }
 
+std::string encode_image(const SummaryImage& image) {
+  ProtoWriter writer;
+  writer.integer(kHeight, image.height);
+  writer.integer(kWidth, image.width);
+  writer.integer(kColours, kRgb);
+  writer.bytes(kFile, image.png);
+  return writer.message();
+}
+
 std::string encode_value(const SummaryValue& value) {
   ProtoWriter writer;
   writer.bytes(kTag, value.tag);
   if (const float* number = std::get_if<float>(&value.value)) {
     writer.float32(kNumber, *number);
+  } else if (const Histogram* histogram = std::get_if<Histogram>(&value.value)) {
+    writer.bytes(kHistogram, encode_histogram(*histogram));
   } else {
-    writer.bytes(kHistogram, encode_histogram(std::get<Histogram>(value.value)));
+    writer.bytes(kImage, encode_image(std::get<SummaryImage>(value.value)));
   }
   return writer.message();
 }
@@ -71,7 +84,17 @@ Histogram decode_histogram(std::string_view message) {
   return histogram;
 }
 
-// None: of a kind that we do not write (an image, a tensor).
+SummaryImage decode_image_field(std::string_view message) {
+  SummaryImage image;
+  for (ProtoReader reader(message); reader.next();) {
+    if (reader.field() == kHeight) image.height = reader.integer();
+    if (reader.field() == kWidth) image.width = reader.integer();
+    if (reader.field() == kFile) image.png = reader.bytes();
+  }
+  return image;
+}
+
+// None: of a kind that we do not write (a sound, a tensor).
 std::optional<SummaryValue> decode_value(std::string_view message) {
   SummaryValue value;
   bool known = false;
@@ -79,7 +102,9 @@ std::optional<SummaryValue> decode_value(std::string_view message) {
     if (reader.field() == kTag) value.tag = reader.bytes();
     if (reader.field() == kNumber) value.value = reader.float32();
     if (reader.field() == kHistogram) value.value = decode_histogram(reader.bytes());
-    known = known || reader.field() == kNumber || reader.field() == kHistogram;
+    if (reader.field() == kImage) value.value = decode_image_field(reader.bytes());
+    known = known || reader.field() == kNumber || reader.field() == kHistogram ||
+            reader.field() == kImage;
   }
   return known ? std::optional(std::move(value)) : std::nullopt;
 }

@@ -11,10 +11,17 @@
 
 namespace paceline {
 
-/// A number, or a histogram, under a name.
+/// A picture in colours.
+struct SummaryImage {
+  std::int64_t height = 0, width = 0;
+  std::string png;  // the bytes of a PNG file
+  bool operator==(const SummaryImage&) const = default;
+};
+
+/// A number, a histogram, or a picture, under a name.
 struct SummaryValue {
   std::string tag;
-  std::variant<float, Histogram> value;
+  std::variant<float, Histogram, SummaryImage> value;
   bool operator==(const SummaryValue&) const = default;
 };
 

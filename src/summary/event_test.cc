@@ -25,7 +25,9 @@ TEST(SummaryEvent, IsReadAsItWasWritten) {
        {SummaryEvent{.wall_time = 1.5e9, .version = "brain.Event:2"},
         SummaryEvent{.step = 7, .start = true}, SummaryEvent{.step = -1, .graph = "graph"},
         SummaryEvent{.step = 1'000'000'000'000,
-        .values = {{"loss", 0.5F}, {"w", some_histogram()}}}}) {
+        .values = {{"loss", 0.5F},
+                   {"w", some_histogram()},
+                   {"image", SummaryImage{.height = 2, .width = 3, .png = "png"}}}}}) {
     EXPECT_EQ(SummaryEvent::decode(event.encode()), event);
   }
 }
@@ -38,10 +40,10 @@ TEST(SummaryEvent, WritesANumberAsTheFormatSays) {
 }
 
 TEST(SummaryEvent, LeavesOutKindsThatWeDoNotWrite) {
-  ProtoWriter image, summary, message;
-  image.bytes(1, "picture");
-  image.bytes(4, "png");
-  summary.bytes(1, image.message());
+  ProtoWriter sound, summary, message;
+  sound.bytes(1, "tone");
+  sound.bytes(6, "wave");
+  summary.bytes(1, sound.message());
   message.integer(2, 3);
   message.bytes(5, summary.message());
   message.bytes(6, "a log message");

@@ -199,6 +199,11 @@ void Session::Impl::make_loop() {
     TrainLoop::Trained& turn = turns.emplace_back(TrainLoop::Trained{{}, each.rates});
     for (const PlanSet::TrainPlan& plan : each.plans) turn.towers.push_back(plan.executor.get());
   }
+  if (run_options.summary_of.any() && cluster.is_chief()) {
+    std::vector<std::string> names;
+    for (const VariableSpec& variable : job->store().variables()) names.push_back(variable.name);
+    details = std::make_shared<StepDetails>(run_options.summary_of, std::move(names));
+  }
   loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = std::move(turns),
                                                       .store = job->store(),
                                                       .account = account,
@@ -211,6 +216,7 @@ void Session::Impl::make_loop() {
                                                       .position = restored,
                                                       .timeline = timeline.get(),
                                                       .kernels = &kernel_meter,
+                                                      .details = details.get(),
                                                       .towers = towers.get(),
                                                       .records = job->control().records()});
 }

@@ -23,6 +23,7 @@
 #include "train/learning_rates.h"
 #include "train/session_saving.h"
 #include "train/session_towers.h"
+#include "train/step_details.h"
 #include "train/step_meter.h"
 #include "train/train_limit.h"
 #include "train/train_loop.h"
@@ -117,7 +118,8 @@ class Session::Impl {
   std::vector<Tensor> watched;  // SessionOptions::watch after the last step
   std::unique_ptr<StepMeter> meter;
   std::unique_ptr<TrainLimit> limit;
-  std::unique_ptr<TrainLoop> loop;  // null: nothing is trained
+  std::shared_ptr<StepDetails> details;  // null: summaries want none
+  std::unique_ptr<TrainLoop> loop;       // null: nothing is trained
   TaskPosition restored;
   std::unique_ptr<SessionSaving> saving;
   std::vector<std::unique_ptr<Hook>> hooks;

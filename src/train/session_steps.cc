@@ -148,8 +148,8 @@ void Session::Impl::close(Session& session) noexcept {
 // Summaries follow the hooks of the program, so that those see each step first.
 void Session::Impl::add_summaries() {
   if (run_options.out.empty() || run_options.summary_every.never()) return;
-  hooks.push_back(
-      std::make_unique<Summaries>(run_options.out + "/summaries", run_options.summary_every));
+  hooks.push_back(std::make_unique<Summaries>(run_options.out + "/summaries",
+                                              run_options.summary_every, details));
 }
 
 void Session::Impl::say_nothing_to_do() {

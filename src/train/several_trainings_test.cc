@@ -170,6 +170,34 @@ TEST(SeveralTrainings, AreEachInTheSummaries) {
   EXPECT_EQ(losses["loss/1"], 2.375f * 2.375f);
 }
 
+TEST(SeveralTrainings, AreEachSeenFromWithin) {
+  const TemporaryFolder folder;
+  const Pullers pull;
+  RunOptions run = quiet();
+  run.out = folder.path("out");
+  run.save_every = {};
+  run.summary_every = 4;
+  run.summary_of.gradients = true;
+  {
+    Session session(pull.trainings(), alone(), run);
+    for (int i = 0; i < 9; ++i) session.step(i % 2, feed_nothing);
+  }
+  const std::filesystem::path events = folder.path("out") + "/summaries/worker:0";
+  EventReader reader(std::filesystem::directory_iterator(events)->path());
+  std::map<std::string, std::vector<std::int64_t>> steps;
+  std::map<std::string, float> first;
+  while (const std::optional<SummaryEvent> event = reader.next()) {
+    for (const SummaryValue& value : event->values) {
+      if (!value.tag.starts_with("gradient_norm/")) continue;
+      first.emplace(value.tag, std::get<float>(value.value));
+      steps[value.tag].push_back(event->step);
+    }
+  }
+  EXPECT_THAT(steps["gradient_norm/a"], ::testing::ElementsAre(1, 5, 9));
+  EXPECT_THAT(steps["gradient_norm/b"], ::testing::ElementsAre(4, 8));
+  EXPECT_EQ(first["gradient_norm/a"], 6) << "2 (1 - 4)";
+}
+
 /// A generator with a table, a discriminator, and a state that both carry on.
 class Players {
  public:

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -13,6 +14,7 @@
 #include "paceline/error.h"
 #include "summary/event_writer.h"
 #include "train/graph_def.h"
+#include "train/step_details.h"
 
 namespace paceline {
 namespace {
@@ -29,16 +31,25 @@ double total_of(const Spent& spent) {
   return total;
 }
 
+SummaryClock::time_point time_after(const Interval& every) {
+  return SummaryClock::now() + std::chrono::duration_cast<SummaryClock::duration>(
+                                   std::chrono::duration<double>(every.seconds));
+}
+
 }  // namespace
 
 struct Summaries::State {
   std::string folder;
   Interval every;
+  std::shared_ptr<StepDetails> details = {};  // null: none are wanted
   std::optional<EventWriter> writer = {};
   bool complained = false;
   std::int64_t written = 0;  // times that were due
   std::int64_t next_step = 0;
   SummaryClock::time_point next_time = {};
+  std::int64_t seen_step = 0, next_details = 0;  // global
+  std::size_t details_left = 1;                  // so many steps in a row are shown
+  SummaryClock::time_point next_details_time = {};
   // The state when summaries were last written.
   std::int64_t own_step = 0;
   Spent spent = {};
@@ -54,6 +65,8 @@ struct Summaries::State {
   void add_results(std::vector<SummaryValue>& values) const;
   void write_histograms(Session& session, const StepResult& result);
   void add(SummaryEvent event);
+  void add_details(const StepResult& result);
+  void plan_details(std::int64_t global_step);
   void add_staleness(const Session& session, std::vector<SummaryValue>& values);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
   /// Calls `part`; a disk that is full is no reason to end the training.
@@ -87,6 +100,9 @@ void Summaries::State::open(Session& session) {
   spent = session.seconds_spent();
   stale = session.staleness();
   plan_next(last.global_step);
+  seen_step = last.global_step;
+  next_details = last.global_step + 1;
+  if (details) details->ask();
 }
 
 bool Summaries::State::due(const StepResult& result) const {
@@ -96,8 +112,35 @@ bool Summaries::State::due(const StepResult& result) const {
 // Each of several workers sees only some of the global steps.
 void Summaries::State::plan_next(std::int64_t global_step) {
   if (every.steps > 0) next_step = (global_step / every.steps + 1) * every.steps;
-  next_time = SummaryClock::now() + std::chrono::duration_cast<SummaryClock::duration>(
-                                        std::chrono::duration<double>(every.seconds));
+  next_time = time_after(every);
+}
+
+// Adds what was seen of this step, and asks for the next one where that is due: details are made
+// while a step is computed. How many global steps it will count is taken from the last one. Of
+// several trainings as many steps in a row are shown, so that one by turns shows all.
+void Summaries::State::add_details(const StepResult& result) {
+  if (!details) return;
+  const std::int64_t stride = result.global_step - std::exchange(seen_step, result.global_step);
+  if (std::optional<std::vector<SummaryValue>> values = details->take()) {
+    if (!values->empty()) add({.step = result.global_step, .values = std::move(*values)});
+    if (--details_left > 0) return details->ask();
+    plan_details(result.global_step);
+  }
+  const std::int64_t next = result.global_step + std::max<std::int64_t>(1, stride);
+  const bool is_due =
+      every.steps > 0 ? next >= next_details : SummaryClock::now() >= next_details_time;
+  if (!is_due) return;
+  details_left = std::max<std::size_t>(1, made.size());
+  details->ask();
+}
+
+void Summaries::State::plan_details(std::int64_t global_step) {
+  if (every.steps > 0) {
+    // The step may have come a little before the one that was meant.
+    const std::int64_t meant = std::max(global_step, next_details);
+    next_details = (meant / every.steps + 1) * every.steps;
+  }
+  next_details_time = time_after(every);
 }
 
 void Summaries::State::add(SummaryEvent event) {
@@ -176,8 +219,9 @@ void Summaries::State::write_histograms(Session& session, const StepResult& resu
   add({.step = result.global_step, .values = std::move(values)});
 }
 
-Summaries::Summaries(std::string folder, Interval every)
-    : state_(std::make_unique<State>(State{.folder = std::move(folder), .every = every})) {}
+Summaries::Summaries(std::string folder, Interval every, std::shared_ptr<StepDetails> details)
+    : state_(std::make_unique<State>(
+          State{.folder = std::move(folder), .every = every, .details = std::move(details)})) {}
 
 Summaries::~Summaries() = default;
 Summaries::Summaries(Summaries&&) noexcept = default;
@@ -189,6 +233,7 @@ void Summaries::begin(Session& session) {
 bool Summaries::after_step(Session& session, const StepResult& result) {
   state_->note(result);
   if (state_->due(result)) state_->write(session, result);
+  state_->add_details(result);
   return true;
 }
 

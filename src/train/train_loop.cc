@@ -90,6 +90,9 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
 
 // The first steps are like no others: memory is touched for the first time.
 StepHandle& TrainLoop::run(const StepRequest& request) {
+  if (parts_.details != nullptr && parts_.details->asked()) {
+    executor().observe_next_step(*parts_.details);
+  }
   const std::int64_t made = steps_made();
   if (parts_.kernels == nullptr || made == 0 || made % kTimedEvery != 0) {
     return executor().run(request);

@@ -17,6 +17,7 @@
 #include "train/input_normals.h"
 #include "train/learning_rates.h"
 #include "train/session_towers.h"
+#include "train/step_details.h"
 #include "train/step_meter.h"
 #include "train/tower_batches.h"
 
@@ -44,6 +45,8 @@ class TrainLoop {
     /// Times the kernels of one step in kTimedEvery, after the first ones; null: nobody does. Of
     /// towers those of the first one.
     KernelMeter* kernels = nullptr;
+    /// Sees the steps that are asked for, of towers the first one's part; null: nobody looks.
+    StepDetails* details = nullptr;
     SessionTowers* towers = nullptr;  // runs the steps of several; null: there is one device
     /// The records that the job shares out among its workers; null: it shares out none.
     std::shared_ptr<SharedRecords> records = nullptr;

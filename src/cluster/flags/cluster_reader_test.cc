@@ -29,6 +29,9 @@ TEST(Flags, WhatARunLeaves) {
   EXPECT_EQ(defaults.keep, 5);
   EXPECT_EQ(defaults.summary_every, Interval(20));
   EXPECT_EQ(read("--out d --summary-every 2s").run.summary_every.seconds, 2);
+  EXPECT_FALSE(defaults.summary_of.any());
+  const SummaryOf of = read("--out d --summary-of images,gradients").run.summary_of;
+  EXPECT_TRUE(of.images && of.gradients && !of.activations);
   const RunOptions run =
       read("--out d --resume --save-every 20 --keep 2 --init-from f --init-only a* --init-only b")
           .run;

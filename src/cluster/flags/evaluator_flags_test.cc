@@ -97,6 +97,7 @@ const std::map<std::string, std::string> kUses = {
     {"--dashboard-token", "--dashboard :0 --dashboard-token t"},
     {"--out", "--out d"},
     {"--summary-every", "--summary-every 9"},
+    {"--summary-of", "--summary-of images"},
     {"--resume", "--resume"},
     {"--overwrite", "--overwrite"},
     {"--save-every", "--save-every 9"},

@@ -364,6 +364,11 @@ std::vector<Flag> output_flags() {
       {"--summary-every", "N|Ns",
        "Write summaries for TensorBoard every N global steps or seconds (default 20)",
        kOutputFlags},
+      {"--summary-of", "LIST",
+       "Also write summaries of gradients, activations, images: those of them that are listed, "
+       "with "
+       "commas between (default: none)",
+       kOutputFlags},
       {"--resume", "", "Go on from the newest whole checkpoint in --out, or begin if there is none",
        kOutputFlags},
       {"--overwrite", "", "Delete the checkpoints in --out and begin anew", kOutputFlags},

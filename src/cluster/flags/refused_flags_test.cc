@@ -201,6 +201,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "must be steps (100) or seconds (60s), above 0, at most 9223372036854775807 steps"},
         BadLine{"--keep 2", "--keep needs --out"},
         BadLine{"--summary-every 2s", "--summary-every needs --out"},
+        BadLine{"--summary-of images", "--summary-of needs --out"},
+        BadLine{"--out d --summary-of weights",
+                "--summary-of weights: must be some of gradients, activations, images, with commas "
+                "between"},
+        BadLine{"--out d --summary-of images,", "--summary-of images,: must be some of"},
+        BadLine{"--out d --summary-of images,,gradients", "must be some of gradients"},
         BadLine{"--out _", "--out '': must be DIR, not empty"},
         BadLine{"--out d --resume --overwrite", "--resume and --overwrite cannot both be given"},
         BadLine{"--out d --save-every 0", "--save-every 0: must be steps (100) or seconds (60s)"},

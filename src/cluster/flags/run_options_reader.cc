@@ -55,13 +55,33 @@ std::string read_dashboard_token(const FlagValues& values, const std::string& da
   return values.text("--dashboard-token");
 }
 
+SummaryOf read_summary_of(const std::string& text) {
+  SummaryOf of;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view kind = std::string_view(text).substr(begin, end - begin);
+    if (kind == "gradients") {
+      of.gradients = true;
+    } else if (kind == "activations") {
+      of.activations = true;
+    } else if (kind == "images") {
+      of.images = true;
+    } else {
+      refuse_flag("--summary-of", text,
+                  "must be some of gradients, activations, images, with commas between");
+    }
+    begin = end + 1;
+  }
+  return of;
+}
+
 void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.report = values.text("--report");
   if (values.given("--report")) check_new_file("--report", run.report);
   run.out = values.text("--out");
   if (values.given("--out") && run.out.empty()) refuse_flag("--out", "", "must be a folder");
   for (const char* flag :
-       {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every"}) {
+       {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every", "--summary-of"}) {
     check_together(values, flag, "--out", "the folder that a run writes to");
   }
   check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
@@ -69,6 +89,7 @@ void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.overwrite = values.given("--overwrite");
   run.save_every = values.interval("--save-every").value_or(run.save_every);
   run.summary_every = values.interval("--summary-every").value_or(run.summary_every);
+  if (values.given("--summary-of")) run.summary_of = read_summary_of(values.text("--summary-of"));
   run.keep = int(values.whole_number("--keep", 1, INT32_MAX).value_or(run.keep));
   check_together(values, "--init-only", "--init-from", "the checkpoint with the values");
   run.init_from = values.text("--init-from");

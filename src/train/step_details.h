@@ -1,0 +1,48 @@
+// The gradients, activations and images of one step, as summaries.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "exec/step_observer.h"
+#include "paceline/run_options.h"
+#include "summary/event.h"
+
+namespace paceline {
+
+/// Summaries ask for the details of the next step, the train loop shows that step, and summaries
+/// take them. The session's thread, and within a step the one that computes it.
+class StepDetails : public StepObserver {
+ public:
+  /// `variables` are the names by VariableId.
+  StepDetails(const SummaryOf& of, std::vector<std::string> variables)
+      : of_(of), variables_(std::move(variables)) {}
+
+  void ask() { asked_ = true; }
+  bool asked() const { return asked_; }
+  /// Returns those of the step that was shown since the last call; nothing: no step was.
+  std::optional<std::vector<SummaryValue>> take();
+
+  void begin_step() override;
+  void input(std::string_view name, const TensorView& value) override;
+  bool wants(const Node& node) const override;
+  void computed(const Node& node, const TensorView& value) override;
+  bool wants_contributions() const override { return of_.gradients; }
+  void contributed(int variable, const TensorView& value) override;
+
+ private:
+  bool depends_on_input(const Node& node) const;
+
+  const SummaryOf of_;
+  const std::vector<std::string> variables_;
+  bool asked_ = false, shown_ = false;
+  std::vector<SummaryValue> values_;
+  double squares_ = 0;  // of all gradients
+  bool has_gradients_ = false;
+  mutable std::map<const Graph*, std::vector<bool>> depend_;  // by node id
+};
+
+}  // namespace paceline
