@@ -1,13 +1,20 @@
-// Connections that are of no use: hundreds that say nothing, and a thousand a second that end at
-// once. Training goes on, and the memory of the task that gets them stays bounded.
+// Connections that are of no use: hundreds that say nothing, a thousand a second that end at once,
+// and as many that offer a key which nobody has. Training goes on, and the memory of the task that
+// gets them stays bounded.
 #include <gtest/gtest.h>
 
+#include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/temporary_folder.h"
+#include "net/tls/secret_key.h"
 #include "tests/memory_of.h"
 #include "tests/process.h"
 
@@ -25,9 +32,11 @@ class Flood : public ::testing::TestWithParam<const char*> {
     for (const int socket : silent_) close(socket);
   }
   std::unique_ptr<Process> start(const std::string& task) const {
-    return std::make_unique<Process>(paceline_words(
-        {"train", "mlp", "--hidden", "32", "--batch", "4", "--steps", "100000000", "--strategy",
-         GetParam(), "--cluster", spec_, "--task", task, "--threads", "1", "--link", "tcp"}));
+    return std::make_unique<Process>(
+        paceline_words({"train",   "mlp",       "--hidden",   "32",       "--batch",   "4",
+                        "--steps", "100000000", "--strategy", GetParam(), "--cluster", spec_,
+                        "--task",  task,        "--threads",  "1",        "--link",    "tcp",
+                        "--tls",   "on",        "--key-file", key_file_}));
   }
   void connect_silently() {
     for (int i = 0; i < kSilent; ++i) silent_.push_back(connect_to(flooded_));
@@ -35,10 +44,31 @@ class Flood : public ::testing::TestWithParam<const char*> {
   void connect_and_close() const {
     for (int i = 0; i < kPerBurst; ++i) close(connect_to(flooded_));
   }
+  void offer_a_key() const {
+    for (int i = 0; i < kPerBurst; ++i) {
+      const int socket = connect_to(flooded_);
+      EXPECT_EQ(::send(socket, hello_.data(), hello_.size(), MSG_NOSIGNAL), ssize_t(hello_.size()));
+      close(socket);
+    }
+  }
 
+  const TemporaryFolder folder_;
+  const std::string key_file_ = write_key();
+  const std::string hello_ = content_of(PACELINE_SOURCE "/tests/fuzz/corpus/tls/hello_with_a_key");
   std::string spec_, flooded_;
 
  private:
+  std::string write_key() const {
+    const std::string path = folder_.path("key");
+    std::ofstream(path) << SecretKey::make().text();
+    ::chmod(path.c_str(), 0600);
+    return path;
+  }
+  static std::string content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+
   std::vector<int> silent_;
 };
 
@@ -60,6 +90,7 @@ TEST_P(Flood, OfConnectionsHoldsNobodyUpAndTakesLittleMemory) {
   connect_silently();
   for (int burst = 0; burst < kBursts; ++burst) {
     connect_and_close();
+    offer_a_key();
     ASSERT_TRUE(trains.wait_for_more("Step: ", seconds(60))) << trains.output();
   }
   EXPECT_LT(memory_mb(flooded.pid()), before + kMostFloodMb);

@@ -102,7 +102,7 @@ struct LinkOptions {
   /// reaches a port is taken.
   std::shared_ptr<const LinkSecurity> security;
   /// Is called with a line for the user when callers were refused, on a thread of the link: which
-  /// address, and why. At most one call a second; the next one counts those in between.
+  /// address, and why. After the first few, at most one call a second, which counts those between.
   std::function<void(const std::string&)> refused;
 };
 

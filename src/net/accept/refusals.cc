@@ -1,11 +1,13 @@
 #include "net/accept/refusals.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace paceline {
 namespace {
 
-constexpr Duration kBetween = std::chrono::seconds(1);
+constexpr Duration kEach = std::chrono::seconds(1);
+constexpr int kAtOnce = 5;
 
 }  // namespace
 
@@ -15,11 +17,11 @@ void Refusals::add(const std::string& caller, const std::string& why) {
   {
     const std::lock_guard lock(mutex_);
     const TimePoint now = std::chrono::steady_clock::now();
-    if (now < next_) {
+    if (full_ > now + (kAtOnce - 1) * kEach) {
       ++untold_;
       return;
     }
-    next_ = now + kBetween;
+    full_ = std::max(full_, now) + kEach;
     if (untold_ > 0) line += " (and " + std::to_string(untold_) + " others since the last line)";
     untold_ = 0;
   }

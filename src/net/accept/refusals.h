@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// Tells of at most one a second: callers who are refused may come by thousands. Thread-safe.
+/// Tells of the first few, and then of at most one a second: callers who are refused may come by
+/// thousands. Thread-safe.
 class Refusals {
  public:
   /// `tell` may be empty.
@@ -19,7 +20,7 @@ class Refusals {
  private:
   const std::function<void(const std::string&)> tell_;
   std::mutex mutex_;
-  TimePoint next_;  // nothing is told before
+  TimePoint full_;  // when as many may be told at once as at the beginning
   std::int64_t untold_ = 0;
 };
 

@@ -33,7 +33,7 @@ bool LinkStreams::must_encrypt(int fd) const {
 std::unique_ptr<ByteStream> LinkStreams::of_dialled(int fd, const std::string& address) const {
   if (!must_encrypt(fd)) return std::make_unique<SocketStream>(fd);
   if (tls_) return tls_->call(fd, address);
-  throw Error(ErrorCode::kFailedPrecondition,
+  throw Error(ErrorCode::kInvalidArgument,
               "the link to " + address +
                   " must be encrypted, and this task has no key: `paceline key` makes one, to be "
                   "copied to every host (docs/security.md); --insecure goes without");

@@ -19,7 +19,7 @@ class LinkStreams {
   explicit LinkStreams(std::shared_ptr<const LinkSecurity> security);
   ~LinkStreams();
 
-  /// The stream of a socket that this side has connected. Throws kFailedPrecondition when it leaves
+  /// The stream of a socket that this side has connected. Throws kInvalidArgument when it leaves
   /// the host and there is no proof.
   std::unique_ptr<ByteStream> of_dialled(int fd, const std::string& address) const;
   /// The stream of a socket that was accepted, once its first byte is there; null before. A caller

@@ -86,27 +86,28 @@ std::string fingerprint_in(std::string_view identity) {
   return right ? std::string(identity) : "";
 }
 
+/// Trying again helps only where the other side may be another one then (kUnavailable).
 Error error_of_caller(const TlsStream& stream, int reason, const LinkSecurity& security) {
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && security.key)
-    return {ErrorCode::kFailedPrecondition,
+    return {ErrorCode::kInvalidArgument,
             "it shows a certificate, where this task has a key (--key-file)"};
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED)
-    return {ErrorCode::kFailedPrecondition,
+    return {ErrorCode::kInvalidArgument,
             std::string("its certificate is not accepted: ") +
                 X509_verify_cert_error_string(SSL_get_verify_result(stream.ssl()))};
   if (reason > SSL_AD_REASON_OFFSET && security.key)
-    return {ErrorCode::kFailedPrecondition,
+    return {ErrorCode::kInvalidArgument,
             "it refuses this task's key: it has another one, or certificates. This task's key has "
             "the fingerprint " +
                 security.key->fingerprint() + "; compare it with `paceline key --show` there"};
   if (reason > SSL_AD_REASON_OFFSET)
-    return {ErrorCode::kFailedPrecondition,
+    return {ErrorCode::kInvalidArgument,
             "it refuses this task's certificate: " + openssl_reason(reason)};
   if (stream.ended() || reason == 0)
     return {ErrorCode::kUnavailable,
             "it closed the connection instead of proving that it belongs to the job: it does not "
             "encrypt (--insecure), or is no task"};
-  return {ErrorCode::kFailedPrecondition,
+  return {ErrorCode::kInvalidArgument,
           "it does not prove that it belongs to the job (" + openssl_reason(reason) + ")"};
 }
 
