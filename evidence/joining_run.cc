@@ -42,7 +42,8 @@ std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
          "--cluster",       fmt::format("ps={};worker={}", addresses[0], of_workers),
          "--task",          task == 0 ? "ps:0" : fmt::format("worker:{}", task - 1),
          "--log-level",     "error"});
-    if (row.gbps > 0) tasks.back().insert(tasks.back().end(), {"--key-file", folder + "/" + kKey});
+    if (row.gbps > 0)
+      tasks.back().insert(tasks.back().end(), {"--key-file", fmt::format("{}/{}", folder, kKey)});
   }
   return tasks;
 }

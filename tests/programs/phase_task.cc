@@ -35,6 +35,7 @@ void work(const std::string& phase, const Cluster& cluster) {
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
   options.link = cluster.link;
+  options.security = cluster.security;
   options.join_timeout =
       std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
   options.reconnect_timeout = std::chrono::duration_cast<Duration>(
