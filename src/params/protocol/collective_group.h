@@ -225,14 +225,12 @@ class CollectiveGroup {
   std::vector<Peer> peers_;  // by worker; that of this one is not used
   Standing standing_ = Standing::kJoining;
   bool founded_ = false, was_member_ = false;
-  bool has_values_ = false;
+  bool has_values_ = false, in_place_ = false, whole_ = false;
   std::uint64_t epoch_ = 0, highest_ = 0;  // formed; proposed or formed, as far as this one knows
   std::int64_t step_ = -1;
   std::vector<std::int32_t> members_, contributors_, lacking_;
-  bool in_place_ = false;
   std::vector<std::int64_t> own_steps_;  // by worker
   std::optional<CollectiveBegin> begun_;
-  bool whole_ = false;
   std::int64_t committed_ = 0;        // steps, in this process
   std::int64_t committed_step_ = -1;  // global steps after the last of them
   std::int64_t takes_ = 0;
@@ -247,11 +245,12 @@ class CollectiveGroup {
   std::map<int, Proposal> held_;    // by proposer, which is not the lowest alive
   std::vector<std::string> lines_;  // to be said once the smaller group has made a step
 
-  bool cut_off_ = false;
-  bool commits_nothing_ = false;  // it was cut off since the last formation
-  std::int64_t counted_ = -1;     // global steps, by the ps tasks, as this worker has them
+  std::int64_t counted_ = -1;  // global steps, by the ps tasks, as this worker has them
 
   bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;
+  bool came_too_late_ = false;
+  bool cut_off_ = false;
+  bool commits_nothing_ = false;                // it was cut off since the last formation
   TimePoint seen_;                              // the time of the last call
   TimePoint stood_still_until_{};               // when it was noticed that this process had paused
   TimePoint patient_until_{};                   // no epoch is proposed before
@@ -261,7 +260,6 @@ class CollectiveGroup {
   TimePoint apart_since_{};
   TimePoint alone_since_;  // no member is connected
   std::string failure_;
-  bool came_too_late_ = false;
 };
 
 }  // namespace paceline
