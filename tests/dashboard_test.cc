@@ -171,7 +171,7 @@ TEST(Dashboard, APortThatIsTakenIsAnErrorThatNamesTheFlag) {
 }
 
 std::string token_file(const TemporaryFolder& folder) {
-  const std::string path = folder.path("token");
+  std::string path = folder.path("token");
   std::ofstream(path) << "0123456789abcdef\n";
   std::filesystem::permissions(path, std::filesystem::perms(0600));
   return path;

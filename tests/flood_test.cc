@@ -59,7 +59,7 @@ class Flood : public ::testing::TestWithParam<const char*> {
 
  private:
   std::string write_key() const {
-    const std::string path = folder_.path("key");
+    std::string path = folder_.path("key");
     std::ofstream(path) << SecretKey::make().text();
     ::chmod(path.c_str(), 0600);
     return path;

@@ -21,7 +21,6 @@ namespace {
 
 using nlohmann::json;
 using std::chrono::seconds;
-using ::testing::HasSubstr;
 
 constexpr seconds kForLinks{60};
 const Words kTraining = {"train", "mlp",       "--hidden", "48",    "--batch",

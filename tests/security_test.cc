@@ -43,7 +43,7 @@ class Security : public ::testing::Test {
     return std::make_unique<Process>(lab_->on_host(host, join({task(name), {"--key-file", key}})));
   }
   std::string write_key(const std::string& name, const SecretKey& key) const {
-    const std::string path = folder_.path(name);
+    std::string path = folder_.path(name);
     std::ofstream(path) << key.text();
     ::chmod(path.c_str(), 0600);
     return path;
