@@ -77,6 +77,26 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
   EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
 }
 
+// On hosts whose cores encrypt slowly, all ways together would be faster without it.
+TEST_F(PredictTest, CountsWhatEncryptionTakesBetweenHosts) {
+  const std::string hosts = folder_.path("hosts.toml");
+  write_text_file(
+      "the hosts", hosts,
+      "[[host]]\ncount = 3\ncores = 2\ngbytes_per_s = 80\ncipher_gbytes_per_s = 0.01\n");
+  const auto steps_per_s = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--hosts", hosts, "--json", folder_.path("ways.json")};
+    words.insert(words.end(), more.begin(), more.end());
+    const Finished made = run({"predict"}, words);
+    EXPECT_EQ(made.status, 0) << made.output;
+    std::ifstream file(folder_.path("ways.json"));
+    const auto all = nlohmann::json::parse(file);
+    double sum = 0;
+    for (const auto& way : all["ways"]) sum += way["steps_per_s"].get<double>();
+    return sum;
+  };
+  EXPECT_GT(steps_per_s({"--insecure"}), 1.05 * steps_per_s({}));
+}
+
 TEST_F(PredictTest, ScalesWhatWasMeasuredHereToOtherHosts) {
   setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1);
   const std::vector<std::string> model = {"mlp", "--hidden", "32"};

@@ -88,6 +88,7 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
+  job_.tls = cluster.security.tls;
   job_.step = [this, examples](bool own_rules, int workers_on_machine) {
     const Plan& plan = own_rules ? *own_ : *shared_;
     return simulated_step(plan, specs_, pace(plan, workers_on_machine),

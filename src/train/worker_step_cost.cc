@@ -26,6 +26,7 @@ void round_on_links(StepCost& work, const ContributionForm& wire) {
 }  // namespace
 
 bool shares_memory(const Cluster& cluster) {
+  if (cluster.security.tls == Tls::kAlways) return false;
   if (cluster.link != "auto") return cluster.link == "shm";
   return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
 }
