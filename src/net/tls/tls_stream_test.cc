@@ -16,6 +16,8 @@
 namespace paceline {
 namespace {
 
+constexpr std::uintptr_t kMostSearched = 1 << 30;
+
 class TlsPair : public ::testing::Test {
  protected:
   void make(std::int64_t renew_after_bytes = std::int64_t(1) << 40) {
@@ -169,6 +171,7 @@ TEST_F(TlsPair, LeavesNoKeyWhereCoreDumpsLook) {
     }
     if (!line.starts_with("VmFlags:") || !writable) continue;
     const bool left_out = line.find(" dd") != std::string::npos;
+    if (left_out && end - begin > kMostSearched) continue;  // the shadow of a sanitizer
     std::vector<char> content(end - begin);
     memory.clear();
     memory.seekg(std::streamoff(begin));
