@@ -96,7 +96,7 @@ Paths binary_paths(const std::string& data) {
   return paths;
 }
 
-// What CIFAR-10 and CIFAR-100 hold where they were made for Python.
+// The files of CIFAR-10 and CIFAR-100 in the form for Python.
 void refuse_python_files(const std::string& folder) {
   for (const char* name : {"batches.meta", "meta"}) {
     if (!fs::is_regular_file(fs::path(folder) / name)) continue;
@@ -316,7 +316,7 @@ Setting count_setting(const char* name, const char* help, const std::string& def
           .default_text = default_text};
 }
 
-// What evaluations do to an image.
+// Describes the steps by which an evaluation prepares an image.
 std::vector<std::string> steps_of(const ImageUse& use) {
   const Distortion& eval = use.evaluation;
   std::vector<std::string> steps = {

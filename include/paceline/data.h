@@ -64,7 +64,7 @@ class RecordSource {
   virtual std::string name(std::int64_t index) const = 0;
   /// The names of the classes by label; empty when labels have none.
   virtual std::vector<std::string> classes() const { return {}; }
-  /// What lies beside the records and is none: "3 .gif, 2 folders"; empty when nothing does.
+  /// Names the things beside the records that are none: "3 .gif, 2 folders"; empty: nothing.
   virtual std::string left_out() const { return {}; }
 };
 
@@ -103,7 +103,7 @@ std::shared_ptr<const RecordSource> images_in_memory(std::vector<std::uint8_t> p
 std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
                                                  const std::vector<std::string>& classes = {});
 
-/// What a source of images holds: "50,000 images, 10 classes".
+/// Counts the images and classes of a source: "50,000 images, 10 classes".
 std::string images_in_words(const RecordSource& images, std::int64_t classes);
 
 /// How JPEG, PNG and WebP files become pixels of three channels, and of one size, by bilinear

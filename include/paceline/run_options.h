@@ -61,7 +61,7 @@ struct PredictionOptions {
   std::vector<ComparedWay>* compared = nullptr;
 };
 
-/// What summaries show of a step besides its numbers, on wish (docs/summaries.md).
+/// The parts of a step that summaries show besides its numbers, on wish (docs/summaries.md).
 struct SummaryOf {
   bool gradients = false;    // the norm and a histogram of the gradient by each variable
   bool activations = false;  // a histogram of what each node before the loss computes

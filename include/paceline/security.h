@@ -28,8 +28,8 @@ struct Security {
   std::string certificate = {};
   std::string certificate_key = {};  // the PEM file of the certificate's private key
   std::string authority = {};        // the PEM file of the authority's certificate
-  /// What these say, once it was read: run_program reads it before it listens anywhere, since a key
-  /// that comes through a pipe can be read once. Null: whoever makes a link reads it.
+  /// The key and certificates as they were read: run_program reads it before it listens anywhere,
+  /// since a key that comes through a pipe can be read once. Null: whoever makes a link reads it.
   std::shared_ptr<const LinkSecurity> loaded = {};
 };
 

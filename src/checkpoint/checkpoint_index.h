@@ -29,7 +29,7 @@ struct SavedPiece {
   bool operator==(const SavedPiece&) const = default;
 };
 
-/// What the numbers of the data stand for, by kind: "classes" in the order of their labels.
+/// The names behind the numbers of the data, by kind: "classes" in the order of their labels.
 using DataNames = std::map<std::string, std::vector<std::string>>;
 
 /// A shared variable.

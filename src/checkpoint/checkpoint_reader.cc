@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of names as other programs give them.
+// Takes names as other programs give them.
 constexpr std::string_view kSeveralFilesEnding = ".safetensors.index.json";
 constexpr const char* kTensorFiles[] = {"model.safetensors.index.json", "model.safetensors"};
 

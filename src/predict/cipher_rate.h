@@ -1,4 +1,4 @@
-// What it costs a core to encrypt.
+// Measures how fast a core encrypts.
 #pragma once
 
 namespace paceline {

@@ -13,7 +13,7 @@ constexpr double kMayExplain = 0.5;  // of what the cure of another cause would 
 
 bool is_from_outside(Cause cause) { return cause == Cause::kOthers || cause == Cause::kMemory; }
 
-// That a task stood still is told whatever it cost, and checkpoints that are late cost no speed.
+// A task that stood still is named whatever it cost, and checkpoints that are late cost no speed.
 double least_gain(Cause cause) {
   return cause == Cause::kCheckpoints || cause == Cause::kStopped ? 1 : kWorthSaying;
 }

@@ -58,7 +58,7 @@ std::string waiting_text(const TaskReport& task) {
                      100 * task.use.pressure.queued.value_or(0));
 }
 
-/// What of a run says how much each task loses to others.
+/// The numbers of a run that tell how much each task loses to others.
 struct Crowd {
   explicit Crowd(const RunFacts& facts)
       : others(facts.cores_of_others()),

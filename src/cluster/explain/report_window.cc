@@ -26,7 +26,7 @@ class Rest {
   const double before_, now_;
 };
 
-// What a task that has said nothing meanwhile used before says nothing of this time.
+// A task that has said nothing in this time counts for nothing in it.
 void take_use(TaskUse& use, const TaskUse& before) {
   const Rest rest(before.seconds, use.seconds);
   if (rest.is_empty()) {

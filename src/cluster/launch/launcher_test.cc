@@ -133,7 +133,7 @@ TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {
   EXPECT_EQ(read_report(report_).error, "worker:1 failed first: no data");
 }
 
-// What fails before its first step fails again.
+// A task that fails before its first step would fail again.
 TEST_F(Launcher, ResumingIsAdvisedOnlyWhereStepsWereMade) {
   const TemporaryFolder out;
   cluster_.local_workers = 1;

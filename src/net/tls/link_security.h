@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// What links take of Security: the key was read, the certificates were chosen.
+/// Security as links take it: the key was read, the certificates were chosen.
 struct LinkSecurity {
   Tls tls = Tls::kOffHost;
   std::optional<SecretKey> key;
