@@ -6,7 +6,14 @@ if(NOT PACELINE_MPI)
   return()
 endif()
 if(PACELINE_MPI STREQUAL AUTO)
-  find_package(MPI QUIET COMPONENTS CXX)
+  # Debian's openmpi-bin alone has MPI's compiler without its headers, which would end find_package
+  # with an error.
+  find_program(PACELINE_MPICXX mpicxx)
+  execute_process(COMMAND ${PACELINE_MPICXX} -E -include mpi.h -x c++ /dev/null
+                  RESULT_VARIABLE no_headers OUTPUT_QUIET ERROR_QUIET)
+  if(NOT no_headers)
+    find_package(MPI QUIET COMPONENTS CXX)
+  endif()
 else()
   find_package(MPI REQUIRED COMPONENTS CXX)
 endif()
