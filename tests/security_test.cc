@@ -121,9 +121,15 @@ TEST_F(Security, StrangersWhoAreTasksWithoutAKeyStopAtOnceWithTheCommandThatMake
   const Finished task = stranger(without);
   EXPECT_EQ(task.status, 2) << task.output;
   EXPECT_THAT(task.output, AllOf(HasSubstr("`paceline key`"), HasSubstr("--insecure")));
-  const Finished insecure = stranger(join({without, {"--insecure", "--join-timeout", "5"}}));
-  EXPECT_NE(insecure.status, 0) << insecure.output;
-  expect_refused("does not encrypt");
+  for (const char* const link : {"auto", "tcp"}) {
+    const Finished insecure =
+        stranger(join({without, {"--insecure", "--join-timeout", "60", "--link", link}}));
+    EXPECT_NE(insecure.status, 0) << insecure.output;
+    EXPECT_THAT(insecure.output, AllOf(HasSubstr(address_), HasSubstr("without --insecure"),
+                                       Not(HasSubstr("--join-timeout"))))
+        << "it ends at once: trying again does not help";
+    expect_refused("does not encrypt");
+  }
 }
 
 }  // namespace

@@ -74,6 +74,8 @@ class Connection {
   virtual std::string peer() const = 0;
   /// The kind of link that carries it: "inproc", "shm" or "tcp".
   virtual std::string_view kind() const = 0;
+  /// True when what is sent is encrypted on its way.
+  virtual bool encrypted() const { return false; }
   /// The time from here to the peer and back as the system has measured it, smoothed; once the
   /// connection has ended, the last one. None where it measures none.
   virtual std::optional<Duration> round_trip() const { return {}; }

@@ -21,7 +21,7 @@ void fuzz_config(Bytes bytes);            // the file of --config, as JSON and a
 void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
 void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
 void fuzz_frames(Bytes bytes);            // all bytes of a socket
-void fuzz_tls(Bytes bytes);               // the first bytes of an encrypted socket; a key file
+void fuzz_tls(Bytes bytes);               // the first bytes of an encrypted socket; key files
 void fuzz_messages(Bytes bytes);          // a message's type and payload
 void fuzz_records(Bytes bytes);           // a file of records of one length
 void fuzz_image(Bytes bytes);             // a JPEG or PNG file

@@ -1,5 +1,10 @@
 #include "net/accept/greeting.h"
 
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
 #include "net/accept/socket_acceptor.h"
 #include "paceline/error.h"
 
@@ -22,7 +27,7 @@ void Greeting::stop() {
 }
 
 Error Greeting::error_of_silence() const {
-  if (!begun_) return {ErrorCode::kUnavailable, "it said nothing"};
+  if (!begun_ || refused_) return {ErrorCode::kUnavailable, "it said nothing"};
   return {ErrorCode::kDeadlineExceeded, "it stopped before it had said what it is"};
 }
 
@@ -31,6 +36,9 @@ void Greeting::go_on() {
   std::unique_lock lock(mutex_);
   if (!socket_ || !acceptor) return;
   try {
+    if (refused_ && !hear_out())
+      throw Error(ErrorCode::kUnavailable, "closed after it was refused");
+    if (refused_) return socket_->wait_readable(shared_from_this());
     const ByteStream::Need need = hear(socket_->fd());
     if (need == ByteStream::Need::kReadable) return socket_->wait_readable(shared_from_this());
     if (need == ByteStream::Need::kWritable) return socket_->wait_writable(shared_from_this());
@@ -39,9 +47,26 @@ void Greeting::go_on() {
     lock.unlock();
     if (acceptor->leaves(shared_from_this())) hand_on(std::move(socket));
   } catch (const Error& error) {
+    if (error.code() == ErrorCode::kFailedPrecondition && socket_) return refuse(*acceptor, error);
     if (lock.owns_lock()) lock.unlock();
     acceptor->drop(shared_from_this(), error);
   }
+}
+
+/// A caller would lose what it was told if its socket were closed before all that it sends was
+/// read.
+void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
+  refused_ = true;
+  acceptor.tell_refused(*this, why);
+  ::shutdown(socket_->fd(), SHUT_WR);
+  socket_->wait_readable(shared_from_this());
+}
+
+/// Throws away what has arrived. Returns false when the caller has closed.
+bool Greeting::hear_out() const {
+  std::array<char, 4096> bytes;
+  const ssize_t got = ::recv(socket_->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
 }  // namespace paceline

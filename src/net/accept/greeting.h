@@ -24,11 +24,13 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   void stop();
   /// The caller's address, for messages; empty where callers have none.
   const std::string& caller() const { return caller_; }
-  /// The error of a caller that has not said all in time: kUnavailable when it has said nothing.
+  /// The error of a caller that has not said all in time: kUnavailable when it has said nothing, or
+  /// was refused already.
   Error error_of_silence() const;
 
  protected:
-  // The acceptor lives while these run. Both throw Error when the socket is of no use.
+  // The acceptor lives while these run. Both throw Error when the socket is of no use, and `hear`
+  // throws kFailedPrecondition for a caller that is refused.
   /// Reads, and returns kNothing when all of the greeting has arrived, or else what it waits for.
   /// Called with the mutex.
   virtual ByteStream::Need hear(int fd) = 0;
@@ -40,10 +42,12 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   void on_readable() override { go_on(); }
   void on_writable() override { go_on(); }
   void go_on();
+  void refuse(SocketAcceptor& acceptor, const Error& why);
+  bool hear_out() const;
 
   const std::weak_ptr<SocketAcceptor> acceptor_;
   const std::string caller_;
-  std::atomic<bool> begun_{false};
+  std::atomic<bool> begun_{false}, refused_{false};
   std::mutex mutex_;
   std::unique_ptr<Watch> socket_;
 };

@@ -42,6 +42,10 @@ bool SocketAcceptor::leaves(const std::shared_ptr<Greeting>& greeting) {
   return !stopped();
 }
 
+void SocketAcceptor::tell_refused(const Greeting& greeting, const Error& why) {
+  refusals_.add(greeting.caller(), why.what());
+}
+
 /// Nobody need know of a caller that goes before it has said anything, as a probe of a port does.
 void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error& why) {
   greeting->stop();
@@ -49,7 +53,7 @@ void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error
     std::lock_guard lock(mutex_);
     forget(greeting);
   }
-  if (why.code() != ErrorCode::kUnavailable) refusals_.add(greeting->caller(), why.what());
+  if (why.code() != ErrorCode::kUnavailable) tell_refused(*greeting, why);
 }
 
 /// With the mutex.

@@ -37,6 +37,8 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   // A greeting calls these.
   /// The greeting has heard all. Returns false when nothing is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
+  /// The greeting's caller was refused, and its socket goes on until it closes.
+  void tell_refused(const Greeting& greeting, const Error& why);
   /// The greeting's socket has closed, talked nonsense, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);
 

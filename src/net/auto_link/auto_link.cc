@@ -42,7 +42,7 @@ class AutoLink : public Link {
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override {
     if (!may_share(security_)) return tcp_->connect(address, receiver, deadline);
-    const std::optional<Offer> offer = tcp_->ask_for_offer(address, deadline);
+    const std::optional<Offer> offer = tcp_->ask_own_host_for_offer(address, deadline);
     std::shared_ptr<Connection> shared;
     if (offer) shared = shm_.connect(*offer, address, receiver, deadline);
     return shared ? shared : tcp_->connect(address, receiver, deadline);

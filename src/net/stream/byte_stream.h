@@ -31,8 +31,8 @@ class ByteStream {
   virtual std::ptrdiff_t write(std::span<const iovec> parts) = 0;
   /// True when `read` would find bytes that the socket no longer shows as readable.
   virtual bool holds_unread() const { return false; }
-  /// True when `read` notices each changed byte by itself.
-  virtual bool checks_bytes() const { return false; }
+  /// True when what is written is encrypted; `read` then notices each changed byte by itself.
+  virtual bool encrypts() const { return false; }
   /// Tells the peer that nothing more will be written.
   virtual void shut_writing() = 0;
 };

@@ -8,6 +8,7 @@
 #include "base/copy_bytes.h"
 #include "base/crc32c.h"
 #include "net/received_frame.h"
+#include "net/tls/link_streams.h"
 
 namespace paceline {
 namespace {
@@ -33,10 +34,11 @@ FrameReader::~FrameReader() {
 }
 
 FrameReader::Outcome FrameReader::turn(ByteStream& stream, Receiver& receiver) {
-  checks_ = !stream.checks_bytes();
+  checks_ = !stream.encrypts();
   for (std::size_t total = 0; total < kTurnBytes || stream.holds_unread();) {
     const std::size_t asked = room();
     const std::ptrdiff_t got = fill(stream);
+    if (got == 0 && !in_payload_) check_may_be_plain(buffer_.span().subspan(begin_, end_ - begin_));
     if (got == 0) return Outcome::kClosed;
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno != EAGAIN) throw SocketFailure{errno};

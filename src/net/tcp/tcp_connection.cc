@@ -194,7 +194,7 @@ std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) 
   try {
     const std::lock_guard lock(writing_mutex_);
     if (data_) {
-      if (!stream_->checks_bytes()) batch.take_checksums(checksum);
+      if (!stream_->encrypts()) batch.take_checksums(checksum);
       sent = batch.send(*stream_);
       why = errno;
     }

@@ -25,6 +25,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
                 StreamSocket control, std::string peer);
 
   std::string_view kind() const override { return "tcp"; }
+  bool encrypted() const override { return stream_->encrypts(); }
   std::optional<Duration> round_trip() const override;
   /// From now on `receiver` gets the frames that arrive.
   void start(Receiver& receiver);

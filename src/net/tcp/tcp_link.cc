@@ -20,6 +20,16 @@ void introduce(ByteStream& stream, const Preamble& preamble, const std::string& 
     throw error_of_socket(address, errno);
 }
 
+/// The other side has ended the socket after these bytes, which are no offer.
+std::nullopt_t nothing_after(std::span<const std::byte> bytes, const std::string& address) {
+  try {
+    check_may_be_plain(bytes);
+  } catch (const Error&) {
+    throw error_of_current_exception(address);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 TcpLink::TcpLink(const LinkOptions& options)
@@ -61,10 +71,8 @@ std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
   return socket.address;
 }
 
-/// Connects one socket, and proves on both sides that they belong to the job, where that is due.
-StreamSocket TcpLink::dial(const std::vector<SocketAddress>& targets, const std::string& address,
-                           Deadline deadline) const {
-  FileDescriptor fd = paceline::dial(targets, address, deadline);
+/// Proves on both sides of a socket that they belong to the job, where that is due.
+StreamSocket TcpLink::open(FileDescriptor fd, const std::string& address, Deadline deadline) const {
   auto stream = streams_->of_dialled(fd.get(), address);
   try {
     for (auto need = stream->open(); need != ByteStream::Need::kNothing; need = stream->open()) {
@@ -81,8 +89,8 @@ StreamSocket TcpLink::dial(const std::vector<SocketAddress>& targets, const std:
 std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receiver& receiver,
                                              Deadline deadline) {
   const auto targets = look_up(parse_address(address), deadline);
-  StreamSocket data = dial(targets, address, deadline);
-  StreamSocket control = dial(targets, address, deadline);
+  StreamSocket data = open(dial(targets, address, deadline), address, deadline);
+  StreamSocket control = open(dial(targets, address, deadline), address, deadline);
   const Preamble::Token token = random_token();
   introduce(*data.stream, {SocketRole::kData, token}, address);
   introduce(*control.stream, {SocketRole::kControl, token}, address);
@@ -93,7 +101,18 @@ std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receive
 }
 
 std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline deadline) {
-  const StreamSocket socket = dial(look_up(parse_address(address), deadline), address, deadline);
+  return ask(dial(look_up(parse_address(address), deadline), address, deadline), address, deadline);
+}
+
+std::optional<Offer> TcpLink::ask_own_host_for_offer(const std::string& address,
+                                                     Deadline deadline) {
+  FileDescriptor fd = dial(look_up(parse_address(address), deadline), address, deadline);
+  return stays_on_host(fd.get()) ? ask(std::move(fd), address, deadline) : std::nullopt;
+}
+
+std::optional<Offer> TcpLink::ask(FileDescriptor fd, const std::string& address,
+                                  Deadline deadline) const {
+  const StreamSocket socket = open(std::move(fd), address, deadline);
   introduce(*socket.stream, {SocketRole::kOffer, {}}, address);
   std::array<std::byte, kOfferBytes> bytes;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -102,7 +121,7 @@ std::optional<Offer> TcpLink::ask_for_offer(const std::string& address, Deadline
     const iovec rest{bytes.data() + at, bytes.size() - at};
     const std::ptrdiff_t got = socket.stream->read({&rest, 1});
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (got <= 0) return std::nullopt;
+    if (got <= 0) return nothing_after(std::span(bytes).first(at), address);
     at += std::size_t(got);
   }
   return decode_offer(bytes);

@@ -34,13 +34,15 @@ class TcpLink : public Link, public Rendezvous {
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
+  /// The same, without a word to another host, which shares no memory.
+  std::optional<Offer> ask_own_host_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }
 
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
 
-  StreamSocket dial(const std::vector<SocketAddress>& targets, const std::string& address,
-                    Deadline deadline) const;
+  StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;
+  std::optional<Offer> ask(FileDescriptor fd, const std::string& address, Deadline deadline) const;
 
   const std::shared_ptr<const LinkStreams> streams_;
   const std::function<void(const std::string&)> refused_;

@@ -1,9 +1,7 @@
 #include "net/tls/tls_context.h"
 
-#include <arpa/inet.h>
-#include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 
 #include <array>
 #include <string_view>
@@ -17,11 +15,6 @@ namespace {
 
 constexpr std::string_view kIdentityBegins = "paceline:";
 constexpr std::array<unsigned char, 2> kAes128GcmSha256 = {0x13, 0x01};
-
-std::string openssl_reason(int reason) {
-  const char* text = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason));
-  return text == nullptr ? "reason " + std::to_string(reason) : text;
-}
 
 // The key.
 
@@ -102,13 +95,13 @@ Error error_of_caller(const TlsStream& stream, int reason, const LinkSecurity& s
                 security.key->fingerprint() + "; compare it with `paceline key --show` there"};
   if (reason > SSL_AD_REASON_OFFSET)
     return {ErrorCode::kInvalidArgument,
-            "it refuses this task's certificate: " + openssl_reason(reason)};
+            "it refuses this task's certificate: " + text_of_reason(reason)};
   if (stream.ended() || reason == 0)
     return {ErrorCode::kUnavailable,
             "it closed the connection instead of proving that it belongs to the job: it does not "
             "encrypt (--insecure), or is no task"};
   return {ErrorCode::kInvalidArgument,
-          "it does not prove that it belongs to the job (" + openssl_reason(reason) + ")"};
+          "it does not prove that it belongs to the job (" + text_of_reason(reason) + ")"};
 }
 
 Error error_of_answerer(const TlsStream& stream, int reason, const LinkSecurity& security) {
@@ -135,35 +128,17 @@ Error error_of_answerer(const TlsStream& stream, int reason, const LinkSecurity&
                        reason == SSL_R_NO_SHARED_CIPHER || reason == SSL_R_NO_SUITABLE_KEY_SHARE))
     return {ErrorCode::kFailedPrecondition, "it offers no key"};
   return {ErrorCode::kFailedPrecondition,
-          "it does not prove that it belongs to the job (" + openssl_reason(reason) + ")"};
-}
-
-[[noreturn]] void throw_of_file(const char* flag, const std::string& file) {
-  const int reason = ERR_GET_REASON(ERR_peek_error());
-  const char* text = ERR_reason_error_string(ERR_peek_error());
-  const bool missing = reason == ERR_R_SYS_LIB || ERR_GET_LIB(ERR_peek_error()) == ERR_LIB_SYS;
-  throw Error(missing ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
-              std::string(flag) + "=" + file +
-                  " cannot be used: " + (text == nullptr ? "it cannot be read" : text));
+          "it does not prove that it belongs to the job (" + text_of_reason(reason) + ")"};
 }
 
 }  // namespace
 
-void TlsContext::FreeContext::operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-
 TlsContext::TlsContext(std::shared_ptr<const LinkSecurity> security)
     : security_(std::move(security)),
       identity_(identity_of(*security_)),
-      context_(SSL_CTX_new(TLS_method())) {
+      context_(make_openssl_context()) {
   SSL_CTX* const context = context_.get();
-  if (context == nullptr) throw Error(ErrorCode::kInternal, "OpenSSL has no TLS");
   SSL_CTX_set_app_data(context, const_cast<LinkSecurity*>(security_.get()));
-  SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
-  SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256:TLS_CHACHA20_POLY1305_SHA256");
-  SSL_CTX_set1_groups_list(context, "X25519:P-256");
-  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
-  SSL_CTX_set_num_tickets(context, 0);
-  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   if (security_->certificates) {
     use_certificates(*security_->certificates);
   } else {
@@ -174,14 +149,8 @@ TlsContext::TlsContext(std::shared_ptr<const LinkSecurity> security)
 
 void TlsContext::use_certificates(const LinkSecurity::Certificates& files) {
   SSL_CTX* const context = context_.get();
-  ERR_clear_error();
-  if (SSL_CTX_use_certificate_chain_file(context, files.certificate.c_str()) != 1)
-    throw_of_file("--tls-cert", files.certificate);
-  if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1 ||
-      SSL_CTX_check_private_key(context) != 1)
-    throw_of_file("--tls-key", files.key);
-  if (SSL_CTX_load_verify_locations(context, files.authority.c_str(), nullptr) != 1)
-    throw_of_file("--tls-ca", files.authority);
+  show_certificate(context, {"--tls-cert", files.certificate}, {"--tls-key", files.key});
+  trust_authority(context, {"--tls-ca", files.authority});
   constexpr unsigned char kAnyContext = 0;  // OpenSSL wants one of a side that checks certificates
   SSL_CTX_set_session_id_context(context, &kAnyContext, sizeof kAnyContext);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
@@ -203,14 +172,9 @@ std::unique_ptr<ByteStream> TlsContext::stream(int fd, bool calls,
   } else {
     SSL_set_accept_state(ssl.get());
   }
-  if (calls && security_->certificates) {
-    const std::string host = parse_address(address).host;
-    X509_VERIFY_PARAM* const wanted = SSL_get0_param(ssl.get());
-    if (X509_VERIFY_PARAM_set1_ip_asc(wanted, host.c_str()) != 1)
-      SSL_set1_host(ssl.get(), host.c_str());
-  }
+  if (calls && security_->certificates) expect_host(ssl.get(), parse_address(address).host);
   auto made = std::make_unique<TlsStream>(
-      std::move(ssl), fd, security_->renew_after_bytes,
+      std::move(ssl), fd, TlsStream::Use{.renew_after_bytes = security_->renew_after_bytes},
       [security = security_, calls](const TlsStream& stream, int reason) {
         return calls ? error_of_caller(stream, reason, *security)
                      : error_of_answerer(stream, reason, *security);

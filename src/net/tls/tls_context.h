@@ -6,8 +6,7 @@
 
 #include "net/stream/byte_stream.h"
 #include "net/tls/link_security.h"
-
-struct ssl_ctx_st;
+#include "net/tls/openssl_context.h"
 
 namespace paceline {
 
@@ -26,15 +25,12 @@ class TlsContext {
   std::unique_ptr<ByteStream> answer(int fd) const;
 
  private:
-  struct FreeContext {
-    void operator()(ssl_ctx_st* context) const;
-  };
   void use_certificates(const LinkSecurity::Certificates& files);
   std::unique_ptr<ByteStream> stream(int fd, bool calls, const std::string& address) const;
 
   const std::shared_ptr<const LinkSecurity> security_;
   const std::string identity_;  // of the key
-  std::unique_ptr<ssl_ctx_st, FreeContext> context_;
+  OpensslContext context_;
 };
 
 }  // namespace paceline

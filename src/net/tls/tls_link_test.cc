@@ -1,18 +1,19 @@
 // Who gets over an encrypted link, and what is said on both sides about who does not.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
-#include <openssl/x509v3.h>
 #include <poll.h>
 
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <mutex>
 #include <thread>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
+#include "net/testing/certificates.h"
 #include "net/testing/conformance.h"
 #include "net/testing/flipping_proxy.h"
 #include "net/testing/raw_socket.h"
@@ -119,7 +120,8 @@ TEST_F(TlsLink, WithoutAKeyIsRefusedBeforeAWordIsSaid) {
 TEST_F(TlsLink, ThatIsPlainIsRefused) {
   const auto here = with_key();
   listen(here);
-  EXPECT_THAT(try_from(nullptr), HasSubstr("closed the connection or died"));
+  EXPECT_THAT(try_from(nullptr),
+              AllOf(HasSubstr(address()), HasSubstr("only callers who encrypt")));
   EXPECT_THAT(refused(), AllOf(HasSubstr("127.0.0.1:"), HasSubstr("does not encrypt")));
   EXPECT_EQ(listener_->count(), 0u);
   expect_served(here);
@@ -144,63 +146,15 @@ TEST_F(TlsLink, WithinAHostIsPlainUnlessAsked) {
   expect_served(always);
 }
 
-// The certificates of a job, made here.
-
-using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
-using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
-
-struct Signed {
-  Key key{nullptr, &EVP_PKEY_free};
-  Certificate certificate{nullptr, &X509_free};
-};
-
-/// `names` is empty for an authority, or such as "IP:127.0.0.1". `by` null: it signs itself.
-Signed make_certificate(const std::string& common_name, const std::string& names, const Signed* by,
-                        long valid_s = 3600) {
-  Signed made;
-  made.key.reset(EVP_EC_gen("P-256"));
-  made.certificate.reset(X509_new());
-  X509* const x = made.certificate.get();
-  X509_set_version(x, 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(x), long(common_name.size()) + (by == nullptr ? 1 : 2));
-  X509_gmtime_adj(X509_getm_notBefore(x), -7200);
-  X509_gmtime_adj(X509_getm_notAfter(x), valid_s);
-  X509_set_pubkey(x, made.key.get());
-  X509_NAME_add_entry_by_txt(X509_get_subject_name(x), "CN", MBSTRING_ASC,
-                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
-                             0);
-  const Signed& signer = by == nullptr ? made : *by;
-  X509_set_issuer_name(x, X509_get_subject_name(signer.certificate.get()));
-  X509V3_CTX context;
-  X509V3_set_ctx(&context, signer.certificate.get(), x, nullptr, nullptr, 0);
-  const int kind = by == nullptr ? NID_basic_constraints : NID_subject_alt_name;
-  X509_EXTENSION* const extension = X509V3_EXT_conf_nid(
-      nullptr, &context, kind, by == nullptr ? "critical,CA:TRUE" : names.c_str());
-  X509_add_ext(x, extension, -1);
-  X509_EXTENSION_free(extension);
-  X509_sign(x, signer.key.get(), EVP_sha256());
-  return made;
-}
-
 class TlsCertificates : public TlsLink {
  protected:
-  std::string write(const std::string& name, const std::function<void(FILE*)>& content) const {
-    FILE* const file = fopen(folder_.path(name).c_str(), "w");
-    content(file);
-    fclose(file);
-    return folder_.path(name);
-  }
   std::shared_ptr<LinkSecurity> with(const std::string& name, const Signed& task,
                                      const Signed& authority) const {
     auto security = std::make_shared<LinkSecurity>();
     security->tls = Tls::kAlways;
+    const PemFiles own = write_pem(task, folder_.path(name));
     security->certificates = LinkSecurity::Certificates{
-        write(name + ".crt", [&](FILE* f) { PEM_write_X509(f, task.certificate.get()); }),
-        write(name + ".key",
-              [&](FILE* f) {
-                PEM_write_PrivateKey(f, task.key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-              }),
-        write(name + ".ca", [&](FILE* f) { PEM_write_X509(f, authority.certificate.get()); })};
+        own.certificate, own.key, write_pem(authority, folder_.path(name + "-ca")).certificate};
     return security;
   }
 
@@ -250,7 +204,9 @@ TEST_F(TlsCertificates, AndKeysDoNotMeet) {
 
 TEST_F(TlsCertificates, ThatCannotBeReadAreNamedWithTheirFlag) {
   const auto good = with("right", right_, authority_);
-  const std::string rubbish = write("rubbish", [](FILE* f) { fputs("no certificate", f); });
+  const std::string rubbish = folder_.path("rubbish");
+  std::ofstream(rubbish) << "no certificate";
+  std::filesystem::permissions(rubbish, kOwnerOnly);
   const std::string other_key = with("other", stranger_, authority_)->certificates->key;
   const auto error_with = [&](const std::function<void(LinkSecurity::Certificates&)>& change) {
     auto bad = std::make_shared<LinkSecurity>(*good);
@@ -263,6 +219,10 @@ TEST_F(TlsCertificates, ThatCannotBeReadAreNamedWithTheirFlag) {
   EXPECT_THAT(error_with([&](auto& files) { files.key = other_key; }), HasSubstr("--tls-key"));
   EXPECT_THAT(error_with([&](auto& files) { files.authority = folder_.path("none"); }),
               AllOf(HasSubstr("--tls-ca"), HasSubstr(folder_.path("none"))));
+  std::filesystem::permissions(good->certificates->key, kOwnerOnly | std::filesystem::perms(0044));
+  EXPECT_THAT(error_with([](auto&) {}),
+              AllOf(HasSubstr("others may read or change --tls-key " + good->certificates->key),
+                    HasSubstr("chmod 600")));
 }
 
 // The hostile.
@@ -400,6 +360,8 @@ TEST_F(TlsLink, OverABadCableBringsNothingThatWasNotSent) {
   const auto here = with_key();
   listen(here);
   FlippingProxy cable(address());
+  // Always the same: the listener may take a connection after its caller has given up.
+  const auto payload = pattern(5000, 1);
   int ended = 0;
   for (const std::size_t byte : {0, 1, 3, 4, 30, 60, 100, 200, 300, 400, 500, 600, 1000, 3000}) {
     for (const Way way : {Way::kToListener, Way::kToCaller}) {
@@ -407,7 +369,6 @@ TEST_F(TlsLink, OverABadCableBringsNothingThatWasNotSent) {
       cable.set(Flip{way, byte, int(byte % 8)});
       const std::size_t before = listener_->count();
       TestReceiver receiver;
-      const auto payload = pattern(5000, int(byte));
       try {
         const auto from = link(here);
         const auto connection = from->connect(cable.address(), receiver, soon());

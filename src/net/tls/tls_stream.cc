@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "net/tls/openssl_context.h"
+
 namespace paceline {
 namespace {
 
@@ -22,22 +24,13 @@ constexpr std::size_t kOutBytes = 256 << 10;
 /// The reason of the last failure of OpenSSL on this thread; 0: none.
 int last_reason() { return ERR_GET_REASON(ERR_peek_last_error()); }
 
-std::string text_of_reason(int reason) {
-  const char* text = ERR_reason_error_string(ERR_PACK(ERR_LIB_SSL, 0, reason));
-  return text == nullptr ? "reason " + std::to_string(reason) : text;
-}
-
 }  // namespace
 
 void TlsStream::FreeSsl::operator()(ssl_st* ssl) const { SSL_free(ssl); }
 void TlsStream::FreeSsl::operator()(ssl_session_st* session) const { SSL_SESSION_free(session); }
 
-TlsStream::TlsStream(Ssl ssl, int fd, std::int64_t renew_after_bytes, Explanation explain)
-    : ssl_(std::move(ssl)),
-      fd_(fd),
-      renew_after_bytes_(renew_after_bytes),
-      explain_(std::move(explain)),
-      in_(kInBytes) {
+TlsStream::TlsStream(Ssl ssl, int fd, const Use& use, Explanation explain)
+    : ssl_(std::move(ssl)), fd_(fd), use_(use), explain_(std::move(explain)), in_(kInBytes) {
   static BIO_METHOD* const method = [] {
     BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "paceline");
     BIO_meth_set_write(made, &bio_write);
@@ -127,7 +120,7 @@ ByteStream::Need TlsStream::open() {
   if (open_) return Need::kNothing;
   ERR_clear_error();
   int result = SSL_do_handshake(ssl_.get());
-  if (result == 1) result = welcome();
+  if (result == 1 && use_.welcomes) result = welcome();
   const int what = SSL_get_error(ssl_.get(), result);
   const int reason = last_reason();
   const bool flushed = flush();
@@ -239,7 +232,7 @@ std::size_t TlsStream::encrypt(std::span<const iovec> parts, std::size_t skip) {
 
 void TlsStream::encrypt_record(const void* data, std::size_t bytes) {
   ERR_clear_error();
-  if (since_renewal_ >= renew_after_bytes_) {
+  if (since_renewal_ >= use_.renew_after_bytes) {
     SSL_key_update(ssl_.get(), SSL_KEY_UPDATE_NOT_REQUESTED);
     since_renewal_ = 0;
     ++renewals_;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -32,8 +33,15 @@ class TlsStream final : public ByteStream {
   /// Makes the error of a handshake that failed for this reason of OpenSSL's.
   using Explanation = std::function<Error(const TlsStream&, int reason)>;
 
-  /// `ssl` knows which side it is. The stream renews its sending keys after so many bytes.
-  TlsStream(Ssl ssl, int fd, std::int64_t renew_after_bytes, Explanation explain);
+  struct Use {
+    /// The stream renews its sending keys after so many bytes.
+    std::int64_t renew_after_bytes = std::numeric_limits<std::int64_t>::max();
+    /// The side that was called says a byte when it has accepted the caller's proof. A protocol of
+    /// others has no such byte.
+    bool welcomes = true;
+  };
+  /// `ssl` knows which side it is.
+  TlsStream(Ssl ssl, int fd, const Use& use, Explanation explain);
   ~TlsStream() override;
   TlsStream(const TlsStream&) = delete;
   TlsStream& operator=(const TlsStream&) = delete;
@@ -42,7 +50,7 @@ class TlsStream final : public ByteStream {
   std::ptrdiff_t read(std::span<const iovec> parts) override;
   std::ptrdiff_t write(std::span<const iovec> parts) override;
   bool holds_unread() const override;
-  bool checks_bytes() const override { return true; }
+  bool encrypts() const override { return true; }
   void shut_writing() override;
 
   /// How often it has renewed its sending keys.
@@ -76,7 +84,7 @@ class TlsStream final : public ByteStream {
   mutable std::mutex mutex_;
   const Ssl ssl_;
   const int fd_;
-  const std::int64_t renew_after_bytes_;
+  const Use use_;
   const Explanation explain_;
   bool welcomed_ = false, open_ = false, ended_ = false;
   int error_number_ = 0;  // of the last read of the socket

@@ -53,6 +53,7 @@ class ForwardingConnection : public Connection {
   bool idle() const override { return connection_->idle(); }
   std::string peer() const override { return connection_->peer(); }
   std::string_view kind() const override { return connection_->kind(); }
+  bool encrypted() const override { return connection_->encrypted(); }
   std::optional<Duration> round_trip() const override { return connection_->round_trip(); }
   const Traffic& traffic() const override { return connection_->traffic(); }
 
