@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "dashboard/http_get.h"
+#include "net/testing/certificates.h"
 #include "paceline/error.h"
 #include "tests/process.h"
 
@@ -20,6 +21,7 @@ namespace {
 using Json = nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 using namespace std::chrono_literals;
 
@@ -33,10 +35,10 @@ class ServedRun {
                        {"--dashboard", at},
                        flags})) {}
   std::string url() {
-    EXPECT_TRUE(process_.wait_for("Dashboard: http://", 60s)) << process_.output();
+    EXPECT_TRUE(process_.wait_for("Dashboard: http", 60s)) << process_.output();
     EXPECT_TRUE(process_.wait_for_more("\n", 60s));
     const std::string& output = process_.output();
-    const std::size_t at = output.find("http://", output.find("Dashboard: "));
+    const std::size_t at = output.find("http", output.find("Dashboard: "));
     return output.substr(at, output.find('\n', at) - at);
   }
   /// The state once `ready` says so of each task.
@@ -177,14 +179,15 @@ std::string token_file(const TemporaryFolder& folder) {
   return path;
 }
 
-TEST(Dashboard, ThatOtherHostsReachNeedsATokenAndIsSaidToBeInsecure) {
+TEST(Dashboard, ThatOtherHostsReachNeedsATokenAndACertificate) {
   const TemporaryFolder folder;
   const Words open = {"train", "mlp", "--steps", "20", "--dashboard", "0.0.0.0:0"};
   for (const Words& more : {Words{}, {"--insecure"}, {"--dashboard-token", token_file(folder)}}) {
     const Finished run = run_paceline(join({open, more}), 20s);
     EXPECT_EQ(run.status, 2);
     EXPECT_THAT(run.output, AllOf(HasSubstr("--dashboard 0.0.0.0:0: other hosts reach it"),
-                                  HasSubstr("--dashboard-token FILE"), HasSubstr("ssh -L")));
+                                  HasSubstr("--dashboard-token FILE"),
+                                  HasSubstr("--dashboard-cert FILE"), HasSubstr("ssh -L")));
   }
 }
 
@@ -200,7 +203,29 @@ TEST(Dashboard, WithATokenIsShownToWhoeverKnowsIt) {
   const Finished known = run_paceline(join({top, {"--dashboard-token", token_file(folder)}}), 20s);
   EXPECT_EQ(known.status, 0) << known.output;
   EXPECT_EQ(run.interrupt(), 130);
-  EXPECT_THAT(run.process().output(), ::testing::Not(HasSubstr("0123456789abcdef")));
+  EXPECT_THAT(run.process().output(), Not(HasSubstr("0123456789abcdef")));
+}
+
+TEST(Dashboard, ThatOtherHostsReachIsEncryptedWithACertificate) {
+  const TemporaryFolder folder;
+  const Signed authority = make_certificate("an authority", "", nullptr);
+  const std::string ca = write_pem(authority, folder.path("ca")).certificate;
+  const PemFiles page =
+      write_pem(make_certificate("page", "IP:127.0.0.1", &authority), folder.path("page"));
+  ServedRun run(Words{"--dashboard-token", token_file(folder), "--dashboard-cert", page.certificate,
+                      "--dashboard-key", page.key},
+                "0.0.0.0:0");
+  const std::string named = run.url();
+  EXPECT_THAT(named, StartsWith("https://"));
+  const std::string url = "https://127.0.0.1" + named.substr(named.rfind(':'));
+  const Words top = {"top", url, "--once", "--dashboard-token", token_file(folder)};
+  const Finished doubts = run_paceline(top, 20s);
+  EXPECT_EQ(doubts.status, 1);
+  EXPECT_THAT(doubts.output, HasSubstr("certificate is not accepted"));
+  const Finished trusts = run_paceline(join({top, {"--dashboard-ca", ca}}), 20s);
+  EXPECT_EQ(trusts.status, 0) << trusts.output;
+  EXPECT_EQ(run.interrupt(), 130);
+  EXPECT_THAT(run.process().output(), Not(HasSubstr("not encrypted")));
 }
 
 TEST(Dashboard, AnAddressOfAnotherMachineIsAnErrorThatNamesTheFlag) {

@@ -43,17 +43,18 @@ CommandLine top_flags() {
 
 Examples:
   paceline top http://127.0.0.1:8080
+  paceline top https://trainer:8080 --dashboard-token token --dashboard-ca ca.pem
   paceline top out
   paceline top out --once)",
       {{"RUN", "URL|RUN", "The address of a dashboard, the folder of a run, or a report", "Top"},
        {"--dashboard-token", "FILE",
         "The token of a dashboard that needs one, which only you may read", "Top"},
+       {"--dashboard-ca", "FILE",
+        "The certificate of the authority that signed that of an https dashboard, PEM; without it "
+        "the system's authorities are trusted",
+        "Top"},
        {"--once", "", "Print the run as it is now, and end", "Top"}}};
 }
-
-constexpr std::string_view kHttp = "http://", kHttps = "https://";
-
-bool is_url(const std::string& run) { return run.starts_with(kHttp); }
 
 // Browsers show the address of a page with a '/' at its end.
 std::string without_last_slash(std::string address) {
@@ -70,21 +71,19 @@ bool is_address(const std::string& text) {
 }
 
 void check_run(const std::string& run) {
-  if (run.starts_with(kHttps)) {
-    refuse_flag("RUN", run,
-                fmt::format("a dashboard does not encrypt its page: write {}{}", kHttp,
-                            run.substr(kHttps.size())));
-  }
+  if (is_http_url(run)) return;
   std::error_code unseen;  // a file that may not be looked at counts as none
   if (!std::filesystem::exists(run, unseen) && is_address(without_last_slash(run))) {
-    refuse_flag("RUN", run,
-                fmt::format("there is no such folder; for a dashboard, write {}{}", kHttp, run));
+    refuse_flag(
+        "RUN", run,
+        fmt::format("there is no such folder; for a dashboard, write http://{} or https://{}", run,
+                    run));
   }
 }
 
 // Where a run that trains says that its page is; empty: it does not say so.
 std::string url_of(const std::string& run) {
-  if (is_url(run)) return run;
+  if (is_http_url(run)) return run;
   std::string url;
   std::ifstream file(run + "/dashboard");
   std::getline(file, url);
@@ -98,13 +97,13 @@ struct State {
 };
 
 // A folder may say where the page was of a run that was killed.
-State state_of(const std::string& run, const std::string& token) {
+State state_of(const std::string& run, const HttpCaller& caller) {
   const std::string url = url_of(run);
   std::optional<Error> not_reached;
   if (!url.empty()) {
     try {
       const HttpResponse answer =
-          http_get(url + "/state.json", Deadline::after(kAnswersWithin), token);
+          http_get(url + "/state.json", Deadline::after(kAnswersWithin), caller);
       if (answer.status == 200) return {answer.body, true};
       not_reached = Error(
           ErrorCode::kUnavailable,
@@ -112,7 +111,7 @@ State state_of(const std::string& run, const std::string& token) {
     } catch (const Error& error) {
       not_reached = error;
     }
-    if (is_url(run)) throw *not_reached;
+    if (is_http_url(run)) throw *not_reached;
   }
   try {
     return {state_json(read_report(run)), false};
@@ -166,14 +165,14 @@ class Screen {
 };
 
 // Returns the last state that was seen once the run goes on no more, or the user has seen enough.
-State follow(const std::string& run, const std::string& token, State state) {
+State follow(const std::string& run, const HttpCaller& caller, State state) {
   const Interrupt interrupt;
   const Screen screen;
   while (state.live) {
     Screen::show(first_rows(terminal_view(state.json, columns(), true)));
     if (wait_to_read(interrupt.fd(), Deadline::after(kEvery))) break;
     try {
-      state = state_of(run, token);
+      state = state_of(run, caller);
     } catch (const Error&) {
       break;  // it has ended, and left no report here
     }
@@ -190,14 +189,14 @@ int top_command(const Arguments& arguments) {
   if (!values) return 0;
   std::string run = values->text("RUN");
   check_run(run);
-  if (is_url(run)) run = without_last_slash(run);
-  std::string token;
+  if (is_http_url(run)) run = without_last_slash(run);
+  HttpCaller caller{.authority = values->text("--dashboard-ca")};
   if (values->given("--dashboard-token")) {
-    token = read_flag("--dashboard-token",
-                      [&] { return read_access_token(values->text("--dashboard-token")); });
+    caller.token = read_flag("--dashboard-token",
+                             [&] { return read_access_token(values->text("--dashboard-token")); });
   }
-  State state = state_of(run, token);
-  if (is_terminal() && !values->given("--once")) state = follow(run, token, std::move(state));
+  State state = state_of(run, caller);
+  if (is_terminal() && !values->given("--once")) state = follow(run, caller, std::move(state));
   fmt::print("{}", terminal_view(state.json, columns(), is_terminal()));
   return 0;
 }

@@ -14,9 +14,16 @@
 namespace paceline {
 namespace {
 
-std::unique_ptr<HttpServer> serve(const Address& at, HttpServer::Handler handle) {
+std::unique_ptr<const HttpsContext> encryption(const Dashboard::Options& options) {
+  if (options.certificate.empty()) return nullptr;
+  return std::make_unique<const HttpsContext>(HttpsContext::of_server(
+      {"--dashboard-cert", options.certificate}, {"--dashboard-key", options.key}));
+}
+
+std::unique_ptr<HttpServer> serve(const Address& at, HttpServer::Handler handle,
+                                  std::unique_ptr<const HttpsContext> https) {
   try {
-    return std::make_unique<HttpServer>(at, std::move(handle));
+    return std::make_unique<HttpServer>(at, std::move(handle), HttpLimits(), std::move(https));
   } catch (const Error& error) {
     throw Error(ErrorCode::kUsage, fmt::format("--dashboard {}: {}", text_of(at), error.what()));
   }
@@ -26,7 +33,9 @@ std::unique_ptr<HttpServer> serve(const Address& at, HttpServer::Handler handle)
 
 Dashboard::Dashboard(const Options& options, LiveRun run, TimePoint now) : options_(options) {
   renew(run, now);
-  server_ = serve(options_.at, [this](const HttpRequest& request) { return answer(request); });
+  server_ = serve(
+      options_.at, [this](const HttpRequest& request) { return answer(request); },
+      encryption(options_));
   if (!options_.address_file.empty())
     write_text_file("the dashboard's address", options_.address_file, url() + "\n");
 }
@@ -49,10 +58,11 @@ void Dashboard::renew(LiveRun& run, TimePoint now) {
 
 HttpResponse Dashboard::answer(const HttpRequest& request) const {
   if (!options_.token.empty() && !is_same_token(request.token, options_.token)) {
-    return {.status = 401,
-            .body =
-                "This page needs the token of --dashboard-token: http://HOST:PORT/?token=TOKEN, "
-                "or the field Authorization: Bearer TOKEN.\n"};
+    return {
+        .status = 401,
+        .body =
+            "This page needs the token of --dashboard-token: /?token=TOKEN behind its address, or "
+            "the field Authorization: Bearer TOKEN.\n"};
   }
   if (request.path == "/") return {.type = "text/html; charset=utf-8", .body = std::string(kPage)};
   const std::lock_guard lock(mutex_);

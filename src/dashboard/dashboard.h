@@ -17,17 +17,22 @@ class Dashboard {
   struct Options {
     Address at;
     std::string token = {};  // that whoever asks must give; empty: none
+    /// PEM files of the certificate that the page shows, and of its private key. Empty: the page is
+    /// not encrypted.
+    std::string certificate = {}, key = {};
     /// Gets the address of the page for as long as it is served; empty: none. OUT/dashboard.
     std::string address_file;
   };
-  /// Serves from now on, at first `run`. Throws kUsage naming --dashboard when it cannot listen.
+  /// Serves from now on, at first `run`. Throws kUsage naming --dashboard when it cannot listen,
+  /// and as HttpsContext does for --dashboard-cert and --dashboard-key.
   Dashboard(const Options& options, LiveRun run, TimePoint now);
   ~Dashboard();
   Dashboard(const Dashboard&) = delete;
   Dashboard& operator=(const Dashboard&) = delete;
 
   /// "http://127.0.0.1:8080".
-  std::string url() const { return "http://" + server_->address(); }
+  std::string url() const { return (encrypts() ? "https://" : "http://") + server_->address(); }
+  bool encrypts() const { return !options_.certificate.empty(); }
   /// Adds a point to the history of a run, and serves it such as it is now.
   void renew(LiveRun& run, TimePoint now);
 

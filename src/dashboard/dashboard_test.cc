@@ -55,7 +55,7 @@ TEST_F(DashboardTest, WithATokenIsShownToWhoeverKnowsIt) {
   how.token = "0123456789abcdef";
   const Dashboard page(how, run(), TimePoint{1h});
   const auto status = [&](const std::string& path, const std::string& token) {
-    return http_get(page.url() + path, Deadline::after(1h), token).status;
+    return http_get(page.url() + path, Deadline::after(1h), {.token = token}).status;
   };
   for (const std::string path : {"/", "/state.json", "/metrics", "/none"}) {
     EXPECT_EQ(status(path, ""), 401) << path;

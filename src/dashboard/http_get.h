@@ -2,16 +2,24 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/deadline.h"
 #include "dashboard/http_request.h"
 
 namespace paceline {
 
-/// `url`: "http://HOST:PORT/PATH"; the path may be missing. Throws kInvalidArgument for another
-/// text, kUnavailable when nobody listens there, and kDataLoss when the answer is no HTTP, or has
-/// more than 16 MiB.
-/// A `token` that is not empty is given.
-HttpResponse http_get(const std::string& url, Deadline deadline, const std::string& token = "");
+struct HttpCaller {
+  std::string token = {};      // that is given; empty: none
+  std::string authority = {};  // HttpsContext::of_caller; --dashboard-ca names it
+};
+
+/// True for the address of a page, "http://…" or "https://…".
+bool is_http_url(std::string_view text);
+
+/// `url`: "http://HOST:PORT/PATH" or "https://…"; the path may be missing. Throws kInvalidArgument
+/// for another text, kUnavailable when nobody listens there or the server does not prove to be that
+/// host, kDataLoss when the answer is no HTTP, or has more than 16 MiB, and as HttpsContext does.
+HttpResponse http_get(const std::string& url, Deadline deadline, const HttpCaller& caller = {});
 
 }  // namespace paceline

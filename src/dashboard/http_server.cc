@@ -12,6 +12,8 @@
 #include "base/address.h"
 #include "base/failure_text.h"
 #include "net/poll/poll_until.h"
+#include "net/stream/socket_stream.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -29,9 +31,11 @@ bool is_this_machine(const std::string& host) {
 
 }  // namespace
 
-HttpServer::HttpServer(const Address& at, Handler handle, const HttpLimits& limits)
+HttpServer::HttpServer(const Address& at, Handler handle, const HttpLimits& limits,
+                       std::unique_ptr<const HttpsContext> https)
     : handle_(std::move(handle)),
       limits_(limits),
+      https_(std::move(https)),
       listening_(listen_at(at)),
       only_here_(is_loopback(listening_.address)),
       thread_([this] { serve(); }) {}
@@ -52,7 +56,8 @@ void HttpServer::serve() {
     if (ready[0].revents != 0) return;
     auto client = clients_.begin();
     for (std::size_t i = 2; i < ready.size(); ++i) {
-      const bool over = client->deadline.passed() || (ready[i].revents != 0 && !tend(*client));
+      const bool acts = ready[i].revents != 0 || holds_unread(*client);
+      const bool over = client->deadline.passed() || (acts && !tend(*client));
       client = over ? clients_.erase(client) : std::next(client);
     }
     if (ready[1].revents != 0) accept();
@@ -62,7 +67,7 @@ void HttpServer::serve() {
 std::vector<pollfd> HttpServer::descriptors() const {
   std::vector<pollfd> all = {{stop_.fd(), POLLIN, 0}, {listening_.fd.get(), POLLIN, 0}};
   for (const Client& client : clients_) {
-    const bool sends = client.sent < client.answer.size();
+    const bool sends = client.need == ByteStream::Need::kWritable;
     all.push_back({client.fd.get(), short(sends ? POLLOUT : POLLIN), 0});
   }
   return all;
@@ -70,7 +75,10 @@ std::vector<pollfd> HttpServer::descriptors() const {
 
 Deadline HttpServer::next_deadline() const {
   TimePoint next = Deadline::after(std::chrono::hours(1)).time();
-  for (const Client& client : clients_) next = std::min(next, client.deadline.time());
+  for (const Client& client : clients_) {
+    if (holds_unread(client)) return Deadline::after(Duration::zero());
+    next = std::min(next, client.deadline.time());
+  }
   return Deadline::at(next);
 }
 
@@ -85,24 +93,52 @@ void HttpServer::accept() {
   clients_.push_back({.fd = std::move(fd), .deadline = Deadline::after(limits_.within)});
 }
 
-bool HttpServer::tend(Client& client) {
+/// The socket does not show as readable what its stream has read already.
+bool HttpServer::holds_unread(const Client& client) {
+  return client.open && client.need == ByteStream::Need::kReadable && client.stream->holds_unread();
+}
+
+bool HttpServer::tend(Client& client) try {
+  if (!client.open && !open(client)) return true;
   return client.sent < client.answer.size() ? send(client) : read(client);
+} catch (const Error&) {
+  return false;
+}
+
+/// Returns false when it waits for the client.
+bool HttpServer::open(Client& client) const {
+  if (!client.stream) {
+    unsigned char first = 0;
+    if (::recv(client.fd.get(), &first, 1, MSG_PEEK) < 0) return false;
+    client.plain = https_ != nullptr && first != kTlsHandshakeByte;
+    const int fd = client.fd.get();
+    client.stream =
+        https_ && !client.plain ? https_->answer(fd) : std::make_unique<SocketStream>(fd);
+  }
+  const ByteStream::Need need = client.stream->open();
+  client.open = need == ByteStream::Need::kNothing;
+  client.need = client.open ? ByteStream::Need::kReadable : need;
+  return client.open;
 }
 
 bool HttpServer::send(Client& client) {
-  const ssize_t bytes = ::send(client.fd.get(), client.answer.data() + client.sent,
-                               client.answer.size() - client.sent, MSG_NOSIGNAL);
+  const iovec rest{client.answer.data() + client.sent, client.answer.size() - client.sent};
+  const std::ptrdiff_t bytes = client.stream->write({&rest, 1});
+  client.need = ByteStream::Need::kWritable;
   if (bytes < 0) return errno == EAGAIN || errno == EINTR;
   client.sent += std::size_t(bytes);
   if (client.sent < client.answer.size()) return true;
   // A connection that is closed while something of the request is unread loses the answer.
   client.finished = true;
-  return ::shutdown(client.fd.get(), SHUT_WR) == 0;
+  client.need = ByteStream::Need::kReadable;
+  client.stream->shut_writing();
+  return true;
 }
 
 bool HttpServer::read(Client& client) {
   std::array<char, 4096> bytes;
-  const ssize_t count = ::recv(client.fd.get(), bytes.data(), bytes.size(), 0);
+  const iovec room{bytes.data(), bytes.size()};
+  const std::ptrdiff_t count = client.stream->read({&room, 1});
   if (count < 0) return errno == EAGAIN || errno == EINTR;
   if (count == 0) return false;
   if (client.finished) return true;
@@ -119,6 +155,8 @@ HttpResponse HttpServer::answer_to(const Client& client) const {
     return {.status = 431, .body = "The request is too long.\n"};
   const auto request = parse_http_request(std::string_view(client.request).substr(0, head));
   if (!request) return {.status = 400, .body = "This is no HTTP request.\n"};
+  if (client.plain)
+    return {.status = 400, .body = "This page is encrypted: write https:// before its address.\n"};
   if (request->method != "GET" && request->method != "HEAD")
     return {.status = 405, .body = "This page can only be read: GET.\n"};
   // A page of another site whose name was made to lead here would read what it should not.

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,7 +17,9 @@
 #include "dashboard/http_request.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/file_descriptor.h"
+#include "net/stream/byte_stream.h"
 #include "net/tcp/tcp_socket.h"
+#include "net/tls/https_context.h"
 
 namespace paceline {
 
@@ -31,8 +34,10 @@ struct HttpLimits {
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  /// Listens. `handle` is called on the server's thread. Throws as listen_at does.
-  HttpServer(const Address& at, Handler handle, const HttpLimits& limits = {});
+  /// Listens. `handle` is called on the server's thread. With `https` the server encrypts, and
+  /// tells whoever does not to do so. Throws as listen_at does.
+  HttpServer(const Address& at, Handler handle, const HttpLimits& limits = {},
+             std::unique_ptr<const HttpsContext> https = nullptr);
   /// Ends all connections and joins the thread.
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
@@ -45,6 +50,10 @@ class HttpServer {
   struct Client {
     FileDescriptor fd;
     Deadline deadline;
+    std::unique_ptr<ByteStream> stream = {};  // null until the first byte is there
+    ByteStream::Need need = ByteStream::Need::kReadable;
+    bool open = false;   // the stream can be used
+    bool plain = false;  // it does not encrypt, as it should
     std::string request = {}, answer = {};
     std::size_t sent = 0;
     bool finished = false;  // all was sent; what still arrives is thrown away until the other ends
@@ -53,8 +62,11 @@ class HttpServer {
   std::vector<pollfd> descriptors() const;
   Deadline next_deadline() const;
   void accept();
-  /// Both return false when the connection is over.
+  static bool holds_unread(const Client& client);
+  // These return false when the connection is over. A stream throws Error for one that is of no
+  // use.
   bool tend(Client& client);
+  bool open(Client& client) const;
   static bool send(Client& client);
   bool read(Client& client);
   HttpResponse answer_to(const Client& client) const;
@@ -62,6 +74,7 @@ class HttpServer {
 
   const Handler handle_;
   const HttpLimits limits_;
+  const std::unique_ptr<const HttpsContext> https_;
   const ListeningSocket listening_;
   const bool only_here_;  // no other machine can reach it
   const EventFd stop_;

@@ -5,11 +5,15 @@
 #include <sys/socket.h>
 
 #include <array>
+#include <memory>
 #include <vector>
 
+#include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
 #include "dashboard/http_get.h"
 #include "net/poll/poll_until.h"
 #include "net/tcp/name_lookup.h"
+#include "net/testing/certificates.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -131,6 +135,64 @@ TEST(HttpServer, EndsAtOnceWhateverClientsDoAndGivesItsPortBack) {
 TEST(HttpServer, APortThatIsTakenIsAnError) {
   const HttpServer server({"127.0.0.1", 0}, path_of, kPatient);
   EXPECT_THROW(HttpServer(parse_address(server.address()), path_of), Error);
+}
+
+/// A server that encrypts, with a certificate of an authority of its own.
+class HttpsServer : public ::testing::Test {
+ protected:
+  std::string get(const std::string& path, const std::string& authority) const {
+    return http_get("https://" + server_.address() + path, kSoon, {.authority = authority}).body;
+  }
+  static std::unique_ptr<const HttpsContext> shown(const PemFiles& files) {
+    return std::make_unique<const HttpsContext>(
+        HttpsContext::of_server({"--cert", files.certificate}, {"--key", files.key}));
+  }
+
+  const TemporaryFolder folder_;
+  const Signed authority_ = make_certificate("an authority", "", nullptr);
+  const std::string ca_ = write_pem(authority_, folder_.path("ca")).certificate;
+  const HttpServer server_{{"127.0.0.1", 0},
+                           path_of,
+                           kPatient,
+                           shown(write_pem(make_certificate("page", "IP:127.0.0.1", &authority_),
+                                           folder_.path("page")))};
+};
+
+TEST_F(HttpsServer, AnswersOverTls) {
+  EXPECT_EQ(get("/a", ca_), "at /a");
+  EXPECT_EQ(get("/long", ca_).size(), 8'000'000u);
+  EXPECT_EQ(get("/" + std::string(5000, 'a'), ca_).size(), 5004u);
+}
+
+TEST_F(HttpsServer, TellsWhoeverDoesNotEncryptToDoSo) {
+  EXPECT_THAT(RawClient(server_).ask("GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("https://")));
+  EXPECT_THAT(error_of([&] {
+                http_get("https://" + HttpServer({"127.0.0.1", 0}, path_of).address(), kSoon);
+              }),
+              HasSubstr("127.0.0.1:"));
+}
+
+TEST_F(HttpsServer, ThatDoesNotProveWhoItIsIsNotAsked) {
+  const Signed other = make_certificate("another authority", "", nullptr);
+  const std::string other_ca = write_pem(other, folder_.path("other")).certificate;
+  EXPECT_THAT(error_of([&] { get("/a", other_ca); }),
+              AllOf(HasSubstr(server_.address()), HasSubstr("certificate is not accepted")));
+  EXPECT_THAT(error_of([&] { get("/a", ""); }), HasSubstr("certificate is not accepted"));
+  const HttpServer elsewhere(
+      {"127.0.0.1", 0}, path_of, kPatient,
+      shown(write_pem(make_certificate("page", "DNS:elsewhere.example", &authority_),
+                      folder_.path("elsewhere"))));
+  EXPECT_THAT(
+      error_of([&] { http_get("https://" + elsewhere.address(), kSoon, {.authority = ca_}); }),
+      HasSubstr("IP address mismatch"));
+}
+
+TEST_F(HttpsServer, ClientsThatDawdleInTheHandshakeHoldUpNobody) {
+  const RawClient says_nothing(server_), says_half(server_), says_rubbish(server_);
+  says_half.say("\x16\x03\x01");
+  says_rubbish.say("\x16\x03\x01" + std::string(300, 'x'));
+  EXPECT_EQ(get("/a", ca_), "at /a");
 }
 
 TEST(HttpGet, SaysWhatIsWrong) {

@@ -196,17 +196,21 @@ class View {
                                                              : "";
   }
 
+  static std::string kind_of(const Json& link) {
+    return text(link.at("kind")) + (link.value("encrypted", false) ? "+tls" : "");
+  }
+
   void links() {
     bool any = false;
     for (const Json& task : state_.at("tasks")) {
       for (const Json& link : member(task, "links")) {
         if (!any)
-          line(fmt::format("\n{:<24}{:<6}{:>12}{:>12}{:>12}", "link", "kind", "round trip", "out/s",
+          line(fmt::format("\n{:<24}{:<9}{:>12}{:>12}{:>12}", "link", "kind", "round trip", "out/s",
                            "in/s"));
         any = true;
         const Json &trip = link.at("round_trip_us"), &rate = link.at("bytes_per_s");
-        line(fmt::format("{:<24}{:<6}{:>12}{:>12}{:>12}",
-                         text(task.at("task")) + " > " + text(link.at("to")), text(link.at("kind")),
+        line(fmt::format("{:<24}{:<9}{:>12}{:>12}{:>12}",
+                         text(task.at("task")) + " > " + text(link.at("to")), kind_of(link),
                          trip.is_number() ? number(trip) + " us" : "-", bytes(rate.at("sent")),
                          bytes(rate.at("received"))));
       }

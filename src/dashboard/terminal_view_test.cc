@@ -36,7 +36,7 @@ TEST(TerminalView, ShowsARunThatHasEnded) {
   EXPECT_THAT(view, HasSubstr("worker:0        1,500       10       98     1.25   0.90"));
   EXPECT_THAT(view, HasSubstr(std::string(25, 'c') + std::string(8, 'p') + "\n"));
   EXPECT_THAT(view,
-              HasSubstr("worker:0 > ps:0         tcp         100 us      2.5 MB        7 MB"));
+              HasSubstr("worker:0 > ps:0         tcp            100 us      2.5 MB        7 MB"));
   EXPECT_THAT(view, HasSubstr("time: c compute  p pull  a apply  q queue\n"));
   EXPECT_THAT(view, Not(HasSubstr("\x1b")));
 }

@@ -62,16 +62,18 @@ void Session::Impl::serve_dashboard(const RunAbout& about) {
     how.token = read_flag("--dashboard-token",
                           [&] { return read_access_token(run_options.dashboard_token); });
   }
+  how.certificate = run_options.dashboard_certificate;
+  how.key = run_options.dashboard_key;
   if (!run_options.out.empty()) how.address_file = run_options.out + "/dashboard";
   dashboard = std::make_unique<Dashboard>(how, LiveRun(about, clock.now()), clock.now());
   console.print("Dashboard: " + dashboard->url());
-  if (!is_loopback(run_options.dashboard)) {
+  if (is_loopback(run_options.dashboard)) return;
+  if (how.token.empty())
     console.print(
-        run_options.dashboard_token.empty()
-            ? "The dashboard is not encrypted, and asks nobody who they are; use it only in a "
-              "network that you trust."
-            : "The dashboard is not encrypted: whoever sees a request on its way sees its token.");
-  }
+        "The dashboard asks nobody who they are; use it only in a network that you trust.");
+  if (!dashboard->encrypts())
+    console.print(
+        "The dashboard is not encrypted: whoever sees a request on its way sees its token.");
 }
 
 void Session::Impl::keep_heard(Report whole) {

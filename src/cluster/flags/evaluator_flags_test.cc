@@ -95,6 +95,8 @@ const std::map<std::string, std::string> kUses = {
     {"--timeline-steps", "--timeline-steps 0:5"},
     {"--dashboard", "--dashboard :0"},
     {"--dashboard-token", "--dashboard :0 --dashboard-token t"},
+    {"--dashboard-cert", "--dashboard :0 --dashboard-cert c --dashboard-key k"},
+    {"--dashboard-key", "--dashboard :0 --dashboard-cert c --dashboard-key k"},
     {"--out", "--out d"},
     {"--summary-every", "--summary-every 9"},
     {"--summary-of", "--summary-of images"},

@@ -358,6 +358,11 @@ std::vector<Flag> output_flags() {
       {"--dashboard-token", "FILE",
        "Show the page only to whoever gives the token in this file, which only you may read",
        kOutputFlags},
+      {"--dashboard-cert", "FILE",
+       "Encrypt the page (https) with this certificate, PEM (default: --tls-cert, if other hosts "
+       "reach the page)",
+       kOutputFlags},
+      {"--dashboard-key", "FILE", "The private key of --dashboard-cert, PEM", kOutputFlags},
       {"--out", "DIR",
        "Write checkpoints/, summaries/, timeline/ and report.json there (default: write nothing)",
        kOutputFlags},

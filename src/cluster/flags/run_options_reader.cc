@@ -40,19 +40,30 @@ std::string read_dashboard(const FlagValues& values) {
   return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }
 
-// Whoever reaches the page may read it. It is not encrypted.
-std::string read_dashboard_token(const FlagValues& values, const std::string& dashboard) {
-  check_together(values, "--dashboard-token", "--dashboard", "the address of the page");
-  const bool from_elsewhere = !dashboard.empty() && !is_loopback(dashboard);
-  if (from_elsewhere && !(values.given("--dashboard-token") && values.given("--insecure"))) {
+// Whoever reaches the page may read it, unless there is a token; whoever sees a token on its way
+// may, too, unless the page is encrypted.
+void read_page_security(const FlagValues& values, RunOptions& run) {
+  for (const char* flag : {"--dashboard-token", "--dashboard-cert", "--dashboard-key"})
+    check_together(values, flag, "--dashboard", "the address of the page");
+  check_together(values, "--dashboard-cert", "--dashboard-key", "the certificate's private key");
+  check_together(values, "--dashboard-key", "--dashboard-cert", "the certificate");
+  const bool from_elsewhere = !run.dashboard.empty() && !is_loopback(run.dashboard);
+  const bool task_has_certificate = values.given("--tls-cert") && values.given("--tls-key");
+  const bool as_task = from_elsewhere && task_has_certificate && !values.given("--dashboard-cert");
+  run.dashboard_token = values.text("--dashboard-token");
+  run.dashboard_certificate = values.text(as_task ? "--tls-cert" : "--dashboard-cert");
+  run.dashboard_key = values.text(as_task ? "--tls-key" : "--dashboard-key");
+  if (!from_elsewhere) return;
+  if (!values.given("--dashboard-token") ||
+      (run.dashboard_certificate.empty() && !values.given("--insecure"))) {
     refuse_flag(
         "--dashboard", values.text("--dashboard"),
-        fmt::format("other hosts reach it: give --dashboard-token FILE, which whoever asks "
-                    "must know, and --insecure, since the page is not encrypted; or leave "
-                    "the host out, and `ssh -L PORT:localhost:{} HOST` reaches it encrypted",
-                    parse_address(dashboard).port));
+        fmt::format("other hosts reach it: give --dashboard-token FILE, which whoever asks must "
+                    "know, and --dashboard-cert FILE with --dashboard-key FILE, which encrypt it "
+                    "(or --insecure, which leaves it in the clear); or leave the host out, and "
+                    "`ssh -L PORT:localhost:{} HOST` reaches it encrypted",
+                    parse_address(run.dashboard).port));
   }
-  return values.text("--dashboard-token");
 }
 
 SummaryOf read_summary_of(const std::string& text) {
@@ -107,7 +118,7 @@ RunOptions read_run_options(const FlagValues& values) {
   read_what_is_left(values, run);
   read_timeline(values, run);
   run.dashboard = read_dashboard(values);
-  run.dashboard_token = read_dashboard_token(values, run.dashboard);
+  read_page_security(values, run);
   run.dry_run = values.given("--dry-run");
   run.prediction = read_prediction(values);
   run.fused_update = !values.given("--no-fused-update");

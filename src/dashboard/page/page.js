@@ -307,7 +307,7 @@ function showTasks() {
   return ps;
 }
 function showLinks() {
-  const rows = state.tasks.flatMap((t) => (t.links || []).map((l) => [`${t.task} → ${l.to}`, l.kind, known(l.round_trip_us) ? number(l.round_trip_us) + " µs" : "–",
+  const rows = state.tasks.flatMap((t) => (t.links || []).map((l) => [`${t.task} → ${l.to}`, l.kind + (l.encrypted ? " + TLS" : ""), known(l.round_trip_us) ? number(l.round_trip_us) + " µs" : "–",
     scaled(l.bytes_per_s.sent, "B/s"), scaled(l.bytes_per_s.received, "B/s"), scaled(l.bytes_per_step.sent, "B"), scaled(l.bytes_per_step.received, "B")]));
   $("links-section").hidden = rows.length === 0;
   $("links").replaceChildren(table("links", [["From → to"], ["Kind", "left"], ["Round trip"], ["Out"], ["In"], ["Out per step"], ["In per step"]], rows));
