@@ -166,7 +166,12 @@ TEST_F(Key, OfAJobStandsInNoCommandLineNoEnvironmentNoLogAndNoFile) {
       expect_no_key(content_of(entry.path()), entry.path());
     }
     EXPECT_GT(files, 2);
-    EXPECT_THAT(read_report(out).tls, HasSubstr("all links (key "));
+    const Report report = read_report(out);
+    EXPECT_THAT(report.tls, HasSubstr("all links (key "));
+    for (const TaskReport& task : report.tasks) {
+      EXPECT_EQ(task.links.size(), task.is_worker() ? 1U : 0U);
+      for (const LinkReport& link : task.links) EXPECT_TRUE(link.encrypted) << task.task;
+    }
   }
 }
 

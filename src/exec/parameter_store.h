@@ -187,6 +187,7 @@ struct StoreLink {
   std::string kind;                    // "shm", "tcp"; the name of Connection::kind
   std::optional<Duration> round_trip;  // as the system has measured it
   std::int64_t bytes_sent = 0, bytes_received = 0;
+  bool encrypted = false;
 };
 
 class ParameterStore {

@@ -28,6 +28,7 @@ void ResumableConnection::open(std::shared_ptr<Connection> connection) {
   const std::lock_guard lock(mutex_);
   peer_ = connection->peer();
   kind_ = connection->kind();
+  encrypted_ = connection->encrypted();
   if (log_.empty() && handled_ == 0) can_share_ = connection->can_share();
   connection_ = std::move(connection);
   flows_ = false;
@@ -188,6 +189,11 @@ std::string ResumableConnection::peer() const {
 std::string_view ResumableConnection::kind() const {
   const std::lock_guard lock(mutex_);
   return kind_;
+}
+
+bool ResumableConnection::encrypted() const {
+  const std::lock_guard lock(mutex_);
+  return encrypted_;
 }
 
 std::optional<Duration> ResumableConnection::round_trip() const {

@@ -68,6 +68,7 @@ class ResumableConnection final : public Connection {
   bool idle() const override;
   std::string peer() const override;
   std::string_view kind() const override;
+  bool encrypted() const override;
   std::optional<Duration> round_trip() const override;
   const Traffic& traffic() const override;
 
@@ -96,7 +97,8 @@ class ResumableConnection final : public Connection {
   bool abandoned_ = false;
   bool can_share_ = false;  // as on the first connection that was used: both sides go by it
   std::string peer_;
-  std::string_view kind_;
+  std::string_view kind_;               // of the last connection
+  bool encrypted_ = false;              // likewise
   std::optional<Duration> round_trip_;  // of the connection that ended last
   SendLog<Item> log_;
   mutable Traffic traffic_;  // of all connections, when it was last asked for

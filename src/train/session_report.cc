@@ -121,6 +121,7 @@ void Session::Impl::add_links(TaskReport& task, double seconds) const {
     LinkReport& link = task.links.emplace_back();
     link.to = now.to;
     link.kind = now.kind;
+    link.encrypted = now.encrypted;
     if (now.round_trip) link.round_trip_us = double(now.round_trip->count()) * 1e-3;
     if (task.steps > 0) link.step_sent = sent / double(task.steps);
     if (task.steps > 0) link.step_received = received / double(task.steps);

@@ -50,6 +50,7 @@ TEST_F(SessionTaskReport, SaysHowAWorkerReachesItsPs) {
   const LinkReport& link = report.links[0];
   EXPECT_EQ(link.to, "ps:0");
   EXPECT_EQ(link.kind, "tcp");
+  EXPECT_FALSE(link.encrypted);
   EXPECT_GT(link.round_trip_us.value_or(0), 0);
   EXPECT_EQ(link.step_sent, report.step_sent);
   EXPECT_EQ(link.step_received, report.step_received);

@@ -83,6 +83,11 @@ double JsonPlace::number() const {
   return value_->get<double>();
 }
 
+bool JsonPlace::is_true() const {
+  if (!value_->is_boolean()) refuse("is neither true nor false");
+  return value_->get<bool>();
+}
+
 std::int64_t JsonPlace::whole_number() const {
   const double number = this->number();
   constexpr double kBeyond = 0x1p63;

@@ -28,6 +28,7 @@ class JsonPlace {
 
   std::string text() const;
   double number() const;
+  bool is_true() const;
   std::int64_t whole_number() const;
   /// A count that fits an int.
   int count() const;

@@ -25,6 +25,7 @@ struct LinkReport {
   std::optional<double> step_sent, step_received;  // bytes of frames per step
   std::optional<double> sent, received;            // bytes of frames per second
   std::optional<double> most;                      // bytes per second, each way, of the network
+  bool encrypted = false;
 
   bool operator==(const LinkReport&) const = default;
 };

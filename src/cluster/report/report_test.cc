@@ -202,11 +202,24 @@ TEST(Report, ReadsThoseThatSayNothingOfUse) {
   EXPECT_EQ(Report::from_json(json.dump()).tasks[0].use, TaskUse());
 }
 
+TEST(Report, SaysWhichLinksAreEncryptedAndEarlierVersionsDidNot) {
+  Report report = report_of(worker(0, 4));
+  report.tasks[0].links[0].encrypted = true;
+  auto json = nlohmann::json::parse(report.to_json());
+  EXPECT_EQ(json["tasks"][0]["links"][0]["encrypted"], true);
+  EXPECT_TRUE(Report::from_json(json.dump()).tasks[0].links[0].encrypted);
+  json["tasks"][0]["links"][0].erase("encrypted");
+  EXPECT_FALSE(Report::from_json(json.dump()).tasks[0].links[0].encrypted);
+  json["tasks"][0]["links"][0]["encrypted"] = 1;
+  EXPECT_THROW(Report::from_json(json.dump()), Error);
+}
+
 TEST(Report, SaysHowAWorkerReachesEachPsAndWhichKernelsTookMost) {
   const auto json = nlohmann::json::parse(report_of(worker(0, 4)).to_json());
   const auto& link = json["tasks"][0]["links"][0];
   EXPECT_EQ(link["to"], "ps:0");
   EXPECT_EQ(link["kind"], "tcp");
+  EXPECT_EQ(link["encrypted"], false);
   EXPECT_EQ(link["round_trip_us"], 41.5);
   EXPECT_EQ(link["bytes_per_step"]["received"], 7);
   EXPECT_TRUE(link["bytes_per_s"]["received"].is_null());

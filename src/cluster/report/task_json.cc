@@ -64,6 +64,7 @@ Json to_object(const LinkReport& link) {
   Json object;
   object["to"] = link.to;
   object["kind"] = link.kind;
+  object["encrypted"] = link.encrypted;
   object["round_trip_us"] = to_value(link.round_trip_us);
   object["bytes_per_step"] = {{"sent", to_value(link.step_sent)},
                               {"received", to_value(link.step_received)}};
@@ -83,6 +84,7 @@ LinkReport to_link(const JsonPlace& object) {
   link.sent = rate.at("sent").measured();
   link.received = rate.at("received").measured();
   if (const auto most = rate.find("most")) link.most = most->number();
+  if (const auto encrypted = object.find("encrypted")) link.encrypted = encrypted->is_true();
   return link;
 }
 

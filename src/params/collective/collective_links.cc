@@ -383,6 +383,7 @@ void CollectiveDriver::add_link(StoreLink& link, const CollectiveConnection& of)
   const Connection& connection = *of.connection;
   link.to = fmt::format("worker:{}", of.worker);
   link.kind = std::string(connection.kind());
+  link.encrypted = connection.encrypted();
   link.round_trip = connection.round_trip();
   link.bytes_sent += connection.traffic().bytes_sent;
   link.bytes_received += connection.traffic().bytes_received;

@@ -43,7 +43,8 @@ StoreLink PsConnection::link() const {
           .kind = std::string(stream_.kind()),
           .round_trip = stream_.round_trip(),
           .bytes_sent = traffic().bytes_sent,
-          .bytes_received = traffic().bytes_received};
+          .bytes_received = traffic().bytes_received,
+          .encrypted = stream_.encrypted()};
 }
 
 std::string PsConnection::text() const {
