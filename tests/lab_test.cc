@@ -165,7 +165,7 @@ TEST(LabUsage, SaysWhatIsMissing) {
     EXPECT_EQ(run.status, 2) << run.output;
     return run.output;
   };
-  EXPECT_THAT(error({"lab"}), HasSubstr("the command to run on the hosts is missing"));
+  EXPECT_THAT(error({"lab"}), HasSubstr("the command to run is missing: it stands behind --"));
   EXPECT_THAT(error({"lab", "--", "train", "mlp"}), HasSubstr("--hosts N is missing"));
   EXPECT_THAT(error({"lab", "--hosts", "2", "--", "train", "mlp"}),
               HasSubstr("--lab-hosts needs a cluster whose tasks all start here"));

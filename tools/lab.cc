@@ -31,11 +31,13 @@ CommandLine lab_line() {
       "root and iproute2; processors and memory are those of this machine. With --device sim the "
       "devices only take their time. It is the same as the flags --lab-hosts, --lab-place, "
       "--lab-gbps and --lab-delay-ms of the command, which may be any program that uses "
-      "run_program.";
+      "run_program. With --ps and --workers here it may be any command within which such a program "
+      "is started, as for paceline launch.";
   line.examples = R"(Examples:
   paceline lab --hosts 4 --gbps 1 -- train resnet --ps 1 --workers 8 --device sim --sim-step-ms 333
   paceline lab --place ps+2/2/2/2 -- train resnet --ps 1 --workers 8 --steps 100
-  paceline lab --hosts 3 --gbps 0.1 -- ./my_program --ps 1 --workers 2)";
+  paceline lab --hosts 3 --gbps 0.1 -- ./my_program --ps 1 --workers 2
+  paceline lab --hosts 3 --ps 1 --workers 2 -- sh -c '. ./settings; exec ./my_program')";
   line.flags = {
       {"--hosts", "N", "The number of hosts; each task gets one of its own where there are enough",
        "Hosts"},
@@ -44,25 +46,32 @@ CommandLine lab_line() {
        "2 "
        "workers on each of two others",
        "Hosts"},
+      {"--ps", "M", "Parameter servers to start of any command", "Tasks"},
+      {"--workers", "N", "Workers to start of any command", "Tasks"},
       {"--gbps", "R", "The rate of each host's link in Gbit/s, each way (default 1)", "Hosts"},
       {"--delay-ms", "MS", "The delay of each packet that leaves a host (default 0)", "Hosts"},
   };
   return line;
 }
 
-bool is_subcommand(const std::string& word) {
-  return std::ranges::find(all_subcommands(), word, &Subcommand::name) != all_subcommands().end();
-}
-
-// Returns the command with the lab's flags. A subcommand of this program needs no program's name.
+// Returns the command with the lab's flags, or `paceline launch` with them and the command.
 Arguments with_flags(Arguments command, const FlagValues& values) {
-  if (is_subcommand(command.front())) {
-    command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe"));
-  }
+  Arguments flags;
   for (const auto& [own, of_command] : kFlagsOfCommand) {
-    if (values.given(own)) command.insert(command.end(), {of_command, values.text(own)});
+    if (values.given(own)) flags.insert(flags.end(), {of_command, values.text(own)});
   }
-  return command;
+  if (!values.given("--ps") && !values.given("--workers")) {
+    command.insert(command.end(), flags.begin(), flags.end());
+    return command;
+  }
+  Arguments launch = {std::filesystem::read_symlink("/proc/self/exe"), "launch"};
+  for (const char* const flag : {"--ps", "--workers"}) {
+    if (values.given(flag)) launch.insert(launch.end(), {flag, values.text(flag)});
+  }
+  launch.insert(launch.end(), flags.begin(), flags.end());
+  launch.emplace_back("--");
+  launch.insert(launch.end(), command.begin(), command.end());
+  return launch;
 }
 
 [[noreturn]] void become(Arguments command) {
@@ -79,18 +88,14 @@ Arguments with_flags(Arguments command, const FlagValues& values) {
 std::vector<CommandLine> lab_lines() { return {lab_line()}; }
 
 int lab_command(const Arguments& arguments) {
-  const auto separator = std::ranges::find(arguments, "--");
-  const auto values = parse(lab_line(), {arguments.begin(), separator});
+  const auto values = parse(lab_line(), {arguments.begin(), std::ranges::find(arguments, "--")});
   if (!values) return 0;
-  if (separator == arguments.end() || separator + 1 == arguments.end()) {
-    throw Error(ErrorCode::kUsage,
-                "the command to run on the hosts is missing: paceline lab "
-                "--hosts N -- train MODEL --ps M --workers N …");
-  }
+  const Arguments command =
+      command_after(arguments, "paceline lab --hosts N -- train MODEL --ps M --workers N ...");
   if (!values->given("--hosts") && !values->given("--place")) {
     throw Error(ErrorCode::kUsage, "--hosts N is missing: the number of emulated hosts");
   }
-  become(with_flags({separator + 1, arguments.end()}, *values));
+  become(with_flags(command, *values));
 }
 
 }  // namespace paceline

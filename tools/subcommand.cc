@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "paceline/error.h"
+
 namespace paceline {
 namespace {
 
@@ -15,6 +20,8 @@ constexpr Subcommand kSubcommands[] = {
      server_lines},
     {"key", "Make the key that all tasks of a job share, or show its fingerprint", key_command,
      key_lines},
+    {"launch", "Start a command as each task of a job, on this machine", launch_command,
+     launch_lines},
     {"lab", "Train on emulated hosts of this machine, joined by links of a limited rate",
      lab_command, lab_lines},
     {"data", "Generate data to train on", data_command, data_lines},
@@ -40,6 +47,21 @@ constexpr Subcommand kSubcommands[] = {
 }  // namespace
 
 std::span<const Subcommand> all_subcommands() { return kSubcommands; }
+
+Arguments command_after(const Arguments& arguments, const std::string& example) {
+  const auto separator = std::ranges::find(arguments, "--");
+  if (separator == arguments.end() || separator + 1 == arguments.end()) {
+    throw Error(
+        ErrorCode::kUsage,
+        fmt::format("the command to run is missing: it stands behind --, as in {}", example));
+  }
+  Arguments command(separator + 1, arguments.end());
+  if (std::ranges::find(kSubcommands, command.front(), &Subcommand::name) !=
+      std::end(kSubcommands)) {
+    command.insert(command.begin(), std::filesystem::read_symlink("/proc/self/exe"));
+  }
+  return command;
+}
 
 std::string help_of_paceline() {
   std::string text =

@@ -21,6 +21,9 @@ struct Subcommand {
   std::vector<CommandLine> (*lines)();
 };
 std::span<const Subcommand> all_subcommands();
+/// Returns the command after "--" in the arguments of a subcommand that starts it. A subcommand of
+/// this program needs no program's name. Throws kUsage, with the example, where there is none.
+Arguments command_after(const Arguments& arguments, const std::string& example);
 /// The text of `paceline --help`.
 std::string help_of_paceline();
 
@@ -33,6 +36,7 @@ int explain_command(const Arguments& arguments);
 int timeline_command(const Arguments& arguments);
 int inspect_command(const Arguments& arguments);
 int key_command(const Arguments& arguments);
+int launch_command(const Arguments& arguments);
 int lab_command(const Arguments& arguments);
 int manual_command(const Arguments& arguments);
 int plot_command(const Arguments& arguments);
@@ -52,6 +56,7 @@ std::vector<CommandLine> explain_lines();
 std::vector<CommandLine> timeline_lines();
 std::vector<CommandLine> inspect_lines();
 std::vector<CommandLine> key_lines();
+std::vector<CommandLine> launch_lines();
 std::vector<CommandLine> lab_lines();
 std::vector<CommandLine> manual_lines();
 std::vector<CommandLine> plot_lines();

@@ -113,6 +113,9 @@ struct Cluster {
   OnFailure on_failure = OnFailure::kStop;  // the launcher's answer to a task that fails
   bool show_placement = false;              // true: this task prints which ps keeps which variables
   bool launched = false;  // true: a launcher started this task and sums up the run
+  /// True when the launcher does not know the task's flags (`paceline launch -- COMMAND`): the
+  /// chief looks after RunOptions::out then.
+  bool launched_in_command = false;
   /// True when variables that other workers update are read as chunks of one moment (256 KiB, or
   /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
   /// its own.

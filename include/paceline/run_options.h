@@ -87,11 +87,11 @@ struct RunOptions {
   std::string dashboard;
   /// The file of the token that whoever asks for that page must give; empty: anybody may ask.
   std::string dashboard_token;
-  /// The PEM file of the certificate that the page shows, with those between it and the authority's;
-  /// empty: the page is not encrypted.
+  /// The PEM file of the certificate that the page shows, with those between it and the
+  /// authority's; empty: the page is not encrypted.
   std::string dashboard_certificate;
   std::string dashboard_key;  // the PEM file of the certificate's private key
-  bool quiet = false;  // only warnings and errors are printed
+  bool quiet = false;         // only warnings and errors are printed
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
   /// of them is written.
   std::string out;

@@ -151,11 +151,23 @@ int evaluate(const Program& program, const Log& log) {
   return 0;
 }
 
+LaunchProgram launched_program(const Program& program) {
+  if (program.command.empty())
+    return {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab};
+  return {.path = program.command.front(),
+          .arguments = {program.command.begin() + 1, program.command.end()},
+          .lab = program.lab,
+          .by_variable = true,
+          .task_flags = program.command_flags};
+}
+
 int run_with(const Program& program, const Log& log) {
   if (program.cluster.role == Cluster::Role::kEvaluator) return evaluate(program, log);
   RunOptions run = program.run;
   run.log = &log;
-  const auto lock = prepare_run_folder(program.cluster, program.run);
+  // What a command of somebody else's writes, its tasks look after.
+  const auto lock =
+      program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.role == Cluster::Role::kLauncher) {
@@ -172,9 +184,7 @@ int run_with(const Program& program, const Log& log) {
       options.interrupt_within = std::chrono::minutes(10);
       options.stop_within = std::chrono::minutes(1);
     }
-    return launch(program.cluster, run,
-                  {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab},
-                  options);
+    return launch(program.cluster, run, launched_program(program), options);
   }
   Interrupt interrupt(program.cluster.launched ? STDIN_FILENO : -1);
   run.interrupt = &interrupt;

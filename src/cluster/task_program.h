@@ -27,6 +27,9 @@ struct Program {
   AfterReads after_reads = {};
   std::string placed = {};  // which task a launcher has made of this process; empty: none has
   LabOptions lab = {};      // the hosts for the tasks that it launches
+  /// The command that it launches for each task; empty: itself, with its arguments.
+  std::vector<std::string> command = {};
+  std::vector<std::string> command_flags = {};  // of its tasks
 };
 
 /// A session of a dry run throws it when it has printed what the job would be. It is no error.

@@ -15,6 +15,19 @@ void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
   }
 }
 
+/// Adds what `paceline launch` says in $PACELINE_TASK. The command may have the launcher's own
+/// flags, too, as the tasks of a launcher do.
+void add_paceline_task(FlagValues& values, const Environment& environment,
+                       const CommandLine& line) {
+  constexpr const char* kVariable = "PACELINE_TASK";
+  const std::string_view text = text_in(environment, kVariable);
+  if (text.empty()) return;
+  for (const GivenFlag& flag : flags_of(parse_json(text, kVariable), line, kVariable)) {
+    if (!values.given(flag.name)) values.add(flag);
+  }
+  if (!values.given("--launched")) values.add({"--launched", {""}, kVariable});
+}
+
 }  // namespace
 
 std::optional<FlagValues> parse_job(const CommandLine& line,
@@ -24,6 +37,7 @@ std::optional<FlagValues> parse_job(const CommandLine& line,
   if (!values) return values;
   if (values->given("--config"))
     add_below(*values, read_config_file(values->text("--config"), line));
+  if (environment && !values->given("--alone")) add_paceline_task(*values, environment, line);
   if (environment && !values->given("--alone"))
     add_below(*values, flags_of_environment(environment));
   if (environment) {

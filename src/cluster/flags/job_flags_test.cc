@@ -30,7 +30,7 @@ class JobFlags : public testing::Test {
   ~JobFlags() override { std::filesystem::remove(path_); }
 
   FlagValues read(const std::string& toml, const std::string& words,
-                  const char* tf_config = nullptr) const {
+                  const char* tf_config = nullptr, const char* paceline_task = nullptr) const {
     std::ofstream(path_) << toml;
     CommandLine line{"trainer", "Trains.", "", run_flags()};
     const std::vector<Flag> cluster = cluster_flags();
@@ -40,6 +40,7 @@ class JobFlags : public testing::Test {
     for (std::string word; stream >> word;) arguments.push_back(word);
     if (!toml.empty()) arguments.insert(arguments.end(), {"--config", path_.string()});
     const Environment environment = [&](const char* name) {
+      if (name == std::string("PACELINE_TASK")) return paceline_task;
       return name == std::string("TF_CONFIG") ? tf_config : nullptr;
     };
     return parse_job(line, arguments, environment).value();
@@ -52,6 +53,30 @@ class JobFlags : public testing::Test {
 
   const std::filesystem::path path_;
 };
+
+// A command that `paceline launch` starts may have the launcher's flags of its own, and be started
+// by others, too.
+TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
+  const char* const task =
+      R"({"cluster":"ps=a:1;worker=b:1,c:1","task":"worker:1","threads":"3","report":"r"})";
+  for (const char* const words : {"", "--ps 1 --workers 2"}) {
+    const FlagValues values = read("", words, kTfConfig, task);
+    const Cluster cluster = values.with_places([&] { return read_cluster(values); });
+    EXPECT_EQ(cluster.role, Cluster::Role::kTask);
+    EXPECT_EQ(cluster.task.str(), "worker:1");
+    EXPECT_EQ(cluster.spec.ps, std::vector<std::string>{"a:1"});
+    EXPECT_EQ(cluster.threads, 3);
+    EXPECT_TRUE(cluster.launched && cluster.launched_in_command);
+  }
+  EXPECT_EQ(read("", "--threads 5", nullptr, task).text("--threads"), "5");
+  EXPECT_FALSE(read("", "--alone", nullptr, task).given("--task"));
+  try {
+    read("", "", nullptr, R"({"task": 1, "tsak": 2})");
+    FAIL() << "a key that is none";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), testing::StartsWith("PACELINE_TASK, line 1, column 13: "));
+  }
+}
 
 TEST_F(JobFlags, WhatTheCommandLineGivesWins) {
   const FlagValues values = read("steps = 3\nseed = 7", "--steps 5");

@@ -201,6 +201,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
 
 void read_role(const FlagValues& values, Cluster& cluster) {
   cluster.launched = values.given("--launched");
+  cluster.launched_in_command = cluster.launched && !values.on_command_line("--launched");
   cluster.evaluator = values.given("--evaluator");
   check_together(values, "--evaluator", "--workers",
                  "one process evaluates beside its training; start another one with --task "

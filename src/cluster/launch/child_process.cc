@@ -9,9 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "paceline/error.h"
@@ -51,8 +53,8 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
 }
 
 // Runs between fork and exec, where only some calls are safe. `key` may be −1.
-[[noreturn]] void become(const char* program, char* const* arguments, int in, int out, int err,
-                         int key, int parent) {
+[[noreturn]] void become(const char* program, char* const* arguments, char* const* environment,
+                         int in, int out, int err, int key, int parent) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(kCannotExecute);
@@ -63,13 +65,29 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   dup2(out, STDOUT_FILENO);
   dup2(err, STDERR_FILENO);
   if (key >= 0) fcntl(key, F_SETFD, 0);  // the descriptors of other tasks' keys close
-  execv(program, arguments);
-  constexpr std::string_view kMessage = "the program of this task cannot be executed\n";
-  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  execvpe(program, arguments, environment);
+  const std::string_view why = strerrordesc_np(errno);
+  for (const std::string_view part :
+       {std::string_view("cannot execute "), std::string_view(program), std::string_view(": "), why,
+        std::string_view("\n")}) {
+    if (write(STDERR_FILENO, part.data(), part.size()) < 0) break;
+  }
   _exit(kCannotExecute);
 }
 
-std::vector<char*> argument_pointers(std::vector<std::string>& texts) {
+/// The environment of this process, with `more` in place of what it says of those names.
+std::vector<std::string> environment_with(const std::vector<std::string>& more) {
+  std::vector<std::string> all = more;
+  for (char** one = environ; *one != nullptr; ++one) {
+    const std::string_view text = *one;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    if (std::ranges::none_of(more, [&](const auto& other) { return other.starts_with(name); }))
+      all.emplace_back(text);
+  }
+  return all;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
   std::vector<char*> pointers;
   pointers.reserve(texts.size() + 1);
   for (std::string& text : texts) pointers.push_back(text.data());
@@ -110,12 +128,22 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
       err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
   std::vector<std::string> texts = {command.program};
   texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
+  const bool by_variable = !command.task_variable.empty();
+  std::vector<std::string> variables;
+  if (by_variable) variables.push_back("PACELINE_TASK=" + command.task_variable);
   FileDescriptor key;
   if (command.key) {
     key = pipe_with(*command.key, command);
-    texts.insert(texts.end(), {"--key-file", fmt::format("/dev/fd/{}", key.get())});
+    const std::string file = fmt::format("/dev/fd/{}", key.get());
+    if (by_variable) {
+      variables.push_back("PACELINE_KEY_FILE=" + file);
+    } else {
+      texts.insert(texts.end(), {"--key-file", file});
+    }
   }
-  const std::vector<char*> arguments = argument_pointers(texts);
+  variables = environment_with(variables);
+  const std::vector<char*> arguments = pointers_to(texts);
+  const std::vector<char*> environment = pointers_to(variables);
   const Pipe out_pipe = make_pipe(command);
   const Pipe err_pipe = make_pipe(command);
   const Pipe in_pipe = make_pipe(command);
@@ -127,19 +155,20 @@ ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix
   const int parent = getpid();
   pid_ = fork();
   if (pid_ == 0) {
-    become(command.program.c_str(), arguments.data(), in.get(), out_pipe.write_end,
-           err_pipe.write_end, key.get(), parent);
+    become(command.program.c_str(), arguments.data(), environment.data(), in.get(),
+           out_pipe.write_end, err_pipe.write_end, key.get(), parent);
   }
   close(out_pipe.write_end);
   close(err_pipe.write_end);
   if (pid_ < 0) fail(command, "fork");
+  setpgid(pid_, pid_);  // as the child does: whichever comes first
   exit_fd_ = int(syscall(SYS_pidfd_open, pid_, 0));
   if (exit_fd_ < 0) fail(command, "pidfd_open");
 }
 
 ChildProcess::~ChildProcess() {
   if (pid_ > 0 && running()) {
-    kill(pid_, SIGKILL);
+    kill(-pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
   for (const int fd : {exit_fd_, out_.fd, err_.fd}) {
@@ -147,8 +176,9 @@ ChildProcess::~ChildProcess() {
   }
 }
 
+// A command may have started the program that trains as a process of its own.
 void ChildProcess::send_signal(int signal) {
-  if (running()) kill(pid_, signal);
+  if (running()) kill(-pid_, signal);
 }
 
 void ChildProcess::note_stops() {

@@ -33,8 +33,10 @@ struct TaskCommand {
   std::vector<std::string> restart_arguments = {};  // when it is started again
   bool is_evaluator = false;
   /// The job's key, which each process gets through a pipe of its own and no other can read: its
-  /// last arguments are --key-file /dev/fd/N.
+  /// last arguments are --key-file /dev/fd/N, or $PACELINE_KEY_FILE says so.
   std::optional<SecretKey> key = {};
+  /// JSON for $PACELINE_TASK, where arguments do not say who the process is; empty: they do.
+  std::string task_variable = {};
 };
 
 /// Makes a descriptor readable when a child of this process was stopped, or went on. One per

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -281,6 +282,22 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
   return arguments;
 }
 
+std::string task_variable(const std::vector<std::string>& arguments) {
+  nlohmann::ordered_json flags;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    if (*word == "--launched") continue;
+    const std::string key = word->substr(2);
+    const auto value = std::next(word);
+    if (value == arguments.end() || value->starts_with("--")) {
+      flags[key] = true;
+    } else {
+      flags[key] = *value;
+      word = value;
+    }
+  }
+  return flags.dump();
+}
+
 std::vector<std::string> evaluator_arguments() { return {"--launched", "--task", kEvaluatorTask}; }
 
 std::string announcement(const Cluster& cluster, int cores) {
@@ -342,11 +359,14 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   for (const TaskId& task : tasks) {
     TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
                         run.log_format != "json"};
-    const auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
-    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
-    if (!run.timeline.empty()) {
-      command.arguments.insert(command.arguments.end(),
-                               {"--timeline", files.timeline_of(task.str())});
+    auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
+    if (!run.timeline.empty())
+      more.insert(more.end(), {"--timeline", files.timeline_of(task.str())});
+    if (program.by_variable) {
+      more.insert(more.end(), program.task_flags.begin(), program.task_flags.end());
+      command.task_variable = task_variable(more);
+    } else {
+      command.arguments.insert(command.arguments.end(), more.begin(), more.end());
     }
     if (const auto& security = cluster.security.loaded) command.key = security->key;
     if (lab) run_on(*lab, host_of(hosts, task), command);

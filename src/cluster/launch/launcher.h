@@ -12,11 +12,14 @@
 
 namespace paceline {
 
-/// The program that is started for each task; its last arguments say which task it is.
+/// The program that is started for each task. Its last arguments say which task it is, or else
+/// $PACELINE_TASK does.
 struct LaunchProgram {
   std::string path = "/proc/self/exe";
   std::vector<std::string> arguments;  // as the user gave them, without the program's name
   LabOptions lab = {};                 // the hosts of the tasks; none: this machine
+  bool by_variable = false;            // it may be any command, within which a task is started
+  std::vector<std::string> task_flags = {};  // that $PACELINE_TASK has, too
 };
 
 /// Starts all tasks, on this machine or on emulated hosts, prints what each of them gets, passes on
@@ -29,7 +32,10 @@ int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& p
 /// `spec` has every task's address; `cores` are those of the machine.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
                                         const std::string& report);
-/// The same for the evaluator of a job.
+/// The same arguments as $PACELINE_TASK says them, which stands for --launched: an object of JSON
+/// with the flags, as in a file of them.
+std::string task_variable(const std::vector<std::string>& arguments);
+/// task_arguments for the evaluator of a job.
 std::vector<std::string> evaluator_arguments();
 /// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);

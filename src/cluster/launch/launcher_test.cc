@@ -19,6 +19,7 @@
 namespace paceline {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
@@ -64,14 +65,15 @@ class Launcher : public testing::Test {
   }
 
   // Launches in a process of its own, so that signals can be sent to it; its output goes to files.
-  pid_t launch_apart(const std::string& script) {
+  pid_t launch_apart(const std::string& script) { return launch_apart(shell(script)); }
+  pid_t launch_apart(const LaunchProgram& program) {
     const pid_t pid = fork();
     if (pid != 0) return pid;
     const std::string out = report_ + ".out", err = report_ + ".err";
     if (freopen(out.c_str(), "w", stdout) == nullptr ||
         freopen(err.c_str(), "w", stderr) == nullptr)
       _exit(99);
-    const int status = launch(cluster_, run_, shell(script), options_);
+    const int status = launch(cluster_, run_, program, options_);
     std::fflush(nullptr);
     _exit(status);
   }
@@ -87,6 +89,10 @@ class Launcher : public testing::Test {
   }
 
   Outcome launch_shells(const std::string& script) { return wait_for(launch_apart(script)); }
+  /// The shell is a command that reads in a variable which task it is.
+  pid_t launch_commands_apart(const std::string& script) {
+    return launch_apart({.path = "sh", .arguments = {"-c", script}, .by_variable = true});
+  }
 
   static std::string take(const std::string& path) {
     std::ifstream file(path);
@@ -442,6 +448,47 @@ TEST_F(Launcher, TellsEachTaskWhatItHas) {
   EXPECT_EQ(threads_of_worker(cluster_, 1), 3) << "each tower has a thread";
   cluster_.threads = 8;
   EXPECT_EQ(threads_of_worker(cluster_, 1), 8);
+}
+
+TEST_F(Launcher, TellsACommandInAVariableWhichTaskItIs) {
+  EXPECT_EQ(task_variable({"--launched", "--task", "worker:1", "--threads", "2"}),
+            R"({"task":"worker:1","threads":"2"})");
+  EXPECT_EQ(task_variable({"--launched", "--insecure", "--tls", "on"}),
+            R"({"insecure":true,"tls":"on"})");
+  cluster_.security.loaded = [] {
+    auto security = std::make_shared<LinkSecurity>();
+    security->key = SecretKey::make();
+    return security;
+  }();
+  const Outcome run = wait_for(
+      launch_commands_apart(R"(echo "$# $PACELINE_TASK"; cat $PACELINE_KEY_FILE | wc -c)"));
+  EXPECT_EQ(run.status, 0) << run.err;
+  EXPECT_THAT(run.out, AllOf(HasSubstr(R"(worker:1 | 0 {"cluster":"ps=)"),
+                             HasSubstr(R"("task":"worker:1")"), HasSubstr(" | 80\n")));
+}
+
+// The shell's own child holds the fifo open, and nothing but a signal tells it to end.
+TEST_F(Launcher, EndsWhatACommandHasStarted) {
+  const std::string fifo = report_ + ".alive";
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const pid_t pid =
+      launch_commands_apart("exec 3> " + fifo + "; sh -c 'echo up >&3; exec sleep 600'; true");
+  std::ifstream alive(fifo);
+  std::string line;
+  for (int up = 0; up < 3 && std::getline(alive, line);) ++up;
+  kill(pid, SIGTERM);
+  EXPECT_NE(wait_for(pid).status, 0);
+  while (std::getline(alive, line)) {
+  }
+  EXPECT_TRUE(alive.eof());
+  std::filesystem::remove(fifo);
+}
+
+TEST_F(Launcher, NamesACommandThatCannotBeExecuted) {
+  const Outcome run =
+      wait_for(launch_apart(LaunchProgram{.path = "no-such-command", .arguments = {}}));
+  EXPECT_EQ(run.status, 1);
+  EXPECT_THAT(run.err, HasSubstr("cannot execute no-such-command: No such file or directory"));
 }
 
 TEST_F(Launcher, AnnouncesWhatIsShared) {

@@ -20,13 +20,13 @@ std::optional<std::string> path_to(const Json& value, const Json& from, const st
   if (&from == &value) return path;
   if (from.is_array()) {
     for (std::size_t i = 0; i < from.size(); ++i) {
-      if (const auto found = path_to(value, from[i], fmt::format("{}[{}]", path, i))) return found;
+      if (auto found = path_to(value, from[i], fmt::format("{}[{}]", path, i))) return found;
     }
   }
   if (from.is_object()) {
     for (const auto& [name, member] : from.items()) {
-      const std::string longer = path.empty() ? name : path + "." + name;
-      if (const auto found = path_to(value, member, longer)) return found;
+      const std::string longer = path.empty() ? name : fmt::format("{}.{}", path, name);
+      if (auto found = path_to(value, member, longer)) return found;
     }
   }
   return std::nullopt;

@@ -58,7 +58,7 @@ void check_checkpoints(const RunOptions& run) {
 std::string checkpoints_folder(const RunOptions& run) { return run.out + "/checkpoints"; }
 
 bool decides_for_job(const Cluster& cluster) {
-  if (cluster.launched) return false;
+  if (cluster.launched && !cluster.launched_in_command) return false;
   return cluster.role != Cluster::Role::kTask || cluster.is_chief();
 }
 
@@ -111,7 +111,8 @@ bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::st
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   // The launcher gives its tasks the names of their files.
-  if (!run.timeline.empty() || run.out.empty() || cluster.launched) return run.timeline;
+  const bool of_launcher = cluster.launched && !cluster.launched_in_command;
+  if (!run.timeline.empty() || run.out.empty() || of_launcher) return run.timeline;
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said
   fs::create_directories(folder, ignored);
