@@ -90,7 +90,13 @@ int TcpConnection::fd() const {
 
 std::optional<Duration> TcpConnection::round_trip() const {
   std::lock_guard lock(socket_mutex_);
-  return data_ ? round_trip_of(data_->fd()) : round_trip_;
+  return data_ ? measured_round_trip() : round_trip_;
+}
+
+/// With the socket mutex, while there is a socket.
+std::optional<Duration> TcpConnection::measured_round_trip() const {
+  const std::optional<TcpWay> way = way_of(data_->fd());
+  return way ? std::optional(way->round_trip) : std::nullopt;
 }
 
 bool TcpConnection::in_message() {
@@ -140,7 +146,7 @@ void TcpConnection::finish() {
   const Error error = end_cause().reason(reader_.position());
   {
     std::scoped_lock lock(writing_mutex_, socket_mutex_);
-    round_trip_ = round_trip_of(data_->fd());
+    round_trip_ = measured_round_trip();
     data_.reset();
   }
   drop_queue();
@@ -241,6 +247,7 @@ void TcpConnection::tick() {
   bool reachable = true;
   {
     std::lock_guard lock(socket_mutex_);
+    look_at_way();
     pulse = heartbeat_.tick(heard);
     if (pulse == Heartbeat::Pulse::kSilent) reachable = heartbeat_.is_acknowledged(dead_after / 2);
   }
@@ -252,6 +259,14 @@ void TcpConnection::tick() {
   // While somebody is said to spin no thread waits for the end. Receivers take their time, so this
   // is no thread to call them.
   if (end_cause().noted()) help_soon();
+}
+
+/// With the socket mutex.
+void TcpConnection::look_at_way() {
+  if (way_is_short_ || !data_) return;
+  const std::optional<TcpWay> way = way_of(data_->fd());
+  way_is_short_ = way && way->is_short();
+  if (way_is_short_) take_better_congestion_control(data_->fd());
 }
 
 /// On a thread of the poller.

@@ -46,7 +46,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends and hears heartbeats. Is called LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats, and takes another congestion control once the way has turned out
+  /// to be short. Is called LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   /// Ends the connection because its link is being destroyed. No poller may run any more.
   void end(const Error& error);
@@ -61,6 +62,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   void stop_waiting();
   void finish();
   void help_soon();
+  void look_at_way();
+  std::optional<Duration> measured_round_trip() const;
 
   std::size_t write_at_once(const QueuedFrame& frame) override;
   Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
@@ -94,6 +97,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   const std::unique_ptr<ByteStream> stream_;  // over data_
   std::optional<Watch> data_;                 // empty when finished
   std::optional<Duration> round_trip_;        // when it finished
+  bool way_is_short_ = false;                 // as far as it is known
   bool writable_asked_ = false;
   Heartbeat heartbeat_;
 };

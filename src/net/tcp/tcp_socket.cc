@@ -1,8 +1,8 @@
 #include "net/tcp/tcp_socket.h"
 
 #include <fcntl.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 
 #include <algorithm>
 #include <array>
@@ -17,9 +17,6 @@ namespace paceline {
 namespace {
 
 constexpr int kUserTimeoutMs = 5000;
-/// There and back in so little time are hosts of one cluster, which lose hardly anything, also
-/// while a queue of some megabytes stands before a link of 1 Gbit/s.
-constexpr Duration kShortRoundTrip = std::chrono::milliseconds(10);
 constexpr Duration kLookUpToListen = std::chrono::seconds(5);
 
 std::string words_of(int error_number) { return std::generic_category().message(error_number); }
@@ -46,13 +43,6 @@ std::string congestion_control_of(int fd) {
   socklen_t bytes = name.size();
   if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) != 0) return "";
   return {name.data(), ::strnlen(name.data(), name.size())};
-}
-
-void set_congestion_control(int fd) {
-  for (const std::string_view name :
-       better_congestion_controls(congestion_control_of(fd), stays_on_host(fd),
-                                  round_trip_of(fd).value_or(Duration::max())))
-    if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
 }
 
 /// Returns 0 when the socket is connected, ETIME when the deadline passed, or an error number.
@@ -115,13 +105,20 @@ void set_up_socket(int fd) {
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, kUserTimeoutMs);
-  set_congestion_control(fd);
+  take_better_congestion_control(fd);
+}
+
+void take_better_congestion_control(int fd) {
+  const std::optional<TcpWay> way = way_of(fd);
+  for (const std::string_view name : better_congestion_controls(
+           congestion_control_of(fd), stays_on_host(fd), way && way->is_short()))
+    if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
 }
 
 std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,
-                                                         Duration round_trip) {
+                                                         bool way_is_short) {
   if (within_host) return {"reno"};
-  if (!present.starts_with("bbr") || round_trip > kShortRoundTrip) return {};
+  if (!present.starts_with("bbr") || !way_is_short) return {};
   return {"cubic", "reno"};
 }
 
@@ -161,12 +158,15 @@ bool stays_on_host(int fd) {
   return is_within_host(text_of(near_end_of(fd)), text_of(peer_of(fd)));
 }
 
-std::optional<Duration> round_trip_of(int fd) {
+std::optional<TcpWay> way_of(int fd) {
   tcp_info info{};
   socklen_t bytes = sizeof info;
   if (::getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return std::nullopt;
   if (info.tcpi_rtt == 0) return std::nullopt;
-  return std::chrono::microseconds(info.tcpi_rtt);
+  const bool knows_shortest = info.tcpi_min_rtt != 0 && info.tcpi_min_rtt < info.tcpi_rtt;
+  return TcpWay{std::chrono::microseconds(info.tcpi_rtt),
+                std::chrono::microseconds(knows_shortest ? info.tcpi_min_rtt : info.tcpi_rtt),
+                info.tcpi_bytes_received};
 }
 
 Error error_of_socket(const std::string& peer, int error_number) {

@@ -1,6 +1,7 @@
 // Makes sockets, and sets them as docs/architecture.md says. None of them blocks.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,9 +14,24 @@
 
 namespace paceline {
 
+/// The way to the other end of a connected socket, as the system has measured it.
+struct TcpWay {
+  Duration round_trip{};           // smoothed
+  Duration shortest_round_trip{};  // of the last minutes: without the queues that come and go
+  std::uint64_t received = 0;      // bytes
+  /// There and back in so little time are hosts of one cluster, which lose hardly anything.
+  bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
+};
+/// Returns nothing before the first acknowledgement.
+std::optional<TcpWay> way_of(int fd);
+
 /// Sets TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, makes the socket non-blocking, and takes a
 /// better congestion control, if there is one. Errors are left to the first use.
 void set_up_socket(int fd);
+
+/// Takes a better congestion control, if there is one. Is to be called again when a way has turned
+/// out to be short: one that leads through a full queue looks long at first.
+void take_better_congestion_control(int fd);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the first
 /// that the system has is to be taken. All of them slow down for losses alone; every Linux has
@@ -25,7 +41,7 @@ void set_up_socket(int fd);
 /// all of them compute. A long way may lose packets, which BBR bears better, so it keeps what the
 /// system chose.
 std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,
-                                                         Duration round_trip);
+                                                         bool way_is_short);
 
 /// Tries each of the host's addresses once. Throws what Link::connect throws. `address` is for
 /// messages.
@@ -43,10 +59,6 @@ SocketAddress peer_of(int fd);
 
 /// True when both ends of a connected socket are on this host: nobody else can listen.
 bool stays_on_host(int fd);
-
-/// Returns the round-trip time that the system has measured on a connected socket, smoothed; none
-/// before the first acknowledgement.
-std::optional<Duration> round_trip_of(int fd);
 
 /// Makes an error of a failed read or write, which names `peer`.
 Error error_of_socket(const std::string& peer, int error_number);

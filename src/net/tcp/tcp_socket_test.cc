@@ -1,20 +1,23 @@
 #include "net/tcp/tcp_socket.h"
 
 #include <gtest/gtest.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 
 #include <array>
 
+#include "net/heartbeat_thread.h"
 #include "net/poll/poll_until.h"
+#include "net/tcp/tcp_connection.h"
+#include "net/testing/conformance.h"
 
 namespace paceline {
 namespace {
 
-std::string congestion_control_of(const FileDescriptor& socket) {
+std::string congestion_control_of(int socket) {
   std::array<char, 16> name{};
   socklen_t bytes = name.size();
-  ::getsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes);
+  ::getsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes);
   return name.data();
 }
 
@@ -26,13 +29,13 @@ TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
   ASSERT_TRUE(wait_to_read(listening.fd.get(), soon));
   const FileDescriptor far(::accept(listening.fd.get(), nullptr, nullptr));
   set_up_socket(far.get());
-  EXPECT_EQ(congestion_control_of(near), "reno");
-  EXPECT_EQ(congestion_control_of(far), "reno");
+  EXPECT_EQ(congestion_control_of(near.get()), "reno");
+  EXPECT_EQ(congestion_control_of(far.get()), "reno");
 }
 
 TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
   using Names = std::vector<std::string_view>;
-  const Duration short_way = std::chrono::microseconds(200), long_way = std::chrono::seconds(1);
+  constexpr bool short_way = true, long_way = false;
   EXPECT_EQ(better_congestion_controls("bbr", false, short_way), (Names{"cubic", "reno"}));
   EXPECT_EQ(better_congestion_controls("bbr2", false, short_way), (Names{"cubic", "reno"}));
   EXPECT_EQ(better_congestion_controls("bbr", false, long_way), Names{});
@@ -40,24 +43,43 @@ TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
   EXPECT_EQ(better_congestion_controls("cubic", true, short_way), Names{"reno"});
 }
 
+// A full queue makes the way look long while the connection is made.
+TEST(TcpSocket, TakesABetterCongestionControlOnceItsWayHasTurnedOutToBeShort) {
+  LinkOptions options;
+  options.ticks = std::make_shared<ManualTicks>();
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
+  TestReceiver receiver;
+  const auto link = make_link("tcp", options);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  const int socket = dynamic_cast<TcpConnection&>(*connection).fd();
+  const std::string_view other = "cubic";
+  if (::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, other.data(), other.size()) != 0)
+    GTEST_SKIP() << "this system gives no other congestion control than Reno";
+  ASSERT_EQ(congestion_control_of(socket), other);
+  options.ticks->tick();
+  EXPECT_EQ(congestion_control_of(socket), "reno");
+}
+
 TEST(TcpSocket, TheSystemKnowsTheRoundTripOfAConnection) {
   const Deadline soon = Deadline::after(std::chrono::seconds(10));
   const ListeningSocket listening = listen_at({"127.0.0.1", 0});
   const FileDescriptor near =
       dial(look_up(parse_address(listening.address), soon), listening.address, soon);
-  const std::optional<Duration> round_trip = round_trip_of(near.get());
-  ASSERT_TRUE(round_trip) << "the handshake was acknowledged";
-  EXPECT_GT(*round_trip, Duration(0));
-  EXPECT_LT(*round_trip, std::chrono::seconds(10));
-  EXPECT_EQ(round_trip_of(listening.fd.get()), std::nullopt);
-  EXPECT_EQ(round_trip_of(-1), std::nullopt);
+  const std::optional<TcpWay> way = way_of(near.get());
+  ASSERT_TRUE(way) << "the handshake was acknowledged";
+  EXPECT_GT(way->round_trip, Duration(0));
+  EXPECT_GT(way->shortest_round_trip, Duration(0));
+  EXPECT_LE(way->shortest_round_trip, way->round_trip);
+  EXPECT_LT(way->round_trip, std::chrono::seconds(10));
+  EXPECT_FALSE(way_of(listening.fd.get()));
+  EXPECT_FALSE(way_of(-1));
 }
 
 TEST(TcpSocket, OfAPeerThatHasGoneIsSetUpAllTheSame) {
   const FileDescriptor socket(::socket(AF_INET, SOCK_STREAM, 0));
-  const std::string before = congestion_control_of(socket);
+  const std::string before = congestion_control_of(socket.get());
   EXPECT_NO_THROW(set_up_socket(socket.get()));
-  EXPECT_EQ(congestion_control_of(socket), before);
+  EXPECT_EQ(congestion_control_of(socket.get()), before);
 }
 
 }  // namespace
