@@ -110,8 +110,8 @@ void TcpAcceptor::drop_single(const Preamble::Token& token) {
 
 void TcpAcceptor::open(StreamSocket data, StreamSocket control) {
   const std::string peer = text_of(peer_of(data.fd.get()));
-  const auto connection =
-      std::make_shared<TcpConnection>(connections_, std::move(data), std::move(control), peer);
+  const auto connection = std::make_shared<TcpConnection>(
+      connections_, std::move(data), std::move(control), peer, TcpConnection::Made::kByPeer);
   try {
     connection->start(*acceptor_(connection));
   } catch (const std::exception&) {

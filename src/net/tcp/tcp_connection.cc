@@ -19,9 +19,10 @@ constexpr std::size_t kPieceBytes = 256 << 10;
 }  // namespace
 
 TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, StreamSocket data,
-                             StreamSocket control, std::string peer)
+                             StreamSocket control, std::string peer, Made made)
     : QueuedConnection(std::move(peer), connections->poller(), kTcpFramingBytes),
       connections_(std::move(connections)),
+      made_(made),
       reader_(meter()),
       stream_(std::move(data.stream)),
       data_(std::in_place, connections_->poller(), std::move(data.fd)),
@@ -263,10 +264,19 @@ void TcpConnection::tick() {
 
 /// With the socket mutex.
 void TcpConnection::look_at_way() {
-  if (way_is_short_ || !data_) return;
-  const std::optional<TcpWay> way = way_of(data_->fd());
-  way_is_short_ = way && way->is_short();
-  if (way_is_short_) take_better_congestion_control(data_->fd());
+  const std::optional<TcpWay> way = data_ ? way_of(data_->fd()) : std::nullopt;
+  if (!way) return;
+  incoming_.way = *way;
+  if (way->is_short() && !std::exchange(way_is_short_, true))
+    take_better_congestion_control(data_->fd());
+}
+
+// The system forgets a bound when it gives the socket more memory, so it is set again each time.
+void TcpConnection::bound_incoming(std::size_t bytes) {
+  const bool bounds = bytes > 0 && way_is_short_;
+  if (!std::exchange(bounded_, bounds) && !bounds) return;
+  const std::lock_guard lock(socket_mutex_);
+  if (data_) bound_under_way(data_->fd(), bounds ? bytes : 0);
 }
 
 /// On a thread of the poller.

@@ -11,6 +11,7 @@
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/frame_writer.h"
 #include "net/tcp/heartbeat.h"
+#include "net/tcp/incoming_shares.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {
@@ -21,8 +22,9 @@ namespace paceline {
 /// sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
+  enum class Made { kByPeer, kHere };
   TcpConnection(std::shared_ptr<TcpConnections> connections, StreamSocket data,
-                StreamSocket control, std::string peer);
+                StreamSocket control, std::string peer, Made made);
 
   std::string_view kind() const override { return "tcp"; }
   bool encrypted() const override { return stream_->encrypts(); }
@@ -46,9 +48,14 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends and hears heartbeats, and takes another congestion control once the way has turned out
-  /// to be short. Is called LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends and hears heartbeats, and looks at the way: once it has turned out to be short another
+  /// congestion control may be better. Is called LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
+  bool made_by_peer() const { return made_ == Made::kByPeer; }
+  /// What arrives, as of the last tick. Only the thread that ticks may call it, and the next one.
+  IncomingStream& incoming() { return incoming_; }
+  /// Bounds what is under way to here, if the way is short; 0: no bound.
+  void bound_incoming(std::size_t bytes);
   /// Ends the connection because its link is being destroyed. No poller may run any more.
   void end(const Error& error);
 
@@ -79,6 +86,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   }
 
   const std::shared_ptr<TcpConnections> connections_;
+  const Made made_;
 
   // The mutexes are locked in this order: reading, the queue's, writing, socket.
   std::recursive_mutex reading_mutex_;
@@ -98,6 +106,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   std::optional<Watch> data_;                 // empty when finished
   std::optional<Duration> round_trip_;        // when it finished
   bool way_is_short_ = false;                 // as far as it is known
+  IncomingStream incoming_;                   // of the thread that ticks
+  bool bounded_ = false;                      // the same
   bool writable_asked_ = false;
   Heartbeat heartbeat_;
 };

@@ -1,6 +1,8 @@
 #include "net/tcp/tcp_link.h"
 
 #include <cerrno>
+#include <chrono>
+#include <utility>
 
 #include "net/accept/preamble.h"
 #include "net/connection_end.h"
@@ -39,8 +41,8 @@ TcpLink::TcpLink(const LinkOptions& options)
           std::make_shared<TcpConnections>(std::make_shared<Poller>(options.threads), options)),
       waiter_reads_(options.threads == 1),
       heartbeats_(
-          std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath,
-          [this] { connections_->tick(); }, options.ticks) {}
+          std::in_place, options.dead_after / LivenessTimer::kTicksOfDeath, [this] { tick(); },
+          options.ticks) {}
 
 TcpLink::~TcpLink() {
   for (const auto& acceptor : acceptors_) acceptor->stop();
@@ -50,6 +52,18 @@ TcpLink::~TcpLink() {
     connection->end({ErrorCode::kCancelled,
                      "the link of the connection to " + connection->peer() + " was destroyed"});
   connections_->poller()->drop_pending();
+}
+
+void TcpLink::tick() {
+  connections_->tick();
+  const TimePoint now = std::chrono::steady_clock::now();
+  std::vector<std::shared_ptr<TcpConnection>> callers = connections_->all();
+  std::erase_if(callers, [](const auto& one) { return !one->made_by_peer(); });
+  std::vector<IncomingStream*> streams;
+  streams.reserve(callers.size());
+  for (const auto& caller : callers) streams.push_back(&caller->incoming());
+  const std::size_t bound = shares_.bound(streams, now - std::exchange(ticked_, now));
+  for (const auto& caller : callers) caller->bound_incoming(bound);
 }
 
 std::string TcpLink::listen(const std::string& address, Acceptor acceptor) {
@@ -94,8 +108,8 @@ std::shared_ptr<Connection> TcpLink::connect(const std::string& address, Receive
   const Preamble::Token token = random_token();
   introduce(*data.stream, {SocketRole::kData, token}, address);
   introduce(*control.stream, {SocketRole::kControl, token}, address);
-  auto connection =
-      std::make_shared<TcpConnection>(connections_, std::move(data), std::move(control), address);
+  auto connection = std::make_shared<TcpConnection>(
+      connections_, std::move(data), std::move(control), address, TcpConnection::Made::kHere);
   connection->start(receiver);
   return connection;
 }

@@ -10,6 +10,7 @@
 #include "net/accept/rendezvous.h"
 #include "net/heartbeat_thread.h"
 #include "net/link.h"
+#include "net/tcp/incoming_shares.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_connections.h"
 #include "net/tcp/tcp_waiter.h"
@@ -40,6 +41,9 @@ class TcpLink : public Link, public Rendezvous {
 
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
+  /// Ticks the connections, and divides what arrives evenly among those that peers have made:
+  /// whoever is called serves many, and its link is the one that fills.
+  void tick();
 
   StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;
   std::optional<Offer> ask(FileDescriptor fd, const std::string& address, Deadline deadline) const;
@@ -51,6 +55,8 @@ class TcpLink : public Link, public Rendezvous {
   TcpWaiter waiter_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<TcpAcceptor>> acceptors_;
+  IncomingShares shares_;  // of the thread that ticks
+  TimePoint ticked_ = std::chrono::steady_clock::now();
   std::optional<HeartbeatThread> heartbeats_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <limits>
 #include <string_view>
 #include <system_error>
 
@@ -113,6 +114,12 @@ void take_better_congestion_control(int fd) {
   for (const std::string_view name : better_congestion_controls(
            congestion_control_of(fd), stays_on_host(fd), way && way->is_short()))
     if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
+}
+
+// The system's own bound is the memory of the socket.
+void bound_under_way(int fd, std::size_t bytes) {
+  constexpr std::size_t kMost = std::numeric_limits<int>::max();
+  set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes == 0 ? kMost : std::min(bytes, kMost)));
 }
 
 std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,

@@ -1,6 +1,7 @@
 // Makes sockets, and sets them as docs/architecture.md says. None of them blocks.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,6 +33,10 @@ void set_up_socket(int fd);
 /// Takes a better congestion control, if there is one. Is to be called again when a way has turned
 /// out to be short: one that leads through a full queue looks long at first.
 void take_better_congestion_control(int fd);
+
+/// Lets the peer have at most so many bytes under way that have not been read here; 0: as many as
+/// the system gives.
+void bound_under_way(int fd, std::size_t bytes);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the first
 /// that the system has is to be taken. All of them slow down for losses alone; every Linux has

@@ -60,6 +60,31 @@ TEST(TcpSocket, TakesABetterCongestionControlOnceItsWayHasTurnedOutToBeShort) {
   EXPECT_EQ(congestion_control_of(socket), "reno");
 }
 
+TEST(TcpSocket, LetsSoMuchBeUnderWayAsItsConnectionIsTold) {
+  LinkOptions options;
+  options.ticks = std::make_shared<ManualTicks>();
+  Listener listener(make_mortal_link("tcp"), "127.0.0.1:0");
+  TestReceiver receiver;
+  const auto link = make_link("tcp", options);
+  const auto connection = link->connect(listener.address(), receiver, soon());
+  auto& tcp = dynamic_cast<TcpConnection&>(*connection);
+  const auto most_under_way = [&] {
+    int bytes = 0;
+    socklen_t size = sizeof bytes;
+    ::getsockopt(tcp.fd(), IPPROTO_TCP, TCP_WINDOW_CLAMP, &bytes, &size);
+    return bytes;
+  };
+  const int before = most_under_way();
+  tcp.bound_incoming(100'000);
+  EXPECT_EQ(most_under_way(), before) << "it does not know yet that its way is short";
+  options.ticks->tick();
+  EXPECT_EQ(most_under_way(), before) << "nothing is divided";
+  tcp.bound_incoming(100'000);
+  EXPECT_EQ(most_under_way(), 100'000);
+  tcp.bound_incoming(0);
+  EXPECT_GE(most_under_way(), before);
+}
+
 TEST(TcpSocket, TheSystemKnowsTheRoundTripOfAConnection) {
   const Deadline soon = Deadline::after(std::chrono::seconds(10));
   const ListeningSocket listening = listen_at({"127.0.0.1", 0});
