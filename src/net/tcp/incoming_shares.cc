@@ -11,8 +11,8 @@ namespace {
 constexpr double kLeastBound = 16 << 10;
 // A worker that computes for a second sends nothing meanwhile, and yet counts.
 constexpr double kFades = 0.8;
-// A stream that brings a smaller part than this of what the busiest one brings has no share.
-constexpr double kCounts = 1.0 / 16;
+// With less than a quarter of a stream beside it the busiest one has the link for itself.
+constexpr double kAlone = 1.25;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
@@ -36,14 +36,15 @@ std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Dura
     busiest = std::max(busiest, stream->recent);
   }
   if (passed > Duration(0)) most_per_s_ = std::max(most_per_s_, brought / seconds(passed));
-  std::size_t sharing = 0, waiting = 0;
+  // A stream that brings half of what the busiest one brings counts as half a stream.
+  double sharing = 0, waiting = 0;
   for (const IncomingStream* const stream : streams) {
-    if (stream->recent <= kCounts * busiest) continue;
-    ++sharing;
-    if (waits(stream->way)) ++waiting;
+    const double share = busiest > 0 ? stream->recent / busiest : 0;
+    sharing += share;
+    if (waits(stream->way)) waiting += share;
   }
-  if (sharing < 2 || 2 * waiting < sharing) return 0;
-  return std::size_t(std::max(kLeastBound, most_per_s_ * seconds(kQueued) / double(sharing)));
+  if (sharing < kAlone || waiting < sharing / 2) return 0;
+  return std::size_t(std::max(kLeastBound, most_per_s_ * seconds(kQueued) / sharing));
 }
 
 }  // namespace paceline

@@ -154,7 +154,9 @@ TEST(IncomingShares, CountAStreamThatRestsForAWhile) {
   EXPECT_EQ(bound_after(0, 0), 0u) << "nothing has arrived";
   const std::size_t half = std::size_t(60e6 / 0.25 * 0.012 / 2);
   EXPECT_EQ(bound_after(30, 30), half);
-  EXPECT_EQ(bound_after(30, 0), half);
+  const std::size_t more = bound_after(30, 0);
+  EXPECT_GT(more, half) << "some of its share is left to the other one";
+  EXPECT_LT(more, half * 3 / 2);
   for (int i = 0; i < 20; ++i) bound_after(30, 0);
   EXPECT_EQ(bound_after(30, 0), 0u) << "the other one has the link for itself";
 }
