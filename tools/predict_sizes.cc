@@ -8,6 +8,7 @@
 
 #include "base/printed.h"
 #include "paceline/error.h"
+#include "params/strategy/strategies.h"
 #include "predict/forecast_progress.h"
 #include "predict/forecast_text.h"
 #include "predict/ways.h"
@@ -64,17 +65,22 @@ void read_transport(const std::string& text, SizedJob& job) {
 }
 
 void read_strategy(const FlagValues& values, SizedJob& job) {
-  const std::string all_reduce = "allreduce";
-  const auto strategy = values.choice("--strategy", {"async", "ssp", "sync", all_reduce, "local"});
-  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(strategy == all_reduce ? 0 : 1));
-  job.strategy = strategy.value_or(job.ps > 0 ? "async" : all_reduce);
-  if (job.strategy == all_reduce && job.ps > 0) {
-    refuse_flag("--strategy", job.strategy, "has no parameter servers: give --ps 0");
+  std::vector<std::string> names;
+  for (const StrategyKind* const kind : strategies()) {
+    const bool known = std::ranges::find(names, kind->name) != names.end();
+    // Nothing is known of the tensors that would split them.
+    if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
-  if (job.strategy != all_reduce && job.strategy != "local" && job.ps == 0) {
-    refuse_flag("--strategy", job.strategy,
-                "needs a parameter server: give --ps 1 instead of --ps 0");
-  }
+  const std::string given = values.choice("--strategy", names).value_or("");
+  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(is_without_ps(given) ? 0 : 1));
+  const ClusterKind cluster = job.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
+  job.strategy.name = given;
+  const StrategyKind& kind = strategy_kind(job.strategy, cluster);
+  job.strategy.name = kind.name;
+  if (kind.cluster == cluster) return;
+  refuse_flag("--strategy", given,
+              job.ps > 0 ? "has no parameter servers: give --ps 0"
+                         : "needs a parameter server: give --ps 1 instead of --ps 0");
 }
 
 }  // namespace
@@ -114,7 +120,7 @@ SizedJob read_sized_job(const FlagValues& values) {
   job.tensors = int(values.whole_number("--tensors", 1, 100'000).value_or(10));
   job.workers = int(values.whole_number("--workers", 1, 1000).value_or(1));
   read_strategy(values, job);
-  job.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
+  job.strategy.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
   job.gbps = positive(values, "--gbps", 0);
   job.examples = positive(values, "--examples", 1);
   job.input_per_s = positive(values, "--input-rate", 0);
@@ -127,8 +133,8 @@ WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
   asked.workers = job.workers;
   asked.most_workers = job.workers;
   asked.links = job.gbps > 0;
-  asked.outer.local_steps = job.local_steps;
-  if (values.given("--strategy")) asked.strategy = job.strategy;
+  asked.strategy = job.strategy;
+  if (!values.given("--strategy")) asked.strategy.name.clear();
   if (values.given("--ps")) asked.ps = job.ps;
   return asked;
 }

@@ -174,7 +174,7 @@ std::int64_t counted_steps(int workers, double bound, double bytes) {
 
 // A period lies between two exchanges of everything. The first ones bring a link to its pace.
 void count_whole_periods(SimulatedJob& job) {
-  const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
+  const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
   job.warm_steps = std::max(2 * period, whole(job.warm_steps));
   job.steps = whole(job.steps);
@@ -184,7 +184,9 @@ void count_whole_periods(SimulatedJob& job) {
 SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
   constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
   const auto workers = std::size_t(way.workers);
-  if (workers * step.specs.size() <= kMostMessages || way.strategy == "mixed") return step;
+  if (workers * step.specs.size() <= kMostMessages || way.kind().splits_variables()) {
+    return step;
+  }
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
 }
 
@@ -196,13 +198,9 @@ double quantum_of(double bytes, double usual) {
 
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
-                         .way = {.strategy = way.strategy,
-                                 .wire = way.wire,
-                                 .accumulate = way.accumulate,
-                                 .staleness = way.staleness,
-                                 .replicas = way.replicas,
-                                 .late = way.late,
-                                 .outer = way.outer},
+                         .strategy = settled(way.kind(), way.strategy),
+                         .wire = way.wire,
+                         .accumulate = way.accumulate,
                          .costs = {},
                          .warm_steps = 3};
   simulated.costs = costs_of(job, simulated.cluster);
@@ -238,9 +236,9 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 
 std::string Way::text() const {
   if (is_one_process()) return "one process";
-  std::string text = strategy;
-  if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
-  if (makes_local_steps() && outer.delay > 0) text += " async";
+  std::string text(kind().name);
+  if (makes_local_steps()) text += fmt::format(" H={}", strategy.local_steps);
+  if (makes_local_steps() && !kind().in_rounds(strategy)) text += " async";
   text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += counted(workers, "worker");

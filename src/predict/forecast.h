@@ -7,6 +7,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/security.h"
+#include "params/strategy/strategies.h"
 #include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
 
@@ -35,20 +36,17 @@ struct ForecastHost {
 
 /// One way to distribute.
 struct Way {
-  std::string strategy = "local";
+  Strategy strategy = {};
   int ps = 0, workers = 1;
   WireForm wire = {};
   int accumulate = 1;
-  std::int64_t staleness = 0;
-  int replicas = 0;
-  LateContribution late = LateContribution::kDrop;
-  OuterOptions outer = {};  // of local steps
   /// The host of each task; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }
+  const StrategyKind& kind() const { return strategy_kind(strategy, kind_of(ps, workers)); }
   /// Workers make local steps between their rounds: each step learns less than one of other ways.
-  bool makes_local_steps() const { return strategy == "local" && (ps > 0 || workers > 1); }
+  bool makes_local_steps() const { return kind().makes_local_steps; }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
   bool operator==(const Way&) const = default;
 };

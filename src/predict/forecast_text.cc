@@ -9,7 +9,8 @@
 
 #include "base/printed.h"
 #include "dashboard/palette.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
 #include "predict/link_payload.h"
 
 namespace paceline {
@@ -102,24 +103,15 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
   return fmt::format(
       "Workers of local make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
-      found->way.outer.local_steps);
+      found->way.strategy.local_steps);
 }
 
 std::string flags_of(const Way& way) {
   if (way.is_one_process()) return "";
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
-  const ClusterKind kind = way.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
-  if (way.strategy != default_strategy(kind).name) flags += " --strategy " + way.strategy;
-  if (way.makes_local_steps()) {
-    flags += fmt::format(" --local-steps {}", way.outer.local_steps);
-    const int usual = usual_fragments(way.outer.local_steps, way.ps > 0);
-    if (way.outer.delay > 0) flags += " --outer async";
-    if (way.outer.fragments != usual)
-      flags += fmt::format(" --outer-fragments {}", way.outer.fragments);
-  }
-  if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
-  if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
-  if (way.replicas > 0 && way.late == LateContribution::kFold) flags += " --late fold";
+  const StrategyKind& kind = way.kind();
+  if (&kind != &default_strategy(kind.cluster)) flags += fmt::format(" --strategy {}", kind.name);
+  flags += option_flags(kind, way.strategy);
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
   return flags + way.wire.flags();  // a narrower one is told by what it adds (narrower_wire)
 }
@@ -129,13 +121,13 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
   for (const Forecast& it : forecasts) {
     ways.push_back({{"way", it.way.text()},
                     {"flags", flags_of(it.way)},
-                    {"strategy", it.way.strategy},
+                    {"strategy", it.way.kind().name},
                     {"ps", it.way.ps},
                     {"workers", it.way.workers},
                     {"wire", travelling_name(it.way.wire.numbers.type)},
                     {"top_k", it.way.wire.numbers.kept},
                     {"accumulate", it.way.accumulate},
-                    {"local_steps", it.way.makes_local_steps() ? it.way.outer.local_steps : 0},
+                    {"local_steps", it.way.makes_local_steps() ? it.way.strategy.local_steps : 0},
                     {"steps_per_s", it.steps_per_s},
                     {"low", it.low},
                     {"high", it.high},
@@ -162,8 +154,8 @@ std::string forecast_plot(std::span<const Forecast> forecasts, const std::string
       alone = it.steps_per_s;
       continue;
     }
-    std::string name = it.way.strategy;
-    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.outer.local_steps);
+    std::string name(it.way.kind().name);
+    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.strategy.local_steps);
     double& speed = speeds[name][workers];
     speed = std::max(speed, it.steps_per_s);
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;

@@ -66,8 +66,8 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
 }
 
 Cluster with_local_steps(Cluster cluster, int local_steps) {
-  cluster.strategy = "local";
-  cluster.local_steps = local_steps;
+  cluster.strategy.name = "local";
+  cluster.strategy.local_steps = local_steps;
   return cluster;
 }
 
@@ -90,12 +90,12 @@ TEST(LocalStepsSession, OneStepAndPlainAveragingGiveTheLossesOfSync) {
   const Rule rule = Sgd{.learning_rate = 0.1f};
   const Served first(2), second(2);
   const auto sync = train_two(first, rule, quiet(100), [](Cluster cluster) {
-    cluster.strategy = "sync";
+    cluster.strategy.name = "sync";
     return cluster;
   });
   const auto local = train_two(second, rule, quiet(100), [](Cluster cluster) {
-    cluster.outer_rate = 1;
-    cluster.outer_momentum = 0;
+    cluster.strategy.outer_rate = 1;
+    cluster.strategy.outer_momentum = 0;
     return with_local_steps(cluster, 1);
   });
   for (std::size_t worker = 0; worker < 2; ++worker) {
@@ -113,7 +113,7 @@ TEST(LocalStepsSession, GlobalStepsAreLocalStepsAndTheLossFalls) {
   for (const int fragments : {1, 3}) {
     const Served served(2);
     const auto trained = train_two(served, rule, quiet(95), [&](Cluster cluster) {
-      cluster.outer_fragments = fragments;
+      cluster.strategy.outer_fragments = fragments;
       return with_local_steps(cluster, 10);
     });
     for (const Trained& worker : trained) {
@@ -130,9 +130,9 @@ TEST(LocalStepsSession, OfOneWorkerWithoutRoundsIsOneProcess) {
   const Served served;
   const Trained alone = train_worker({}, rule, quiet(50));
   Cluster cluster = with_local_steps(served.cluster(), 1);
-  cluster.outer_async = true;
-  cluster.outer_rate = 1;
-  cluster.outer_momentum = 0;
+  cluster.strategy.outer_async = true;
+  cluster.strategy.outer_rate = 1;
+  cluster.strategy.outer_momentum = 0;
   const Trained local = train_worker(cluster, rule, quiet(50));
   ASSERT_EQ(local.losses.size(), alone.losses.size());
   for (std::size_t i = 0; i < alone.losses.size(); ++i) {
@@ -146,8 +146,8 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
   for (const int fragments : {1, 3}) {
     const Served served(2);
     const auto trained = train_two(served, rule, quiet(200), [&](Cluster cluster) {
-      cluster.outer_fragments = fragments;
-      cluster.outer_async = true;
+      cluster.strategy.outer_fragments = fragments;
+      cluster.strategy.outer_async = true;
       return with_local_steps(cluster, 10);
     });
     std::int64_t made = 0;
@@ -174,7 +174,7 @@ TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeIt
   std::promise<void> saved;
   const auto how = [&](int worker) {
     Cluster cluster = with_local_steps(served.cluster(worker), 10);
-    cluster.outer_fragments = 2;
+    cluster.strategy.outer_fragments = 2;
     return cluster;
   };
   auto other = std::async(std::launch::async, [&] {
@@ -204,8 +204,8 @@ TEST_P(LocalStepsResumed, GoesOnAsIfItHadNotEnded) {
   const auto train = [&](const RunOptions& run) {
     const Served served;
     Cluster cluster = with_local_steps(served.cluster(), 4);
-    cluster.outer_async = GetParam();
-    cluster.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
+    cluster.strategy.outer_async = GetParam();
+    cluster.strategy.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
     return train_worker(cluster, rule, run);
   };
   const Trained unbroken = train(quiet(40));

@@ -35,7 +35,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
-  if (options.this_strategy && !own.is_one_process()) asked.strategy = own.strategy;
+  if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
   if (options.this_wire) asked.wire = own.wire;
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& way : ways) prediction.place(way);
@@ -70,13 +70,13 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
+  asked.strategy.name.clear();
   asked.wire = own.wire;  // nothing is rounded unasked
   std::vector<Way> ways = ways_to_try(asked);
   std::erase_if(ways, [&](const Way& way) {
-    // Bounded staleness is async with a limit, which makes nothing faster.
+    // A limit to the lead of fast workers makes nothing faster.
     const bool has_tasks = cluster.role == Cluster::Role::kLauncher && !options.any_workers;
-    return way.strategy == "ssp" || (way.is_one_process() && has_tasks);
+    return way.kind().limits_lead || (way.is_one_process() && has_tasks);
   });
   for (Way& way : ways) prediction.place(way);
   std::vector<ComparedWay> compared;
@@ -84,8 +84,7 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
     compared.push_back({.strategy = made.way.strategy,
                         .ps = made.way.ps,
                         .workers = made.way.workers,
-                        .steps_per_s = made.steps_per_s,
-                        .local_steps = made.way.makes_local_steps()});
+                        .steps_per_s = made.steps_per_s});
   }
   return compared;
 }
@@ -104,7 +103,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   const TimePoint begun = clock.now();
   std::optional<Forecast> local;
   WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
+  asked.strategy.name.clear();
   asked.ps.reset();
   for (Way way : ways_to_try(asked)) {
     if (!way.is_one_process() && clock.now() - begun > kPatience) break;

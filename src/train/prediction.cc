@@ -12,7 +12,7 @@
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "predict/link_payload.h"
@@ -59,10 +59,6 @@ void take_rates(ForecastHost& host, const ForecastHost& like) {
 
 WireForm wire_of(const Cluster& cluster) {
   return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
-}
-
-LateContribution late_of(const Cluster& cluster) {
-  return cluster.fold_late ? LateContribution::kFold : LateContribution::kDrop;
 }
 
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
@@ -310,13 +306,9 @@ Way Prediction::own_way() const {
   way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = strategy_name(with_addresses());
+  way.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
   way.wire = wire_of(cluster_);
   way.accumulate = cluster_.accumulate;
-  way.staleness = cluster_.staleness;
-  way.replicas = cluster_.replicas_to_aggregate;
-  way.late = late_of(cluster_);
-  way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
   place(way);
   return way;
 }
@@ -324,15 +316,8 @@ Way Prediction::own_way() const {
 WaysAsked Prediction::asked() const {
   WaysAsked asked;
   asked.accumulate = cluster_.accumulate;
-  asked.staleness = cluster_.staleness;
-  asked.replicas = cluster_.replicas_to_aggregate;
-  asked.late = late_of(cluster_);
-  asked.outer = {.local_steps = cluster_.local_steps,
-                 .rate = cluster_.outer_rate,
-                 .momentum = cluster_.outer_momentum,
-                 .fragments = cluster_.outer_fragments,
-                 .delay = cluster_.outer_delay};
-  asked.outer_async = cluster_.outer_async;
+  asked.strategy = cluster_.strategy;
+  asked.strategy.name.clear();
   asked.links = own_hosts_ > 1;
   asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
@@ -341,9 +326,11 @@ WaysAsked Prediction::asked() const {
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
     // The default may be there because nobody asked for another.
-    const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
-    const bool named = cluster_.strategy != kAutomatic;
-    if (named && &strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
+    const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
+    const bool named = cluster_.strategy.name != kAutomatic;
+    if (named && &kind != &default_strategy(kind.cluster)) {
+      asked.strategy.name = own.strategy.name;
+    }
   }
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) {

@@ -13,7 +13,7 @@
 #include "graph/gradient_norm.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
 #include "train/skipped_steps.h"

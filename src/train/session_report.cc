@@ -16,7 +16,7 @@
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "kernels/cpu/instruction_set.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "predict/bound.h"
 #include "predict/link_payload.h"
 #include "predict/machine_facts.h"
@@ -57,7 +57,10 @@ std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
 Bound bound_of_step(Bound bound, const Cluster& cluster) {
   bound.ops *= double(cluster.towers);
   bound.rules /= double(cluster.accumulate);
-  if (strategy_name(cluster) == "sync") bound.rules /= double(cluster.workers());
+  const StrategyKind& kind = strategy_kind(cluster);
+  if (kind.exact() && kind.ps_closes_rounds(cluster.strategy)) {
+    bound.rules /= double(cluster.workers());
+  }
   return bound;
 }
 
@@ -141,9 +144,9 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
-  const std::string strategy = strategy_name(cluster);
-  if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
+  if (strategy_kind(cluster).ps_closes_rounds(Strategy())) {
     task.dropped = job->store().staleness().dropped;
+  }
   if (cluster.on_nan == OnNan::kSkip) task.skipped = job->store().skipped();
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();

@@ -20,6 +20,7 @@
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
 #include "cluster/report/expected_in_words.h"
+#include "cluster/report/report_strategy.h"
 #include "cluster/report/run_folder.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
@@ -117,11 +118,9 @@ struct StepsMade {
 };
 
 // Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
-// rounds, of local steps too, and in an all-reduce, a step of each is one global step; --accumulate
-// K makes one of K steps.
+// rounds a step of each is one global step; --accumulate K makes one of K steps.
 StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64_t> kept) {
-  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
-                        merged.strategy == "mixed" || (merged.strategy == "local" && workers > 1);
+  const bool together = in_rounds(merged);
   StepsMade steps;
   std::int64_t sum = 0, applied = 0;
   for (const TaskReport& task : merged.tasks) {
@@ -360,10 +359,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const TaskGroupResult result = group.run();
 
   Report merged = merge(read_reports(tasks, files));
+  merged.flags = run.flags;  // without those that it gave its tasks
   const std::optional<std::int64_t> kept = kept_step(run);
   const StepsMade steps = steps_made(merged, cluster.local_workers, kept);
   const Ending ending = ending_of(result, steps, run, files);
-  merged.flags = run.flags;  // without those that it gave its tasks
   if (!ending.error.empty()) merged.error = ending.error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {

@@ -1,18 +1,12 @@
 // Runs a job in virtual time.
 #pragma once
 
-#include <span>
-#include <string_view>
-
 #include "predict/simulation/simulated_job.h"
 
 namespace paceline {
 
-/// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that the
-/// simulator does not know.
+/// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that there
+/// is not, and for variables that do not suit it.
 SimulatedSpeed simulate(const SimulatedJob& job);
-
-/// The strategies that it knows, by name.
-std::span<const std::string_view> simulated_strategies();
 
 }  // namespace paceline

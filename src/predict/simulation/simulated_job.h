@@ -9,7 +9,7 @@
 #include "exec/parameter_store.h"
 #include "paceline/security.h"
 #include "params/outer/outer_options.h"
-#include "params/protocol/aggregation.h"
+#include "params/strategy/strategies.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 #include "predict/wire_form.h"
@@ -98,26 +98,22 @@ struct SimulatedCluster {
   }
 };
 
-/// The way to distribute.
-struct SimulatedWay {
-  std::string strategy = "local";  // as --strategy takes it
-  WireForm wire = {};
-  int accumulate = 1;
-  std::int64_t staleness = 0;
-  int replicas = 0;
-  LateContribution late = LateContribution::kDrop;
-  OuterOptions outer = {};  // of local steps
-};
-
 struct SimulatedJob {
   const SimulatedStep* step = nullptr;
   SimulatedCluster cluster = {};
-  SimulatedWay way = {};
+  Strategy strategy = {};
+  WireForm wire = {};
+  int accumulate = 1;
   TransportCosts costs = {};
   std::int64_t warm_steps = 5;  // of each worker, which are not counted
   std::int64_t steps = 20;      // that are
   std::uint64_t seed = 1;
 };
+
+/// Throws kInvalidArgument for a strategy that there is not.
+const StrategyKind& kind_of(const SimulatedJob& job);
+/// The options of local steps.
+OuterOptions outer_options_of(const SimulatedJob& job);
 
 /// Where the time of the counted steps went.
 struct SimulatedUse {

@@ -1,0 +1,15 @@
+// The traits of the strategy by which a report's run was trained.
+#pragma once
+
+#include "cluster/report/report.h"
+#include "params/strategy/strategy_kind.h"
+
+namespace paceline {
+
+/// Null: this version does not know it.
+const StrategyKind* strategy_kind(const Report& run);
+
+/// True when no worker made more steps than another: a step of each is one global step.
+bool in_rounds(const Report& run);
+
+}  // namespace paceline
