@@ -10,6 +10,8 @@
 
 #include "base/printed.h"
 #include "cluster/lab/lab_options.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
 #include "params/strategy/strategies.h"
@@ -34,7 +36,7 @@ constexpr int kSpareHosts = 4;  // for parameter servers of other ways
 
 std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
+bool is_cpu(const Cluster& cluster) { return device_kind(cluster.device.kind).meets_roof; }
 
 // Rates that a file does not give. Where it gives that of the memory, those of threads and rules
 // follow from it.
@@ -83,7 +85,7 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
       is_cpu(cluster_) && !this_pace_cache().find(pace_key(*shared_, cluster_.precision), 1);
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
-  job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
+  job_.share_memory = link_kind(cluster.link).shares_memory;
   job_.tls = cluster.security.tls;
   job_.step = [this, examples](bool own_rules, int workers_on_machine) {
     const Plan& plan = own_rules ? *own_ : *shared_;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/printed.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
@@ -72,8 +73,8 @@ void Session::Impl::say_expected() {
 
 // A step that was made alone tells the predictions of later runs how long its kernels take.
 void Session::Impl::keep_pace() const {
-  if (cluster.distributed() || cluster.device.kind != "cpu" || trained.size() != 1 ||
-      cluster.towers > 1) {
+  if (cluster.distributed() || !device_kind(cluster.device.kind).meets_roof ||
+      trained.size() != 1 || cluster.towers > 1) {
     return;
   }
   if (const std::optional<double> seconds = kernel_seconds(*task_at_end_)) {

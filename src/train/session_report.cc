@@ -16,6 +16,8 @@
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
 #include "params/strategy/strategies.h"
 #include "predict/bound.h"
 #include "predict/link_payload.h"
@@ -129,7 +131,7 @@ void Session::Impl::add_links(TaskReport& task, double seconds) const {
     if (task.steps > 0) link.step_received = received / double(task.steps);
     if (seconds > 0) link.sent = sent / seconds;
     if (seconds > 0) link.received = received / seconds;
-    if (now.kind == "tcp") link.most = network_bytes_per_s();
+    if (link_traits(now.kind).on_network) link.most = network_bytes_per_s();
   }
 }
 
@@ -192,8 +194,8 @@ void Session::Impl::add_losses(Report& to) const {
 void Session::Impl::add_bound() {
   const bool here = !cluster.distributed() || cluster.launched;
   const std::optional<double> made = task_at_end_->steps_per_s;
-  if (trained.size() != 1 || cluster.device.kind != "cpu" || !here || !cluster.is_chief() ||
-      !made) {
+  if (trained.size() != 1 || !device_kind(cluster.device.kind).meets_roof || !here ||
+      !cluster.is_chief() || !made) {
     return;
   }
   const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());

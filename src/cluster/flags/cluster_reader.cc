@@ -15,6 +15,9 @@
 #include "cluster/flags/security_reader.h"
 #include "cluster/flags/straggler.h"
 #include "cluster/towers.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
+#include "params/collective/collectives_kind.h"
 #include "params/strategy/strategies.h"
 #include "params/strategy/strategy_fields.h"
 #include "params/wire/travelling_type.h"
@@ -31,11 +34,12 @@ std::optional<DeviceChoice> device_named(const std::string& text) {
   DeviceChoice device;
   const std::size_t colon = text.find(':');
   device.kind = text.substr(0, colon);
-  if (device.kind != "cpu" && device.kind != "sim") return std::nullopt;
+  const DeviceKind* const kind = find_device_kind(device.kind);
+  if (kind == nullptr || kind->is_oracle) return std::nullopt;
   if (colon == std::string::npos) return device;
   const char* end = text.data() + text.size();
   const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
-  const int most = device.kind == "sim" ? kMostTasks : 0;
+  const int most = kind->is_numbered ? kMostTasks : 0;
   if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
     return std::nullopt;
   }
@@ -109,7 +113,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
     refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
   }
   DeviceChoice device = *named;
-  const bool sim = device.kind == "sim";
+  const bool sim = device_kind(device.kind).is_simulated;
   for (const char* flag :
        {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute", "--sim-straggler"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
@@ -297,27 +301,30 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
-  cluster.link = values.choice("--link", {"auto", "shm", "tcp", "inproc"}).value_or("auto");
-  if (cluster.link == "inproc" && cluster.distributed()) {
-    refuse_flag("--link", "inproc",
+  cluster.link = values.choice("--link", link_names()).value_or(cluster.link);
+  const LinkKind& kind = link_kind(cluster.link);
+  if (kind.within_a_process && cluster.distributed()) {
+    refuse_flag("--link", cluster.link,
                 "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
   }
-  if (cluster.link == "shm" && cluster.security.tls == Tls::kAlways) {
-    refuse_flag("--link", "shm", "shares memory, and --tls on shares none: auto or tcp");
+  if (kind.needs_one_host() && cluster.security.tls == Tls::kAlways) {
+    refuse_flag("--link", cluster.link, "shares memory, and --tls on shares none: auto or tcp");
   }
 }
 
 void read_collectives(const FlagValues& values, Cluster& cluster) {
-  cluster.collectives = values.choice("--collectives", {"link", "mpi"}).value_or("link");
-  if (cluster.collectives != "mpi") return;
+  cluster.collectives =
+      values.choice("--collectives", collectives_names()).value_or(cluster.collectives);
+  if (collectives_kind(cluster.collectives).over_links) return;
   if (cluster.role != Cluster::Role::kTask || values.on_command_line("--task")) {
-    refuse_flag("--collectives", "mpi",
+    refuse_flag("--collectives", cluster.collectives,
                 "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
                 "mpirun -n 4 paceline train mlp --collectives mpi");
   }
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) {
-    refuse_flag("--collectives", "mpi", "is for all-reduce, which has no parameter servers");
+    refuse_flag("--collectives", cluster.collectives,
+                "is for all-reduce, which has no parameter servers");
   }
 }
 

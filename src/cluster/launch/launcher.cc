@@ -22,6 +22,7 @@
 #include "cluster/report/expected_in_words.h"
 #include "cluster/report/report_strategy.h"
 #include "cluster/report/run_folder.h"
+#include "kernels/device_kind.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "trace/job_timeline.h"
@@ -247,7 +248,7 @@ void print_end(const std::string& steps, bool failed, const std::string& error,
 
 std::string device_of(const Cluster& cluster, const TaskId& task) {
   if (task.job == TaskId::Job::kPs) return "";
-  if (cluster.device.kind == "cpu") return "cpu:0";
+  if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
   if (cluster.device.index >= 0)
     return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
   return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
@@ -264,7 +265,7 @@ std::string devices_of(const Cluster& cluster, const TaskId& task) {
 
 int threads_of_worker(const Cluster& cluster, int cores) {
   if (cluster.threads > 0) return cluster.threads;
-  const int least = cluster.device.kind == "cpu" ? cluster.towers : 1;
+  const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
   return std::max(least, cores / std::max(1, cluster.local_workers));
 }
 
@@ -306,7 +307,7 @@ std::string announcement(const Cluster& cluster, int cores) {
   if (cluster.evaluator) {
     text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
   }
-  if (cluster.device.kind == "cpu") {
+  if (device_kind(cluster.device.kind).shares_cores) {
     text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
   } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
     text +=

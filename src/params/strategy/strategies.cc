@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
 #include "params/collective/allreduce_strategy.h"
@@ -160,7 +161,7 @@ std::string why_no_sync_batch_norm(const Cluster& cluster) {
   }
   if (workers && cluster.towers > 1) return "does not go with --towers under an all-reduce";
   if (workers && cluster.accumulate > 1) return "does not go with --accumulate under an all-reduce";
-  if (cluster.device.kind == "sim") {
+  if (device_kind(cluster.device.kind).is_simulated) {
     return "needs a device that computes on the host: --device cpu";
   }
   return "";
