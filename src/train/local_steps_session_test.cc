@@ -8,9 +8,16 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
+#include "cluster/flags/cluster_reader.h"
+#include "cluster/flags/flags.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
+#include "paceline/program.h"
 #include "paceline/session.h"
+#include "params/strategy/strategies.h"
+#include "predict/forecast_text.h"
+#include "predict/sized_job.h"
+#include "train/testing/averaging_strategy.h"
 #include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
@@ -105,6 +112,54 @@ TEST(LocalStepsSession, OneStepAndPlainAveragingGiveTheLossesOfSync) {
       EXPECT_NEAR(local[worker].losses[i], sync[worker].losses[i], 1e-5) << worker << " " << i;
     }
   }
+}
+
+TEST(OwnStrategy, IsTrainedByItsLineOfTheTable) {
+  const AddedStrategy added(kAveraging);
+  const Rule rule = Sgd{.learning_rate = 0.1f};
+  const Served first(2), second(2);
+  const auto own = train_two(first, rule, quiet(40), [](Cluster cluster) {
+    cluster.strategy = {.name = "averaging", .local_steps = 4};
+    return cluster;
+  });
+  const auto local = train_two(second, rule, quiet(40), [](Cluster cluster) {
+    cluster.strategy.outer_rate = 1;
+    cluster.strategy.outer_momentum = 0;
+    return with_local_steps(cluster, 4);
+  });
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    ASSERT_EQ(own[worker].losses.size(), 40U);
+    for (std::size_t i = 0; i < 40; ++i) {
+      EXPECT_NEAR(own[worker].losses[i], local[worker].losses[i], 1e-5) << worker << " " << i;
+    }
+  }
+}
+
+TEST(OwnStrategy, IsReadFromFlagsThatItLeavesOpen) {
+  const AddedStrategy added(kAveraging);
+  const auto read = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--ps", "1", "--workers", "2", "--strategy", "averaging"};
+    words.insert(words.end(), more.begin(), more.end());
+    return read_cluster(
+        *parse({.name = "program", .about = "", .examples = "", .flags = cluster_flags()}, words));
+  };
+  EXPECT_EQ(read({"--local-steps", "4"}).strategy.local_steps, 4);
+  EXPECT_EQ(batches_of_step(read({})), 1) << "each of its steps counts";
+  EXPECT_THROW(read({"--outer-rate", "2"}), Error) << "it has a rate of its own";
+  EXPECT_THROW(read({"--staleness", "2"}), Error);
+}
+
+TEST(OwnStrategy, IsPredictedByItsTraits) {
+  const AddedStrategy added(kAveraging);
+  SizedJob job{.parameters = 1e7, .step_ms = 10, .workers = 2, .ps = 1, .gbps = 1};
+  job.strategy = {.name = "averaging", .local_steps = 10};
+  const Forecast own = forecast(forecast_job_of(job, true), way_of(job));
+  EXPECT_EQ(flags_of(own.way), "--ps 1 --workers 2 --strategy averaging --local-steps 10");
+  job.strategy = {.name = "local", .local_steps = 10, .outer_rate = 1, .outer_momentum = 0};
+  const Forecast local = forecast(forecast_job_of(job, true), way_of(job));
+  EXPECT_DOUBLE_EQ(own.steps_per_s, local.steps_per_s);
+  job.strategy.name = "sync";
+  EXPECT_GT(own.steps_per_s, 1.5 * forecast(forecast_job_of(job, true), way_of(job)).steps_per_s);
 }
 
 // 95 steps are made in whole rounds. Fragments are exchanged while workers go on.
