@@ -27,6 +27,7 @@ struct ForecastHost {
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
   double cipher_bytes_per_s = 0;  // what a core encrypts or decrypts; 0: it takes no time
   double core_trip_s = 0;         // of a word from one core to another; 0: not known
+  double others_share = 0;        // of the time of measuring it, in which other programs had cores
   int devices = 1;                // workers that fit
   double link_bytes_per_s = 0;    // payload, each way; 0: no limit
   double latency_s = 0;           // one way, to a switch

@@ -10,7 +10,9 @@
 #include "base/printed.h"
 #include "dashboard/palette.h"
 #include "params/strategies.h"
+#include "predict/hosts_file.h"
 #include "predict/link_payload.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
@@ -25,7 +27,8 @@ std::size_t widest(std::span<const Forecast> forecasts) {
 
 bool are_alike(const ForecastHost& one, const ForecastHost& other) {
   constexpr std::array kNumbers = {&ForecastHost::cores, &ForecastHost::flops_per_s,
-                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s};
+                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s,
+                                   &ForecastHost::others_share};
   return std::ranges::all_of(kNumbers,
                              [&](const auto number) { return one.*number == other.*number; });
 }
@@ -51,7 +54,11 @@ std::string hosts_text(std::span<const ForecastHost> hosts) {
     text += fmt::format("{}: {} core{}, {} GFLOP/s, {} GB/s", names, hosts[i].cores,
                         hosts[i].cores == 1 ? "" : "s", rounded(hosts[i].flops_per_s * 1e-9, 3),
                         rounded(hosts[i].bytes_per_s * 1e-9, 3));
-    text += hosts.size() > 1 ? ", " + link_text(hosts[i]) + "\n" : "\n";
+    if (hosts.size() > 1) text += ", " + link_text(hosts[i]);
+    if (is_beside_others(hosts[i].others_share)) {
+      text += ", measured " + beside_others(hosts[i].others_share);
+    }
+    text += "\n";
     i = end;
   }
   return text;

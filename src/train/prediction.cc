@@ -8,6 +8,7 @@
 #include <set>
 #include <span>
 
+#include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
@@ -77,14 +78,16 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   } else if (!options.roof.empty()) {
     here_ = read_roof_file(options.roof);
   } else {
-    here_ = options.asked ? measured_host() : this_host();
+    const SeenHost seen = options.asked ? host_of_moment() : this_host();
+    here_ = seen.host;
+    if (!seen.discarded.empty()) print_text(stderr, seen.discarded + "\n");
   }
   make_plans();
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
   job_.estimates_kernels =
-      is_cpu(cluster_) && !this_pace_cache().find(pace_key(*shared_, cluster_.precision), 1);
+      is_cpu(cluster_) && this_pace_cache().find(pace_key(*shared_, cluster_.precision)).empty();
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
   job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
@@ -137,7 +140,10 @@ void Prediction::take_hosts() {
 void Prediction::take_hosts_of_file() {
   job_.hosts = read_hosts(options_.hosts);
   for (ForecastHost& host : job_.hosts) {
-    if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+    if (host.flops_per_s == 0) {
+      host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+      host.others_share = here_.others_share;
+    }
     take_rates(host, here_);
   }
   own_hosts_ = int(job_.hosts.size());
@@ -232,8 +238,11 @@ double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int thread
   if (key.empty()) key = pace_key(plan, cluster_.precision);
   // Other threads than those that it was measured with are taken to divide it as well, and those
   // of other hosts to compute as much faster as their roof is higher.
-  if (const std::optional<Pace> known = this_pace_cache().find(key, threads)) {
+  if (const auto known = nearest_pace(this_pace_cache().find(key), threads)) {
     pace_from_ = "measured in an earlier run";
+    if (is_beside_others(known->others_share)) {
+      pace_from_ += ", " + beside_others(known->others_share);
+    }
     const double here = here_.flops_per_s / here_.cores * known->threads;
     return known->seconds * here / roof.flops_per_s;
   }

@@ -24,7 +24,7 @@ bool Session::Impl::says_expected() const {
 void Session::Impl::look_at_machine() const {
   if (!says_expected() || !run_options.prediction.roof.empty()) return;
   try {
-    refresh_this_host();
+    if (const std::string line = refresh_this_host(); !line.empty()) console.print(line);
   } catch (const std::exception&) {
     // The prediction fails then, and says why.
   }
@@ -79,7 +79,9 @@ void Session::Impl::keep_pace() const {
   if (const std::optional<double> seconds = kernel_seconds(*task_at_end_)) {
     const Plan& plan = *trained[0].plans[0].plan;
     this_pace_cache().keep(pace_key(plan, cluster.precision),
-                           {device->threads().threads(), *seconds});
+                           {.threads = device->threads().threads(),
+                            .seconds = *seconds,
+                            .others_share = task_at_end_->use.pressure.queued.value_or(0)});
   }
 }
 
