@@ -12,12 +12,13 @@
 
 namespace paceline {
 
-// Towers, several trainings and sums in the middle of a step are not predicted.
+// Several trainings and sums in the middle of a step are not predicted.
 bool Session::Impl::says_expected() const {
-  const bool one = trainings.size() == 1 && cluster.towers == 1 && !cluster.sync_batch_norm;
+  const bool one = trainings.size() == 1 && !cluster.sync_batch_norm;
   // Only a program that was started for it tells its user anything.
   const bool program = run_options.log != nullptr;
-  return program && cluster.distributed() && cluster.is_chief() && one;
+  const bool several = cluster.distributed() || cluster.towers > 1;
+  return program && several && cluster.is_chief() && one;
 }
 
 // No worker trains before the job is initialised: nothing of it runs beside the measurement.
@@ -34,8 +35,9 @@ void Session::Impl::look_at_machine() const {
 void Session::Impl::say_expected() {
   if (!says_expected()) return;
   try {
-    PredictedStep step{
-        .model = options.model, .request = {}, .examples = double(options.examples_per_step)};
+    PredictedStep step{.model = options.model,
+                       .request = {},
+                       .examples = double(options.examples_per_step) / double(cluster.towers)};
     step.request.graph = graphs[0];
     step.request.training = trainings.data();
     // It is borrowed: the session outlives the prediction.
@@ -58,7 +60,7 @@ void Session::Impl::say_expected() {
     console.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
                               rounded(expected.better->steps_per_s),
-                              times_of(expected.better->steps_per_s / own.steps_per_s),
+                              times_of(expected.better->times_alone / own.times_alone),
                               way.makes_local_steps() && !own.way.makes_local_steps()
                                   ? ", each of which learns less (docs/strategies.md)"
                                   : ""));

@@ -8,8 +8,11 @@
 
 namespace paceline {
 
+/// Thrown when SimulatedJob::gives_up says so.
+struct GivenUp {};
+
 /// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that the
-/// simulator does not know.
+/// simulator does not know, and GivenUp.
 SimulatedSpeed simulate(const SimulatedJob& job);
 
 /// The strategies that it knows, by name.
