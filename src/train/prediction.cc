@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <set>
@@ -277,9 +278,8 @@ void Prediction::learn_kernels() {
 // between.
 std::vector<int> Prediction::threads_to_time() const {
   const int all = are_threads_told() ? cluster_.threads : usable_cores();
-  std::vector<int> threads = {all, std::max(1, all / cluster_.towers), 1};
-  threads.erase(std::ranges::unique(threads).begin(), threads.end());
-  return threads;
+  const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
+  return {threads.begin(), threads.end()};
 }
 
 // A step that takes long on one thread is timed on all of them alone.

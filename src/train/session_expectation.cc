@@ -52,7 +52,9 @@ void Session::Impl::say_expected() {
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.way.workers;
     for (const Forecast& other : expected.others) {
-      report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
+      // In steps of this run's batch: a step of other numbers of towers has another one.
+      report.expected->other_ways.emplace_back(
+          flags_of(other.way), own.steps_per_s * other.times_alone / own.times_alone);
     }
     if (!expected.better) return;
     const Way& way = expected.better->way;
