@@ -22,6 +22,7 @@ constexpr UnusedFlag kUnused[] = {
     {"--tensors", "many learners exchange all parameters at once"},
     {"--input-rate", "many learners have all the input that they need"},
     {"--examples", "many learners are compared by their steps"},
+    {"--time-limit", "many learners are compared by all strategies"},
 };
 
 void check_without_learners(const FlagValues& values) {

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 
 #include "base/printed.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
-#include "predict/forecast_progress.h"
 #include "predict/forecast_text.h"
+#include "predict/growing_table.h"
 #include "predict/ways.h"
+#include "tools/say.h"
 
 namespace paceline {
 namespace {
@@ -107,6 +107,7 @@ std::vector<Flag> sized_flags() {
        kSizes},
       {"--input-rate", "E", "Examples a second that the input gives (default: no limit)", kSizes},
       {"--examples", "B", "Examples of a step (default 1)", kSizes},
+      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kSizes},
   };
 }
 
@@ -139,7 +140,7 @@ WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
   return asked;
 }
 
-std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
+void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s) {
   const Way way = way_of(job);
   const ForecastJob with_paceline = forecast_job_of(job, true);
   const Forecast alone = forecast_alone(with_paceline);
@@ -149,7 +150,7 @@ std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
                         forecast_line(forecast(forecast_job_of(job, false), way)));
   }
   const Forecast own = forecast(with_paceline, way, alone);
-  text += fmt::format("{} with Paceline: {}\n", way.text(), forecast_line(own));
+  say(text + fmt::format("{} with Paceline: {}\n\n", way.text(), forecast_line(own)));
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& each : ways) {
     if (each.workers == 1 && each.ps == 0) continue;
@@ -159,14 +160,11 @@ std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
     each.ps_hosts = placed.ps_hosts;
     each.worker_hosts = placed.worker_hosts;
   }
-  ForecastProgress progress(ways.size());
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
-  const std::vector<Forecast> all =
-      forecast_all(forecast_job_of(most, true), ways, std::ref(progress));
-  text += "\n" + forecast_table(all, "examples");
-  const std::string note = convergence_note(all);
-  return note.empty() ? text : text + "\n" + note + "\n";
+  const std::string note =
+      convergence_note(print_forecasts(forecast_job_of(most, true), ways, limit_s));
+  if (!note.empty()) say("\n" + note + "\n");
 }
 
 }  // namespace paceline

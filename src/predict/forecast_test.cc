@@ -17,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::Gt;
 using ::testing::HasSubstr;
@@ -25,8 +26,10 @@ using ::testing::Lt;
 /// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
 ForecastJob job_on(int hosts, double bytes_per_s) {
   ForecastJob job;
-  job.step = [](bool, int) {
-    return simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+  job.step = [](const StepOf& of) {
+    SimulatedStep step = simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+    step.examples = of.towers;
+    return step;
   };
   for (int i = 0; i < hosts; ++i) {
     job.hosts.push_back({.name = "host " + std::to_string(i),
@@ -178,13 +181,19 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   asked.workers = 4;
   asked.links = true;
   const std::vector<Way> ways = ways_to_try(asked);
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways);
+  std::vector<Way> known;
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways, [&](const Forecast& it) {
+                                      known.push_back(it.way);
+                                    }).made;
   ASSERT_EQ(all.size(), ways.size());
+  EXPECT_EQ(known, ways) << "each is known once it is made";
   EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Forecast::steps_per_s));
   EXPECT_THAT(all, Contains(Field(&Forecast::way,
                                   Field(&Way::strategy, Field(&Strategy::name, "allreduce")))));
   EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::workers, 1))));
-  const std::string table = forecast_table(all, "examples");
+  const std::size_t width = width_of(ways);
+  std::string table = forecast_head(width);
+  for (const Forecast& it : all) table += forecast_row(it, width);
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
                            HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
   EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
@@ -199,13 +208,39 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   EXPECT_EQ(curves, strategies.size() + 2) << "and the bound, and one process";
 }
 
+TEST(ForecastTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
+  WaysAsked asked;
+  asked.workers = 4;
+  const std::vector<Way> ways = ways_to_try(asked);
+  ForecastJob job = job_on(4, 100e6);
+  std::size_t known = 0;
+  job.gives_up = [&] { return known == 3; };
+  const Forecasts all = forecast_all(job, ways, [&](const Forecast&) { ++known; });
+  EXPECT_EQ(all.made.size(), 3u);
+  EXPECT_EQ(all.untried, std::vector<Way>(ways.begin() + 3, ways.end()));
+  EXPECT_THAT(untried_text(all.untried, 30),
+              AllOf(HasSubstr("Not tried within 30 s (--time-limit): "),
+                    HasSubstr("; " + ways.back().text() + "\n")));
+}
+
+TEST(ForecastTest, AWayThatTakesTooLongIsGivenUpInTheMiddle) {
+  WaysAsked asked;
+  asked.workers = 4;
+  ForecastJob job = job_on(4, 100e6);
+  int asked_for = 0;
+  job.gives_up = [&] { return ++asked_for > 1; };
+  const Forecasts all = forecast_all(job, ways_to_try(asked));
+  EXPECT_EQ(all.made.size(), 0u);
+  EXPECT_EQ(all.untried, ways_to_try(asked));
+}
+
 TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
   WaysAsked asked;
   asked.workers = 4;
   asked.ps = 1;
   asked.links = true;
   asked.wire = WireForm{};
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked));
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked)).made;
   const Forecast& best = all.front();
   EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
   EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
@@ -298,6 +333,32 @@ TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {
   EXPECT_FALSE(has_mixed());
   asked.sparse = true;
   EXPECT_TRUE(has_mixed());
+}
+
+TEST(WaysTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {
+  WaysAsked asked;
+  asked.towers = 8;
+  asked.most_workers = 1;
+  asked.strategy.name = "async";
+  asked.ps = 1;
+  std::vector<std::string> texts, flags;
+  for (const Way& way : ways_to_try(asked)) {
+    texts.push_back(way.text());
+    flags.push_back(flags_of(way));
+  }
+  EXPECT_THAT(texts,
+              ElementsAre("one process", "one process, 2 devices", "one process, 4 devices",
+                          "one process, 8 devices", "async, 1 ps + 1 worker, 8 devices each"));
+  EXPECT_THAT(flags, ElementsAre("", "--towers 2", "--towers 4", "--towers 8",
+                                 "--ps 1 --workers 1 --towers 8"));
+}
+
+TEST(ForecastTest, DevicesOfOneProcessAreComparedByTheirExamples) {
+  const ForecastJob job = job_on(1, 0);
+  const Forecast alone = forecast_alone(job), several = forecast(job, {.towers = 4}, alone);
+  EXPECT_EQ(alone.times_alone, 1);
+  EXPECT_THAT(several.examples_per_s, DoubleNear(4 * several.steps_per_s, 1e-9));
+  EXPECT_THAT(several.times_alone, DoubleNear(several.examples_per_s / alone.examples_per_s, 1e-9));
 }
 
 TEST(WaysTest, WhatTheUserHasFixedIsKept) {

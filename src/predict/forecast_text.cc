@@ -11,22 +11,19 @@
 #include "dashboard/palette.h"
 #include "params/strategy/strategies.h"
 #include "params/strategy/strategy_fields.h"
+#include "predict/hosts_file.h"
 #include "predict/link_payload.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
 
 std::string interval_text(const Forecast& it) { return rounded(it.low) + "–" + rounded(it.high); }
 
-std::size_t widest(std::span<const Forecast> forecasts) {
-  std::size_t width = 11;
-  for (const Forecast& each : forecasts) width = std::max(width, each.way.text().size());
-  return width;
-}
-
 bool are_alike(const ForecastHost& one, const ForecastHost& other) {
   constexpr std::array kNumbers = {&ForecastHost::cores, &ForecastHost::flops_per_s,
-                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s};
+                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s,
+                                   &ForecastHost::others_share};
   return std::ranges::all_of(kNumbers,
                              [&](const auto number) { return one.*number == other.*number; });
 }
@@ -52,32 +49,45 @@ std::string hosts_text(std::span<const ForecastHost> hosts) {
     text += fmt::format("{}: {} core{}, {} GFLOP/s, {} GB/s", names, hosts[i].cores,
                         hosts[i].cores == 1 ? "" : "s", rounded(hosts[i].flops_per_s * 1e-9, 3),
                         rounded(hosts[i].bytes_per_s * 1e-9, 3));
-    text += hosts.size() > 1 ? ", " + link_text(hosts[i]) + "\n" : "\n";
+    if (hosts.size() > 1) text += ", " + link_text(hosts[i]);
+    if (is_beside_others(hosts[i].others_share)) {
+      text += ", measured " + beside_others(hosts[i].others_share);
+    }
+    text += "\n";
     i = end;
   }
   return text;
 }
 
-std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit) {
-  const std::size_t width = widest(forecasts);
-  const std::string per_s = unit + "/s";
-  std::string text =
-      fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
-                  "80% between", per_s, "× alone", "of bound", "the limit");
-  for (const Forecast& it : forecasts) {
-    // The dash between two numbers is three bytes and one column.
-    text +=
-        fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
-                    rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
-                    times_of(it.times_alone), it.of_bound, it.limit);
-  }
-  return text;
+std::size_t width_of(std::span<const Way> ways) {
+  std::size_t width = 11;
+  for (const Way& each : ways) width = std::max(width, each.text().size());
+  return width;
+}
+
+std::string forecast_head(std::size_t width) {
+  return fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
+                     "80% between", "examples/s", "× alone", "of bound", "the limit");
+}
+
+std::string forecast_row(const Forecast& it, std::size_t width) {
+  // The dash between two numbers is three bytes and one column.
+  return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
+                     rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
+                     times_of(it.times_alone), it.of_bound, it.limit);
+}
+
+std::string untried_text(std::span<const Way> ways, double limit_s) {
+  std::string names;
+  for (const Way& way : ways) names += (names.empty() ? "" : "; ") + way.text();
+  return fmt::format("Not tried within {} s (--time-limit): {}\n", limit_s, names);
 }
 
 std::string forecast_line(const Forecast& it) {
-  return fmt::format("{} steps/s (80%: {} to {}), {} × one process; the limit: {}",
+  return fmt::format("{} steps/s (80%: {} to {}{}), {} × one process; the limit: {}",
                      rounded(it.steps_per_s), rounded(it.low), rounded(it.high),
-                     times_of(it.times_alone), it.limit);
+                     it.measured ? "" : "; nothing was measured", times_of(it.times_alone),
+                     it.limit);
 }
 
 std::string fastest_text(std::span<const Forecast> forecasts) {
@@ -107,12 +117,14 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
 }
 
 std::string flags_of(const Way& way) {
-  if (way.is_one_process()) return "";
+  const std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
+  if (way.is_one_process()) return towers;
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
   const StrategyKind& kind = way.kind();
   if (&kind != &default_strategy(kind.cluster)) flags += fmt::format(" --strategy {}", kind.name);
   flags += option_flags(kind, way.strategy);
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
+  if (!towers.empty()) flags += " " + towers;
   return flags + way.wire.flags();  // a narrower one is told by what it adds (narrower_wire)
 }
 
@@ -124,6 +136,7 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"strategy", it.way.kind().name},
                     {"ps", it.way.ps},
                     {"workers", it.way.workers},
+                    {"towers", it.way.towers},
                     {"wire", travelling_name(it.way.wire.numbers.type)},
                     {"top_k", it.way.wire.numbers.kept},
                     {"accumulate", it.way.accumulate},
@@ -131,6 +144,7 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
                     {"steps_per_s", it.steps_per_s},
                     {"low", it.low},
                     {"high", it.high},
+                    {"measured", it.measured},
                     {"examples_per_s", it.examples_per_s},
                     {"times_alone", it.times_alone},
                     {"of_bound", it.of_bound},

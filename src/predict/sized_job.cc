@@ -27,11 +27,11 @@ ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
   ForecastJob made;
   const SimulatedStep step = simulated_step(ModelSizes{
       .parameters = job.parameters, .tensors = job.tensors, .step_seconds = job.step_ms * 1e-3});
-  made.step = [step, examples = job.examples](bool own_rules, int) {
+  made.step = [step, examples = job.examples](const StepOf& of) {
     SimulatedStep one = step;
     one.examples = examples;
     // The time of a step alone includes its rules.
-    if (own_rules) {
+    if (of.own_rules) {
       for (StepVariable& use : one.variables) use.rule_bytes = 0;
     }
     return one;

@@ -7,12 +7,17 @@
 namespace paceline {
 namespace {
 
+// 1, 2, 4 … and the most.
+std::vector<int> counts_up_to(int most) {
+  std::vector<int> counts;
+  for (int count = 1; count < most; count *= 2) counts.push_back(count);
+  counts.push_back(std::max(1, most));
+  return counts;
+}
+
 std::vector<int> worker_counts(const WaysAsked& asked) {
   if (asked.workers) return {*asked.workers};
-  std::vector<int> counts;
-  for (int workers = 1; workers < asked.most_workers; workers *= 2) counts.push_back(workers);
-  counts.push_back(std::max(1, asked.most_workers));
-  return counts;
+  return counts_up_to(asked.most_workers);
 }
 
 std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
@@ -32,7 +37,8 @@ bool is_tried(const WaysAsked& asked, const StrategyKind& kind) {
 }  // namespace
 
 std::vector<Way> ways_to_try(const WaysAsked& asked) {
-  std::vector<Way> ways = {{}};
+  std::vector<Way> ways;
+  for (const int towers : counts_up_to(asked.towers)) ways.push_back({.towers = towers});
   std::vector<WireForm> wires = {{}};
   if (asked.wire) wires = {*asked.wire};
   if (!asked.wire && asked.links) wires.push_back({DType::kBFloat16});
@@ -50,7 +56,8 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
                           .ps = ps,
                           .workers = workers,
                           .wire = wire,
-                          .accumulate = asked.accumulate});
+                          .accumulate = asked.accumulate,
+                          .towers = asked.towers});
         }
       }
     }

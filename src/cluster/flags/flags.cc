@@ -306,6 +306,10 @@ std::vector<Flag> loop_flags() {
       {"--plot", "FILE",
        "With --predict: draw the speed against the workers, as FILE.svg or FILE.png (gnuplot)",
        kRun},
+      {"--no-trial", "",
+       "Predict without timing a few steps first: from FLOPs and bytes, within a wide interval",
+       kRun},
+      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kRun},
       {"--roof", "FILE",
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",

@@ -64,6 +64,9 @@ void leave_counts_open(FlagValues& values) {
 PredictionOptions read_prediction(const FlagValues& values) {
   PredictionOptions prediction;
   prediction.asked = values.given("--predict");
+  prediction.trial = chooses(values) && !values.given("--no-trial");
+  prediction.time_limit_s =
+      values.positive_number("--time-limit").value_or(prediction.time_limit_s);
   prediction.hosts = values.text("--hosts");
   prediction.roof = values.text("--roof");
   prediction.json = values.text("--json");

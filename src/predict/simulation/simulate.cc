@@ -45,8 +45,10 @@ class Simulation {
  private:
   template <typename Condition>
   void run_until(const Condition& holds) {
+    constexpr std::uint64_t kEvery = 1024;  // events
     std::size_t first = 0;
     while (first < tasks_.threads().size()) {
+      if (job_.gives_up && tasks_.time().events() % kEvery == 0 && job_.gives_up()) throw GivenUp();
       if (holds(*tasks_.threads()[first])) {
         ++first;
       } else if (tasks_.time().seconds() > kLongest) {
