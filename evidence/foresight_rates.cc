@@ -4,10 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <thread>
@@ -25,7 +25,6 @@
 #include "evidence/foresight_rows.h"
 #include "evidence/recent_hosts.h"
 #include "predict/core_trip.h"
-#include "predict/host_cache.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "train/prediction.h"
@@ -45,7 +44,7 @@ class ForesightRuns {
   std::optional<ForesightResult> run(const ForesightRow& row) {
     wait_for_usual_placement();
     if (row.computed()) learn_pace(row);
-    ForesightResult result{.host = row.computed() ? host_of_moment() : hosts_.usual(),
+    ForesightResult result{.host = row.computed() ? host_of_moment().host : hosts_.usual(),
                            .expected = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
@@ -54,7 +53,7 @@ class ForesightRuns {
     arguments.insert(arguments.end(), {"--roof", roof.path()});
     if (row.alone()) result.expected = expected_alone(row, roof.path());
     const std::optional<ExpectedSpeed> expected = measure(arguments, result);
-    if (row.computed()) result.roof_moved = roof_change(result.host, host_of_moment());
+    if (row.computed()) result.roof_moved = roof_change(result.host, host_of_moment().host);
     if (row.alone()) return result;
     if (!expected) return {};
     result.expected = *expected;
@@ -91,11 +90,6 @@ class ForesightRuns {
       if (stayed || run == kMostRuns) return report.expected;
       wait_for_usual_placement();
     }
-  }
-
-  static ForecastHost host_of_moment() {
-    const std::array hosts = {measured_host(), measured_host(), measured_host()};
-    return usual_host(hosts);
   }
 
   std::vector<std::string> arguments_of(const ForesightRow& row) {
@@ -184,8 +178,10 @@ void measure_foresight(Recorder& recorder, const ForesightSelection& selection) 
   }
   say_set_apart(recorder, apart, apart.size() + errors.size());
   if (errors.empty()) return recorder.note("No row was measured: the file may have them all");
-  recorder.add(figure_of(fmt::format("error of {} predictions, median", errors.size()), "%",
-                         {percentile(errors, 0.5)}));
+  const double sum = std::accumulate(errors.begin(), errors.end(), 0.0);
+  recorder.add(figure_of(fmt::format("error of {} predictions, mean", errors.size()), "%",
+                         {sum / double(errors.size())}));
+  recorder.add(figure_of("the same, median", "%", {percentile(errors, 0.5)}));
   recorder.add(figure_of("the same, 95th percentile", "%", {percentile(errors, 0.95)}));
 }
 

@@ -116,7 +116,7 @@ TEST(FastRecipe, RunsEightEpochs) {
   Cluster cluster;
   cluster.spec.workers = {"a:1", "b:1"};
   EXPECT_EQ(fast_steps(5000, 500, cluster), 80) << "each worker's step is a global one";
-  cluster.strategy = "sync";
+  cluster.strategy.name = "sync";
   EXPECT_EQ(fast_steps(5000, 500, cluster), 40);
 }
 

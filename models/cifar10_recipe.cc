@@ -9,6 +9,7 @@
 #include "models/cifar10_graph.h"
 #include "models/whitening.h"
 #include "paceline/error.h"
+#include "paceline/program.h"
 
 namespace paceline::models {
 namespace {
@@ -50,14 +51,6 @@ class ReportRecipe : public Cifar10Recipe {
   const std::uint64_t seed_;
   const std::int64_t steps_;
 };
-
-// The batches whose mean makes one global step.
-std::int64_t batches_of_step(const Cluster& cluster) {
-  const bool rounds = cluster.strategy == "sync" || cluster.strategy == "allreduce";
-  const int all =
-      cluster.replicas_to_aggregate > 0 ? cluster.replicas_to_aggregate : cluster.workers();
-  return std::int64_t{cluster.towers} * cluster.accumulate * (rounds ? all : 1);
-}
 
 class FastRecipe : public Cifar10Recipe {
  public:

@@ -8,6 +8,7 @@
 
 #include "paceline/error.h"
 #include "paceline/hooks.h"
+#include "paceline/program.h"
 
 namespace paceline::models {
 namespace {
@@ -62,7 +63,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       data_(read_ptb(folder, config, cluster.task.index, cluster.workers(), cluster.towers,
                      cluster.shares_records())),
       by_epochs_(!run.steps && !run.seconds),
-      computes_(cluster.device.kind != "sim" || cluster.device.sim_compute),
+      computes_(computes(cluster.device)),
       workers_(cluster.workers()),
       train_(build_ptb(train_graph_, config, config.batch, config.unroll, true,
                        cluster.shares_records())),

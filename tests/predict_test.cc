@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/cores.h"
@@ -22,6 +23,7 @@ using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 const std::vector<std::string> kSmallJob = {"mlp", "--hidden",      "32", "--device",
                                             "sim", "--sim-step-ms", "20"};
@@ -97,27 +99,88 @@ TEST_F(PredictTest, CountsWhatEncryptionTakesBetweenHosts) {
   EXPECT_GT(steps_per_s({"--insecure"}), 1.05 * steps_per_s({}));
 }
 
-TEST_F(PredictTest, ScalesWhatWasMeasuredHereToOtherHosts) {
-  setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1);
-  const std::vector<std::string> model = {"mlp", "--hidden", "32"};
-  const auto predicted_ms = [&](int gflops) {
+/// `paceline predict` of a small model on this machine's cores, with a cache of its own.
+class PredictTrialTest : public PredictTest {
+ protected:
+  PredictTrialTest() { setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1); }
+  ~PredictTrialTest() override { unsetenv("XDG_CACHE_HOME"); }
+
+  Finished predict(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"predict", "mlp", "--hidden", "32", "--roof", roof_};
+    words.insert(words.end(), more.begin(), more.end());
+    return run_paceline(words, std::chrono::seconds(60));
+  }
+  std::string file_of_paces() const {
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path("cache/paceline"))) {
+      const std::string name = entry.path().filename().string();
+      if (name.starts_with("pace-") && name.ends_with(".json")) return entry.path();
+    }
+    return "no file of paces";
+  }
+};
+
+// Of the time that was measured, hosts that multiply faster shorten what the FLOPs explain, and
+// nothing else.
+TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
+  const auto predicted_ms = [&](int gflops, const std::string& how) {
     const std::string hosts = folder_.path("hosts.toml");
     write_text_file("the hosts", hosts,
                     fmt::format("[[host]]\ncores = 4\ngflops = {}\ngbps = 1\n", gflops));
-    std::vector<std::string> words = {"predict"};
-    words.insert(words.end(), model.begin(), model.end());
-    words.insert(words.end(), {"--roof", roof_, "--hosts", hosts});
-    const std::string text = run_paceline(words, std::chrono::seconds(60)).output;
-    EXPECT_THAT(text, HasSubstr("measured in an earlier run"));
+    const std::string text = predict({"--hosts", hosts, "--no-trial"}).output;
+    EXPECT_THAT(text, HasSubstr(how));
     const std::string before = "The kernels of a step take ";
     return std::stod(text.substr(text.find(before) + before.size()));
   };
-  std::vector<std::string> train = {"train"};
-  train.insert(train.end(), model.begin(), model.end());
-  train.insert(train.end(), {"--steps", "40"});
-  EXPECT_EQ(run_paceline(train, std::chrono::seconds(60)).status, 0);
-  EXPECT_NEAR(predicted_ms(200) / predicted_ms(2000), 10, 0.2);
-  unsetenv("XDG_CACHE_HOME");
+  const double of_costs = predicted_ms(200, "nothing was measured");
+  predict({});
+  // As if steps had taken twice as long on as many threads.
+  const std::string path = file_of_paces();
+  nlohmann::json all = nlohmann::json::parse(std::ifstream(path));
+  const std::string any = all["paces"].begin().key();
+  all["paces"] = {
+      {any.substr(0, any.rfind(' ')) + " 4", {{"seconds", 2e-3 * of_costs}, {"others_share", 0}}}};
+  write_text_file("the paces", path, all.dump());
+  EXPECT_NEAR(predicted_ms(200, "measured in an earlier run"), 2 * of_costs, 0.02 * of_costs);
+  EXPECT_NEAR(predicted_ms(2000, "measured in an earlier run"), 1.1 * of_costs, 0.02 * of_costs);
+}
+
+TEST_F(PredictTrialTest, StepsAreTimedFirstAndNoted) {
+  const Finished first = predict({});
+  EXPECT_EQ(first.status, 0) << first.output;
+  EXPECT_THAT(first.output, ContainsRegex("\\(measured in [0-9,]+ steps? just now"));
+  const auto noted = nlohmann::json::parse(std::ifstream(file_of_paces()))["paces"];
+  EXPECT_EQ(noted.size(), usable_cores() > 1 ? 2u : 1u) << noted;
+  for (const auto& pace : noted) EXPECT_GT(pace["seconds"].get<double>(), 0);
+  EXPECT_THAT(predict({"--no-trial"}).output, HasSubstr("measured in an earlier run"));
+}
+
+TEST_F(PredictTrialTest, WithoutATrialTheIntervalIsWideAndTheLineSaysSo) {
+  const std::string json = folder_.path("ways.json");
+  const Finished made = predict({"--no-trial", "--json", json});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("nothing was measured: no step of it was timed here"));
+  const auto all = nlohmann::json::parse(std::ifstream(json));
+  for (const auto& way : all["ways"]) {
+    EXPECT_FALSE(way["measured"].get<bool>());
+    EXPECT_LT(way["low"].get<double>(), 0.07 * way["steps_per_s"].get<double>());
+  }
+}
+
+TEST_F(PredictTrialTest, AStepThatDoesNotFitIsNotMade) {
+  const Finished made =
+      run_paceline({"predict", "mlp", "--hidden", "32", "--batch", "2000000000", "--roof", roof_,
+                    "--ps", "1", "--workers", "1", "--strategy", "async"},
+                   std::chrono::seconds(60));
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, ContainsRegex("nothing was measured: .*this machine has"));
+}
+
+TEST_F(PredictTrialTest, ARunWhoseStepsWereNeverTimedSaysSo) {
+  const Finished made = run_paceline({"train", "mlp", "--hidden", "32", "--roof", roof_, "--ps",
+                                      "1", "--workers", "1", "--steps", "5"},
+                                     std::chrono::seconds(60));
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, HasSubstr("; nothing was measured), "));
 }
 
 TEST(PredictLearners, PrintsTheShareOfTheirTimeByStrategy) {
@@ -254,6 +317,7 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
         if (name.ends_with("_per_s")) value = value.get<double>() / 1e6;
       }
       measured["core_trip_s"] = 0;
+      measured["others_share"] = 0;  // whatever ran beside this test
       measured["at"] = measured["at"].get<std::int64_t>() - seconds_earlier;
       write_text_file("the cache", entry.path(), all.dump());
       return;
@@ -325,13 +389,54 @@ TEST_F(PredictTest, FlagsAboutWorkersLeaveTheirNumberOpen) {
   EXPECT_THAT(made.output, ContainsRegex("takes --ps [0-9] --workers 8"));
 }
 
-TEST_F(PredictTest, TowersAreNotCompared) {
-  const Finished table = run({"predict"}, {"--towers", "2"});
-  EXPECT_EQ(table.status, 2);
-  EXPECT_THAT(table.output, HasSubstr("--towers and --sync-batch-norm are not predicted"));
+TEST_F(PredictTest, SeveralDevicesOfOneProcessAreCompared) {
+  const std::string json = folder_.path("ways.json");
+  const Finished table = run({"predict"}, {"--towers", "8", "--json", json});
+  EXPECT_EQ(table.status, 0) << table.output;
+  EXPECT_THAT(table.output,
+              AllOf(HasSubstr("\none process  "), HasSubstr("\none process, 8 devices  "),
+                    HasSubstr("\nasync, 1 ps + 1 worker, 8 devices each  ")));
+  const auto all = nlohmann::json::parse(std::ifstream(json));
+  std::map<int, double> examples;  // by the devices of one process
+  for (const auto& way : all["ways"]) {
+    if (way["workers"] == 1 && way["ps"] == 0) examples[way["towers"]] = way["examples_per_s"];
+  }
+  ASSERT_THAT(examples, SizeIs(4));
+  for (const int towers : {2, 4, 8}) {
+    EXPECT_GT(examples[towers], 0.8 * towers * examples[1]) << towers;
+    EXPECT_LT(examples[towers], 1.1 * towers * examples[1]) << towers;
+  }
+}
+
+TEST_F(PredictTest, ASessionWithSeveralDevicesSaysWhatItExpects) {
+  const std::string path = folder_.path("report.json");
+  const Finished made = run({"train"}, {"--towers", "2", "--steps", "20", "--report", path});
+  EXPECT_EQ(made.status, 0) << made.output;
+  EXPECT_THAT(made.output, AllOf(ContainsRegex("Expected: [0-9.,]+ steps/s"),
+                                 ContainsRegex("Expected [0-9.,]+ steps/s .* and made")));
+  EXPECT_EQ(read_report(path).expected->way, "--towers 2");
+}
+
+TEST_F(PredictTest, TheFastestWayKeepsTheDevicesOfEachWorker) {
   const Finished made = run({"train"}, {"--towers", "2", "--strategy", "auto", "--steps", "20"});
   EXPECT_EQ(made.status, 0) << made.output;
-  EXPECT_THAT(made.output, HasSubstr("no speed can be expected"));
+  EXPECT_THAT(made.output, ContainsRegex("takes --ps [0-9] --workers 4"));
+}
+
+TEST_F(PredictTest, BatchNormOfTheWholeBatchIsNotPredicted) {
+  const Finished table =
+      run_paceline({"predict", "resnet", "--ps", "0", "--workers", "2", "--sync-batch-norm"});
+  EXPECT_EQ(table.status, 2);
+  EXPECT_THAT(table.output, HasSubstr("--sync-batch-norm is not predicted"));
+}
+
+TEST_F(PredictTest, TheTableEndsWhenItsTimeIsOver) {
+  const auto within = [&](const std::string& seconds) {
+    return run({"predict"}, {"--time-limit", seconds});
+  };
+  EXPECT_THAT(within("1e-9").output,
+              HasSubstr("--time-limit 1e-09: no way was predicted by then: give it more seconds"));
+  EXPECT_THAT(within("1000").output, Not(HasSubstr("Not tried")));
 }
 
 TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {

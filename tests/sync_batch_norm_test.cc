@@ -90,7 +90,7 @@ std::vector<Outcome> train_together(const std::vector<Part>& parts, bool sync_ba
     cluster.spec.workers = ports.addresses();
     cluster.task = {TaskId::Job::kWorker, int(w)};
     cluster.cluster_id = "test";
-    cluster.strategy = "allreduce";
+    cluster.strategy.name = "allreduce";
     cluster.sync_batch_norm = sync_batch_norm;
     running.push_back(std::async(std::launch::async, [cluster, part = parts[w], rate, steps] {
       return train_in_parts(cluster, part, rate, steps);

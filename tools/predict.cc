@@ -21,6 +21,8 @@
 namespace paceline {
 namespace {
 
+const double kTimeLimit = PredictionOptions().time_limit_s;
+
 constexpr const char* kExamples = R"(Examples:
   {0}
       on this machine: every strategy, 1 to all workers
@@ -109,8 +111,12 @@ int predict_command(const Arguments& arguments) {
                 "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
   }
   const SizedJob job = read_sized_job(*values);
-  say(values->given("--learners") ? learners_answer(*values, job)
-                                  : sized_text(job, read_sized_ways(*values, job)));
+  if (values->given("--learners")) {
+    say(learners_answer(*values, job));
+  } else {
+    const double limit_s = values->positive_number("--time-limit").value_or(kTimeLimit);
+    print_sized(job, read_sized_ways(*values, job), limit_s);
+  }
   return 0;
 }
 

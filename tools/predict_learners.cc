@@ -22,6 +22,7 @@ constexpr UnusedFlag kUnused[] = {
     {"--tensors", "many learners exchange all parameters at once"},
     {"--input-rate", "many learners have all the input that they need"},
     {"--examples", "many learners are compared by their steps"},
+    {"--time-limit", "many learners are compared by all strategies"},
 };
 
 void check_without_learners(const FlagValues& values) {
@@ -61,7 +62,7 @@ void check_learner_flags(const FlagValues& values) {
 
 LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job) {
   const LearnerStudy usual;
-  LearnerStudy study{.step_s = job.step_ms * 1e-3, .local_steps = job.local_steps};
+  LearnerStudy study{.step_s = job.step_ms * 1e-3, .local_steps = job.strategy.local_steps};
   study.learners = int(values.whole_number("--learners", 1, kMostLearners).value_or(1));
   study.uneven = double(values.whole_number("--uneven", 0, kMostUneven).value_or(5)) / 100;
   study.mtbf_s = values.positive_number("--mtbf-hours").value_or(0) * 3600;

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <charconv>
-#include <functional>
 
 #include "base/printed.h"
 #include "paceline/error.h"
-#include "predict/forecast_progress.h"
+#include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
+#include "predict/growing_table.h"
 #include "predict/ways.h"
+#include "tools/say.h"
 
 namespace paceline {
 namespace {
@@ -64,17 +65,22 @@ void read_transport(const std::string& text, SizedJob& job) {
 }
 
 void read_strategy(const FlagValues& values, SizedJob& job) {
-  const std::string all_reduce = "allreduce";
-  const auto strategy = values.choice("--strategy", {"async", "ssp", "sync", all_reduce, "local"});
-  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(strategy == all_reduce ? 0 : 1));
-  job.strategy = strategy.value_or(job.ps > 0 ? "async" : all_reduce);
-  if (job.strategy == all_reduce && job.ps > 0) {
-    refuse_flag("--strategy", job.strategy, "has no parameter servers: give --ps 0");
+  std::vector<std::string> names;
+  for (const StrategyKind* const kind : strategies()) {
+    const bool known = std::ranges::find(names, kind->name) != names.end();
+    // Nothing is known of the tensors that would split them.
+    if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
-  if (job.strategy != all_reduce && job.strategy != "local" && job.ps == 0) {
-    refuse_flag("--strategy", job.strategy,
-                "needs a parameter server: give --ps 1 instead of --ps 0");
-  }
+  const std::string given = values.choice("--strategy", names).value_or("");
+  job.ps = int(values.whole_number("--ps", 0, 1000).value_or(is_without_ps(given) ? 0 : 1));
+  const ClusterKind cluster = job.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
+  job.strategy.name = given;
+  const StrategyKind& kind = strategy_kind(job.strategy, cluster);
+  job.strategy.name = kind.name;
+  if (kind.cluster == cluster) return;
+  refuse_flag("--strategy", given,
+              job.ps > 0 ? "has no parameter servers: give --ps 0"
+                         : "needs a parameter server: give --ps 1 instead of --ps 0");
 }
 
 }  // namespace
@@ -101,6 +107,7 @@ std::vector<Flag> sized_flags() {
        kSizes},
       {"--input-rate", "E", "Examples a second that the input gives (default: no limit)", kSizes},
       {"--examples", "B", "Examples of a step (default 1)", kSizes},
+      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kSizes},
   };
 }
 
@@ -114,7 +121,7 @@ SizedJob read_sized_job(const FlagValues& values) {
   job.tensors = int(values.whole_number("--tensors", 1, 100'000).value_or(10));
   job.workers = int(values.whole_number("--workers", 1, 1000).value_or(1));
   read_strategy(values, job);
-  job.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
+  job.strategy.local_steps = int(values.whole_number("--local-steps", 1, 1'000'000).value_or(20));
   job.gbps = positive(values, "--gbps", 0);
   job.examples = positive(values, "--examples", 1);
   job.input_per_s = positive(values, "--input-rate", 0);
@@ -127,13 +134,13 @@ WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
   asked.workers = job.workers;
   asked.most_workers = job.workers;
   asked.links = job.gbps > 0;
-  asked.outer.local_steps = job.local_steps;
-  if (values.given("--strategy")) asked.strategy = job.strategy;
+  asked.strategy = job.strategy;
+  if (!values.given("--strategy")) asked.strategy.name.clear();
   if (values.given("--ps")) asked.ps = job.ps;
   return asked;
 }
 
-std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
+void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s) {
   const Way way = way_of(job);
   const ForecastJob with_paceline = forecast_job_of(job, true);
   const Forecast alone = forecast_alone(with_paceline);
@@ -143,7 +150,7 @@ std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
                         forecast_line(forecast(forecast_job_of(job, false), way)));
   }
   const Forecast own = forecast(with_paceline, way, alone);
-  text += fmt::format("{} with Paceline: {}\n", way.text(), forecast_line(own));
+  say(text + fmt::format("{} with Paceline: {}\n\n", way.text(), forecast_line(own)));
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& each : ways) {
     if (each.workers == 1 && each.ps == 0) continue;
@@ -153,14 +160,11 @@ std::string sized_text(const SizedJob& job, const WaysAsked& asked) {
     each.ps_hosts = placed.ps_hosts;
     each.worker_hosts = placed.worker_hosts;
   }
-  ForecastProgress progress(ways.size());
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
-  const std::vector<Forecast> all =
-      forecast_all(forecast_job_of(most, true), ways, std::ref(progress));
-  text += "\n" + forecast_table(all, "examples");
-  const std::string note = convergence_note(all);
-  return note.empty() ? text : text + "\n" + note + "\n";
+  const std::string note =
+      convergence_note(print_forecasts(forecast_job_of(most, true), ways, limit_s));
+  if (!note.empty()) say("\n" + note + "\n");
 }
 
 }  // namespace paceline

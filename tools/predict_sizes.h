@@ -14,7 +14,8 @@ SizedJob read_sized_job(const FlagValues& values);
 /// Returns what the flags fix of the ways that are compared.
 WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job);
 
-/// The speed of the job's own way, and a table of the ways that were asked for.
-std::string sized_text(const SizedJob& job, const WaysAsked& asked);
+/// Prints the speed of the job's own way, and a table of the ways that were asked for, which grows
+/// for `limit_s` at most.
+void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s);
 
 }  // namespace paceline

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "base/print_text.h"
 #include "base/text_file.h"
 #include "cluster/flags/command_line.h"
 #include "predict/hosts_file.h"
@@ -28,7 +29,9 @@ int roof_command(const Arguments& arguments) {
   if (!values) return 0;
   const std::string out = values->text("--out");
   if (values->given("--out")) check_new_file("--out", out);
-  const std::string text = roof_file_text(measured_host());
+  const SeenHost seen = host_of_moment();
+  if (!seen.discarded.empty()) print_text(stderr, seen.discarded + "\n");
+  const std::string text = roof_file_text(seen.host);
   if (values->given("--out")) {
     write_text_file("the roof", out, text);
   } else {

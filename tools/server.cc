@@ -12,6 +12,7 @@
 #include "cluster/job_security.h"
 #include "cluster/log.h"
 #include "cluster/ps_task.h"
+#include "net/link_kind.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "tools/subcommand.h"
@@ -68,6 +69,15 @@ Exit status: 0 if stopped between two jobs or after --jobs, 130 if stopped durin
   return line;
 }
 
+// All but those that only join the threads of one.
+std::vector<std::string> links_of_processes() {
+  std::vector<std::string> names;
+  for (const LinkKind& kind : link_kinds()) {
+    if (!kind.within_a_process) names.emplace_back(kind.name);
+  }
+  return names;
+}
+
 ServerOptions server_options(const FlagValues& values, const Log& log) {
   ServerOptions options;
   options.any_job = true;
@@ -78,7 +88,7 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
                 "--bind is missing: where to listen (for example --bind 0.0.0.0:2222)");
   }
   options.spec = read_flag("--bind", [&] { return ClusterSpec::parse("ps=" + options.bind); });
-  options.link = values.choice("--link", {"auto", "shm", "tcp"}).value_or("auto");
+  options.link = values.choice("--link", links_of_processes()).value_or(options.link);
   options.security = read_security(values);
   options.security.loaded = secure_server(options.security, options.bind);
   if (options.security.tls == Tls::kNever) log.warning(fmt::format("--insecure: {}", kGivenUp));

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cluster/flags/command_line.h"
+#include "predict/machine_facts.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -12,7 +13,11 @@ std::vector<CommandLine> version_lines() {
 }
 
 int version_command(const Arguments& arguments) {
-  if (parse(version_lines().front(), arguments)) fmt::print("{}", version_text());
+  if (!parse(version_lines().front(), arguments)) return 0;
+  fmt::print("{}", version_text());
+  if (const std::string machine = noted_host_text(); !machine.empty()) {
+    fmt::print("machine: {}\n", machine);
+  }
   return 0;
 }
 

@@ -15,7 +15,7 @@
 #include "cluster/flags/job_flags.h"
 #include "cluster/lab/lab_options.h"
 #include "paceline/error.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "tools/subcommand.h"

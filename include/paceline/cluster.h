@@ -7,6 +7,7 @@
 
 #include "paceline/dtype.h"
 #include "paceline/security.h"
+#include "paceline/strategy.h"
 
 namespace paceline {
 
@@ -84,11 +85,10 @@ struct Cluster {
     kTask,       // a task of the cluster
     kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
   };
-  Role role = Role::kAlone;  // the role of this process
-  ClusterSpec spec;          // empty when alone
-  TaskId task;               // worker:0 when alone
-  /// Empty: "local" alone, "async" with parameter servers, "allreduce" with workers alone.
-  std::string strategy = "";
+  Role role = Role::kAlone;   // the role of this process
+  ClusterSpec spec;           // empty when alone
+  TaskId task;                // worker:0 when alone
+  Strategy strategy;          // how the workers share what they learn
   std::string cluster_id;     // the same for all tasks of a run
   std::string bind;           // the address to listen at; empty: that of the task in the spec
   std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
@@ -130,31 +130,9 @@ struct Cluster {
   int top_k = 0;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;
-  /// For the strategy `ssp`: the number of own steps by which a worker may be ahead of the slowest.
-  std::int64_t staleness = 0;
-  /// For the strategy `sync`: so many contributions close a round; 0: those of all workers.
-  int replicas_to_aggregate = 0;
-  /// For the strategy `local` in a cluster: the steps that a worker makes with its own copies
-  /// between two exchanges of a variable.
-  int local_steps = 20;
-  /// For the same: the learning rate of the outer rule.
-  float outer_rate = 0.7f;
-  /// For the same: the Nesterov momentum of the outer rule.
-  float outer_momentum = 0.5f;
-  /// For the same: the number of parts in which variables are exchanged; 0: the strategy chooses.
-  int outer_fragments = 0;
-  /// For the same with parameter servers: true when each worker's change is applied as it arrives,
-  /// and nobody waits for others; otherwise their mean is, in rounds.
-  bool outer_async = false;
-  /// For that: so many changes count as one mean, and the last of them brings the momentum; 0: as
-  /// many as there are workers.
-  int outer_delay = 0;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;
-  /// For the strategy `sync`: true when a contribution that arrives after its round was closed
-  /// counts in the next one; otherwise it is dropped.
-  bool fold_late = false;
   /// True when batch norm takes the statistics of the whole batch, of which each worker of an
   /// all-reduce, or each tower, has a part.
   bool sync_batch_norm = false;

@@ -14,6 +14,6 @@
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 #include "paceline/session.h"
-#include "paceline/staleness.h"
+#include "paceline/strategy.h"
 #include "paceline/summaries.h"
 #include "paceline/version.h"

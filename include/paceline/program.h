@@ -15,6 +15,12 @@
 
 namespace paceline {
 
+/// The number of batches whose mean makes one global step: one of each worker in rounds.
+std::int64_t batches_of_step(const Cluster& cluster);
+
+/// False for a simulated device that only takes time.
+bool computes(const DeviceChoice& device);
+
 /// The value of a setting: a whole number, a number, on or off, or a text.
 using SettingValue = std::variant<std::int64_t, double, bool, std::string>;
 

@@ -38,11 +38,15 @@ struct PredictionOptions {
   /// A session prints how fast each way to distribute the job would be, and ends the program
   /// (run_program then returns 0).
   bool asked = false;
-  std::string hosts;     // a file that describes the hosts (docs/foresight.md); empty: this machine
-  std::string roof;      // a file with the roof of this machine; empty: it is measured
-  std::string json;      // a file to which all ways are written too; empty: none
-  std::string plot;      // a picture, FILE.svg or FILE.png; empty: none
-  double link_gbps = 0;  // the rate of each host's link; 0: not known
+  std::string hosts;  // a file that describes the hosts (docs/foresight.md); empty: this machine
+  std::string roof;   // a file with the roof of this machine; empty: it is measured
+  std::string json;   // a file to which all ways are written too; empty: none
+  std::string plot;   // a picture, FILE.svg or FILE.png; empty: none
+  /// Some steps are timed first, in 2 s at most or in one step, unless undisturbed ones of the same
+  /// graph were timed before: FLOPs and bytes alone say little about kernels of the cores.
+  bool trial = false;
+  double time_limit_s = 30;  // no way is tried after so long
+  double link_gbps = 0;      // the rate of each host's link; 0: not known
   double link_delay_ms = 0;  // the delay of a packet from a host to the switch
   /// The tasks of each way are spread over so many emulated hosts; 0: those of the job have places.
   int open_hosts = 0;

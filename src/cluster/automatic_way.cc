@@ -10,7 +10,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "paceline/error.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 
 namespace paceline {
 namespace {
@@ -19,16 +19,21 @@ constexpr const char* kStrategyFlag = "--strategy";
 constexpr double kWorthOfLocalSteps = 1 / 1.1;  // they must bring a tenth
 constexpr double kWorthOfOneProcess = 1.02;     // more tasks must bring a fiftieth
 
+const StrategyKind& kind_of_way(const ComparedWay& way) {
+  return strategy_kind(way.strategy, kind_of(way.ps, way.workers));
+}
+
 bool is_one_process(const ComparedWay& way) { return way.ps == 0 && way.workers == 1; }
 
 double worth(const ComparedWay& way) {
-  if (way.local_steps) return way.steps_per_s * kWorthOfLocalSteps;
+  if (!kind_of_way(way).exact()) return way.steps_per_s * kWorthOfLocalSteps;
   return is_one_process(way) ? way.steps_per_s * kWorthOfOneProcess : way.steps_per_s;
 }
 
 std::string words_of(const ComparedWay& way) {
   if (is_one_process(way)) return "one process";
-  return fmt::format("--ps {} --workers {} --strategy {}", way.ps, way.workers, way.strategy);
+  return fmt::format("--ps {} --workers {} --strategy {}", way.ps, way.workers,
+                     kind_of_way(way).name);
 }
 
 bool goes_with(const std::vector<std::string>& arguments,
@@ -73,7 +78,7 @@ std::vector<std::string> with_way(const std::vector<std::string>& arguments,
     add("--ps", way.ps);
     add("--workers", way.workers);
   }
-  chosen.insert(chosen.end(), {kStrategyFlag, way.strategy});
+  chosen.insert(chosen.end(), {kStrategyFlag, std::string(kind_of_way(way).name)});
   return chosen;
 }
 

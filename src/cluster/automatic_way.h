@@ -13,10 +13,9 @@ namespace paceline {
 
 /// A way to start a job, and the speed that is expected of it.
 struct ComparedWay {
-  std::string strategy;
+  Strategy strategy = {};
   int ps = 0, workers = 1;
   double steps_per_s = 0;
-  bool local_steps = false;  // each of its steps learns less than one of other ways
 };
 
 /// True when the flags ask for the way that is expected to be the fastest: --strategy auto where

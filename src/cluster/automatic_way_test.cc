@@ -31,13 +31,13 @@ Words chosen(
 
 TEST(AutomaticWay, IsTheFastest) {
   EXPECT_THAT(chosen({"--strategy", "auto", "--quiet"},
-                     {{.strategy = "async", .ps = 1, .workers = 2, .steps_per_s = 10},
-                      {.strategy = "sync", .ps = 2, .workers = 4, .steps_per_s = 12}}),
+                     {{.strategy = {"async"}, .ps = 1, .workers = 2, .steps_per_s = 10},
+                      {.strategy = {"sync"}, .ps = 2, .workers = 4, .steps_per_s = 12}}),
               ElementsAre("--quiet", "--ps", "2", "--workers", "4", "--strategy", "sync"));
 }
 
 TEST(AutomaticWay, IsSaidOfTheNumberOfAllWays) {
-  const ComparedWay sync{.strategy = "sync", .ps = 1, .workers = 4, .steps_per_s = 100};
+  const ComparedWay sync{.strategy = {"sync"}, .ps = 1, .workers = 4, .steps_per_s = 100};
   ::testing::internal::CaptureStdout();
   chosen({"--strategy", "auto"}, {sync});
   chosen({"--strategy", "auto"}, {sync, sync});
@@ -47,31 +47,30 @@ TEST(AutomaticWay, IsSaidOfTheNumberOfAllWays) {
 
 TEST(AutomaticWay, LeavesWhatTheUserGave) {
   EXPECT_THAT(chosen({"--workers=4", "--strategy=auto"},
-                     {{.strategy = "sync", .ps = 2, .workers = 4, .steps_per_s = 12}}),
+                     {{.strategy = {"sync"}, .ps = 2, .workers = 4, .steps_per_s = 12}}),
               ElementsAre("--workers=4", "--ps", "2", "--strategy", "sync"));
 }
 
 TEST(AutomaticWay, OfLocalStepsMustBringATenth) {
-  const ComparedWay sync{.strategy = "sync", .ps = 1, .workers = 4, .steps_per_s = 100};
-  ComparedWay local{
-      .strategy = "local", .ps = 1, .workers = 4, .steps_per_s = 109, .local_steps = true};
-  EXPECT_EQ(by_preference({local, sync}).front().strategy, "sync");
+  const ComparedWay sync{.strategy = {"sync"}, .ps = 1, .workers = 4, .steps_per_s = 100};
+  ComparedWay local{.strategy = {"local"}, .ps = 1, .workers = 4, .steps_per_s = 109};
+  EXPECT_EQ(by_preference({local, sync}).front().strategy.name, "sync");
   local.steps_per_s = 111;
-  EXPECT_EQ(by_preference({sync, local}).front().strategy, "local");
+  EXPECT_EQ(by_preference({sync, local}).front().strategy.name, "local");
 }
 
 TEST(AutomaticWay, OfMoreTasksMustBringAFiftieth) {
-  const ComparedWay alone{.strategy = "local", .steps_per_s = 100};
-  ComparedWay two{.strategy = "async", .ps = 1, .workers = 2, .steps_per_s = 101};
+  const ComparedWay alone{.strategy = {"local"}, .steps_per_s = 100};
+  ComparedWay two{.strategy = {"async"}, .ps = 1, .workers = 2, .steps_per_s = 101};
   EXPECT_THAT(chosen({"--strategy", "auto"}, {two, alone}), ElementsAre("--strategy", "local"));
   two.steps_per_s = 103;
-  EXPECT_EQ(by_preference({alone, two}).front().strategy, "async");
+  EXPECT_EQ(by_preference({alone, two}).front().strategy.name, "async");
 }
 
 TEST(AutomaticWay, GoesWithTheOtherFlags) {
   const std::vector<ComparedWay> ways = {
-      {.strategy = "mixed", .ps = 1, .workers = 4, .steps_per_s = 20},
-      {.strategy = "async", .ps = 1, .workers = 4, .steps_per_s = 10}};
+      {.strategy = {"mixed"}, .ps = 1, .workers = 4, .steps_per_s = 20},
+      {.strategy = {"async"}, .ps = 1, .workers = 4, .steps_per_s = 10}};
   const auto refuse_mixed = [](const Words& words) {
     if (words.back() == "mixed") throw Error(ErrorCode::kUsage, "not with these flags");
   };

@@ -13,6 +13,7 @@
 #include "base/address.h"
 #include "net/tcp/name_lookup.h"
 #include "paceline/error.h"
+#include "params/collective/collectives_kind.h"
 
 namespace paceline {
 
@@ -106,7 +107,7 @@ std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const Lab
   std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
   const std::optional<std::string> why = why_encrypted(cluster, lab);
   if (!why) return loaded;
-  if (cluster.collectives == "mpi") {
+  if (!collectives_kind(cluster.collectives).over_links) {
     refuse(
         fmt::format("--collectives mpi: {}, and MPI sends in the clear: --insecure accepts "
                     "that ({}); --collectives link encrypts",

@@ -19,6 +19,8 @@
 #include "cluster/launch/mpi_job.h"
 #include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
+#include "kernels/device_kind.h"
+#include "params/strategy/strategies.h"
 
 namespace paceline {
 
@@ -66,6 +68,17 @@ std::vector<ComparedWay> compared_by(Program program) {
 }
 
 }  // namespace
+
+std::int64_t batches_of_step(const Cluster& cluster) {
+  const StrategyKind& kind = strategy_kind(cluster);
+  const int needed = cluster.strategy.replicas > 0 ? cluster.strategy.replicas : cluster.workers();
+  const bool rounds = kind.exact() && kind.in_rounds(cluster.strategy);
+  return std::int64_t{cluster.towers} * cluster.accumulate * (rounds ? needed : 1);
+}
+
+bool computes(const DeviceChoice& device) {
+  return !device_kind(device.kind).is_simulated || device.sim_compute;
+}
 
 int run_program(
     int argc, char** argv, const ProgramOptions& options,

@@ -79,7 +79,7 @@ TaskReport task_report(const ServerSummary& summary, const Cluster& cluster) {
 Report report_of(const ServerSummary& summary, const Cluster& cluster, const std::string& model) {
   Report report;
   report.model = model;
-  report.strategy = cluster.strategy;
+  report.strategy = cluster.strategy.name;
   report.tls = tls_in_words(cluster.security);
   report.tasks = {task_report(summary, cluster)};
   report.error = summary.error;

@@ -26,7 +26,7 @@
 #include "paceline/error.h"
 #include "params/committed_rounds.h"
 #include "params/job_control.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 
 namespace paceline {
 
@@ -43,7 +43,7 @@ void report_failure(const Program& program, Report report, const std::string& er
   if (!report.error.empty()) return;
   if (report.tasks.empty()) {
     report.model = program.model;
-    report.strategy = program.cluster.strategy;
+    report.strategy = program.cluster.strategy.name;
     report.flags = program.run.flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
@@ -173,8 +173,7 @@ int run_with(const Program& program, const Log& log) {
   if (program.cluster.role == Cluster::Role::kLauncher) {
     TaskGroupOptions options;
     options.on_failure = program.cluster.on_failure;
-    options.workers_meet = kind_of(program.cluster) == ClusterKind::kWorkersOnly ||
-                           program.cluster.strategy == "mixed";
+    options.workers_meet = strategy_kind(program.cluster).reduces;
     options.say = [&log](const std::string& line) { log.warning(line); };
     if (program.cluster.evaluator && !program.evaluate) {
       throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");

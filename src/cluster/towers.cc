@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -18,7 +19,7 @@ void check_towers(const Cluster& cluster, int cores) {
   if (towers < 1 || towers > kMostTowers) {
     refuse_towers(towers, fmt::format("must be a whole number from 1 to {}", kMostTowers));
   }
-  if (cluster.device.kind != "cpu" || towers == 1) return;
+  if (!device_kind(cluster.device.kind).shares_cores || towers == 1) return;
   if (towers > cores) {
     refuse_towers(towers, fmt::format("this machine has {} core{}, and each tower on cpu needs one "
                                       "of its own",

@@ -7,7 +7,9 @@
 #include <atomic>
 #include <utility>
 
+#include "base/real_clock.h"
 #include "base/testing/error_of.h"
+#include "kernels/device_kind.h"
 #include "kernels/evaluate.h"
 #include "kernels/sim/sim_timeline.h"
 #include "kernels/traced_device.h"
@@ -20,6 +22,17 @@ namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
+
+TEST(DeviceKind, EachIsMadeByItsNameAndAnUnknownOneIsRefused) {
+  RealClock clock;
+  for (const DeviceKind& kind : device_kinds()) {
+    const auto device = make_device({.kind = std::string(kind.name), .sim_step_ms = 1}, clock);
+    EXPECT_EQ(device->name(), std::string(kind.name) + ":0");
+    EXPECT_FALSE(kind.shares_cores && kind.is_simulated);
+  }
+  EXPECT_EQ(find_device_kind("abacus"), nullptr);
+  EXPECT_THROW(make_device({.kind = "abacus"}, clock), Error);
+}
 
 TEST(DeviceTest, AnUnknownKindIsRefused) {
   ManualClock clock;

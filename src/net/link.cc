@@ -1,13 +1,42 @@
 #include "net/link.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+
 #include "net/auto_link/auto_link.h"
 #include "net/inproc/inproc_link.h"
+#include "net/link_kind.h"
 #include "net/queued_frame.h"
 #include "net/shm/shm_link.h"
 #include "net/tcp/tcp_link.h"
 #include "net/tls/link_streams.h"
 
 namespace paceline {
+namespace {
+
+constexpr LinkKind kKinds[] = {
+    {.name = "auto", .chooses = true, .shares_memory = true, .make = make_auto_link},
+    {.name = "shm",
+     .shares_memory = true,
+     .make = [](const LinkOptions& options) -> std::unique_ptr<Link> {
+       return std::make_unique<ShmLink>(options, std::make_shared<TcpLink>(options));
+     }},
+    {.name = "tcp",
+     .on_network = true,
+     .make = [](const LinkOptions& options) -> std::unique_ptr<Link> {
+       return make_tcp_link(options);
+     }},
+    {.name = "inproc",
+     .within_a_process = true,
+     .make = [](const LinkOptions& options) -> std::unique_ptr<Link> {
+       return make_inproc_link(options, std::make_shared<InprocHub>());
+     }},
+};
+
+}  // namespace
 
 void Receiver::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory>) {
   throw Error(ErrorCode::kDataLoss, "memory " + std::to_string(id) + " is shared, unasked");
@@ -33,17 +62,36 @@ bool Link::wait(const EventFd& wake, Deadline deadline, const std::function<bool
   return true;
 }
 
-std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
-  if (kind == "inproc") return make_inproc_link(options, std::make_shared<InprocHub>());
-  if (kind == "tcp") return make_tcp_link(options);
-  if (kind == "shm" && encrypts_within_host(options.security))
-    throw Error(ErrorCode::kInvalidArgument,
-                "--link=shm and --tls=on exclude each other: memory that tasks share is not "
-                "encrypted");
-  if (kind == "shm") return std::make_unique<ShmLink>(options, std::make_shared<TcpLink>(options));
-  if (kind == "auto") return make_auto_link(options);
+std::span<const LinkKind> link_kinds() { return kKinds; }
+
+std::vector<std::string> link_names() {
+  std::vector<std::string> names;
+  for (const LinkKind& kind : kKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+LinkKind link_traits(std::string_view name) {
+  const auto* const kind = std::ranges::find(kKinds, name, &LinkKind::name);
+  return kind == std::end(kKinds) ? LinkKind{.name = name} : *kind;
+}
+
+const LinkKind& link_kind(std::string_view name) {
+  const auto* const kind = std::ranges::find(kKinds, name, &LinkKind::name);
+  if (kind != std::end(kKinds)) return *kind;
   throw Error(ErrorCode::kInvalidArgument,
-              "--link=" + kind + ": there is no such link; there are auto, inproc, shm and tcp");
+              fmt::format("--link={}: there is no such link; there are {}", name,
+                          fmt::join(link_names(), ", ")));
+}
+
+std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options) {
+  const LinkKind& made = link_kind(kind);
+  if (made.needs_one_host() && encrypts_within_host(options.security)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("--link={} and --tls=on exclude each other: memory that tasks share is "
+                            "not encrypted",
+                            kind));
+  }
+  return made.make(options);
 }
 
 }  // namespace paceline

@@ -6,7 +6,8 @@
 #include <span>
 
 #include "base/crc32c.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
 
 namespace paceline {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 // More text of names is said as digests of some names each, so that a hello stays small.
 constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
 constexpr std::size_t kDigests = 1024;
-
-std::string number_or(const char* word, int number) {
-  return number == 0 ? word : std::to_string(number);
-}
 
 const char* name_of(OnNan on_nan) {
   if (on_nan == OnNan::kStop) return "stop";
@@ -67,15 +64,9 @@ std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed
     all.push_back(fmt::format("{}\t{}", flag, value));
   };
   add("--strategy", strategy_name(cluster));
-  add("--staleness", cluster.staleness);
-  add("--replicas-to-aggregate", number_or("all", cluster.replicas_to_aggregate));
-  add("--late", cluster.fold_late ? "fold" : "drop");
-  add("--local-steps", cluster.local_steps);
-  add("--outer-rate", cluster.outer_rate);
-  add("--outer-momentum", cluster.outer_momentum);
-  add("--outer-fragments", number_or("the usual", cluster.outer_fragments));
-  add("--outer", cluster.outer_async ? "async" : "sync");
-  add("--outer-delay", number_or("the usual", cluster.outer_delay));
+  for (const StrategyField& field : strategy_fields()) {
+    add(field.flag, field.agreed_text(cluster.strategy));
+  }
   add("--accumulate", cluster.accumulate);
   add("--shard", cluster.sharding == Sharding::kDynamic ? "dynamic" : "static");
   add("--sync-batch-norm", cluster.sync_batch_norm ? "given" : "not given");

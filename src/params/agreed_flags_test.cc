@@ -45,32 +45,32 @@ TEST(AgreedFlags, OfWorkersOfOneJobAgree) {
   const auto change = [](Cluster& c) {
     c.task.index = 1;
     c.towers = c.threads = 4;
-    c.strategy = "async";  // the usual one
+    c.strategy.name = "async";  // the usual one
     c.wire = DType::kBFloat16;
   };
   EXPECT_EQ(difference(change), "");
 }
 
 TEST(AgreedFlags, EachThatDiffersIsNamedWithBothValues) {
-  EXPECT_EQ(difference([](Cluster& c) { c.strategy = "sync"; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.name = "sync"; }),
             "the chief's --strategy is async, that of worker:1 is sync");
-  EXPECT_EQ(difference([](Cluster& c) { c.staleness = 3; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.staleness = 3; }),
             "the chief's --staleness is 0, that of worker:1 is 3");
-  EXPECT_EQ(difference([](Cluster& c) { c.replicas_to_aggregate = 1; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.replicas = 1; }),
             "the chief's --replicas-to-aggregate is all, that of worker:1 is 1");
-  EXPECT_EQ(difference([](Cluster& c) { c.fold_late = true; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.late = LateContribution::kFold; }),
             "the chief's --late is drop, that of worker:1 is fold");
-  EXPECT_EQ(difference([](Cluster& c) { c.local_steps = 5; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.local_steps = 5; }),
             "the chief's --local-steps is 20, that of worker:1 is 5");
-  EXPECT_EQ(difference([](Cluster& c) { c.outer_rate = 1; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_rate = 1; }),
             "the chief's --outer-rate is 0.7, that of worker:1 is 1");
-  EXPECT_EQ(difference([](Cluster& c) { c.outer_momentum = 0; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_momentum = 0; }),
             "the chief's --outer-momentum is 0.5, that of worker:1 is 0");
-  EXPECT_EQ(difference([](Cluster& c) { c.outer_fragments = 2; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_fragments = 2; }),
             "the chief's --outer-fragments is the usual, that of worker:1 is 2");
-  EXPECT_EQ(difference([](Cluster& c) { c.outer_async = true; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_async = true; }),
             "the chief's --outer is sync, that of worker:1 is async");
-  EXPECT_EQ(difference([](Cluster& c) { c.outer_delay = 2; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_delay = 2; }),
             "the chief's --outer-delay is the usual, that of worker:1 is 2");
   EXPECT_EQ(difference([](Cluster& c) { c.accumulate = 4; }),
             "the chief's --accumulate is 1, that of worker:1 is 4");

@@ -11,9 +11,9 @@
 #include "base/temporary_folder.h"
 #include "net/wrapped/wrapped_link.h"
 #include "params/local/local_store.h"
+#include "params/strategy/strategy_kind.h"
 #include "params/testing/cutting_proxy.h"
 #include "params/testing/job_fixture.h"
-#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 namespace {

@@ -8,8 +8,8 @@
 #include "params/collective/collective_store.h"
 #include "params/server/server.h"
 #include "params/testing/raw_peer.h"
-#include "params/worker/async_strategy.h"
 #include "params/worker/ps_store.h"
+#include "params/worker/ps_strategy.h"
 
 namespace paceline {
 namespace {

@@ -11,9 +11,9 @@
 #include <thread>
 #include <vector>
 
+#include "params/strategy/strategy_kind.h"
 #include "params/testing/fast_clock.h"
 #include "params/testing/job_fixture.h"
-#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 namespace {

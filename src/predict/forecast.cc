@@ -10,7 +10,6 @@
 #include "base/printed.h"
 #include "paceline/error.h"
 #include "params/protocol/placement.h"
-#include "predict/interval.h"
 #include "predict/limit_in_words.h"
 #include "predict/simulation/coarse_step.h"
 #include "predict/simulation/simulate.h"
@@ -174,7 +173,7 @@ std::int64_t counted_steps(int workers, double bound, double bytes) {
 
 // A period lies between two exchanges of everything. The first ones bring a link to its pace.
 void count_whole_periods(SimulatedJob& job) {
-  const std::int64_t period = job.way.outer.local_steps * job.way.accumulate;
+  const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
   job.warm_steps = std::max(2 * period, whole(job.warm_steps));
   job.steps = whole(job.steps);
@@ -184,7 +183,9 @@ void count_whole_periods(SimulatedJob& job) {
 SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
   constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
   const auto workers = std::size_t(way.workers);
-  if (workers * step.specs.size() <= kMostMessages || way.strategy == "mixed") return step;
+  if (workers * step.specs.size() <= kMostMessages || way.kind().splits_variables()) {
+    return step;
+  }
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
 }
 
@@ -196,20 +197,20 @@ double quantum_of(double bytes, double usual) {
 
 Forecast of_way(const ForecastJob& job, const Way& way) {
   SimulatedJob simulated{.cluster = cluster_of(job, way),
-                         .way = {.strategy = way.strategy,
-                                 .wire = way.wire,
-                                 .accumulate = way.accumulate,
-                                 .staleness = way.staleness,
-                                 .replicas = way.replicas,
-                                 .late = way.late,
-                                 .outer = way.outer},
+                         .strategy = settled(way.kind(), way.strategy),
+                         .wire = way.wire,
+                         .accumulate = way.accumulate,
                          .costs = {},
-                         .warm_steps = 3};
+                         .warm_steps = 3,
+                         .gives_up = job.gives_up};
   simulated.costs = costs_of(job, simulated.cluster);
   simulated.cluster.slowness = slowness_of(job, way);
   const bool own_rules = way.makes_local_steps() || way.is_one_process();
-  const SimulatedStep step =
-      simulated_step_of(job.step(own_rules, most_workers_on_a_machine(simulated.cluster)), way);
+  const SimulatedStep step = simulated_step_of(
+      job.step({.own_rules = own_rules,
+                .workers_on_machine = most_workers_on_a_machine(simulated.cluster),
+                .towers = way.towers}),
+      way);
   simulated.step = &step;
   const double bound = speed_limit(simulated), bytes = value_bytes(step);
   simulated.costs.quantum = quantum_of(bytes, simulated.costs.quantum);
@@ -226,9 +227,10 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
     made.limited_by = LimitKind::kInput;
     made.steps_per_s = job.input_steps_per_s;
   }
-  const SpeedInterval interval = interval_of(made.limited_by, job.estimates_kernels);
+  const SpeedInterval interval = interval_of(made.limited_by, job.kernels);
   made.low = made.steps_per_s * interval.low;
   made.high = made.steps_per_s * interval.high;
+  made.measured = job.kernels != KernelsFrom::kCosts;
   made.examples_per_s = made.steps_per_s * step.examples;
   made.of_bound = bound > 0 ? made.steps_per_s / bound : 0;
   return made;
@@ -237,16 +239,17 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 }  // namespace
 
 std::string Way::text() const {
-  if (is_one_process()) return "one process";
-  std::string text = strategy;
-  if (makes_local_steps()) text += fmt::format(" H={}", outer.local_steps);
-  if (makes_local_steps() && outer.delay > 0) text += " async";
+  const std::string devices = towers > 1 ? fmt::format(", {} devices", towers) : "";
+  if (is_one_process()) return "one process" + devices;
+  std::string text(kind().name);
+  if (makes_local_steps()) text += fmt::format(" H={}", strategy.local_steps);
+  if (makes_local_steps() && !kind().in_rounds(strategy)) text += " async";
   text += ", ";
   if (ps > 0) text += fmt::format("{} ps + ", ps);
   text += counted(workers, "worker");
   if (!wire.exact()) text += ", " + wire.text();
   if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
-  return text;
+  return devices.empty() ? text : text + devices + " each";
 }
 
 Forecast forecast_alone(const ForecastJob& job) {
@@ -256,9 +259,9 @@ Forecast forecast_alone(const ForecastJob& job) {
 }
 
 Forecast forecast(const ForecastJob& job, const Way& way, const Forecast& alone) {
-  if (way.is_one_process() && way.accumulate == alone.way.accumulate) return alone;
+  if (way.is_one_device() && way.accumulate == alone.way.accumulate) return alone;
   Forecast made = of_way(job, way);
-  made.times_alone = made.steps_per_s / alone.steps_per_s;
+  made.times_alone = made.examples_per_s / alone.examples_per_s;
   return made;
 }
 
@@ -266,16 +269,22 @@ Forecast forecast(const ForecastJob& job, const Way& way) {
   return forecast(job, way, forecast_alone(job));
 }
 
-std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
-                                   const std::function<void(const Way&)>& progress) {
-  std::vector<Forecast> made;
-  const Forecast alone = forecast_alone(job);
-  for (const Way& way : ways) {
-    if (progress) progress(way);
-    made.push_back(forecast(job, way, alone));
+Forecasts forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
+                       const std::function<void(const Forecast&)>& known) {
+  Forecasts all;
+  auto next = ways.begin();
+  try {
+    const Forecast alone = forecast_alone(job);
+    for (; next != ways.end() && !(job.gives_up && job.gives_up()); ++next) {
+      all.made.push_back(forecast(job, *next, alone));
+      if (known) known(all.made.back());
+    }
+  } catch (const GivenUp&) {
+    // The way that was under way is one of those that are left.
   }
-  std::ranges::stable_sort(made, std::ranges::greater(), &Forecast::steps_per_s);
-  return made;
+  all.untried.assign(next, ways.end());
+  std::ranges::stable_sort(all.made, std::ranges::greater(), &Forecast::times_alone);
+  return all;
 }
 
 }  // namespace paceline

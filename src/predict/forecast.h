@@ -7,6 +7,8 @@
 
 #include "paceline/cluster.h"
 #include "paceline/security.h"
+#include "params/strategy/strategies.h"
+#include "predict/interval.h"
 #include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
 
@@ -27,6 +29,7 @@ struct ForecastHost {
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
   double cipher_bytes_per_s = 0;  // what a core encrypts or decrypts; 0: it takes no time
   double core_trip_s = 0;         // of a word from one core to another; 0: not known
+  double others_share = 0;        // of the time of measuring it, in which other programs had cores
   int devices = 1;                // workers that fit
   double link_bytes_per_s = 0;    // payload, each way; 0: no limit
   double latency_s = 0;           // one way, to a switch
@@ -35,36 +38,43 @@ struct ForecastHost {
 
 /// One way to distribute.
 struct Way {
-  std::string strategy = "local";
+  Strategy strategy = {};
   int ps = 0, workers = 1;
   WireForm wire = {};
   int accumulate = 1;
-  std::int64_t staleness = 0;
-  int replicas = 0;
-  LateContribution late = LateContribution::kDrop;
-  OuterOptions outer = {};  // of local steps
+  int towers = 1;  // devices of each worker, each with a batch of its own
   /// The host of each task; those that are missing are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }
+  const StrategyKind& kind() const { return strategy_kind(strategy, kind_of(ps, workers)); }
+  bool is_one_device() const { return is_one_process() && towers == 1; }
   /// Workers make local steps between their rounds: each step learns less than one of other ways.
-  bool makes_local_steps() const { return strategy == "local" && (ps > 0 || workers > 1); }
+  bool makes_local_steps() const { return kind().makes_local_steps; }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
   bool operator==(const Way&) const = default;
 };
 
+/// The worker whose step is made.
+struct StepOf {
+  /// It applies the model's rules to values of its own, as one process does, and one that makes
+  /// local steps.
+  bool own_rules = false;
+  int workers_on_machine = 1;  // it shares the machine with the others
+  int towers = 1;
+};
+
 struct ForecastJob {
-  /// Makes the step of a worker that shares its machine with others; `own_rules`: that applies the
-  /// model's rules to values of its own, as one process does, and one that makes local steps.
-  std::function<SimulatedStep(bool own_rules, int workers_on_machine)> step;
+  std::function<SimulatedStep(const StepOf&)> step;
   std::vector<ForecastHost> hosts;
   TransportCosts costs = {};
   bool share_memory = true;
-  Tls tls = Tls::kOffHost;  // the links that are encrypted
-  /// The time of the step's kernels is estimated, since they were not measured.
-  bool estimates_kernels = false;
+  Tls tls = Tls::kOffHost;                    // the links that are encrypted
+  KernelsFrom kernels = KernelsFrom::kSteps;  // the time of the step's kernels
   /// Steps per second that the input of all workers together allows; 0: it is no limit.
   double input_steps_per_s = 0;
+  /// Asked now and then while a way is predicted: true when nobody waits for more of them.
+  std::function<bool()> gives_up = {};
   /// The worker whose device takes so many times as long as those of the others.
   int straggler = 0;
   double straggler_times = 1;
@@ -76,19 +86,27 @@ struct Forecast {
   double steps_per_s = 0;    // of all workers
   double low = 0, high = 0;  // 80 of 100 runs are between them
   double examples_per_s = 0;
-  double times_alone = 0;
+  double times_alone = 0;  // examples/s, of one process with one device
   double of_bound = 0;     // of what devices, links and memory allow at most
   std::string limit = {};  // in words
   LimitKind limited_by = LimitKind::kAnswers;
+  bool measured = true;  // false where the time of the step's kernels follows from their costs
 };
 
-/// Throws kInvalidArgument when the hosts have no room for the workers, or when steps take years.
+/// Throws kInvalidArgument when the hosts have no room for the workers, or when steps take years;
+/// GivenUp when the job gives up.
 Forecast forecast(const ForecastJob& job, const Way& way);
 /// The same of one process, and of a way where that of one process is known.
 Forecast forecast_alone(const ForecastJob& job);
 Forecast forecast(const ForecastJob& job, const Way& way, const Forecast& alone);
-/// The same of several ways, the fastest first. `progress` is called before each.
-std::vector<Forecast> forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
-                                   const std::function<void(const Way&)>& progress = {});
+/// The forecasts of several ways, the fastest first, and the ways that were left when the job gave
+/// up.
+struct Forecasts {
+  std::vector<Forecast> made;
+  std::vector<Way> untried;
+};
+/// `known` is called with each forecast once it is made, in the order of the ways.
+Forecasts forecast_all(const ForecastJob& job, const std::vector<Way>& ways,
+                       const std::function<void(const Forecast&)>& known = {});
 
 }  // namespace paceline

@@ -17,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::Gt;
 using ::testing::HasSubstr;
@@ -25,8 +26,10 @@ using ::testing::Lt;
 /// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
 ForecastJob job_on(int hosts, double bytes_per_s) {
   ForecastJob job;
-  job.step = [](bool, int) {
-    return simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+  job.step = [](const StepOf& of) {
+    SimulatedStep step = simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
+    step.examples = of.towers;
+    return step;
   };
   for (int i = 0; i < hosts; ++i) {
     job.hosts.push_back({.name = "host " + std::to_string(i),
@@ -43,7 +46,7 @@ ForecastJob job_on(int hosts, double bytes_per_s) {
 // A step of 4 workers takes nearly two days, and that is no reason to give up.
 TEST(ForecastTest, StepsMayTakeDays) {
   const double link = 1e3;  // bytes/s
-  const Forecast made = forecast(job_on(5, link), {.strategy = "async", .ps = 1, .workers = 4});
+  const Forecast made = forecast(job_on(5, link), {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s / (link / 40e6), DoubleNear(1, 0.1));
 }
 
@@ -51,12 +54,12 @@ TEST(ForecastTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
   ForecastJob job = job_on(3, 10e9);
   job.hosts[0].bytes_per_s = 0.5e9;
   job.hosts[0].devices = 0;
-  const Forecast made = forecast(job, {.strategy = "allreduce", .workers = 2});
+  const Forecast made = forecast(job, {.strategy = {"allreduce"}, .workers = 2});
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
 }
 
 TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
-  const Forecast made = forecast(job_on(4, 10e9), {.strategy = "async", .ps = 1, .workers = 4});
+  const Forecast made = forecast(job_on(4, 10e9), {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s, DoubleNear(80, 5));
   EXPECT_THAT(made.times_alone, DoubleNear(4, 0.3));
   EXPECT_THAT(made.limit, HasSubstr("the devices compute"));
@@ -65,7 +68,7 @@ TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
 }
 
 TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
-  const Forecast made = forecast(job_on(8, 100e6), {.strategy = "async", .ps = 1, .workers = 8});
+  const Forecast made = forecast(job_on(8, 100e6), {.strategy = {"async"}, .ps = 1, .workers = 8});
   EXPECT_THAT(made.limit, HasSubstr("ps:0's link carries 100 MB/s; 8 workers ask for"));
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
@@ -77,7 +80,7 @@ TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
     host.cores = 1;
     host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
   }
-  const Way way{.strategy = "async", .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const Way way{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
   const double slow = forecast(job, way).steps_per_s;
   EXPECT_THAT(slow, Lt(200e6 / 40e6));
   for (ForecastHost& host : job.hosts) {
@@ -93,9 +96,9 @@ TEST(ForecastTest, EncryptingTakesACoreItsTime) {
     host.cores = 1;
     host.cipher_bytes_per_s = 200e6;
   }
-  const Way apart{.strategy = "async", .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const Way apart{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
   const Way together{
-      .strategy = "async", .ps = 1, .workers = 1, .ps_hosts = {0}, .worker_hosts = {0}};
+      .strategy = {"async"}, .ps = 1, .workers = 1, .ps_hosts = {0}, .worker_hosts = {0}};
   const auto steps_per_s = [&](Tls tls, const Way& way) {
     job.tls = tls;
     return forecast(job, way).steps_per_s;
@@ -114,8 +117,8 @@ TEST(ForecastTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
   host.cores = 2;
   host.devices = 4;
   host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
-  const Way two{.strategy = "async", .ps = 1, .workers = 1};
-  const Way four{.strategy = "async", .ps = 1, .workers = 3};
+  const Way two{.strategy = {"async"}, .ps = 1, .workers = 1};
+  const Way four{.strategy = {"async"}, .ps = 1, .workers = 3};
   const double before_two = forecast(job, two).steps_per_s,
                before_four = forecast(job, four).steps_per_s;
   host.core_tcp_send_bytes_per_s = host.core_tcp_receive_bytes_per_s = 20e9;
@@ -127,11 +130,11 @@ TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
   ForecastJob job = job_on(5, 10e9);
   job.straggler = 2;
   job.straggler_times = 3;
-  Way way{.strategy = "sync", .ps = 1, .workers = 4};
+  Way way{.strategy = {"sync"}, .ps = 1, .workers = 4};
   const Forecast all = forecast(job, way);
   EXPECT_THAT(all.limit, HasSubstr("worker:2, whose steps take 3 times as long"));
   EXPECT_THAT(all.of_bound, DoubleNear(1, 0.1));
-  way.replicas = 3;
+  way.strategy.replicas = 3;
   const Forecast three = forecast(job, way);
   EXPECT_THAT(three.steps_per_s, Gt(2 * all.steps_per_s));
   EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
@@ -139,7 +142,7 @@ TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
 
 TEST(ForecastTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
   const ForecastJob job = job_on(6, 100e6);
-  const Way chosen{.strategy = "async", .ps = 2, .workers = 4};
+  const Way chosen{.strategy = {"async"}, .ps = 2, .workers = 4};
   Way apart = chosen, beside = chosen;
   apart.ps_hosts = {0, 1};
   apart.worker_hosts = {2, 3, 4, 5};
@@ -154,7 +157,7 @@ TEST(ForecastTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
 TEST(ForecastTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
   ForecastJob job = job_on(4, 100e6);
   job.hosts[2].devices = 0;
-  const Way way{.strategy = "async", .ps = 1, .workers = 3};
+  const Way way{.strategy = {"async"}, .ps = 1, .workers = 3};
   Way placed = way;
   placed.ps_hosts = {2};
   placed.worker_hosts = {0, 1, 3};
@@ -164,13 +167,13 @@ TEST(ForecastTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
 TEST(ForecastTest, TheInputIsALimit) {
   ForecastJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;
-  const Forecast made = forecast(job, {.strategy = "async", .ps = 1, .workers = 4});
+  const Forecast made = forecast(job, {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s, DoubleNear(30, 1e-9));
   EXPECT_THAT(made.limit, HasSubstr("the input gives 30 steps/s"));
 }
 
 TEST(ForecastTest, WorkersWithoutADeviceAreRefused) {
-  EXPECT_THROW(forecast(job_on(2, 1e9), {.strategy = "async", .ps = 1, .workers = 5}), Error);
+  EXPECT_THROW(forecast(job_on(2, 1e9), {.strategy = {"async"}, .ps = 1, .workers = 5}), Error);
 }
 
 TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
@@ -178,24 +181,57 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   asked.workers = 4;
   asked.links = true;
   const std::vector<Way> ways = ways_to_try(asked);
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways);
+  std::vector<Way> known;
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways, [&](const Forecast& it) {
+                                      known.push_back(it.way);
+                                    }).made;
   ASSERT_EQ(all.size(), ways.size());
+  EXPECT_EQ(known, ways) << "each is known once it is made";
   EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Forecast::steps_per_s));
-  EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::strategy, "allreduce"))));
+  EXPECT_THAT(all, Contains(Field(&Forecast::way,
+                                  Field(&Way::strategy, Field(&Strategy::name, "allreduce")))));
   EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::workers, 1))));
-  const std::string table = forecast_table(all, "examples");
+  const std::size_t width = width_of(ways);
+  std::string table = forecast_head(width);
+  for (const Forecast& it : all) table += forecast_row(it, width);
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
                            HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
   EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
   const std::string plot = forecast_plot(all, "net", "svg", "picture");
   std::set<std::string> strategies;
   for (const Forecast& it : all) {
-    if (!it.way.is_one_process()) strategies.insert(it.way.strategy);
+    if (!it.way.is_one_process()) strategies.insert(it.way.strategy.name);
   }
   const std::string titles = plot.substr(plot.find("\nplot "));
   std::size_t curves = 0;
   for (std::size_t at = 0; (at = titles.find(" title '", at)) != titles.npos; ++at) ++curves;
   EXPECT_EQ(curves, strategies.size() + 2) << "and the bound, and one process";
+}
+
+TEST(ForecastTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
+  WaysAsked asked;
+  asked.workers = 4;
+  const std::vector<Way> ways = ways_to_try(asked);
+  ForecastJob job = job_on(4, 100e6);
+  std::size_t known = 0;
+  job.gives_up = [&] { return known == 3; };
+  const Forecasts all = forecast_all(job, ways, [&](const Forecast&) { ++known; });
+  EXPECT_EQ(all.made.size(), 3u);
+  EXPECT_EQ(all.untried, std::vector<Way>(ways.begin() + 3, ways.end()));
+  EXPECT_THAT(untried_text(all.untried, 30),
+              AllOf(HasSubstr("Not tried within 30 s (--time-limit): "),
+                    HasSubstr("; " + ways.back().text() + "\n")));
+}
+
+TEST(ForecastTest, AWayThatTakesTooLongIsGivenUpInTheMiddle) {
+  WaysAsked asked;
+  asked.workers = 4;
+  ForecastJob job = job_on(4, 100e6);
+  int asked_for = 0;
+  job.gives_up = [&] { return ++asked_for > 1; };
+  const Forecasts all = forecast_all(job, ways_to_try(asked));
+  EXPECT_EQ(all.made.size(), 0u);
+  EXPECT_EQ(all.untried, ways_to_try(asked));
 }
 
 TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
@@ -204,7 +240,7 @@ TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
   asked.ps = 1;
   asked.links = true;
   asked.wire = WireForm{};
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked));
+  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked)).made;
   const Forecast& best = all.front();
   EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
   EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
@@ -216,7 +252,9 @@ TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
 }
 
 TEST(ForecastTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
-  const Way way{.strategy = "local", .ps = 1, .workers = 4, .outer = {.local_steps = 40}};
+  const Way way{.strategy = {.name = "local", .local_steps = 40, .outer_fragments = 1},
+                .ps = 1,
+                .workers = 4};
   const Forecast made = forecast(job_on(5, 100e6), way);
   EXPECT_THAT(made.limit, HasSubstr("in which 40 steps are made, workers wait"));
 }
@@ -231,15 +269,14 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   asked.links = true;
   EXPECT_TRUE(has_local());
   asked.links = false;
-  asked.strategy = "local";
-  asked.outer.local_steps = 50;
+  asked.strategy.name = "local";
+  asked.strategy.local_steps = 50;
   asked.ps = 1;
   const std::vector<Way> ways = ways_to_try(asked);
   ASSERT_EQ(ways.size(), 2u);
   EXPECT_EQ(ways[1].text(), "local H=50, 1 ps + 4 workers");
-  EXPECT_EQ(ways[1].outer.fragments, 2);
   EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
-  asked.outer.fragments = 4;
+  asked.strategy.outer_fragments = 4;
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
 }
 
@@ -262,7 +299,7 @@ TEST(HostsText, SaysWhatEachKindOfHostCanDo) {
 
 TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
   WaysAsked asked;
-  asked.strategy = "async";
+  asked.strategy.name = "async";
   asked.ps = 1;
   asked.workers = 2;
   asked.wire = WireForm{{DType::kUInt8, 8}};
@@ -277,12 +314,12 @@ TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
 
 TEST(WaysTest, WhatBecomesOfLateContributionsIsKept) {
   WaysAsked asked;
-  asked.strategy = "sync";
+  asked.strategy.name = "sync";
   asked.workers = 4;
-  asked.replicas = 3;
-  asked.late = LateContribution::kFold;
+  asked.strategy.replicas = 3;
+  asked.strategy.late = LateContribution::kFold;
   const Way way = ways_to_try(asked).back();
-  EXPECT_EQ(way.late, LateContribution::kFold);
+  EXPECT_EQ(way.strategy.late, LateContribution::kFold);
   EXPECT_THAT(flags_of(way), HasSubstr("--replicas-to-aggregate 3 --late fold"));
 }
 
@@ -291,16 +328,42 @@ TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {
   asked.workers = 2;
   const auto has_mixed = [&] {
     return std::ranges::any_of(ways_to_try(asked),
-                               [](const Way& way) { return way.strategy == "mixed"; });
+                               [](const Way& way) { return way.kind().splits_variables(); });
   };
   EXPECT_FALSE(has_mixed());
   asked.sparse = true;
   EXPECT_TRUE(has_mixed());
 }
 
+TEST(WaysTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {
+  WaysAsked asked;
+  asked.towers = 8;
+  asked.most_workers = 1;
+  asked.strategy.name = "async";
+  asked.ps = 1;
+  std::vector<std::string> texts, flags;
+  for (const Way& way : ways_to_try(asked)) {
+    texts.push_back(way.text());
+    flags.push_back(flags_of(way));
+  }
+  EXPECT_THAT(texts,
+              ElementsAre("one process", "one process, 2 devices", "one process, 4 devices",
+                          "one process, 8 devices", "async, 1 ps + 1 worker, 8 devices each"));
+  EXPECT_THAT(flags, ElementsAre("", "--towers 2", "--towers 4", "--towers 8",
+                                 "--ps 1 --workers 1 --towers 8"));
+}
+
+TEST(ForecastTest, DevicesOfOneProcessAreComparedByTheirExamples) {
+  const ForecastJob job = job_on(1, 0);
+  const Forecast alone = forecast_alone(job), several = forecast(job, {.towers = 4}, alone);
+  EXPECT_EQ(alone.times_alone, 1);
+  EXPECT_THAT(several.examples_per_s, DoubleNear(4 * several.steps_per_s, 1e-9));
+  EXPECT_THAT(several.times_alone, DoubleNear(several.examples_per_s / alone.examples_per_s, 1e-9));
+}
+
 TEST(WaysTest, WhatTheUserHasFixedIsKept) {
   WaysAsked asked;
-  asked.strategy = "sync";
+  asked.strategy.name = "sync";
   asked.ps = 2;
   asked.workers = 4;
   const std::vector<Way> ways = ways_to_try(asked);

@@ -9,23 +9,21 @@
 
 #include "base/printed.h"
 #include "dashboard/palette.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
+#include "predict/hosts_file.h"
 #include "predict/link_payload.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
 
 std::string interval_text(const Forecast& it) { return rounded(it.low) + "–" + rounded(it.high); }
 
-std::size_t widest(std::span<const Forecast> forecasts) {
-  std::size_t width = 11;
-  for (const Forecast& each : forecasts) width = std::max(width, each.way.text().size());
-  return width;
-}
-
 bool are_alike(const ForecastHost& one, const ForecastHost& other) {
   constexpr std::array kNumbers = {&ForecastHost::cores, &ForecastHost::flops_per_s,
-                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s};
+                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s,
+                                   &ForecastHost::others_share};
   return std::ranges::all_of(kNumbers,
                              [&](const auto number) { return one.*number == other.*number; });
 }
@@ -51,32 +49,45 @@ std::string hosts_text(std::span<const ForecastHost> hosts) {
     text += fmt::format("{}: {} core{}, {} GFLOP/s, {} GB/s", names, hosts[i].cores,
                         hosts[i].cores == 1 ? "" : "s", rounded(hosts[i].flops_per_s * 1e-9, 3),
                         rounded(hosts[i].bytes_per_s * 1e-9, 3));
-    text += hosts.size() > 1 ? ", " + link_text(hosts[i]) + "\n" : "\n";
+    if (hosts.size() > 1) text += ", " + link_text(hosts[i]);
+    if (is_beside_others(hosts[i].others_share)) {
+      text += ", measured " + beside_others(hosts[i].others_share);
+    }
+    text += "\n";
     i = end;
   }
   return text;
 }
 
-std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit) {
-  const std::size_t width = widest(forecasts);
-  const std::string per_s = unit + "/s";
-  std::string text =
-      fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
-                  "80% between", per_s, "× alone", "of bound", "the limit");
-  for (const Forecast& it : forecasts) {
-    // The dash between two numbers is three bytes and one column.
-    text +=
-        fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
-                    rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
-                    times_of(it.times_alone), it.of_bound, it.limit);
-  }
-  return text;
+std::size_t width_of(std::span<const Way> ways) {
+  std::size_t width = 11;
+  for (const Way& each : ways) width = std::max(width, each.text().size());
+  return width;
+}
+
+std::string forecast_head(std::size_t width) {
+  return fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
+                     "80% between", "examples/s", "× alone", "of bound", "the limit");
+}
+
+std::string forecast_row(const Forecast& it, std::size_t width) {
+  // The dash between two numbers is three bytes and one column.
+  return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
+                     rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
+                     times_of(it.times_alone), it.of_bound, it.limit);
+}
+
+std::string untried_text(std::span<const Way> ways, double limit_s) {
+  std::string names;
+  for (const Way& way : ways) names += (names.empty() ? "" : "; ") + way.text();
+  return fmt::format("Not tried within {} s (--time-limit): {}\n", limit_s, names);
 }
 
 std::string forecast_line(const Forecast& it) {
-  return fmt::format("{} steps/s (80%: {} to {}), {} × one process; the limit: {}",
+  return fmt::format("{} steps/s (80%: {} to {}{}), {} × one process; the limit: {}",
                      rounded(it.steps_per_s), rounded(it.low), rounded(it.high),
-                     times_of(it.times_alone), it.limit);
+                     it.measured ? "" : "; nothing was measured", times_of(it.times_alone),
+                     it.limit);
 }
 
 std::string fastest_text(std::span<const Forecast> forecasts) {
@@ -102,25 +113,18 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
   return fmt::format(
       "Workers of local make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
-      found->way.outer.local_steps);
+      found->way.strategy.local_steps);
 }
 
 std::string flags_of(const Way& way) {
-  if (way.is_one_process()) return "";
+  const std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
+  if (way.is_one_process()) return towers;
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
-  const ClusterKind kind = way.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
-  if (way.strategy != default_strategy(kind).name) flags += " --strategy " + way.strategy;
-  if (way.makes_local_steps()) {
-    flags += fmt::format(" --local-steps {}", way.outer.local_steps);
-    const int usual = usual_fragments(way.outer.local_steps, way.ps > 0);
-    if (way.outer.delay > 0) flags += " --outer async";
-    if (way.outer.fragments != usual)
-      flags += fmt::format(" --outer-fragments {}", way.outer.fragments);
-  }
-  if (way.staleness > 0) flags += fmt::format(" --staleness {}", way.staleness);
-  if (way.replicas > 0) flags += fmt::format(" --replicas-to-aggregate {}", way.replicas);
-  if (way.replicas > 0 && way.late == LateContribution::kFold) flags += " --late fold";
+  const StrategyKind& kind = way.kind();
+  if (&kind != &default_strategy(kind.cluster)) flags += fmt::format(" --strategy {}", kind.name);
+  flags += option_flags(kind, way.strategy);
   if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
+  if (!towers.empty()) flags += " " + towers;
   return flags + way.wire.flags();  // a narrower one is told by what it adds (narrower_wire)
 }
 
@@ -129,16 +133,18 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
   for (const Forecast& it : forecasts) {
     ways.push_back({{"way", it.way.text()},
                     {"flags", flags_of(it.way)},
-                    {"strategy", it.way.strategy},
+                    {"strategy", it.way.kind().name},
                     {"ps", it.way.ps},
                     {"workers", it.way.workers},
+                    {"towers", it.way.towers},
                     {"wire", travelling_name(it.way.wire.numbers.type)},
                     {"top_k", it.way.wire.numbers.kept},
                     {"accumulate", it.way.accumulate},
-                    {"local_steps", it.way.makes_local_steps() ? it.way.outer.local_steps : 0},
+                    {"local_steps", it.way.makes_local_steps() ? it.way.strategy.local_steps : 0},
                     {"steps_per_s", it.steps_per_s},
                     {"low", it.low},
                     {"high", it.high},
+                    {"measured", it.measured},
                     {"examples_per_s", it.examples_per_s},
                     {"times_alone", it.times_alone},
                     {"of_bound", it.of_bound},
@@ -162,8 +168,8 @@ std::string forecast_plot(std::span<const Forecast> forecasts, const std::string
       alone = it.steps_per_s;
       continue;
     }
-    std::string name = it.way.strategy;
-    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.outer.local_steps);
+    std::string name(it.way.kind().name);
+    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.strategy.local_steps);
     double& speed = speeds[name][workers];
     speed = std::max(speed, it.steps_per_s);
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;

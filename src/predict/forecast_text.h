@@ -11,8 +11,13 @@ namespace paceline {
 /// Says what the hosts can do, with a line for those in a row that are alike: "node 0 to node 3,
 /// each: 32 cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s".
 std::string hosts_text(std::span<const ForecastHost> hosts);
-/// "| way | steps/s | 80% between | × alone | of the bound | the limit |", aligned.
-std::string forecast_table(std::span<const Forecast> forecasts, const std::string& unit);
+/// A table: its head "way  steps/s  80% between  examples/s  × alone  of bound  the limit", and the
+/// row of a way below it. `width` is that of the column of ways.
+std::string forecast_head(std::size_t width);
+std::string forecast_row(const Forecast& forecast, std::size_t width);
+std::size_t width_of(std::span<const Way> ways);
+/// "Not tried within 30 s (--time-limit): sync, 4 ps + 8 workers; …"
+std::string untried_text(std::span<const Way> ways, double limit_s);
 /// "11.2 steps/s (80%: 10.6 to 11.7), 3.9 × one process; the limit: …"
 std::string forecast_line(const Forecast& forecast);
 /// The flags of the fastest, which is the first, and of the fastest whose steps learn as much as

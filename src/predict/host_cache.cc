@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "predict/core_trip.h"
+#include "predict/hosts_file.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
@@ -13,7 +15,7 @@ struct HostRate {
   const char* name;
   double ForecastHost::*rate;
 };
-constexpr std::array<HostRate, 11> kRates = {
+constexpr std::array<HostRate, 12> kRates = {
     {{"flops_per_s", &ForecastHost::flops_per_s},
      {"bytes_per_s", &ForecastHost::bytes_per_s},
      {"thread_bytes_per_s", &ForecastHost::thread_bytes_per_s},
@@ -24,7 +26,8 @@ constexpr std::array<HostRate, 11> kRates = {
      {"core_tcp_send_bytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s},
      {"core_tcp_receive_bytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s},
      {"cipher_bytes_per_s", &ForecastHost::cipher_bytes_per_s},
-     {"core_trip_s", &ForecastHost::core_trip_s}}};
+     {"core_trip_s", &ForecastHost::core_trip_s},
+     {"others_share", &ForecastHost::others_share}}};
 
 bool is_number_in(const nlohmann::json& entry, const char* name) {
   const auto found = entry.find(name);
@@ -47,10 +50,18 @@ ForecastHost host_of(const nlohmann::json& entry) {
   return host;
 }
 
-nlohmann::json entry_of(const ForecastHost& host, std::int64_t at) {
-  nlohmann::json entry = {{"at", at}, {"cores", host.cores}};
-  for (const HostRate& it : kRates) entry[it.name] = host.*it.rate;
+nlohmann::json entry_of(const HostCache::Noted& noted) {
+  nlohmann::json entry = {{"at", noted.at}, {"cores", noted.host.cores}};
+  for (const HostRate& it : kRates) entry[it.name] = noted.host.*it.rate;
   return entry;
+}
+
+std::vector<HostCache::Noted> kept_of(const nlohmann::json& entries, std::int64_t now) {
+  std::vector<HostCache::Noted> kept;
+  for (const nlohmann::json& entry : entries) {
+    if (is_kept(entry, now)) kept.push_back({host_of(entry), entry["at"].get<std::int64_t>()});
+  }
+  return kept;
 }
 
 }  // namespace
@@ -70,30 +81,46 @@ ForecastHost usual_host(std::span<const ForecastHost> measured) {
   return host;
 }
 
-ForecastHost HostCache::usual(std::int64_t now, double core_trip_s,
-                              const std::function<ForecastHost()>& measure) const {
-  std::vector<ForecastHost> hosts;  // with the cores placed as they are now
-  std::int64_t newest = 0;
-  const nlohmann::json read = file_.read();
-  for (const nlohmann::json& entry : read) {
-    if (!is_kept(entry, now)) continue;
-    const ForecastHost host = host_of(entry);
-    if (!is_same_placement(host.core_trip_s, core_trip_s)) continue;
-    hosts.push_back(host);
-    newest = std::max(newest, entry["at"].get<std::int64_t>());
-  }
-  if (newest <= now - kFresh) {
-    hosts.push_back(measure());
-    file_.change([&](const nlohmann::json& entries) {
-      nlohmann::json kept = nlohmann::json::array();
-      for (const nlohmann::json& entry : entries) {
-        if (is_kept(entry, now)) kept.push_back(entry);
+std::string HostCache::note(const Noted& noted) const {
+  double beside = 0;
+  file_.change([&](const nlohmann::json& entries) {
+    nlohmann::json kept = nlohmann::json::array();
+    for (const Noted& each : kept_of(entries, noted.at)) {
+      if (is_beside_others(each.host.others_share)) {
+        beside = each.host.others_share;
+      } else {
+        kept.push_back(entry_of(each));
       }
-      kept.push_back(entry_of(hosts.back(), now));
-      return kept;
-    });
+    }
+    kept.push_back(entry_of(noted));
+    return kept;
+  });
+  if (beside == 0 || is_beside_others(noted.host.others_share)) return "";
+  return "What was measured of this machine " + beside_others(beside) +
+         " is discarded: it was measured anew";
+}
+
+SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
+                          const std::function<ForecastHost()>& measure) const {
+  std::vector<ForecastHost> hosts;  // with the cores placed as they are now, and left alone
+  std::int64_t newest = 0;
+  for (const Noted& noted : kept_of(file_.read(), now)) {
+    if (is_beside_others(noted.host.others_share)) continue;
+    if (!is_same_placement(noted.host.core_trip_s, core_trip_s)) continue;
+    hosts.push_back(noted.host);
+    newest = std::max(newest, noted.at);
   }
-  return usual_host(hosts);
+  if (newest > now - kFresh) return {usual_host(hosts)};
+  const ForecastHost measured = measure();
+  const std::string discarded = note({measured, now});
+  if (!is_beside_others(measured.others_share)) hosts.push_back(measured);
+  return {hosts.empty() ? measured : usual_host(hosts), discarded};
+}
+
+std::optional<HostCache::Noted> HostCache::newest(std::int64_t now) const {
+  const std::vector<Noted> kept = kept_of(file_.read(), now);
+  const auto found = std::ranges::max_element(kept, {}, &Noted::at);
+  return found == kept.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace paceline

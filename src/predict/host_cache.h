@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -17,7 +18,16 @@ namespace paceline {
 /// seconds. At least one is given.
 ForecastHost usual_host(std::span<const ForecastHost> measured);
 
-/// The last measurements of this machine: what ran beside one of them does not decide.
+/// What is known of this machine, and a line for the user where what was noted before is used no
+/// more.
+struct SeenHost {
+  ForecastHost host;
+  std::string discarded = {};
+};
+
+/// The last measurements of this machine. One that was made while other programs had the cores is
+/// noted as such and used no more once another one can be made: it would say what the machine can
+/// do beside them.
 class HostCache {
  public:
   static constexpr std::int64_t kFresh = 600, kKept = 3600;  // seconds
@@ -25,16 +35,27 @@ class HostCache {
   /// Nothing is kept when the path is empty.
   explicit HostCache(std::string path) : file_(std::move(path), "measured") {}
 
-  /// Returns the usual host of the measurements that were kept in the last hour, after another one
-  /// if none with the cores placed as they are now is of the last ten minutes. `now` is in seconds
-  /// since the epoch.
-  ForecastHost usual(std::int64_t now, double core_trip_s,
-                     const std::function<ForecastHost()>& measure) const;
-  /// Measures it if usual() would, unless nothing can be kept.
-  void refresh(std::int64_t now, double core_trip_s,
-               const std::function<ForecastHost()>& measure) const {
-    if (file_.keeps()) usual(now, core_trip_s, measure);
+  /// Returns the usual host of the measurements of the last hour beside which nothing ran, after
+  /// another one if none of these with the cores placed as they are now is of the last ten minutes;
+  /// if something ran beside all of them, the host that was measured now. `now` is in seconds since
+  /// the epoch.
+  SeenHost usual(std::int64_t now, double core_trip_s,
+                 const std::function<ForecastHost()>& measure) const;
+  /// Measures it if usual() would, unless nothing can be kept. Returns SeenHost::discarded.
+  std::string refresh(std::int64_t now, double core_trip_s,
+                      const std::function<ForecastHost()>& measure) const {
+    return file_.keeps() ? usual(now, core_trip_s, measure).discarded : "";
   }
+  /// A measurement and its moment, in seconds since the epoch.
+  struct Noted {
+    ForecastHost host;
+    std::int64_t at = 0;
+  };
+  /// Keeps it. If nothing ran beside it, those that others disturbed are kept no more: returns
+  /// SeenHost::discarded.
+  std::string note(const Noted& noted) const;
+  /// Returns the newest one of the last hour; nothing when there is none.
+  std::optional<Noted> newest(std::int64_t now) const;
 
  private:
   const CacheFile file_;

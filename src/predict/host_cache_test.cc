@@ -33,17 +33,20 @@ TEST(UsualHostTest, DoesNotMixPlacementsOfTheCores) {
 
 class HostCacheTest : public ::testing::Test {
  protected:
-  /// The rate of rules that is usual at that moment, where a measurement would find `rate`.
+  /// What is seen at that moment, where a measurement would find `rate` while others had so much of
+  /// the cores.
+  SeenHost seen(std::int64_t now, double rate, double others_share, double core_trip_s = 50e-9) {
+    return HostCache(path_).usual(now, core_trip_s, [&] {
+      ++measured_;
+      ForecastHost host = passes_at(rate);
+      host.core_trip_s = core_trip_s;
+      host.others_share = others_share;
+      return host;
+    });
+  }
+  /// The rate of rules that is usual then, where nothing runs beside a measurement.
   double usual(std::int64_t now, double rate, double core_trip_s = 50e-9) {
-    return HostCache(path_)
-        .usual(now, core_trip_s,
-               [&] {
-                 ++measured_;
-                 ForecastHost host = passes_at(rate);
-                 host.core_trip_s = core_trip_s;
-                 return host;
-               })
-        .rule_bytes_per_s;
+    return seen(now, rate, 0, core_trip_s).host.rule_bytes_per_s;
   }
 
   TemporaryFolder folder_;
@@ -79,6 +82,32 @@ TEST_F(HostCacheTest, ForgetsWhatWasMeasuredAnHourAgo) {
   EXPECT_EQ(measured_, 2);
 }
 
+TEST_F(HostCacheTest, WhatWasMeasuredBesideOthersIsDiscardedOnceTheyAreGone) {
+  const SeenHost busy = seen(10'000, 20, 0.4);
+  EXPECT_EQ(busy.host.rule_bytes_per_s, 20);
+  EXPECT_EQ(busy.host.others_share, 0.4);
+  EXPECT_EQ(busy.discarded, "");
+  EXPECT_EQ(HostCache(path_).newest(10'000)->host.others_share, 0.4);
+  const SeenHost still = seen(10'010, 25, 0.5);
+  EXPECT_EQ(still.host.rule_bytes_per_s, 25) << "the one before it is no measure either";
+  EXPECT_EQ(still.discarded, "");
+  const SeenHost alone = seen(10'020, 50, 0);
+  EXPECT_EQ(alone.host.rule_bytes_per_s, 50);
+  EXPECT_EQ(alone.discarded,
+            "What was measured of this machine while other programs had the cores for 50% of the "
+            "time is discarded: it was measured anew");
+  const SeenHost later = seen(10'030, 60, 0);
+  EXPECT_EQ(later.host.rule_bytes_per_s, 50);
+  EXPECT_EQ(later.discarded, "");
+  EXPECT_EQ(measured_, 3);
+}
+
+TEST_F(HostCacheTest, PrefersWhatWasMeasuredAloneWithinTheHour) {
+  usual(10'000, 50);
+  EXPECT_EQ(seen(10'700, 20, 0.4).host.rule_bytes_per_s, 50);
+  EXPECT_EQ(seen(13'700, 20, 0.4).host.rule_bytes_per_s, 20) << "that was more than an hour ago";
+}
+
 TEST_F(HostCacheTest, AClockThatWasSetBackMeasuresAnew) {
   usual(10'000, 90);
   EXPECT_EQ(usual(9'000, 50), 50);
@@ -105,7 +134,7 @@ TEST_F(HostCacheTest, WithoutAFileNothingIsKeptAndNothingRefreshed) {
   const HostCache none("");
   none.refresh(10'000, 50e-9, measure);
   EXPECT_EQ(measured, 0);
-  EXPECT_EQ(none.usual(10'000, 50e-9, measure).rule_bytes_per_s, 50);
+  EXPECT_EQ(none.usual(10'000, 50e-9, measure).host.rule_bytes_per_s, 50);
   HostCache(path_).refresh(10'000, 50e-9, measure);
   EXPECT_EQ(usual(10'001, 70), 50);
 }

@@ -16,6 +16,7 @@
 #include "cluster/flags/config_value.h"
 #include "paceline/error.h"
 #include "predict/link_payload.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
@@ -73,6 +74,7 @@ constexpr HostNumber kHostNumbers[] = {
     {"core_tcp_receive_gbytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s, 1e9, 0},
     {"cipher_gbytes_per_s", &ForecastHost::cipher_bytes_per_s, 1e9, 0},
     {"core_trip_ns", &ForecastHost::core_trip_s, 1e-9, 0},
+    {"others_percent", &ForecastHost::others_share, 1e-2, 0, 100},
     {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
     {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
 };
@@ -172,11 +174,18 @@ ForecastHost host_of(const HostNumbers& numbers) {
   return host;
 }
 
+std::string beside_others(double share) {
+  return fmt::format("while other programs had the cores for {:.0f}% of the time", 100 * share);
+}
+
 std::string roof_file_text(const ForecastHost& host) {
-  std::string text = fmt::format(
-      "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n"
-      "[[host]]\nname = \"{}\"\n",
-      host.name);
+  std::string text =
+      "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n";
+  if (is_beside_others(host.others_share)) {
+    text += fmt::format("# Measured {}: measure it again when they have ended\n",
+                        beside_others(host.others_share));
+  }
+  text += fmt::format("[[host]]\nname = \"{}\"\n", host.name);
   for (const auto& [name, number] : numbers_of(host)) {
     text += fmt::format("{} = {:.4g}\n", name, number);
   }

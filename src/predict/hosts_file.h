@@ -25,6 +25,7 @@ namespace paceline {
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit
 ///     latency_us = 30       # one way, to the switch
+///     others_percent = 40   # of the time of measuring it, in which other programs had the cores
 /// Throws kUsage, naming the place in `source`.
 std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source);
 /// The same of a file. Throws kUsage when it cannot be read.
@@ -35,6 +36,9 @@ std::vector<ForecastHost> read_hosts(const std::string& path);
 using HostNumbers = std::vector<std::pair<std::string, double>>;
 HostNumbers numbers_of(const ForecastHost& host);
 ForecastHost host_of(const HostNumbers& numbers);
+
+/// Says that something was measured "while other programs had the cores for 40% of the time".
+std::string beside_others(double share);
 
 /// The host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
 std::string roof_file_text(const ForecastHost& host);

@@ -6,12 +6,14 @@
 #include "base/memory_file.h"
 #include "base/text_file.h"
 #include "paceline/error.h"
+#include "predict/forecast_text.h"
 
 namespace paceline {
 namespace {
 
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string refusal_of(const std::string& text) {
   try {
@@ -75,6 +77,22 @@ TEST(HostsFileTest, AHostIsWhatItsNumbersSay) {
   EXPECT_EQ(again.cores, 2);
   EXPECT_THAT(again.bytes_per_s, DoubleNear(57e9, 1));
   EXPECT_THAT(again.core_trip_s, DoubleNear(50e-9, 1e-15));
+}
+
+TEST(HostsFileTest, ARoofSaysWhatRanBesideItsMeasurement) {
+  ForecastHost host{.name = "node", .cores = 2, .flops_per_s = 219e9, .bytes_per_s = 57e9};
+  const MemoryFile file;
+  EXPECT_THAT(roof_file_text(host), Not(HasSubstr("others")));
+  host.others_share = 0.38;
+  write_text_file("the roof", file.path(), roof_file_text(host));
+  EXPECT_THAT(
+      roof_file_text(host),
+      HasSubstr("# Measured while other programs had the cores for 38% of the time: measure "
+                "it again when they have ended\n"));
+  const ForecastHost read = read_roof_file(file.path());
+  EXPECT_THAT(read.others_share, DoubleNear(0.38, 1e-3));
+  EXPECT_THAT(hosts_text({&read, 1}),
+              HasSubstr(", measured while other programs had the cores for 38% of the time"));
 }
 
 TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {

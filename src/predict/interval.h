@@ -1,6 +1,8 @@
 // The interval in which most measured speeds lie, by how wrong predictions were.
 #pragma once
 
+#include <cstdint>
+
 #include "predict/limit_kind.h"
 
 namespace paceline {
@@ -10,9 +12,17 @@ struct SpeedInterval {
   double low = 1, high = 1;
 };
 
+/// Where the time of a step's kernels on the cores of a machine is known from.
+enum class KernelsFrom : std::uint8_t {
+  kSteps,         // that were timed
+  kBesideOthers,  // the same, while other programs had the cores
+  kCosts,         // FLOPs and bytes: nothing was measured
+};
+
 /// 80 of 100 measured speeds of jobs with that limit were between these (docs/foresight.md,
-/// bench/foresight.csv). Where kernels of the cores are the limit, and the time of theirs is
-/// estimated from FLOPs and bytes, it is much less sure.
-SpeedInterval interval_of(LimitKind limit, bool estimates_kernels = false);
+/// bench/foresight.csv). Steps that other programs disturbed were maybe slower than those to come,
+/// where kernels are the limit. Where nothing was measured any limit may be another one, and models
+/// of small ops made up to 16 times fewer steps than their FLOPs and bytes say.
+SpeedInterval interval_of(LimitKind limit, KernelsFrom kernels = KernelsFrom::kSteps);
 
 }  // namespace paceline

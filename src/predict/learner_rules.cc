@@ -19,8 +19,8 @@ class AsyncRule : public LearnerRule {
 
 class BoundedRule : public LearnerRule {
  public:
-  BoundedRule(int learners, std::int64_t staleness)
-      : aggregation_(staleness), learners_(std::size_t(learners)) {}
+  BoundedRule(int learners, std::int64_t lead)
+      : aggregation_(lead), learners_(std::size_t(learners)) {}
 
   void joined(int learner, std::uint64_t, LearnerDecisions& out) override {
     Learner& it = learners_[std::size_t(learner)];
@@ -133,8 +133,8 @@ void LearnerDecisions::clear() {
 
 std::unique_ptr<LearnerRule> async_rule() { return std::make_unique<AsyncRule>(); }
 
-std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t staleness) {
-  return std::make_unique<BoundedRule>(learners, staleness);
+std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t lead) {
+  return std::make_unique<BoundedRule>(learners, lead);
 }
 
 std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas) {

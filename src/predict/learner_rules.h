@@ -31,8 +31,8 @@ class LearnerRule {
 
 /// Every contribution counts, and nobody waits.
 std::unique_ptr<LearnerRule> async_rule();
-/// The same, by BoundedStaleness: nobody is more than `staleness` contributions ahead.
-std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t staleness);
+/// The same, by BoundedStaleness: nobody is more than `lead` contributions ahead.
+std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t lead);
 /// Rounds of the contributions of so many learners, by RoundCoordinator; late ones count nowhere.
 /// 0: of all that are there.
 std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas);

@@ -86,7 +86,7 @@ class Limit {
   std::string applying() const {
     for (std::size_t ps = 0; ps < speed_.use.applying.size(); ++ps) {
       if (speed_.use.applying[ps] < kUsedUp) continue;
-      const SimulatedStep shared = makes_local_steps(job_) ? outer_step(job_) : *job_.step;
+      const SimulatedStep shared = kind_of(job_).makes_local_steps ? outer_step(job_) : *job_.step;
       const double bytes = std::accumulate(
           shared.variables.begin(), shared.variables.end(), 0.0,
           [](double sum, const StepVariable& each) { return sum + each.rule_bytes; });
@@ -140,11 +140,11 @@ class Limit {
       return fmt::format("kernels take {:.0f}%, rules and exchanges {:.0f}% of the time",
                          100 * use.device, 100 * use.rules);
     }
-    const auto steps = double(job_.way.outer.local_steps);
+    const auto steps = double(job_.strategy.local_steps);
     return fmt::format("of each {} ms, in which {} steps are made, workers wait {} for {}",
-                       rounded(steps * step_ms(), 3), job_.way.outer.local_steps,
+                       rounded(steps * step_ms(), 3), job_.strategy.local_steps,
                        rounded(steps * step_ms() * waits, 3),
-                       job_.way.outer.delay > 0 ? "new values" : "the mean of all");
+                       job_.strategy.outer_async ? "new values" : "the mean of all");
   }
 
   // Nothing is used up: a step is a chain of things that follow one another.
@@ -154,7 +154,7 @@ class Limit {
       return {LimitKind::kAlone, fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time",
                                              100 * use.device, 100 * use.rules)};
     }
-    if (makes_local_steps(job_)) return {LimitKind::kExchanges, exchanges()};
+    if (kind_of(job_).makes_local_steps) return {LimitKind::kExchanges, exchanges()};
     const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
       return {LimitKind::kOthers,

@@ -3,17 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <system_error>
 
 #include "base/cores.h"
+#include "base/printed.h"
 #include "cluster/cache_folder.h"
 #include "cluster/report/circumstances.h"
 #include "predict/cipher_rate.h"
 #include "predict/core_trip.h"
-#include "predict/host_cache.h"
+#include "predict/hosts_file.h"
 #include "predict/roof.h"
 #include "predict/tcp_rates.h"
 
@@ -38,12 +40,25 @@ std::int64_t seconds_since_epoch() {
 
 }  // namespace
 
-ForecastHost this_host() {
+SeenHost this_host() {
   return host_cache().usual(seconds_since_epoch(), core_trip_seconds(), measured_host);
 }
 
-void refresh_this_host() {
-  host_cache().refresh(seconds_since_epoch(), core_trip_seconds(), measured_host);
+std::string refresh_this_host() {
+  return host_cache().refresh(seconds_since_epoch(), core_trip_seconds(), measured_host);
+}
+
+std::string noted_host_text() {
+  const std::int64_t now = seconds_since_epoch();
+  const std::optional<HostCache::Noted> noted = host_cache().newest(now);
+  if (!noted) return "";
+  std::string text = fmt::format(
+      "{} GFLOP/s, {} GB/s, measured {} min ago", rounded(noted->host.flops_per_s * 1e-9, 3),
+      rounded(noted->host.bytes_per_s * 1e-9, 3), (now - noted->at) / 60);
+  if (is_beside_others(noted->host.others_share)) {
+    text += " " + beside_others(noted->host.others_share);
+  }
+  return text;
 }
 
 ForecastHost measured_host() {
@@ -72,7 +87,14 @@ ForecastHost measured_host() {
           .core_tcp_send_bytes_per_s = within.send,
           .core_tcp_receive_bytes_per_s = within.receive,
           .cipher_bytes_per_s = measured_cipher_rate(),
-          .core_trip_s = core_trip_seconds()};
+          .core_trip_s = core_trip_seconds(),
+          .others_share = all.others_share};
+}
+
+SeenHost host_of_moment() {
+  const std::array hosts = {measured_host(), measured_host(), measured_host()};
+  const ForecastHost host = usual_host(hosts);
+  return {host, host_cache().note({host, seconds_since_epoch()})};
 }
 
 RoofCache this_roof_cache() { return RoofCache(file_in_cache("roof")); }

@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
+
+#include "predict/roof.h"
 
 namespace paceline {
 
@@ -18,19 +22,42 @@ std::string pace_key(const Plan& plan, DType precision) {
   return fmt::format("{:016x} {}", hash, name_of(precision));
 }
 
-std::optional<Pace> PaceCache::find(const std::string& key, int threads) const {
-  std::optional<Pace> best;
+namespace {
+
+// Versions that kept a number alone may have measured it beside other programs.
+std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
+  if (threads <= 0) return std::nullopt;
+  const auto number = [&](const char* name) {
+    const auto found = value.find(name);
+    return found != value.end() && found->is_number() ? found->get<double>() : -1;
+  };
+  const Pace pace = value.is_number() ? Pace{threads, value.get<double>(), 1}
+                                      : Pace{threads, number("seconds"), number("others_share")};
+  return pace.seconds > 0 && pace.others_share >= 0 ? std::optional(pace) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads) {
+  const auto off = [&](const Pace& pace) {
+    return std::abs(std::log(double(pace.threads) / std::max(1, threads)));
+  };
+  const auto nearest = std::ranges::min_element(paces, {}, off);
+  return nearest == paces.end() ? std::nullopt : std::optional(*nearest);
+}
+
+std::vector<Pace> PaceCache::find(const std::string& key) const {
+  std::vector<Pace> found;
   const std::string begin = key + ' ';
   const nlohmann::json paces = file_.read();  // it must outlive what iterates over it
-  if (!paces.is_object()) return std::nullopt;
+  if (!paces.is_object()) return found;
   for (const auto& [name, value] : paces.items()) {
-    if (!name.starts_with(begin) || !value.is_number()) continue;
-    const Pace pace{std::atoi(name.c_str() + begin.size()), value.get<double>()};
-    if (pace.threads <= 0 || pace.seconds <= 0) continue;
-    if (pace.threads == threads) return pace;
-    if (!best || pace.threads < best->threads) best = pace;
+    if (!name.starts_with(begin)) continue;
+    if (const auto pace = pace_of(std::atoi(name.c_str() + begin.size()), value)) {
+      found.push_back(*pace);
+    }
   }
-  return best;
+  return found;
 }
 
 void PaceCache::keep(const std::string& key, const Pace& pace) const {
@@ -38,7 +65,14 @@ void PaceCache::keep(const std::string& key, const Pace& pace) const {
   file_.change([&](nlohmann::json paces) {
     const bool goes_on = paces.is_object() && paces.size() < kMost;
     if (!goes_on) paces = nlohmann::json::object();
-    paces[fmt::format("{} {}", key, pace.threads)] = pace.seconds;
+    const std::string name = fmt::format("{} {}", key, pace.threads);
+    const auto kept = paces.find(name);
+    const std::optional<Pace> known =
+        kept != paces.end() ? pace_of(pace.threads, *kept) : std::nullopt;
+    const bool is_better = known && !is_beside_others(known->others_share);
+    if (!is_better || !is_beside_others(pace.others_share)) {
+      paces[name] = {{"seconds", pace.seconds}, {"others_share", pace.others_share}};
+    }
     return paces;
   });
 }

@@ -3,7 +3,10 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "exec/plan.h"
 #include "paceline/dtype.h"
@@ -18,16 +21,22 @@ std::string pace_key(const Plan& plan, DType precision);
 struct Pace {
   int threads = 0;
   double seconds = 0;
+  double others_share = 0;  // of that time, in which other programs had the cores
   bool operator==(const Pace&) const = default;
 };
 
+/// Returns that on as many threads, else that on the next number of them in proportion; nothing of
+/// none.
+std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
+
+/// One that was measured beside other programs never takes the place of one that was not.
 class PaceCache {
  public:
   /// Nothing is kept when the path is empty.
   explicit PaceCache(std::string path) : file_(std::move(path), "paces") {}
 
-  /// Returns the pace of the step on as many threads, else that on the fewest.
-  std::optional<Pace> find(const std::string& key, int threads) const;
+  /// Returns the paces of the step, one for each number of threads.
+  std::vector<Pace> find(const std::string& key) const;
   void keep(const std::string& key, const Pace& pace) const;
 
  private:

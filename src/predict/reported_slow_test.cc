@@ -56,7 +56,7 @@ const ReportedCase kReportedCases[] = {
       .tensors = 10,
       .workers = 8,
       .ps = 0,
-      .strategy = "allreduce",
+      .strategy = {"allreduce"},
       .input_per_s = 6600,
       .examples = 128},
      6608.0 / 128,

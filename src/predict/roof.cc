@@ -6,6 +6,7 @@
 
 #include "predict/memory_passes.h"
 #include "predict/rule_passes.h"
+#include "trace/pressure_counters.h"
 
 namespace paceline {
 namespace {
@@ -55,12 +56,15 @@ Roof measure_roof(DType precision, int threads) {
 }
 
 Roof RoofMeter::measure(const RoofSeconds& seconds) {
-  return {
+  const PressureCounters before = read_pressure_counters();
+  Roof roof = {
       .flops_per_s = products_.flops() / best_seconds(seconds.products, [&] { products_.run(); }),
       .bytes_per_s = memory_rate(seconds.memory),
       .rule_bytes_per_s = rule_rate(seconds.memory),
       .link_bytes_per_s = 0,
       .cache_bytes = cache_bytes()};
+  roof.others_share = queued_share(before, read_pressure_counters()).value_or(0);
+  return roof;
 }
 
 ThreadRates RoofMeter::measure_thread(const RoofSeconds& seconds) {

@@ -19,9 +19,14 @@ struct Roof {
   double rule_bytes_per_s = 0;  // memory, in several arrays at once, as rules pass over them
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
+  double others_share = 0;      // of the measurement's time, in which other programs had the cores
 
   bool operator==(const Roof&) const = default;
 };
+
+/// True of what was measured while other programs had the cores for so much of the time: it says
+/// little about the machine once they have ended.
+constexpr bool is_beside_others(double others_share) { return others_share > 0.05; }
 
 /// Products on several threads, each with operands of its own.
 class Products {

@@ -23,17 +23,22 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
       !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
+  // Versions that did not note it may have measured beside other programs.
+  const auto others = entry.find("others_share");
+  const bool noted = others != entry.end() && others->is_number();
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
               .bytes_per_s = entry["bytes_per_s"].get<double>(),
               .rule_bytes_per_s = entry["rule_bytes_per_s"].get<double>(),
               .link_bytes_per_s = 0,
-              .cache_bytes = entry["cache_bytes"].get<std::size_t>()};
+              .cache_bytes = entry["cache_bytes"].get<std::size_t>(),
+              .others_share = noted ? others->get<double>() : 1};
 }
 
 RoofJson entry_of(const Roof& roof, DType precision, int threads) {
   return {{"precision", name_of(precision)},           {"threads", threads},
           {"flops_per_s", roof.flops_per_s},           {"bytes_per_s", roof.bytes_per_s},
-          {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes}};
+          {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes},
+          {"others_share", roof.others_share}};
 }
 
 void take_higher(Roof& roof, const std::optional<Roof>& kept) {
@@ -41,6 +46,7 @@ void take_higher(Roof& roof, const std::optional<Roof>& kept) {
   roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
   roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
   roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
+  roof.others_share = std::min(roof.others_share, kept->others_share);
 }
 
 }  // namespace
@@ -54,7 +60,7 @@ std::optional<Roof> RoofCache::find(DType precision, int threads) const {
 }
 
 Roof RoofCache::measure(DType precision, int threads) const {
-  Roof roof = measure_roof(precision, threads);
+  Roof roof = measure_(precision, threads);
   file_.change([&](const RoofJson& kept) {
     RoofJson roofs = RoofJson::array();
     for (const RoofJson& entry : kept) {
@@ -71,7 +77,8 @@ Roof RoofCache::measure(DType precision, int threads) const {
 }
 
 Roof RoofCache::roof(DType precision, int threads) const {
-  if (const std::optional<Roof> kept = find(precision, threads)) return *kept;
+  const std::optional<Roof> kept = find(precision, threads);
+  if (kept && !is_beside_others(kept->others_share)) return *kept;
   return measure(precision, threads);
 }
 

@@ -15,9 +15,7 @@ constexpr double kUsualMemory = 50e9, kUsualCores = 16;
 
 Way way_of(const SizedJob& job) {
   Way way{.strategy = job.strategy, .ps = job.ps, .workers = job.workers};
-  if (job.workers == 1 && job.ps == 0) way.strategy = "local";
-  way.outer = {.local_steps = job.local_steps,
-               .fragments = usual_fragments(job.local_steps, job.ps > 0)};
+  if (way.is_one_process()) way.strategy.name.clear();
   for (int i = 0; i < job.ps; ++i) way.ps_hosts.push_back(job.gbps > 0 ? i : 0);
   for (int i = 0; i < job.workers; ++i) {
     way.worker_hosts.push_back(job.gbps > 0 ? job.ps + i : 0);
@@ -29,11 +27,11 @@ ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
   ForecastJob made;
   const SimulatedStep step = simulated_step(ModelSizes{
       .parameters = job.parameters, .tensors = job.tensors, .step_seconds = job.step_ms * 1e-3});
-  made.step = [step, examples = job.examples](bool own_rules, int) {
+  made.step = [step, examples = job.examples](const StepOf& of) {
     SimulatedStep one = step;
     one.examples = examples;
     // The time of a step alone includes its rules.
-    if (own_rules) {
+    if (of.own_rules) {
       for (StepVariable& use : one.variables) use.rule_bytes = 0;
     }
     return one;

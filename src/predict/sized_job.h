@@ -11,8 +11,7 @@ namespace paceline {
 struct SizedJob {
   double parameters = 0, step_ms = 0;
   int tensors = 10, workers = 1, ps = 1;
-  std::string strategy = "async";
-  int local_steps = 20;    // of the strategy local
+  Strategy strategy = {};
   double gbps = 0;         // of each host's link, every task on a host; 0: all are on one host
   double latency_us = 15;  // of it
   /// The transport: the rate of a stream, of both ways together, and the time in which a ps handles

@@ -35,8 +35,8 @@ double part_of_bytes(const ContributionForm& form) {
 StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
   const SimulatedCluster& cluster = job.cluster;
   StepBytes bytes(cluster.hosts.size());
-  const double given = part_of_bytes(job.way.wire.numbers),
-               values = part_of_bytes(job.way.wire.of_values());
+  const double given = part_of_bytes(job.wire.numbers),
+               values = part_of_bytes(job.wire.of_values());
   for (const Piece& piece : place_variables(shared.specs, int(cluster.ps.size()))) {
     const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
     const double each =
@@ -83,12 +83,11 @@ std::vector<double> own_rates(const SimulatedJob& job, double device) {
   for (std::size_t w = 0; w < rates.size(); ++w) {
     rates[w] = 1 / (device * job.cluster.slowness_of(int(w)));
   }
-  const bool alone =
-      job.way.strategy == "async" || (job.way.strategy == "local" && job.way.outer.delay > 0);
-  if (alone) return rates;
+  if (!kind_of(job).waits_for_others(job.strategy)) return rates;
   std::vector<double> fastest = rates;
   std::ranges::sort(fastest, std::greater());
-  const std::size_t needed = job.way.replicas > 0 ? std::size_t(job.way.replicas) : rates.size();
+  const auto replicas = std::size_t(job.strategy.replicas);
+  const std::size_t needed = replicas > 0 ? replicas : rates.size();
   const double most = fastest[std::min(needed, rates.size()) - 1];
   for (double& rate : rates) rate = std::min(rate, most);
   return rates;
@@ -133,7 +132,7 @@ double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
   const MixedPlaces places(job.step->specs);
   const SimulatedStep sparse = part_of_step(*job.step, places, true),
                       dense = part_of_step(*job.step, places, false);
-  const auto every = double(job.way.accumulate);
+  const auto every = double(job.accumulate);
   StepBytes bytes = with_ps(job, sparse);
   const StepBytes reduced = in_a_ring(job, dense);
   for (std::size_t host = 0; host < bytes.out.size(); ++host) {
@@ -153,21 +152,22 @@ double speed_limit(const SimulatedJob& job) {
   const auto seconds = [&, rate = rate_of_rules(cluster, cluster.workers)](double bytes) {
     return seconds_at(bytes, rate);
   };
-  const auto accumulated = double(job.way.accumulate);
+  const auto accumulated = double(job.accumulate);
   double step = job.step->seconds();
-  const bool local = makes_local_steps(job), ring = cluster.ps.empty() && workers > 1;
+  const StrategyKind& kind = kind_of(job);
+  const bool local = kind.makes_local_steps, ring = cluster.ps.empty() && workers > 1;
   const bool alone = cluster.ps.empty() && !ring;
   if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
   if (alone) return workers / step;
-  if (job.way.strategy == "mixed") return mixed_limit(job, step, seconds);
+  if (kind.splits_variables()) return mixed_limit(job, step, seconds);
   const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
   const SimulatedStep& shared = local ? outer : *job.step;
-  const double every = accumulated * (local ? double(job.way.outer.local_steps) : 1);
+  const double every = accumulated * (local ? double(job.strategy.local_steps) : 1);
   if (ring) step += seconds(rule_bytes(shared)) / every;
   const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
   double limit = links_allow(job, step, every, bytes, ring);
   // In rounds the workers share an update.
-  const bool rounds = job.way.strategy == "sync" || (local && job.way.outer.delay == 0);
+  const bool rounds = kind.in_rounds(job.strategy);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
   const double rules = seconds_at(rule_bytes(shared), rate_of_rules(cluster, cluster.ps)) / every;

@@ -86,4 +86,12 @@ std::optional<double> queued_seconds(std::int64_t thread) {
 
 std::int64_t calling_thread() { return gettid(); }
 
+std::optional<double> queued_share(const PressureCounters& before, const PressureCounters& after) {
+  if (!before.queued || !after.queued) return std::nullopt;
+  const double ran = std::max(0.0, after.ran.value_or(0) - before.ran.value_or(0));
+  const double queued = *after.queued - *before.queued;
+  if (ran + queued <= 0) return std::nullopt;
+  return std::max(0.0, queued) / (ran + queued);
+}
+
 }  // namespace paceline

@@ -24,6 +24,11 @@ PressureCounters read_pressure_counters();
 std::optional<double> queued_seconds(std::int64_t thread);
 std::int64_t calling_thread();
 
+/// Of the time between two readings in which the threads of this process could run, the share in
+/// which other programs had the cores; nothing when the system does not tell. Threads that have
+/// ended meanwhile take their time with them.
+std::optional<double> queued_share(const PressureCounters& before, const PressureCounters& after);
+
 /// Of a line such as "cpu  10 1 5 200 …" of /proc/stat: the ticks in which a core was busy with a
 /// process of this machine.
 std::optional<std::int64_t> busy_ticks(const std::string& stat);

@@ -63,10 +63,7 @@ void UseMeter::start() {
 Pressure UseMeter::pressure(const Counters& now, double seconds) const {
   Pressure made{.stops = stop_watch_->stops()};
   const PressureCounters &after = now.pressure, &before = begun_->pressure;
-  // Threads that have ended meanwhile took their time with them.
-  const double ran = std::max(0.0, difference(after.ran, before.ran).value_or(0));
-  const auto queued = difference(after.queued, before.queued);
-  if (queued && ran + *queued > 0) made.queued = std::max(0.0, *queued) / (ran + *queued);
+  made.queued = queued_share(before, after);
   if (seconds <= 0) return made;
   const auto rate = [&](auto end, auto begin) -> std::optional<double> {
     const auto passed = difference(end, begin);

@@ -83,7 +83,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
     cluster.spec.workers = ports_->addresses();
     cluster.task = {TaskId::Job::kWorker, worker};
     cluster.cluster_id = "test";
-    cluster.strategy = "allreduce";
+    cluster.strategy.name = "allreduce";
     cluster.link = GetParam();
     cluster.threads = 1;
     return cluster;

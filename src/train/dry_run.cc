@@ -15,9 +15,8 @@
 #include "base/row_count.h"
 #include "cluster/launch/launcher.h"
 #include "params/mixed/mixed_store.h"
-#include "params/mixed/mixed_strategy.h"
 #include "params/protocol/placement.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "params/variable_arrays.h"
 #include "train/worker_step_cost.h"
 
@@ -112,14 +111,16 @@ class DryJob {
         }
       }
     }
-    mixed_ = cluster.distributed() && strategy_name(cluster) == "mixed";
-    if (mixed_) {
-      const std::string why_not = why_not_mixed(specs_);
+    const StrategyKind& kind = strategy_kind(cluster);
+    if (kind.why_not_variables != nullptr) {
+      const std::string why_not = kind.why_not_variables(specs_);
       if (!why_not.empty()) {
-        throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why_not);
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("--strategy {} {}", kind.name, why_not));
       }
     }
-    on_ps_ = mixed_ ? part_of(specs_, true) : specs_;
+    splits_ = kind.splits_variables();
+    on_ps_ = splits_ ? part_of(specs_, true) : specs_;
     if (ps_count(cluster) > 0) pieces_ = place_variables(on_ps_, ps_count(cluster));
   }
 
@@ -157,7 +158,7 @@ class DryJob {
 
   /// The variables that the workers reduce beside ps tasks.
   std::string dense_text() const {
-    if (!mixed_) return "";
+    if (!splits_) return "";
     double values = 0, slots = 0;
     std::vector<std::string> names;
     for (const VariableSpec& spec : part_of(specs_, false)) {
@@ -227,9 +228,9 @@ class DryJob {
       in[std::size_t(piece.ps)] += part * work.bytes_in[v];
       out[std::size_t(piece.ps)] += part * work.bytes_out[v];
     }
-    const double all_in = mixed_ ? std::accumulate(in.begin(), in.end(), 0.0) : work.link_bytes_in;
+    const double all_in = splits_ ? std::accumulate(in.begin(), in.end(), 0.0) : work.link_bytes_in;
     const double all_out =
-        mixed_ ? std::accumulate(out.begin(), out.end(), 0.0) : work.link_bytes_out;
+        splits_ ? std::accumulate(out.begin(), out.end(), 0.0) : work.link_bytes_out;
     std::string text = fmt::format(
         "  on links: {} of values are received, {} of contributions are sent{}\n", bytes(all_in),
         bytes(all_out),
@@ -238,14 +239,14 @@ class DryJob {
     for (std::size_t ps = 0; ps < in.size(); ++ps) {
       text += fmt::format("    ps:{}: {} and {}\n", ps, bytes(in[ps]), bytes(out[ps]));
     }
-    if (mixed_) text += reduction_text(work.link_bytes_out - all_out);
+    if (splits_) text += reduction_text(work.link_bytes_out - all_out);
     return text;
   }
 
   const Cluster& cluster_;
   std::vector<std::string> sections_;  // by step
   std::vector<StepCost> work_;         // by step
-  bool mixed_ = false;                 // the strategy
+  bool splits_ = false;                // sparse variables from dense ones: the strategy
   Specs specs_, on_ps_;
   std::vector<Piece> pieces_;  // of on_ps_
 };

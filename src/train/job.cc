@@ -16,7 +16,7 @@
 #include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 
 namespace paceline {
 namespace {

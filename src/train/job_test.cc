@@ -27,7 +27,7 @@ class LeftJob : public ::testing::TestWithParam<const char*> {
     }
     cluster_.task = {TaskId::Job::kWorker, 0};
     cluster_.cluster_id = "test";
-    cluster_.strategy = GetParam();
+    cluster_.strategy.name = GetParam();
     cluster_.join_timeout_s = 1e6;
     run_.out = folder_.path();
     run_.resume = true;

@@ -8,9 +8,16 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
+#include "cluster/flags/cluster_reader.h"
+#include "cluster/flags/flags.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
+#include "paceline/program.h"
 #include "paceline/session.h"
+#include "params/strategy/strategies.h"
+#include "predict/forecast_text.h"
+#include "predict/sized_job.h"
+#include "train/testing/averaging_strategy.h"
 #include "train/testing/quiet.h"
 #include "train/testing/served.h"
 
@@ -66,8 +73,8 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
 }
 
 Cluster with_local_steps(Cluster cluster, int local_steps) {
-  cluster.strategy = "local";
-  cluster.local_steps = local_steps;
+  cluster.strategy.name = "local";
+  cluster.strategy.local_steps = local_steps;
   return cluster;
 }
 
@@ -90,12 +97,12 @@ TEST(LocalStepsSession, OneStepAndPlainAveragingGiveTheLossesOfSync) {
   const Rule rule = Sgd{.learning_rate = 0.1f};
   const Served first(2), second(2);
   const auto sync = train_two(first, rule, quiet(100), [](Cluster cluster) {
-    cluster.strategy = "sync";
+    cluster.strategy.name = "sync";
     return cluster;
   });
   const auto local = train_two(second, rule, quiet(100), [](Cluster cluster) {
-    cluster.outer_rate = 1;
-    cluster.outer_momentum = 0;
+    cluster.strategy.outer_rate = 1;
+    cluster.strategy.outer_momentum = 0;
     return with_local_steps(cluster, 1);
   });
   for (std::size_t worker = 0; worker < 2; ++worker) {
@@ -107,13 +114,61 @@ TEST(LocalStepsSession, OneStepAndPlainAveragingGiveTheLossesOfSync) {
   }
 }
 
+TEST(OwnStrategy, IsTrainedByItsLineOfTheTable) {
+  const AddedStrategy added(kAveraging);
+  const Rule rule = Sgd{.learning_rate = 0.1f};
+  const Served first(2), second(2);
+  const auto own = train_two(first, rule, quiet(40), [](Cluster cluster) {
+    cluster.strategy = {.name = "averaging", .local_steps = 4};
+    return cluster;
+  });
+  const auto local = train_two(second, rule, quiet(40), [](Cluster cluster) {
+    cluster.strategy.outer_rate = 1;
+    cluster.strategy.outer_momentum = 0;
+    return with_local_steps(cluster, 4);
+  });
+  for (std::size_t worker = 0; worker < 2; ++worker) {
+    ASSERT_EQ(own[worker].losses.size(), 40U);
+    for (std::size_t i = 0; i < 40; ++i) {
+      EXPECT_NEAR(own[worker].losses[i], local[worker].losses[i], 1e-5) << worker << " " << i;
+    }
+  }
+}
+
+TEST(OwnStrategy, IsReadFromFlagsThatItLeavesOpen) {
+  const AddedStrategy added(kAveraging);
+  const auto read = [](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--ps", "1", "--workers", "2", "--strategy", "averaging"};
+    words.insert(words.end(), more.begin(), more.end());
+    return read_cluster(
+        *parse({.name = "program", .about = "", .examples = "", .flags = cluster_flags()}, words));
+  };
+  EXPECT_EQ(read({"--local-steps", "4"}).strategy.local_steps, 4);
+  EXPECT_EQ(batches_of_step(read({})), 1) << "each of its steps counts";
+  EXPECT_THROW(read({"--outer-rate", "2"}), Error) << "it has a rate of its own";
+  EXPECT_THROW(read({"--staleness", "2"}), Error);
+}
+
+TEST(OwnStrategy, IsPredictedByItsTraits) {
+  const AddedStrategy added(kAveraging);
+  SizedJob job{.parameters = 1e7, .step_ms = 10, .workers = 2, .ps = 1, .gbps = 1};
+  job.strategy = {.name = "averaging", .local_steps = 10};
+  const Forecast own = forecast(forecast_job_of(job, true), way_of(job));
+  EXPECT_EQ(flags_of(own.way), "--ps 1 --workers 2 --strategy averaging --local-steps 10");
+  job.strategy = {.name = "local", .local_steps = 10, .outer_rate = 1, .outer_momentum = 0};
+  const Forecast local = forecast(forecast_job_of(job, true), way_of(job));
+  EXPECT_DOUBLE_EQ(own.steps_per_s, local.steps_per_s);
+  job.strategy.name = "sync";
+  EXPECT_GT(own.steps_per_s, 1.5 * forecast(forecast_job_of(job, true), way_of(job)).steps_per_s);
+}
+
 // 95 steps are made in whole rounds. Fragments are exchanged while workers go on.
 TEST(LocalStepsSession, GlobalStepsAreLocalStepsAndTheLossFalls) {
   const Rule rule = Adam{.learning_rate = 3e-3f};
   for (const int fragments : {1, 3}) {
     const Served served(2);
     const auto trained = train_two(served, rule, quiet(95), [&](Cluster cluster) {
-      cluster.outer_fragments = fragments;
+      cluster.strategy.outer_fragments = fragments;
       return with_local_steps(cluster, 10);
     });
     for (const Trained& worker : trained) {
@@ -130,9 +185,9 @@ TEST(LocalStepsSession, OfOneWorkerWithoutRoundsIsOneProcess) {
   const Served served;
   const Trained alone = train_worker({}, rule, quiet(50));
   Cluster cluster = with_local_steps(served.cluster(), 1);
-  cluster.outer_async = true;
-  cluster.outer_rate = 1;
-  cluster.outer_momentum = 0;
+  cluster.strategy.outer_async = true;
+  cluster.strategy.outer_rate = 1;
+  cluster.strategy.outer_momentum = 0;
   const Trained local = train_worker(cluster, rule, quiet(50));
   ASSERT_EQ(local.losses.size(), alone.losses.size());
   for (std::size_t i = 0; i < alone.losses.size(); ++i) {
@@ -146,8 +201,8 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
   for (const int fragments : {1, 3}) {
     const Served served(2);
     const auto trained = train_two(served, rule, quiet(200), [&](Cluster cluster) {
-      cluster.outer_fragments = fragments;
-      cluster.outer_async = true;
+      cluster.strategy.outer_fragments = fragments;
+      cluster.strategy.outer_async = true;
       return with_local_steps(cluster, 10);
     });
     std::int64_t made = 0;
@@ -174,7 +229,7 @@ TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeIt
   std::promise<void> saved;
   const auto how = [&](int worker) {
     Cluster cluster = with_local_steps(served.cluster(worker), 10);
-    cluster.outer_fragments = 2;
+    cluster.strategy.outer_fragments = 2;
     return cluster;
   };
   auto other = std::async(std::launch::async, [&] {
@@ -204,8 +259,8 @@ TEST_P(LocalStepsResumed, GoesOnAsIfItHadNotEnded) {
   const auto train = [&](const RunOptions& run) {
     const Served served;
     Cluster cluster = with_local_steps(served.cluster(), 4);
-    cluster.outer_async = GetParam();
-    cluster.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
+    cluster.strategy.outer_async = GetParam();
+    cluster.strategy.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
     return train_worker(cluster, rule, run);
   };
   const Trained unbroken = train(quiet(40));

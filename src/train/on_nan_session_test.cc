@@ -108,7 +108,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
       cluster.task = {TaskId::Job::kWorker, worker};
       cluster.cluster_id = "test";
     }
-    cluster.strategy = test.strategy;
+    cluster.strategy.name = test.strategy;
     cluster.link = test.shared ? "auto" : "tcp";
     cluster.threads = 1;
     cluster.on_nan = on_nan;

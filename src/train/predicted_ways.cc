@@ -5,48 +5,39 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <functional>
 
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
 #include "cluster/gnuplot.h"
 #include "paceline/error.h"
-#include "predict/forecast_progress.h"
 #include "predict/forecast_text.h"
+#include "predict/growing_table.h"
 #include "train/prediction.h"
 
 namespace paceline {
 
-namespace {
-
-bool is_predicted(const Cluster& cluster) {
-  return cluster.towers == 1 && !cluster.sync_batch_norm;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
-  if (!is_predicted(cluster)) {
-    throw Error(ErrorCode::kUsage,
-                "--towers and --sync-batch-norm are not predicted (docs/foresight.md)");
+  if (cluster.sync_batch_norm) {
+    throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/foresight.md)");
   }
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
-  if (options.this_strategy && !own.is_one_process()) asked.strategy = own.strategy;
+  if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
   if (options.this_wire) asked.wire = own.wire;
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& way : ways) prediction.place(way);
-  // The cluster's own way is among them, with its tasks where they are.
-  if (!own.is_one_process()) {
+  // The cluster's own way is among them, with its tasks where they are: after one process.
+  if (!own.is_one_device()) {
     std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
-    ways.push_back(own);
+    ways.insert(ways.begin() + 1, own);
   }
-  ForecastProgress progress(ways.size());
-  const std::vector<Forecast> all = forecast_all(prediction.job(), ways, std::ref(progress));
-  print_text(stdout, prediction.facts() + "\n" + forecast_table(all, "examples"));
+  print_text(stdout, prediction.facts() + "\n");
+  const std::vector<Forecast> all = print_forecasts(prediction.job(), ways, options.time_limit_s);
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
@@ -66,26 +57,36 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
 
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
                                       const PredictionOptions& options) {
-  if (!is_predicted(cluster)) return {};
+  if (cluster.sync_batch_norm) return {};
   const Prediction prediction(step, cluster, options);
   const Way own = prediction.own_way();
   WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
+  asked.strategy.name.clear();
   asked.wire = own.wire;  // nothing is rounded unasked
   std::vector<Way> ways = ways_to_try(asked);
   std::erase_if(ways, [&](const Way& way) {
-    // Bounded staleness is async with a limit, which makes nothing faster.
+    // A limit to the lead of fast workers makes nothing faster.
     const bool has_tasks = cluster.role == Cluster::Role::kLauncher && !options.any_workers;
-    return way.strategy == "ssp" || (way.is_one_process() && has_tasks);
+    return way.kind().limits_lead || (way.is_one_process() && has_tasks) ||
+           way.towers != cluster.towers;
   });
   for (Way& way : ways) prediction.place(way);
+  if (const std::string why = prediction.why_not_measured(); !why.empty()) {
+    print_text(stderr,
+               "The ways are compared by FLOPs and bytes; nothing was measured: " + why + "\n");
+  }
   std::vector<ComparedWay> compared;
-  for (const Forecast& made : forecast_all(prediction.job(), ways)) {
+  ForecastJob job = prediction.job();
+  job.gives_up = gives_up_after(options.time_limit_s);
+  const Forecasts all = forecast_all(job, ways);
+  if (!all.untried.empty()) {
+    print_text(stderr, untried_text(all.untried, options.time_limit_s));
+  }
+  for (const Forecast& made : all.made) {
     compared.push_back({.strategy = made.way.strategy,
                         .ps = made.way.ps,
                         .workers = made.way.workers,
-                        .steps_per_s = made.steps_per_s,
-                        .local_steps = made.way.makes_local_steps()});
+                        .steps_per_s = made.steps_per_s});
   }
   return compared;
 }
@@ -104,7 +105,7 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
   const TimePoint begun = clock.now();
   std::optional<Forecast> local;
   WaysAsked asked = prediction.asked();
-  asked.strategy.reset();
+  asked.strategy.name.clear();
   asked.ps.reset();
   for (Way way : ways_to_try(asked)) {
     if (!way.is_one_process() && clock.now() - begun > kPatience) break;
@@ -113,9 +114,9 @@ Expectation expect(const PredictedStep& step, const Cluster& cluster,
     const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way, alone));
     // Local steps learn less each: they are named where nothing else is better.
     std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
-    const double best = better ? better->steps_per_s : made.own.steps_per_s;
+    const double best = better ? better->times_alone : made.own.times_alone;
     const double worth = better ? 1 : way.is_one_process() ? kFasterAlone : kWorthSaying;
-    if (other.steps_per_s > worth * best) better = other;
+    if (other.times_alone > worth * best) better = other;
   }
   if (!made.better) made.better = std::move(local);
   return made;

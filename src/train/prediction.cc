@@ -3,16 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <set>
 #include <span>
 
+#include "base/cores.h"
+#include "base/failure_text.h"
+#include "base/print_text.h"
 #include "base/printed.h"
 #include "cluster/lab/lab_options.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
 #include "paceline/error.h"
 #include "params/mixed/mixed_strategy.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "predict/link_payload.h"
@@ -21,6 +27,7 @@
 #include "predict/simulation/step_of_plan.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
+#include "train/trial_steps.h"
 #include "train/worker_device.h"
 
 namespace paceline {
@@ -34,7 +41,7 @@ constexpr int kSpareHosts = 4;  // for parameter servers of other ways
 
 std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
-bool is_cpu(const Cluster& cluster) { return cluster.device.kind == "cpu"; }
+bool is_cpu(const Cluster& cluster) { return device_kind(cluster.device.kind).meets_roof; }
 
 // Rates that a file does not give. Where it gives that of the memory, those of threads and rules
 // follow from it.
@@ -61,8 +68,20 @@ WireForm wire_of(const Cluster& cluster) {
   return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
 }
 
-LateContribution late_of(const Cluster& cluster) {
-  return cluster.fold_late ? LateContribution::kFold : LateContribution::kDrop;
+Roof roof_of(const ForecastHost& host, int threads) {
+  return {.flops_per_s = host.flops_per_s * threads / std::max(1, int(host.cores)),
+          .bytes_per_s = std::max(1.0, host.bytes_per_s),
+          .cache_bytes = cache_bytes()};
+}
+
+double seconds_by_costs(const Plan& plan, const Roof& roof) {
+  double seconds = 0;
+  for (const Plan::KernelUse& use : plan.kernels) {
+    const Cost cost = use.node->op().cost(*use.node);
+    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
+    seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
+  }
+  return seconds / kKernelsOfRoof;
 }
 
 bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
@@ -77,22 +96,23 @@ Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
   } else if (!options.roof.empty()) {
     here_ = read_roof_file(options.roof);
   } else {
-    here_ = options.asked ? measured_host() : this_host();
+    const SeenHost seen = options.asked ? host_of_moment() : this_host();
+    here_ = seen.host;
+    if (!seen.discarded.empty()) print_text(stderr, seen.discarded + "\n");
   }
   make_plans();
   take_hosts();
   const double examples =
       step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
-  job_.estimates_kernels =
-      is_cpu(cluster_) && !this_pace_cache().find(pace_key(*shared_, cluster_.precision), 1);
+  if (is_cpu(cluster_)) learn_kernels();
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
-  job_.share_memory = cluster.link == "auto" || cluster.link == "shm";
+  job_.share_memory = link_kind(cluster.link).shares_memory;
   job_.tls = cluster.security.tls;
-  job_.step = [this, examples](bool own_rules, int workers_on_machine) {
-    const Plan& plan = own_rules ? *own_ : *shared_;
-    return simulated_step(plan, specs_, pace(plan, workers_on_machine),
-                          examples * double(cluster_.towers));
+  job_.step = [this, examples](const StepOf& of) {
+    // Updates are not streamed into the mean of several towers.
+    const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
+    return simulated_step(plan, specs_, pace(plan, of), examples * of.towers);
   };
 }
 
@@ -137,7 +157,10 @@ void Prediction::take_hosts() {
 void Prediction::take_hosts_of_file() {
   job_.hosts = read_hosts(options_.hosts);
   for (ForecastHost& host : job_.hosts) {
-    if (host.flops_per_s == 0) host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+    if (host.flops_per_s == 0) {
+      host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+      host.others_share = here_.others_share;
+    }
     take_rates(host, here_);
   }
   own_hosts_ = int(job_.hosts.size());
@@ -227,24 +250,92 @@ const ForecastHost& Prediction::worker_host() const {
   return found == job_.hosts.end() ? job_.hosts.front() : *found;
 }
 
+bool Prediction::are_threads_told() const {
+  const int cores = std::max(1, int(worker_host().cores));
+  return cluster_.threads > 0 &&
+         cluster_.threads != std::max(1, cores / std::max(1, workers_on_own_machine()));
+}
+
+void Prediction::learn_kernels() {
+  const std::string key = pace_key(*shared_, cluster_.precision);
+  paces_ = this_pace_cache().find(key);
+  std::vector<int> missing;
+  for (const int threads : threads_to_time()) {
+    const std::optional<Pace> known = nearest_pace(paces_, threads);
+    const bool is_known = known && known->threads == threads;
+    if (!is_known || is_beside_others(known->others_share)) missing.push_back(threads);
+  }
+  if (options_.trial && !missing.empty()) time_kernels(key, missing);
+  const std::optional<Pace> known = nearest_pace(paces_, threads(1));
+  job_.kernels = !known                                  ? KernelsFrom::kCosts
+                 : is_beside_others(known->others_share) ? KernelsFrom::kBesideOthers
+                                                         : KernelsFrom::kSteps;
+}
+
+// Those of a worker alone, those of each of its towers, and one: what several workers have lies
+// between.
+std::vector<int> Prediction::threads_to_time() const {
+  const int all = are_threads_told() ? cluster_.threads : usable_cores();
+  const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
+  return {threads.begin(), threads.end()};
+}
+
+// A step that takes long on one thread is timed on all of them alone.
+void Prediction::time_kernels(const std::string& key, std::span<const int> of_threads) {
+  constexpr double kSeconds = 2;
+  PlanRequest request = step_.request;
+  request.rewrite = rewrite_to(cluster_.precision);
+  request.stream_updates = true;
+  DeviceOptions device = worker_device(cluster_);
+  try {
+    for (const int threads : of_threads) {
+      const std::optional<Pace> known = nearest_pace(paces_, threads);
+      const double each = known ? known->seconds * known->threads / threads : 0;
+      if (2 * each > kSeconds / double(of_threads.size()) && timed_ > 0) continue;
+      device.threads = threads;
+      const TrialPace made =
+          time_steps(request, specs_, device, kSeconds / double(of_threads.size()));
+      timed_ += made.steps;
+      if (known && known->threads == threads && !is_beside_others(made.pace.others_share)) {
+        print_text(stderr,
+                   fmt::format("What was noted of its steps on {} {} is discarded: they "
+                               "were timed anew\n",
+                               counted(threads, "thread"), beside_others(known->others_share)));
+      }
+      std::erase_if(paces_, [&](const Pace& pace) { return pace.threads == threads; });
+      paces_.push_back(made.pace);
+      this_pace_cache().keep(key, made.pace);
+    }
+  } catch (const std::exception& error) {
+    untimed_ = failure_text(error);
+  }
+}
+
+std::string Prediction::why_not_measured() const {
+  if (job_.kernels != KernelsFrom::kCosts) return "";
+  if (!untimed_.empty()) return untimed_;
+  return "no step of it was timed here";
+}
+
+std::string Prediction::kernels_in_words(const std::optional<Pace>& pace) const {
+  if (!is_cpu(cluster_)) return "as --sim-step-ms and --sim-gflops say";
+  if (!pace) return "from its FLOPs and bytes; nothing was measured: " + why_not_measured();
+  const std::string when = timed_ > 0 ? "measured in " + counted(timed_, "step") + " just now"
+                                      : "measured in an earlier run";
+  return is_beside_others(pace->others_share) ? when + ", " + beside_others(pace->others_share)
+                                              : when;
+}
+
+// What FLOPs and bytes explain of the time that was measured becomes as much shorter on other
+// threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
 double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
-  std::string& key = pace_keys_[&plan];
-  if (key.empty()) key = pace_key(plan, cluster_.precision);
-  // Other threads than those that it was measured with are taken to divide it as well, and those
-  // of other hosts to compute as much faster as their roof is higher.
-  if (const std::optional<Pace> known = this_pace_cache().find(key, threads)) {
-    pace_from_ = "measured in an earlier run";
-    const double here = here_.flops_per_s / here_.cores * known->threads;
-    return known->seconds * here / roof.flops_per_s;
-  }
-  pace_from_ = "from its FLOPs and bytes, since no run of it was measured here yet";
-  double seconds = 0;
-  for (const Plan::KernelUse& use : plan.kernels) {
-    const Cost cost = use.node->op().cost(*use.node);
-    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
-    seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
-  }
-  return seconds / kKernelsOfRoof;
+  const double there = seconds_by_costs(plan, roof);
+  const std::optional<Pace> known = nearest_pace(paces_, threads);
+  if (!known) return there;
+  const double here = seconds_by_costs(plan, roof_of(here_, known->threads));
+  if (here <= 0) return known->seconds;
+  const double explained = std::min(known->seconds, here);
+  return known->seconds - explained + explained * there / here;
 }
 
 // The workers of the cluster's own way are counted on the machine that has the most of them.
@@ -261,20 +352,15 @@ int Prediction::workers_on_own_machine() const {
 // A task that has no more than its share of the cores, as a launcher starts it, was not told how
 // many threads it is to have: where fewer tasks share the machine, each has more of them.
 int Prediction::threads(int workers_on_machine) const {
-  const int cores = std::max(1, int(worker_host().cores));
-  const auto share = [&](int workers) { return std::max(1, cores / std::max(1, workers)); };
-  const bool is_told = cluster_.threads > 0 && cluster_.threads != share(workers_on_own_machine());
-  return is_told ? cluster_.threads : share(workers_on_machine);
+  if (are_threads_told()) return cluster_.threads;
+  return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
 }
 
-DevicePace Prediction::pace(const Plan& plan, int workers_on_machine) const {
-  const ForecastHost& host = worker_host();
-  const int cores = std::max(1, int(host.cores));
-  const int threads = this->threads(workers_on_machine);
-  DevicePace pace{.rule_threads = threads};
+DevicePace Prediction::pace(const Plan& plan, const StepOf& of) const {
+  const int threads = this->threads(of.workers_on_machine);
+  DevicePace pace{.towers = of.towers, .rule_threads = threads};
   pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
   if (!is_cpu(cluster_)) {
-    pace_from_ = "as --sim-step-ms and --sim-gflops say";
     pace.step_seconds = cluster_.device.sim_step_ms * 1e-3;
     double flops = 0;
     for (const Plan::KernelUse& use : plan.kernels) flops += use.node->op().cost(*use.node).flops;
@@ -287,11 +373,9 @@ DevicePace Prediction::pace(const Plan& plan, int workers_on_machine) const {
     if (slow) pace.step_seconds /= options_.straggler_times;
     return pace;
   }
-  pace.threads = threads;
-  pace.roof = {.flops_per_s = host.flops_per_s * threads / cores,
-               .bytes_per_s = std::max(1.0, host.bytes_per_s),
-               .cache_bytes = cache_bytes()};
-  pace.step_seconds = kernel_seconds(plan, pace.roof, threads) * cluster_.towers;
+  pace.threads = std::max(1, threads / of.towers);
+  pace.roof = roof_of(worker_host(), pace.threads);
+  pace.step_seconds = kernel_seconds(plan, pace.roof, pace.threads);
   return pace;
 }
 
@@ -310,13 +394,10 @@ Way Prediction::own_way() const {
   way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
                                                             : int(cluster_.spec.ps.size());
   way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = strategy_name(with_addresses());
+  way.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
   way.wire = wire_of(cluster_);
   way.accumulate = cluster_.accumulate;
-  way.staleness = cluster_.staleness;
-  way.replicas = cluster_.replicas_to_aggregate;
-  way.late = late_of(cluster_);
-  way.outer = outer_options_of(cluster_, way.ps > 0, way.workers);
+  way.towers = cluster_.towers;
   place(way);
   return way;
 }
@@ -324,15 +405,8 @@ Way Prediction::own_way() const {
 WaysAsked Prediction::asked() const {
   WaysAsked asked;
   asked.accumulate = cluster_.accumulate;
-  asked.staleness = cluster_.staleness;
-  asked.replicas = cluster_.replicas_to_aggregate;
-  asked.late = late_of(cluster_);
-  asked.outer = {.local_steps = cluster_.local_steps,
-                 .rate = cluster_.outer_rate,
-                 .momentum = cluster_.outer_momentum,
-                 .fragments = cluster_.outer_fragments,
-                 .delay = cluster_.outer_delay};
-  asked.outer_async = cluster_.outer_async;
+  asked.strategy = cluster_.strategy;
+  asked.strategy.name.clear();
   asked.links = own_hosts_ > 1;
   asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
@@ -341,23 +415,26 @@ WaysAsked Prediction::asked() const {
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
     // The default may be there because nobody asked for another.
-    const Strategy& strategy = strategy_named(own.strategy, kind_of(cluster_));
-    const bool named = cluster_.strategy != kAutomatic;
-    if (named && &strategy != &default_strategy(strategy.kind)) asked.strategy = own.strategy;
+    const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
+    const bool named = cluster_.strategy.name != kAutomatic;
+    if (named && &kind != &default_strategy(kind.cluster)) {
+      asked.strategy.name = own.strategy.name;
+    }
   }
   int devices = 0;
   for (const ForecastHost& host : job_.hosts) {
     devices = std::min(kMostWorkers, devices + std::min(kMostWorkers, host.devices));
   }
-  asked.most_workers = std::max(1, devices);
+  asked.towers = cluster_.towers;
+  asked.most_workers = std::max(1, devices / cluster_.towers);
   return asked;
 }
 
 std::string Prediction::facts() const {
-  const double seconds = job_.step(true, 1).seconds();
+  const double seconds = job_.step({.own_rules = true}).seconds();
   return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) +
          fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
-                     pace_from_);
+                     kernels_in_words(nearest_pace(paces_, threads(1))));
 }
 
 }  // namespace paceline

@@ -2,9 +2,9 @@
 // machine.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +14,7 @@
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
 #include "predict/forecast.h"
+#include "predict/pace_cache.h"
 #include "predict/roof.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
@@ -32,7 +33,8 @@ struct PredictedStep {
 class Prediction {
  public:
   /// Reads the files that the options name, and measures the roof of this machine unless they or
-  /// `here` say it. Throws kUsage.
+  /// `here` say it. Times some steps if the options want it and no undisturbed ones were timed.
+  /// Throws kUsage.
   Prediction(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options,
              const std::optional<ForecastHost>& here = {});
 
@@ -49,6 +51,8 @@ class Prediction {
   void place(Way& way) const;
   /// Lines about the hosts and the step: what the prediction is made from.
   std::string facts() const;
+  /// Says why the time of the step's kernels is not known; empty when it is.
+  std::string why_not_measured() const;
 
  private:
   void make_plans();
@@ -62,8 +66,13 @@ class Prediction {
   Cluster with_addresses() const;
   int workers_on_own_machine() const;
   int threads(int workers_on_machine) const;
-  DevicePace pace(const Plan& plan, int workers_on_machine) const;
+  DevicePace pace(const Plan& plan, const StepOf& of) const;
   double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
+  bool are_threads_told() const;
+  void learn_kernels();
+  std::vector<int> threads_to_time() const;
+  void time_kernels(const std::string& key, std::span<const int> of_threads);
+  std::string kernels_in_words(const std::optional<Pace>& pace) const;
 
   const PredictedStep step_;
   const Cluster cluster_;
@@ -75,18 +84,19 @@ class Prediction {
   std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ = 0;  // behind these are spare ones, for tasks that other ways have more
-  mutable std::string pace_from_;  // where the time of kernels is known from
-  mutable std::map<const Plan*, std::string> pace_keys_;
+  int own_hosts_ = 0;        // behind these are spare ones, for tasks that other ways have more
+  std::vector<Pace> paces_;  // of the step's kernels
+  int timed_ = 0;            // steps, before this prediction
+  std::string untimed_;      // why none was; empty: nobody wanted it
 };
 
-/// Prints the table of ways, the best first, with the command line of the best; writes what the
-/// options ask for.
+/// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
+/// writes what the options ask for.
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options);
 
 /// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
-/// job that is not predicted (towers, batch norm of the whole batch). The wire is the cluster's.
+/// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
                                       const PredictionOptions& options);
 

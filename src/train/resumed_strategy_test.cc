@@ -38,13 +38,13 @@ struct Way {
 };
 
 std::function<void(Cluster&)> strategy(const char* name) {
-  return [name](Cluster& cluster) { cluster.strategy = name; };
+  return [name](Cluster& cluster) { cluster.strategy.name = name; };
 }
 
 std::function<void(Cluster&)> local_steps(const std::function<void(Cluster&)>& more) {
   return [more](Cluster& cluster) {
-    cluster.strategy = "local";
-    cluster.local_steps = 4;
+    cluster.strategy.name = "local";
+    cluster.strategy.local_steps = 4;
     more(cluster);
   };
 }
@@ -58,21 +58,21 @@ const std::vector<Way>& ways() {
       {"sync", true, true, strategy("sync")},
       {"sync_with_backups", true, true,
        [](Cluster& cluster) {
-         cluster.strategy = "sync";
-         cluster.replicas_to_aggregate = 1;
+         cluster.strategy.name = "sync";
+         cluster.strategy.replicas = 1;
        }},
       {"mixed", true, true, strategy("mixed")},
       {"allreduce", false, true, strategy("allreduce")},
       {"local", true, true, local_steps([](Cluster&) {}), true},
       {"local_fragments", true, true, local_steps([](Cluster& cluster) {
-         cluster.local_steps = 10;
-         cluster.outer_fragments = 2;
+         cluster.strategy.local_steps = 10;
+         cluster.strategy.outer_fragments = 2;
        }),
        true},
-      {"local_means", true, true, local_steps([](Cluster& cluster) { cluster.outer_momentum = 0; }),
-       true},
-      {"local_async", true, true, local_steps([](Cluster& cluster) { cluster.outer_async = true; }),
-       true},
+      {"local_means", true, true,
+       local_steps([](Cluster& cluster) { cluster.strategy.outer_momentum = 0; }), true},
+      {"local_async", true, true,
+       local_steps([](Cluster& cluster) { cluster.strategy.outer_async = true; }), true},
       {"local_allreduce", false, true, local_steps([](Cluster&) {}), true},
   };
   return all;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "base/printed.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
@@ -12,19 +13,20 @@
 
 namespace paceline {
 
-// Towers, several trainings and sums in the middle of a step are not predicted.
+// Several trainings and sums in the middle of a step are not predicted.
 bool Session::Impl::says_expected() const {
-  const bool one = trainings.size() == 1 && cluster.towers == 1 && !cluster.sync_batch_norm;
+  const bool one = trainings.size() == 1 && !cluster.sync_batch_norm;
   // Only a program that was started for it tells its user anything.
   const bool program = run_options.log != nullptr;
-  return program && cluster.distributed() && cluster.is_chief() && one;
+  const bool several = cluster.distributed() || cluster.towers > 1;
+  return program && several && cluster.is_chief() && one;
 }
 
 // No worker trains before the job is initialised: nothing of it runs beside the measurement.
 void Session::Impl::look_at_machine() const {
   if (!says_expected() || !run_options.prediction.roof.empty()) return;
   try {
-    refresh_this_host();
+    if (const std::string line = refresh_this_host(); !line.empty()) console.print(line);
   } catch (const std::exception&) {
     // The prediction fails then, and says why.
   }
@@ -34,8 +36,9 @@ void Session::Impl::look_at_machine() const {
 void Session::Impl::say_expected() {
   if (!says_expected()) return;
   try {
-    PredictedStep step{
-        .model = options.model, .request = {}, .examples = double(options.examples_per_step)};
+    PredictedStep step{.model = options.model,
+                       .request = {},
+                       .examples = double(options.examples_per_step) / double(cluster.towers)};
     step.request.graph = graphs[0];
     step.request.training = trainings.data();
     // It is borrowed: the session outlives the prediction.
@@ -50,7 +53,9 @@ void Session::Impl::say_expected() {
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.way.workers;
     for (const Forecast& other : expected.others) {
-      report.expected->other_ways.emplace_back(flags_of(other.way), other.steps_per_s);
+      // In steps of this run's batch: a step of other numbers of towers has another one.
+      report.expected->other_ways.emplace_back(
+          flags_of(other.way), own.steps_per_s * other.times_alone / own.times_alone);
     }
     if (!expected.better) return;
     const Way& way = expected.better->way;
@@ -58,7 +63,7 @@ void Session::Impl::say_expected() {
     console.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
                               rounded(expected.better->steps_per_s),
-                              times_of(expected.better->steps_per_s / own.steps_per_s),
+                              times_of(expected.better->times_alone / own.times_alone),
                               way.makes_local_steps() && !own.way.makes_local_steps()
                                   ? ", each of which learns less (docs/strategies.md)"
                                   : ""));
@@ -72,14 +77,16 @@ void Session::Impl::say_expected() {
 
 // A step that was made alone tells the predictions of later runs how long its kernels take.
 void Session::Impl::keep_pace() const {
-  if (cluster.distributed() || cluster.device.kind != "cpu" || trained.size() != 1 ||
-      cluster.towers > 1) {
+  if (cluster.distributed() || !device_kind(cluster.device.kind).meets_roof ||
+      trained.size() != 1 || cluster.towers > 1) {
     return;
   }
   if (const std::optional<double> seconds = kernel_seconds(*task_at_end_)) {
     const Plan& plan = *trained[0].plans[0].plan;
     this_pace_cache().keep(pace_key(plan, cluster.precision),
-                           {device->threads().threads(), *seconds});
+                           {.threads = device->threads().threads(),
+                            .seconds = *seconds,
+                            .others_share = task_at_end_->use.pressure.queued.value_or(0)});
   }
 }
 

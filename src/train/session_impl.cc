@@ -11,9 +11,10 @@
 #include "cluster/report/run_folder.h"
 #include "cluster/towers.h"
 #include "graph/gradient_norm.h"
+#include "kernels/device_kind.h"
 #include "kernels/traced_device.h"
 #include "paceline/error.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
 #include "train/skipped_steps.h"
@@ -157,7 +158,7 @@ std::vector<DeviceContext*> Session::Impl::contexts() const {
 
 RewriteOptions Session::Impl::make_rewrite() const {
   const RewriteOptions made = rewrite_to(cluster.precision);
-  if (made.widened_products && cluster.is_chief() && cluster.device.kind == "cpu") {
+  if (made.widened_products && cluster.is_chief() && device_kind(cluster.device.kind).meets_roof) {
     console.print(
         "This processor multiplies bfloat16 no faster than float32: it computes in float32, from "
         "rounded operands, and will not be faster.");

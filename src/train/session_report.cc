@@ -16,7 +16,9 @@
 #include "cluster/report/run_folder.h"
 #include "cluster/report/staleness_in_words.h"
 #include "kernels/cpu/instruction_set.h"
-#include "params/strategies.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
+#include "params/strategy/strategies.h"
 #include "predict/bound.h"
 #include "predict/link_payload.h"
 #include "predict/machine_facts.h"
@@ -57,7 +59,10 @@ std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
 Bound bound_of_step(Bound bound, const Cluster& cluster) {
   bound.ops *= double(cluster.towers);
   bound.rules /= double(cluster.accumulate);
-  if (strategy_name(cluster) == "sync") bound.rules /= double(cluster.workers());
+  const StrategyKind& kind = strategy_kind(cluster);
+  if (kind.exact() && kind.ps_closes_rounds(cluster.strategy)) {
+    bound.rules /= double(cluster.workers());
+  }
   return bound;
 }
 
@@ -127,7 +132,7 @@ void Session::Impl::add_links(TaskReport& task, double seconds) const {
     if (task.steps > 0) link.step_received = received / double(task.steps);
     if (seconds > 0) link.sent = sent / seconds;
     if (seconds > 0) link.received = received / seconds;
-    if (now.kind == "tcp") link.most = network_bytes_per_s();
+    if (link_traits(now.kind).on_network) link.most = network_bytes_per_s();
   }
 }
 
@@ -142,9 +147,9 @@ TaskReport Session::Impl::measured_task() const {
     task.staleness_mean = stale.mean();
     task.staleness_p95 = double(stale.p95);
   }
-  const std::string strategy = strategy_name(cluster);
-  if (strategy == "sync" || (strategy == "local" && !cluster.spec.ps.empty()))
+  if (strategy_kind(cluster).ps_closes_rounds(Strategy())) {
     task.dropped = job->store().staleness().dropped;
+  }
   if (cluster.on_nan == OnNan::kSkip) task.skipped = job->store().skipped();
   const StoreAccount now = job->store().account();
   const std::optional<MachineUse> use = use_.measure();
@@ -190,8 +195,8 @@ void Session::Impl::add_losses(Report& to) const {
 void Session::Impl::add_bound() {
   const bool here = !cluster.distributed() || cluster.launched;
   const std::optional<double> made = task_at_end_->steps_per_s;
-  if (trained.size() != 1 || cluster.device.kind != "cpu" || !here || !cluster.is_chief() ||
-      !made) {
+  if (trained.size() != 1 || !device_kind(cluster.device.kind).meets_roof || !here ||
+      !cluster.is_chief() || !made) {
     return;
   }
   const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());

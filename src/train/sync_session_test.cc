@@ -18,7 +18,7 @@ namespace {
 constexpr int kBatch = 12, kWidth = 8;
 
 Cluster in_rounds(Cluster cluster) {
-  cluster.strategy = "sync";
+  cluster.strategy.name = "sync";
   return cluster;
 }
 

@@ -1,5 +1,6 @@
 #include "train/worker_step_cost.h"
 
+#include "net/link_kind.h"
 #include "params/wire/travelling_type.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
@@ -27,7 +28,8 @@ void round_on_links(StepCost& work, const ContributionForm& wire) {
 
 bool shares_memory(const Cluster& cluster) {
   if (cluster.security.tls == Tls::kAlways) return false;
-  if (cluster.link != "auto") return cluster.link == "shm";
+  const LinkKind& link = link_kind(cluster.link);
+  if (!link.chooses) return link.shares_memory;
   return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
 }
 

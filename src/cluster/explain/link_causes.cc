@@ -5,6 +5,7 @@
 #include <map>
 
 #include "cluster/explain/causes.h"
+#include "net/link_kind.h"
 
 namespace paceline {
 namespace {
@@ -30,7 +31,7 @@ struct Network {
 Network network_of(const TaskReport& worker, bool in_step) {
   Network network{.worker = &worker};
   for (const LinkReport& link : worker.links) {
-    if (link.kind != "tcp") continue;
+    if (!link_traits(link.kind).on_network) continue;
     network.sent += link.sent.value_or(0);
     network.received += link.received.value_or(0);
     network.step_bytes += link.step_sent.value_or(0) + link.step_received.value_or(0);
@@ -101,7 +102,7 @@ class Links {
     std::map<std::string, std::pair<double, double>> ps;
     for (const Network& network : networks_) {
       for (const LinkReport& link : network.worker->links) {
-        if (link.kind != "tcp") continue;
+        if (!link_traits(link.kind).on_network) continue;
         ps[link.to].first += link.received.value_or(0);
         ps[link.to].second += link.sent.value_or(0);
       }

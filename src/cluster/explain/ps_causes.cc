@@ -5,6 +5,7 @@
 
 #include "base/printed.h"
 #include "cluster/explain/causes.h"
+#include "net/link_kind.h"
 
 namespace paceline {
 namespace {
@@ -26,8 +27,8 @@ double step_ms(const TaskReport& ps) {
 // Frames that arrive slowly count as queued, so that only shared memory shows a lock.
 bool share_memory(const RunFacts& facts) {
   return std::ranges::all_of(facts.workers(), [](const TaskReport* worker) {
-    return std::ranges::all_of(worker->links,
-                               [](const LinkReport& link) { return link.kind == "shm"; });
+    return std::ranges::all_of(
+        worker->links, [](const LinkReport& link) { return link_traits(link.kind).shares_memory; });
   });
 }
 

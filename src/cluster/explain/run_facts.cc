@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "cluster/report/report_strategy.h"
+
 namespace paceline {
 namespace {
 
@@ -87,10 +89,7 @@ double RunFacts::stood_still() const {
   return seconds;
 }
 
-bool RunFacts::in_step() const {
-  return run_.strategy == "sync" || run_.strategy == "allreduce" || run_.strategy == "mixed" ||
-         (run_.strategy == "local" && workers_.size() > 1);
-}
+bool RunFacts::in_step() const { return in_rounds(run_); }
 
 double RunFacts::gain_without(double share_of_step) {
   return 1 / (1 - std::clamp(share_of_step, 0.0, kMostSaved));

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "cluster/explain/causes.h"
+#include "cluster/report/report_strategy.h"
 
 namespace paceline {
 namespace {
@@ -33,10 +34,10 @@ std::optional<OtherWay> fastest(const RunFacts& facts, Counts&& counts) {
 
 // Local steps learn less each: they are told where nothing else is worth telling.
 std::optional<OtherWay> best_other_way(const RunFacts& facts) {
-  const auto is_local = [](const std::string& flags) {
-    return flags.find("--local-steps") != std::string::npos;
-  };
-  const auto exact = fastest(facts, [&](const std::string& flags) { return !is_local(flags); });
+  const auto exact = fastest(facts, [](const std::string& flags) {
+    const StrategyKind* const kind = strategy_kind_of_way(flags);
+    return kind == nullptr || kind->exact();
+  });
   return exact && exact->gain >= kWorthSaying
              ? exact
              : fastest(facts, [](const std::string&) { return true; });
@@ -45,8 +46,12 @@ std::optional<OtherWay> best_other_way(const RunFacts& facts) {
 std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   if (!expected || expected->way.empty()) return {};
-  const std::string begin = expected->way + " --wire ";
-  return fastest(facts, [&](const std::string& flags) { return flags.starts_with(begin); });
+  const auto own = flags_in(expected->way);
+  return fastest(facts, [&](const std::string& way) {
+    const auto flags = flags_in(way);
+    const auto [same, other] = std::ranges::mismatch(own, flags);
+    return same == own.end() && other != flags.end() && other->first == "--wire";
+  });
 }
 
 std::vector<Finding> slow_way(const RunFacts& facts) {

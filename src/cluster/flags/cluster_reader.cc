@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -14,8 +15,11 @@
 #include "cluster/flags/security_reader.h"
 #include "cluster/flags/straggler.h"
 #include "cluster/towers.h"
-#include "params/mixed/mixed_strategy.h"
-#include "params/strategies.h"
+#include "kernels/device_kind.h"
+#include "net/link_kind.h"
+#include "params/collective/collectives_kind.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
 #include "params/wire/travelling_type.h"
 
 namespace paceline {
@@ -24,19 +28,18 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
-constexpr std::int64_t kMostLocalSteps = 1'000'000;
-constexpr std::int64_t kMostStaleness = 1'000'000;
 
 // "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
   DeviceChoice device;
   const std::size_t colon = text.find(':');
   device.kind = text.substr(0, colon);
-  if (device.kind != "cpu" && device.kind != "sim") return std::nullopt;
+  const DeviceKind* const kind = find_device_kind(device.kind);
+  if (kind == nullptr || kind->is_oracle) return std::nullopt;
   if (colon == std::string::npos) return device;
   const char* end = text.data() + text.size();
   const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, device.index);
-  const int most = device.kind == "sim" ? kMostTasks : 0;
+  const int most = kind->is_numbered ? kMostTasks : 0;
   if (status != std::errc() || stop != end || device.index < 0 || device.index > most) {
     return std::nullopt;
   }
@@ -110,7 +113,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
     refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
   }
   DeviceChoice device = *named;
-  const bool sim = device.kind == "sim";
+  const bool sim = device_kind(device.kind).is_simulated;
   for (const char* flag :
        {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute", "--sim-straggler"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
@@ -192,66 +195,54 @@ bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
          cluster.top_k > 0;
 }
 
-// In a cluster `local` makes rounds of local steps; in one process it has none.
-bool makes_local_steps(const Cluster& cluster) {
-  return cluster.strategy == "local" && cluster.distributed();
-}
+/// Reads an option of a strategy, by its kind of value.
+struct OptionReader {
+  const FlagValues& values;
+  const char* flag;
+  Strategy& strategy;
 
-// Without rounds each change is applied as it arrives.
-void read_outer(const FlagValues& values, Cluster& cluster) {
-  cluster.outer_async = values.choice("--outer", {"sync", "async"}) == "async";
-  if (cluster.outer_async && kind_of(cluster) != ClusterKind::kWithPs) {
+  void operator()(const WholeOption& option) const {
+    strategy.*option.value = int(*values.whole_number(flag, option.least, option.most));
+  }
+  void operator()(const RateOption& option) const {
+    strategy.*option.value =
+        float(option.below_one ? *values.number_below_one(flag) : *values.positive_number(flag));
+  }
+  void operator()(const WordOption& option) const {
+    const std::string word = *values.choice(flag, option.words);
+    option.set(strategy, int(std::ranges::find(option.words, word) - option.words.begin()));
+  }
+};
+
+void read_options(const FlagValues& values, Cluster& cluster) {
+  for (const StrategyField& field : strategy_fields()) {
+    if (values.given(field.flag)) {
+      std::visit(OptionReader{values, field.flag, cluster.strategy}, field.value);
+    }
+  }
+  const StrategyKind& kind = strategy_kind(cluster);
+  const bool without_rounds = kind.rounds && !kind.in_rounds(cluster.strategy);
+  if (without_rounds && !kind.has_ps()) {
     refuse_flags("--outer async needs --ps: an all-reduce has nothing that applies single changes");
   }
-  for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
-    if (!cluster.outer_async || !values.given(flag)) continue;
-    refuse_flags(fmt::format("{} does not go with --outer async, which has no rounds", flag));
+  for (const StrategyField& field : strategy_fields()) {
+    if (!values.given(field.flag) || field.is_of(kind, cluster.strategy)) continue;
+    // It is an option of the strategy, too, if that has rounds.
+    if (without_rounds && field.is_of(kind, Strategy())) {
+      refuse_flags(
+          fmt::format("{} does not go with --outer async, which has no rounds", field.flag));
+    }
+    refuse_flags(fmt::format("{} {}", field.flag, field.needs));
   }
-  const auto delay = values.whole_number("--outer-delay", 1, kMostTasks);
-  if (delay && !cluster.outer_async) {
-    refuse_flags("--outer-delay needs --outer async: a round brings the momentum once");
-  }
-  cluster.outer_delay = int(delay.value_or(0));
-}
-
-void read_local_steps(const FlagValues& values, Cluster& cluster) {
-  const auto steps = values.whole_number("--local-steps", 1, kMostLocalSteps);
-  const auto fragments = values.whole_number("--outer-fragments", 1, kMostLocalSteps);
-  for (const char* const flag :
-       {"--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments", "--outer"}) {
-    if (!values.given(flag) || makes_local_steps(cluster)) continue;
-    refuse_flags(fmt::format(
-        "{} needs --strategy local and several workers: no other strategy makes local steps",
-        flag));
-  }
-  cluster.local_steps = int(steps.value_or(cluster.local_steps));
-  cluster.outer_fragments = int(fragments.value_or(0));
-  cluster.outer_rate = float(values.positive_number("--outer-rate").value_or(cluster.outer_rate));
-  cluster.outer_momentum =
-      float(values.number_below_one("--outer-momentum").value_or(cluster.outer_momentum));
-  read_outer(values, cluster);
-}
-
-void read_rounds(const FlagValues& values, Cluster& cluster) {
-  const auto replicas = values.whole_number("--replicas-to-aggregate", 1, kMostTasks);
-  const std::optional<std::string> late = values.choice("--late", {"drop", "fold"});
-  for (const char* const flag : {"--replicas-to-aggregate", "--late"}) {
-    if (!values.given(flag) || cluster.strategy == "sync") continue;
-    if (makes_local_steps(cluster) && kind_of(cluster) == ClusterKind::kWithPs) continue;
-    refuse_flags(fmt::format(
-        "{} needs --strategy sync, or local, and --ps: no other strategy has such rounds", flag));
-  }
-  cluster.replicas_to_aggregate = int(replicas.value_or(0));
-  cluster.fold_late = late == "fold";
-  const int workers = workers_of(cluster);
-  if (replicas && workers > 0 && *replicas > workers) {
+  const int workers = workers_of(cluster), replicas = cluster.strategy.replicas;
+  if (workers > 0 && replicas > workers) {
     refuse_flags(fmt::format("--replicas-to-aggregate {} is more than the {} workers can give",
-                             *replicas, workers));
+                             replicas, workers));
   }
 }
 
 void check_strategy_fits(const std::string& name, const Cluster& cluster) {
-  const ClusterKind needed = strategy_named(name, kind_of(cluster)).kind;
+  const ClusterKind needed = strategy_named(name, kind_of(cluster)).cluster;
   if (needed == kind_of(cluster)) return;
   if (needed == ClusterKind::kWorkersOnly) {
     refuse_flags(fmt::format("--strategy {} needs a cluster without parameter servers: {}", name,
@@ -278,23 +269,25 @@ void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   }
 }
 
-// "--sparse ps --dense allreduce" says what the strategy "mixed" does.
+// "--sparse ps --dense allreduce" names the strategy that splits variables.
 void read_parts(const FlagValues& values, std::optional<std::string>& strategy) {
   check_together(values, "--sparse", "--dense", "--dense allreduce");
   check_together(values, "--dense", "--sparse", "--sparse ps");
   values.choice("--sparse", {"ps"});
   values.choice("--dense", {"allreduce"});
   if (!values.given("--sparse")) return;
-  if (strategy.value_or("mixed") != "mixed") {
-    refuse_flags(
-        fmt::format("--sparse ps --dense allreduce is --strategy mixed, and not {}", *strategy));
+  const StrategyKind& splits =
+      **std::ranges::find_if(strategies(), &StrategyKind::splits_variables);
+  if (strategy && *strategy != splits.name) {
+    refuse_flags(fmt::format("--sparse ps --dense allreduce is --strategy {}, and not {}",
+                             splits.name, *strategy));
   }
-  strategy = "mixed";
+  strategy = splits.name;
 }
 
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
-    cluster.strategy = default_strategy(ClusterKind::kOneProcess).name;
+    cluster.strategy.name = default_strategy(ClusterKind::kOneProcess).name;
     return;
   }
   std::vector<std::string> names = strategy_names();
@@ -302,40 +295,36 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
   std::optional<std::string> name = values.choice("--strategy", names);
   read_parts(values, name);
   if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
-  cluster.strategy = name.value_or("");
-  cluster.strategy = strategy_name(cluster);
-  const std::optional<std::int64_t> staleness =
-      values.whole_number("--staleness", 0, kMostStaleness);
-  if (staleness && cluster.strategy != "ssp") {
-    refuse_flags("--staleness needs --strategy ssp: no other strategy makes fast workers wait");
-  }
-  cluster.staleness = staleness.value_or(0);
-  read_rounds(values, cluster);
-  read_local_steps(values, cluster);
+  cluster.strategy.name = name.value_or("");
+  cluster.strategy.name = strategy_name(cluster);
+  read_options(values, cluster);
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
-  cluster.link = values.choice("--link", {"auto", "shm", "tcp", "inproc"}).value_or("auto");
-  if (cluster.link == "inproc" && cluster.distributed()) {
-    refuse_flag("--link", "inproc",
+  cluster.link = values.choice("--link", link_names()).value_or(cluster.link);
+  const LinkKind& kind = link_kind(cluster.link);
+  if (kind.within_a_process && cluster.distributed()) {
+    refuse_flag("--link", cluster.link,
                 "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
   }
-  if (cluster.link == "shm" && cluster.security.tls == Tls::kAlways) {
-    refuse_flag("--link", "shm", "shares memory, and --tls on shares none: auto or tcp");
+  if (kind.needs_one_host() && cluster.security.tls == Tls::kAlways) {
+    refuse_flag("--link", cluster.link, "shares memory, and --tls on shares none: auto or tcp");
   }
 }
 
 void read_collectives(const FlagValues& values, Cluster& cluster) {
-  cluster.collectives = values.choice("--collectives", {"link", "mpi"}).value_or("link");
-  if (cluster.collectives != "mpi") return;
+  cluster.collectives =
+      values.choice("--collectives", collectives_names()).value_or(cluster.collectives);
+  if (collectives_kind(cluster.collectives).over_links) return;
   if (cluster.role != Cluster::Role::kTask || values.on_command_line("--task")) {
-    refuse_flag("--collectives", "mpi",
+    refuse_flag("--collectives", cluster.collectives,
                 "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
                 "mpirun -n 4 paceline train mlp --collectives mpi");
   }
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) {
-    refuse_flag("--collectives", "mpi", "is for all-reduce, which has no parameter servers");
+    refuse_flag("--collectives", cluster.collectives,
+                "is for all-reduce, which has no parameter servers");
   }
 }
 
@@ -373,9 +362,9 @@ Cluster read_cluster(const FlagValues& values) {
   if (values.choice("--shard", {"static", "dynamic"}) == "dynamic") {
     cluster.sharding = Sharding::kDynamic;
   }
-  if (cluster.strategy == "mixed") {
-    const std::string why_not = why_not_mixed(cluster, workers_of(cluster));
-    if (!why_not.empty()) refuse_flags("--strategy mixed " + why_not);
+  if (const StrategyKind& kind = strategy_kind(cluster); kind.why_not_cluster != nullptr) {
+    const std::string why_not = kind.why_not_cluster(cluster, workers_of(cluster));
+    if (!why_not.empty()) refuse_flags(fmt::format("--strategy {} {}", kind.name, why_not));
   }
   check_for_ps(values, cluster);
   cluster.security = read_security(values);

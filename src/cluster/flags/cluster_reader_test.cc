@@ -13,7 +13,7 @@ using testing::HasSubstr;
 TEST(Flags, NothingMeansAlone) {
   const Parsed parsed = read("");
   EXPECT_EQ(parsed.cluster.role, Cluster::Role::kAlone);
-  EXPECT_EQ(parsed.cluster.strategy, "local");
+  EXPECT_EQ(parsed.cluster.strategy.name, "local");
   EXPECT_TRUE(parsed.cluster.is_chief());
   EXPECT_EQ(parsed.cluster.device.kind, "cpu");
   EXPECT_EQ(parsed.cluster.threads, 0);
@@ -67,7 +67,7 @@ TEST(Flags, PsAndWorkersLaunch) {
   EXPECT_EQ(parsed.cluster.role, Cluster::Role::kLauncher);
   EXPECT_EQ(parsed.cluster.local_ps, 2);
   EXPECT_EQ(parsed.cluster.local_workers, 3);
-  EXPECT_EQ(parsed.cluster.strategy, "async");
+  EXPECT_EQ(parsed.cluster.strategy.name, "async");
   EXPECT_EQ(parsed.cluster.link, "auto");
   EXPECT_EQ(parsed.cluster.on_failure, OnFailure::kContinue);
   EXPECT_FALSE(parsed.cluster.cluster_id.empty());
@@ -99,33 +99,33 @@ TEST(Flags, AccumulateIsForEveryCluster) {
   EXPECT_EQ(read("").cluster.accumulate, 1);
   EXPECT_EQ(read("--accumulate 4").cluster.accumulate, 4);
   const Cluster ssp = read("--ps 1 --workers 2 --strategy ssp --staleness 3").cluster;
-  EXPECT_EQ(ssp.strategy, "ssp");
-  EXPECT_EQ(ssp.staleness, 3);
+  EXPECT_EQ(ssp.strategy.name, "ssp");
+  EXPECT_EQ(ssp.strategy.staleness, 3);
   EXPECT_EQ(read("--accumulate 4 --ps 1 --workers 2").cluster.accumulate, 4);
 }
 
 TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
   for (const char* const cluster : {"--ps 1 --workers 2", "--ps 0 --workers 2"}) {
     const std::string local = std::string(cluster) + " --strategy local ";
-    EXPECT_EQ(read(local).cluster.strategy, "local");
-    EXPECT_EQ(read(local).cluster.local_steps, 20);
+    EXPECT_EQ(read(local).cluster.strategy.name, "local");
+    EXPECT_EQ(read(local).cluster.strategy.local_steps, 20);
     const Cluster set =
         read(local + "--local-steps 7 --outer-rate 0.5 --outer-momentum 0 --outer-fragments 2")
             .cluster;
-    EXPECT_EQ(set.local_steps, 7);
-    EXPECT_EQ(set.outer_rate, 0.5f);
-    EXPECT_EQ(set.outer_momentum, 0.0f);
-    EXPECT_EQ(set.outer_fragments, 2);
+    EXPECT_EQ(set.strategy.local_steps, 7);
+    EXPECT_EQ(set.strategy.outer_rate, 0.5f);
+    EXPECT_EQ(set.strategy.outer_momentum, 0.0f);
+    EXPECT_EQ(set.strategy.outer_fragments, 2);
   }
 }
 
 TEST(Flags, AnOuterRuleTakesChangesInRoundsOrAsTheyArrive) {
   const std::string local = "--ps 1 --workers 3 --strategy local ";
-  EXPECT_FALSE(read(local).cluster.outer_async);
-  EXPECT_FALSE(read(local + "--outer sync").cluster.outer_async);
-  EXPECT_TRUE(read(local + "--outer async").cluster.outer_async);
-  EXPECT_EQ(read(local + "--outer async").cluster.outer_delay, 0);
-  EXPECT_EQ(read(local + "--outer async --outer-delay 5").cluster.outer_delay, 5);
+  EXPECT_FALSE(read(local).cluster.strategy.outer_async);
+  EXPECT_FALSE(read(local + "--outer sync").cluster.strategy.outer_async);
+  EXPECT_TRUE(read(local + "--outer async").cluster.strategy.outer_async);
+  EXPECT_EQ(read(local + "--outer async").cluster.strategy.outer_delay, 0);
+  EXPECT_EQ(read(local + "--outer async --outer-delay 5").cluster.strategy.outer_delay, 5);
 }
 
 TEST(Flags, TowersAreDevicesOfOneTask) {
@@ -148,19 +148,20 @@ TEST(Flags, ASimulatedDeviceThatComputesCanResume) {
 }
 
 TEST(Flags, MixedIsSaidByItsNameOrByItsTwoParts) {
-  EXPECT_EQ(read("--ps 1 --workers 2 --sparse ps --dense allreduce").cluster.strategy, "mixed");
-  EXPECT_EQ(read("--ps 1 --workers 2 --strategy mixed").cluster.strategy, "mixed");
+  EXPECT_EQ(read("--ps 1 --workers 2 --sparse ps --dense allreduce").cluster.strategy.name,
+            "mixed");
+  EXPECT_EQ(read("--ps 1 --workers 2 --strategy mixed").cluster.strategy.name, "mixed");
 }
 
 TEST(Flags, RoundsAreOfTheStrategySync) {
   const Cluster all = read("--ps 2 --workers 3 --strategy sync").cluster;
-  EXPECT_EQ(all.strategy, "sync");
-  EXPECT_EQ(all.replicas_to_aggregate, 0);
-  EXPECT_FALSE(all.fold_late);
+  EXPECT_EQ(all.strategy.name, "sync");
+  EXPECT_EQ(all.strategy.replicas, 0);
+  EXPECT_EQ(all.strategy.late, LateContribution::kDrop);
   const Cluster some =
       read("--ps 1 --workers 3 --strategy sync --replicas-to-aggregate 2 --late fold").cluster;
-  EXPECT_EQ(some.replicas_to_aggregate, 2);
-  EXPECT_TRUE(some.fold_late);
+  EXPECT_EQ(some.strategy.replicas, 2);
+  EXPECT_EQ(some.strategy.late, LateContribution::kFold);
 }
 
 TEST(Flags, RecordsAreSharedOutWhereSeveralTasksTrain) {
@@ -173,13 +174,14 @@ TEST(Flags, RecordsAreSharedOutWhereSeveralTasksTrain) {
 TEST(Flags, WorkersWithoutAPsTrainByAllReduce) {
   const Cluster local = read("--ps 0 --workers 3").cluster;
   EXPECT_EQ(local.role, Cluster::Role::kLauncher);
-  EXPECT_EQ(local.strategy, "allreduce");
-  EXPECT_EQ(read("--workers 2 --strategy allreduce").cluster.strategy, "allreduce");
+  EXPECT_EQ(local.strategy.name, "allreduce");
+  EXPECT_EQ(read("--workers 2 --strategy allreduce").cluster.strategy.name, "allreduce");
   const Cluster task = read("--cluster worker=a:1,b:1 --task worker:1").cluster;
-  EXPECT_EQ(task.strategy, "allreduce");
+  EXPECT_EQ(task.strategy.name, "allreduce");
   EXPECT_EQ(task.spec.workers.size(), 2u);
-  EXPECT_EQ(read("--worker-hosts a:1,b:1 --task worker:0 --strategy allreduce").cluster.strategy,
-            "allreduce");
+  EXPECT_EQ(
+      read("--worker-hosts a:1,b:1 --task worker:0 --strategy allreduce").cluster.strategy.name,
+      "allreduce");
 }
 
 TEST(Flags, EachLaunchIsAClusterOfItsOwn) {

@@ -89,6 +89,8 @@ const std::map<std::string, std::string> kUses = {
     {"--hosts", "--predict --hosts /dev/null"},
     {"--json", "--predict --json f.json"},
     {"--plot", "--predict --plot f.svg"},
+    {"--no-trial", "--predict --no-trial"},
+    {"--time-limit", "--predict --time-limit 5"},
     {"--roof", "--roof /dev/null"},
     {"--report", "--report /dev/null"},
     {"--timeline", "--timeline /dev/null"},

@@ -8,7 +8,8 @@
 #include <string_view>
 
 #include "cluster/flags/security_reader.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
 
 namespace paceline {
 
@@ -40,11 +41,11 @@ std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const std::string& name : strategy_names()) {
     std::vector<std::string> of_name;  // one has a meaning for each kind of cluster
-    for (const Strategy& strategy : strategies()) {
-      if (strategy.name != name) continue;
-      const bool usual = &strategy == &default_strategy(strategy.kind);
-      of_name.push_back(fmt::format("{} ({}{})", strategy.meaning, usual ? "default " : "",
-                                    flags_of(strategy.kind)));
+    for (const StrategyKind* const kind : strategies()) {
+      if (kind->name != name) continue;
+      const bool usual = kind == &default_strategy(kind->cluster);
+      of_name.push_back(fmt::format("{} ({}{})", kind->meaning, usual ? "default " : "",
+                                    flags_of(kind->cluster)));
     }
     meanings.push_back(fmt::format("{}: {}", name, fmt::join(of_name, ", or ")));
   }
@@ -165,7 +166,7 @@ std::vector<Flag> process_flags() {
 }
 
 std::vector<Flag> strategy_flags() {
-  return {
+  std::vector<Flag> flags = {
       {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
        strategy_help(), kBoth},
       {"--sparse", "ps",
@@ -174,44 +175,15 @@ std::vector<Flag> strategy_flags() {
        kBoth},
       {"--dense", "allreduce",
        "With --sparse ps: the other variables are reduced among the workers", kBoth},
-      {"--staleness", "S",
-       "With ssp, the number of own steps by which a worker may be ahead of the slowest (default "
-       "0)",
-       kBoth},
-      {"--replicas-to-aggregate", "K",
-       "With sync, the number of contributions that close a round (default: all workers); --steps "
-       "counts rounds",
-       kBoth},
-      {"--late", "drop|fold",
-       "With sync, the fate of a contribution that arrives after its round was closed: it is "
-       "dropped, or counts in the next one (default drop)",
-       kBoth},
-      {"--local-steps", "H",
-       "With local and several workers, the steps that each makes on its own between two exchanges "
-       "of a variable (default 20; from 1 on)",
-       kBoth},
-      {"--outer-rate", "R",
-       "With local, the learning rate at which the workers' mean change is applied (default 0.7; "
-       "above 0)",
-       kBoth},
-      {"--outer-momentum", "M",
-       "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged (default "
-       "0.5; below 1)",
-       kBoth},
-      {"--outer-fragments", "P",
-       "With local, the parts in which variables are exchanged, by turns; with more than 1 workers "
-       "go on meanwhile (default: 2 with --ps and H of at least 8, else 1)",
-       kBoth},
-      {"--outer", "sync|async",
-       "With local and --ps, whether the workers' mean change is applied, in rounds, or each "
-       "change "
-       "as it arrives, so that no worker waits for another; --steps then counts the local steps of "
-       "all workers together (default sync)",
-       kBoth},
-      {"--outer-delay", "N",
-       "With --outer async, the number of changes that count as one mean; the last of them brings "
-       "the momentum (default: the number of workers)",
-       kBoth},
+  };
+  for (const StrategyField& field : strategy_fields()) {
+    flags.push_back({field.flag, field.argument, field.help, kBoth});
+  }
+  return flags;
+}
+
+std::vector<Flag> batch_flags() {
+  return {
       {"--sync-batch-norm", "",
        "Batch norm with the statistics of the whole batch, of which each worker of an all-reduce, "
        "or each tower, has a part (default: each part's own)",
@@ -334,6 +306,10 @@ std::vector<Flag> loop_flags() {
       {"--plot", "FILE",
        "With --predict: draw the speed against the workers, as FILE.svg or FILE.png (gnuplot)",
        kRun},
+      {"--no-trial", "",
+       "Predict without timing a few steps first: from FLOPs and bytes, within a wide interval",
+       kRun},
+      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kRun},
       {"--roof", "FILE",
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",
@@ -399,8 +375,8 @@ bool displaced(const FlagValues& given, const std::string& flag) {
 }
 
 std::vector<Flag> cluster_flags() {
-  return joined({local_flags(), lab_flags(), process_flags(), strategy_flags(), link_flags(),
-                 security_flags(kSecurity), device_flags(), hidden_flags()});
+  return joined({local_flags(), lab_flags(), process_flags(), strategy_flags(), batch_flags(),
+                 link_flags(), security_flags(kSecurity), device_flags(), hidden_flags()});
 }
 
 std::vector<Flag> run_flags() { return joined({loop_flags(), output_flags()}); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "cluster/flags/flag_checks.h"
+#include "net/link_kind.h"
 
 namespace paceline {
 namespace {
@@ -20,8 +21,8 @@ void check_cluster(const FlagValues& values, const Cluster& cluster) {
                       "--workers",
                       flag));
     }
-    if (cluster.link == "shm") {
-      refuse_flag("--link", "shm", "emulated hosts share no memory: auto or tcp");
+    if (link_kind(cluster.link).needs_one_host()) {
+      refuse_flag("--link", cluster.link, "emulated hosts share no memory: auto or tcp");
     }
     if (!values.given("--lab-hosts") && !values.given("--lab-place")) {
       refuse_flags(fmt::format("{} needs --lab-hosts N", flag));

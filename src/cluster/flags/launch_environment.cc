@@ -14,6 +14,7 @@
 #include "cluster/flags/tf_config.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
+#include "params/collective/collectives_kind.h"
 
 namespace paceline {
 namespace {
@@ -93,7 +94,7 @@ std::vector<GivenFlag> flags_of_environment(const Environment& environment) {
 
 std::vector<GivenFlag> flags_of_launcher(const FlagValues& values, const Environment& environment) {
   if (!trains(values) || values.given("--alone") || says_which_task(values) ||
-      values.given("--cluster") || values.text("--collectives") == "mpi")
+      values.given("--cluster") || !collectives_kind(values.text("--collectives")).over_links)
     return {};
   if (most_of(text_in(environment, "SLURM_STEP_NUM_TASKS")).value_or(1) <= 1) return {};
   // A launcher within a step of Slurm, such as torchrun, is nearer.

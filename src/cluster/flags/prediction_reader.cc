@@ -9,7 +9,8 @@
 #include "cluster/flags/flag_checks.h"
 #include "cluster/flags/straggler.h"
 #include "cluster/gnuplot.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
+#include "params/strategy/strategy_fields.h"
 
 namespace paceline {
 
@@ -19,20 +20,9 @@ namespace {
 constexpr const char* kNameTasks[] = {"--workers",      "--cluster",          "--ps-hosts",
                                       "--worker-hosts", "--existing-servers", "--task",
                                       "--job-name",     "--lab-place"};
-// They are about workers, and those of the second list about parameter servers, too.
-constexpr const char* kOfWorkers[] = {"--ps",
-                                      "--sparse",
-                                      "--dense",
-                                      "--staleness",
-                                      "--replicas-to-aggregate",
-                                      "--late",
-                                      "--outer-rate",
-                                      "--outer-momentum",
-                                      "--outer-fragments",
-                                      "--outer",
-                                      "--lab-hosts",
-                                      "--outer-delay",
-                                      "--local-steps",
+// They are about workers, as options of strategies are, and those of the second list about
+// parameter servers, too.
+constexpr const char* kOfWorkers[] = {"--ps", "--sparse", "--dense", "--lab-hosts",
                                       "--sim-straggler"};
 constexpr const char* kOfServers[] = {"--wire", "--top-k", "--error-feedback"};
 
@@ -58,21 +48,25 @@ void leave_counts_open(FlagValues& values) {
   const auto is_given = [&](const char* flag) { return values.given(flag); };
   if (!chooses(values)) return;
   const bool of_servers = std::ranges::any_of(kOfServers, is_given);
-  const bool of_workers =
-      of_servers || names_strategy(values) || std::ranges::any_of(kOfWorkers, is_given);
+  const bool of_workers = of_servers || names_strategy(values) ||
+                          std::ranges::any_of(kOfWorkers, is_given) ||
+                          std::ranges::any_of(strategy_fields(), is_given, &StrategyField::flag);
   if (of_workers && std::ranges::none_of(kNameTasks, is_given)) {
     values.leave_open("--workers", std::to_string(few_workers(values)));
   }
   // A number of them that nothing is about need not be given.
   const bool launches = values.given("--workers") && !values.given("--existing-servers");
   if (launches && !values.given("--ps") && (of_servers || names_strategy(values))) {
-    values.leave_open("--ps", values.text("--strategy") == "allreduce" ? "0" : "1");
+    values.leave_open("--ps", is_without_ps(values.text("--strategy")) ? "0" : "1");
   }
 }
 
 PredictionOptions read_prediction(const FlagValues& values) {
   PredictionOptions prediction;
   prediction.asked = values.given("--predict");
+  prediction.trial = chooses(values) && !values.given("--no-trial");
+  prediction.time_limit_s =
+      values.positive_number("--time-limit").value_or(prediction.time_limit_s);
   prediction.hosts = values.text("--hosts");
   prediction.roof = values.text("--roof");
   prediction.json = values.text("--json");

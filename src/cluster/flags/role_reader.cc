@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cluster/flags/flag_checks.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 
 namespace paceline {
 namespace {
@@ -26,7 +26,7 @@ void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
 // The strategy has none, or a prediction says what would be the best number.
 bool ps_may_be_chosen(const FlagValues& values) {
   const std::string strategy = values.text("--strategy");
-  return strategy == "allreduce" || strategy == kAutomatic ||
+  return is_without_ps(strategy) || strategy == kAutomatic ||
          (strategy.empty() && values.given("--predict"));
 }
 
@@ -88,7 +88,7 @@ ClusterSpec read_spec(const FlagValues& values) {
   }
   if (!values.given("--cluster")) {
     check_together(values, "--ps-hosts", "--worker-hosts", "the addresses of the workers");
-    if (values.text("--strategy") != "allreduce") {
+    if (!is_without_ps(values.text("--strategy"))) {
       check_together(values, "--worker-hosts", "--ps-hosts",
                      "the addresses of the parameter servers (or --strategy allreduce, which has "
                      "none)");

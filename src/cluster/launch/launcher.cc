@@ -21,7 +21,9 @@
 #include "cluster/launch/held_ports.h"
 #include "cluster/log.h"
 #include "cluster/report/expected_in_words.h"
+#include "cluster/report/report_strategy.h"
 #include "cluster/report/run_folder.h"
+#include "kernels/device_kind.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "trace/job_timeline.h"
@@ -118,11 +120,9 @@ struct StepsMade {
 };
 
 // Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
-// rounds, of local steps too, and in an all-reduce, a step of each is one global step; --accumulate
-// K makes one of K steps.
+// rounds a step of each is one global step; --accumulate K makes one of K steps.
 StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64_t> kept) {
-  const bool together = merged.strategy == "sync" || merged.strategy == "allreduce" ||
-                        merged.strategy == "mixed" || (merged.strategy == "local" && workers > 1);
+  const bool together = in_rounds(merged);
   StepsMade steps;
   std::int64_t sum = 0, applied = 0;
   for (const TaskReport& task : merged.tasks) {
@@ -249,7 +249,7 @@ void print_end(const std::string& steps, bool failed, const std::string& error,
 
 std::string device_of(const Cluster& cluster, const TaskId& task) {
   if (task.job == TaskId::Job::kPs) return "";
-  if (cluster.device.kind == "cpu") return "cpu:0";
+  if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
   if (cluster.device.index >= 0)
     return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
   return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
@@ -266,7 +266,7 @@ std::string devices_of(const Cluster& cluster, const TaskId& task) {
 
 int threads_of_worker(const Cluster& cluster, int cores) {
   if (cluster.threads > 0) return cluster.threads;
-  const int least = cluster.device.kind == "cpu" ? cluster.towers : 1;
+  const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
   return std::max(least, cores / std::max(1, cluster.local_workers));
 }
 
@@ -324,7 +324,7 @@ std::string announcement(const Cluster& cluster, int cores) {
   if (cluster.evaluator) {
     text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
   }
-  if (cluster.device.kind == "cpu") {
+  if (device_kind(cluster.device.kind).shares_cores) {
     text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
   } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
     text +=
@@ -380,10 +380,10 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const TaskGroupResult result = group.run();
 
   Report merged = merge(read_reports(tasks, files));
+  merged.flags = run.flags;  // without those that it gave its tasks
   const std::optional<std::int64_t> kept = kept_step(run);
   const StepsMade steps = steps_made(merged, cluster.local_workers, kept);
   const Ending ending = ending_of(result, steps, run, files);
-  merged.flags = run.flags;  // without those that it gave its tasks
   if (!ending.error.empty()) merged.error = ending.error;
   write_reports(asked, run, merged);
   if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {

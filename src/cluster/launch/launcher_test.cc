@@ -49,7 +49,7 @@ class Launcher : public testing::Test {
  protected:
   Launcher() {
     cluster_.role = Cluster::Role::kLauncher;
-    cluster_.strategy = "async";
+    cluster_.strategy.name = "async";
     cluster_.cluster_id = "test";
     cluster_.local_ps = 1;
     cluster_.local_workers = 2;
@@ -128,6 +128,16 @@ TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
       R"(more='"accumulate":3,'; if [ $task = ps:0 ]; then steps=1000; fi; write_report '')");
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::EndsWith("\n1,000 global steps (500 + 500)\n"));
+}
+
+// Without rounds the local steps of all workers are global steps, and in rounds those of each.
+TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
+  const char* const local = R"(more='"strategy":"local",'; write_report '')";
+  EXPECT_THAT(launch_shells(local).out,
+              testing::EndsWith("\n1,500 global steps (1,500 + 1,500)\n"));
+  run_.flags = {{"--outer", "async"}};
+  EXPECT_THAT(launch_shells(local).out,
+              testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
 }
 
 TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {

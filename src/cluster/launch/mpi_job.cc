@@ -13,6 +13,7 @@
 #include <string_view>
 
 #include "base/cores.h"
+#include "params/collective/collectives_kind.h"
 #include "params/collective/mpi_library.h"
 
 namespace paceline {
@@ -83,7 +84,7 @@ std::unique_ptr<MpiJob> join_mpi_job(FlagValues& values) {
   const auto given = [&](const char* flag) { return values.given(flag); };
   if (!rank_by_mpirun() || given("--alone") || std::ranges::any_of(kSayWhichTask, given))
     return nullptr;
-  if (values.text("--collectives") != "mpi" && !has_mpi_calls()) return nullptr;
+  if (collectives_kind(values.text("--collectives")).over_links && !has_mpi_calls()) return nullptr;
   const int workers_here = number_in_environment("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1);
   auto job = std::make_unique<MpiJob>(mpi_calls(), workers_here);
   for (const GivenFlag& flag : job->flags()) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/printed.h"
+#include "cluster/report/report_strategy.h"
 
 namespace paceline {
 namespace {
@@ -35,8 +36,10 @@ std::string counts_of(const Report& run, std::optional<std::int64_t> TaskReport:
 std::string high_staleness(const Report& run) {
   const double mean = mean_staleness(run);
   if (mean < kHigh) return "";
-  const char* const bound =
-      run.strategy == "ssp" ? "a lower --staleness" : "--strategy ssp, which lets none run ahead";
+  const StrategyKind* const kind = strategy_kind(run);
+  const char* const bound = kind != nullptr && kind->limits_lead
+                                ? "a lower --staleness"
+                                : "--strategy ssp, which lets none run ahead";
   return fmt::format(
       "Its workers computed with values that were {:.1f} updates of others old on average "
       "(staleness). A lower learning rate helps, or fewer workers, or {}.",

@@ -9,6 +9,7 @@
 #include "params/accumulate/accumulate_control.h"
 #include "params/accumulate/contribution_sum.h"
 #include "params/clip_scale.h"
+#include "params/forwarding_store.h"
 
 namespace paceline {
 namespace {
@@ -121,29 +122,16 @@ StepHandle& AccumulateSteps::end_step(float clip_scale, std::span<const RowSet> 
   return below_->end_step(clips_ ? clip_scale_of(norm_of(squares_), clip_norm_) : 1, {});
 }
 
-class AccumulateStore : public SavableStore {
+class AccumulateStore : public ForwardingStore<SavableStore> {
  public:
   AccumulateStore(std::shared_ptr<SavableStore> below, int steps, ThreadPool* pool)
-      : below_(std::move(below)), steps_(steps), pool_(pool) {}
+      : ForwardingStore(*below), below_(std::move(below)), steps_(steps), pool_(pool) {}
 
-  std::span<const VariableSpec> variables() const override { return below_->variables(); }
   std::span<const VariableSpec> kept_variables() const override { return below_->kept_variables(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
     if (!updates(plan)) return below_->bind(plan, clip_norm);
     return std::make_unique<AccumulateSteps>(*below_, plan, clip_norm, steps_, pool_);
   }
-  void write(std::vector<VariableState> states, std::int64_t global_step) override {
-    below_->write(std::move(states), global_step);
-  }
-  bool initialised() const override { return below_->initialised(); }
-  std::vector<VariableState> read(std::span<const VariableId> variables) override {
-    return below_->read(variables);
-  }
-  std::int64_t global_step() const override { return below_->global_step(); }
-  StoreAccount account() const override { return below_->account(); }
-  std::vector<StoreLink> links() const override { return below_->links(); }
-  Staleness staleness() const override { return below_->staleness(); }
-  std::int64_t skipped() const override { return below_->skipped(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     return below_->prepare_saving(folder);

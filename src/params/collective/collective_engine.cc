@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "params/collective/collective_driver.h"
+#include "params/collective/collectives_kind.h"
 #include "params/collective/mpi_collectives.h"
 #include "params/collective/mpi_library.h"
 
@@ -15,7 +16,7 @@ constexpr Duration kBlameWithin = std::chrono::seconds(10);
 
 std::unique_ptr<Collectives> CollectiveDriver::make_collectives() {
   const int worker = options_.task.index, workers = int(options_.spec.workers.size());
-  if (options_.collectives == "mpi") {
+  if (!collectives_kind(options_.collectives).over_links) {
     const MpiCalls& calls = mpi_calls();
     if (!calls.started()) {
       throw Error(ErrorCode::kFailedPrecondition,

@@ -6,6 +6,7 @@
 
 #include "base/address.h"
 #include "base/this_process.h"
+#include "net/link_kind.h"
 #include "params/collective/collective_driver.h"
 #include "params/protocol/worker_greeting.h"
 
@@ -48,7 +49,8 @@ void CollectiveDriver::listen() {
                                      : ""));
   }
   const bool is_open = options_.security.tls == Tls::kNever;
-  if (link_->kind() != "inproc" && is_open && !is_loopback(address) && options_.say) {
+  if (!link_traits(link_->kind()).within_a_process && is_open && !is_loopback(address) &&
+      options_.say) {
     options_.say(
         fmt::format("{} listens on {}: not encrypted, not authenticated; use it only in a network "
                     "that you trust",

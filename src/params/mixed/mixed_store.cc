@@ -6,17 +6,19 @@
 #include <utility>
 
 #include "params/committed_rounds.h"
+#include "params/forwarding_store.h"
 #include "params/mixed/mixed_control.h"
 #include "params/mixed/mixed_steps.h"
 
 namespace paceline {
 namespace {
 
-class MixedStore : public SavableStore {
+class MixedStore : public ForwardingStore<SavableStore> {
  public:
   MixedStore(std::shared_ptr<SavableStore> sparse, std::shared_ptr<SavableStore> dense,
              CommittedRounds& rounds, std::vector<VariableSpec> variables)
-      : variables_(std::move(variables)),
+      : ForwardingStore(*sparse),
+        variables_(std::move(variables)),
         places_(variables_),
         rounds_(rounds),
         sparse_(std::move(sparse)),
@@ -27,10 +29,8 @@ class MixedStore : public SavableStore {
   void write(std::vector<VariableState> states, std::int64_t global_step) override;
   bool initialised() const override { return sparse_->initialised() && dense_->initialised(); }
   std::vector<VariableState> read(std::span<const VariableId> variables) override;
-  std::int64_t global_step() const override { return sparse_->global_step(); }
   StoreAccount account() const override;
   std::vector<StoreLink> links() const override;
-  Staleness staleness() const override { return sparse_->staleness(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override;
   void mark() override;

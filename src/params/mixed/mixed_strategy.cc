@@ -4,12 +4,10 @@
 #include <memory>
 #include <utility>
 
-#include "paceline/error.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/collective/collective_store.h"
 #include "params/mixed/mixed_store.h"
-#include "params/worker/async_strategy.h"
-#include "params/worker/sync_strategy.h"
+#include "params/worker/ps_strategy.h"
 
 namespace paceline {
 std::string why_not_mixed(const Cluster& cluster, int workers) {
@@ -39,14 +37,8 @@ std::string why_not_mixed(const std::vector<VariableSpec>& variables) {
 
 Distribution make_mixed_strategy(const DistributionOptions& options,
                                  std::vector<VariableSpec> variables) {
-  std::string why = why_not_mixed(options.cluster, options.cluster.workers());
-  if (why.empty()) why = why_not_mixed(variables);
-  if (!why.empty()) throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why);
   std::vector<VariableSpec> sparse = part_of(variables, true), dense = part_of(variables, false);
-  PsStoreOptions ps = ps_store_options(options);
-  ps.aggregation = rounds_of(options.cluster.spec, 0, LateContribution::kDrop);
-  ps.aggregation.workers_commit = true;
-  const std::shared_ptr<PsStore> of_ps = join_ps_store(ps, options, std::move(sparse));
+  const std::shared_ptr<PsStore> of_ps = join_ps_store(options, std::move(sparse));
   CommittedRounds& rounds = of_ps->committed_rounds();
   const auto of_workers = join_allreduce(options, std::move(dense), &rounds);
   // This worker has founded a group, since it sees nobody that trains.

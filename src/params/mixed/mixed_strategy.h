@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Throws kInvalidArgument when the cluster or the variables do not suit it.
+/// For a cluster and variables that suit it.
 Distribution make_mixed_strategy(const DistributionOptions& options,
                                  std::vector<VariableSpec> variables);
 

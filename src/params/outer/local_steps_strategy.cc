@@ -5,17 +5,14 @@
 #include "paceline/error.h"
 #include "params/collective/allreduce_strategy.h"
 #include "params/outer/outer_store.h"
-#include "params/worker/async_strategy.h"
-#include "params/worker/sync_strategy.h"
+#include "params/worker/ps_strategy.h"
 
 namespace paceline {
 namespace {
 
 auto strategy_below(const Cluster& cluster) {
-  if (!cluster.spec.ps.empty()) {
-    return cluster.outer_async ? make_async_strategy : make_sync_strategy;
-  }
-  if (!cluster.outer_async) return make_allreduce_strategy;
+  if (!cluster.spec.ps.empty()) return make_ps_strategy;
+  if (!cluster.strategy.outer_async) return make_allreduce_strategy;
   throw Error(ErrorCode::kInvalidArgument,
               "[strategy] local steps whose outer rule is applied without rounds (--outer async) "
               "need parameter servers");
@@ -27,7 +24,7 @@ Distribution make_local_steps_strategy(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const OuterOptions how =
-      outer_options_of(cluster, !cluster.spec.ps.empty(), int(cluster.spec.workers.size()));
+      outer_options_of(cluster.strategy, !cluster.spec.ps.empty(), cluster.workers());
   DistributionOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
   Distribution made = strategy_below(cluster)(below, outer_variables(variables, how));

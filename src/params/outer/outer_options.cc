@@ -40,14 +40,14 @@ int usual_fragments(std::int64_t local_steps, bool with_ps) {
   return with_ps && local_steps >= 2 * kStepsOfFragment ? 2 : 1;
 }
 
-OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers) {
-  OuterOptions how{.local_steps = cluster.local_steps,
-                   .rate = cluster.outer_rate,
-                   .momentum = cluster.outer_momentum,
-                   .fragments = cluster.outer_fragments};
-  if (how.fragments == 0) how.fragments = usual_fragments(cluster.local_steps, with_ps);
+OuterOptions outer_options_of(const Strategy& strategy, bool with_ps, int workers) {
+  OuterOptions how{.local_steps = strategy.local_steps,
+                   .rate = strategy.outer_rate,
+                   .momentum = strategy.outer_momentum,
+                   .fragments = strategy.outer_fragments};
+  if (how.fragments == 0) how.fragments = usual_fragments(strategy.local_steps, with_ps);
   // The workers' changes count as much as in a round of all of them.
-  if (cluster.outer_async) how.delay = cluster.outer_delay > 0 ? cluster.outer_delay : workers;
+  if (strategy.outer_async) how.delay = strategy.outer_delay > 0 ? strategy.outer_delay : workers;
   return how;
 }
 

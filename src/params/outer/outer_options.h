@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
-#include "paceline/cluster.h"
+#include "paceline/strategy.h"
 #include "params/protocol/outer_schedule.h"
 
 namespace paceline {
@@ -38,8 +38,8 @@ OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const O
 /// reductions a worker waits.
 int usual_fragments(std::int64_t local_steps, bool with_ps);
 
-/// Returns what the cluster asks for, or else is usual, for so many workers with parameter servers
-/// or without.
-OuterOptions outer_options_of(const Cluster& cluster, bool with_ps, int workers);
+/// Returns the options that the strategy has, or else are usual, for so many workers with parameter
+/// servers or without.
+OuterOptions outer_options_of(const Strategy& strategy, bool with_ps, int workers);
 
 }  // namespace paceline

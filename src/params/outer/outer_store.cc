@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "params/forwarding_store.h"
 #include "params/local/local_store.h"
 #include "params/outer/outer_control.h"
 #include "params/outer/outer_exchange.h"
@@ -37,11 +38,12 @@ PlanBinding reads_all(std::span<const VariableSpec> variables) {
   return plan;
 }
 
-class OuterStore : public SavableStore, public OuterState {
+class OuterStore : public ForwardingStore<SavableStore>, public OuterState {
  public:
   OuterStore(Distribution below, std::vector<VariableSpec> variables, const OuterOptions& how,
              const DistributionOptions& options)
-      : below_(std::move(below.store)),
+      : ForwardingStore(*below.store),
+        below_(std::move(below.store)),
         below_control_(std::move(below.control)),
         variables_(std::move(variables)),
         schedule_(outer_schedule_of(variables_, how)),
@@ -62,14 +64,7 @@ class OuterStore : public SavableStore, public OuterState {
     below_->write(std::move(states), schedule_.rounds_of(global_step));
     exchange_.reset();
   }
-  bool initialised() const override { return below_->initialised(); }
-  std::vector<VariableState> read(std::span<const VariableId> variables) override {
-    return below_->read(variables);
-  }
   std::int64_t global_step() const override { return schedule_.steps_of(below_->global_step()); }
-  StoreAccount account() const override { return below_->account(); }
-  std::vector<StoreLink> links() const override { return below_->links(); }
-  Staleness staleness() const override { return below_->staleness(); }
   std::int64_t skipped() const override { return inner_->skipped(); }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {

@@ -11,9 +11,9 @@
 
 #include "base/testing/error_of.h"
 #include "params/collective/collective_store.h"
+#include "params/strategy/strategy_kind.h"
 #include "params/testing/collective_fixture.h"
 #include "params/testing/trainee.h"
-#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 namespace {

@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "paceline/strategy.h"
+
 namespace paceline {
 
 enum class AggregationKind : std::uint8_t {
@@ -24,11 +26,6 @@ enum class AggregationKind : std::uint8_t {
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
                                                  AggregationKind::kRounds};
 
-/// A contribution that arrives after its round was closed gets one of these.
-enum class LateContribution : std::uint8_t {
-  kDrop,  // it is applied nowhere
-  kFold,  // it counts in the round that is open
-};
 inline constexpr std::array kLateContributions = {LateContribution::kDrop, LateContribution::kFold};
 
 /// The way in which the workers of a job train together; the chief declares it to every ps.

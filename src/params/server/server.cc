@@ -9,6 +9,7 @@
 
 #include "base/address.h"
 #include "base/failure_text.h"
+#include "net/link_kind.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/poll_until.h"
 #include "net/tls/link_security.h"
@@ -118,7 +119,7 @@ class Server {
   void listen() {
     const std::string address = start_to_listen();
     const bool is_open = options_.security.tls == Tls::kNever && !options_.this_machine;
-    if (link_->kind() != "inproc" && is_open && !is_loopback(address)) {
+    if (!link_traits(link_->kind()).within_a_process && is_open && !is_loopback(address)) {
       job_.warn(
           fmt::format("{} listens on {}: not encrypted, not authenticated; use it "
                       "only in a network that you trust",

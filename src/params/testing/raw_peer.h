@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "params/strategy/strategy_kind.h"
 #include "params/testing/job_fixture.h"
 #include "params/wire/fields.h"
 #include "params/wire/message.h"
-#include "params/worker/sync_strategy.h"
 
 namespace paceline {
 

@@ -4,31 +4,21 @@
 #include <utility>
 
 #include "base/check.h"
+#include "params/forwarding_store.h"
 
 namespace paceline {
 
-class TowerStore::OfTower : public ParameterStore {
+class TowerStore::OfTower : public ForwardingStore<ParameterStore> {
  public:
-  OfTower(TowerStore& all, int tower) : all_(all), below_(all.below_), tower_(tower) {}
+  OfTower(TowerStore& all, int tower)
+      : ForwardingStore(all.below_), all_(all), below_(all.below_), tower_(tower) {}
 
-  std::span<const VariableSpec> variables() const override { return below_.variables(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override {
     if (std::ranges::none_of(plan.uses, &PlanBinding::Use::updated)) {
       return below_.bind(plan, clip_norm);
     }
     return all_.group(bound_++, plan, clip_norm).steps(tower_);
   }
-  void write(std::vector<VariableState> states, std::int64_t global_step) override {
-    below_.write(std::move(states), global_step);
-  }
-  bool initialised() const override { return below_.initialised(); }
-  std::vector<VariableState> read(std::span<const VariableId> variables) override {
-    return below_.read(variables);
-  }
-  std::int64_t global_step() const override { return below_.global_step(); }
-  StoreAccount account() const override { return below_.account(); }
-  std::vector<StoreLink> links() const override { return below_.links(); }
-  Staleness staleness() const override { return below_.staleness(); }
 
  private:
   TowerStore& all_;

@@ -78,6 +78,7 @@ SimulatedStep coarse_step(const SimulatedStep& step, std::size_t groups_wanted) 
   coarse.actions.clear();
   for (const VariableId v : step.need_order) add_variable(coarse, step, v, groups.of(v));
   std::vector<bool> needed(groups.size());
+  std::vector<double> given(groups.size());  // bytes
   for (StepAction action : step.actions) {
     const VariableId v = action.variable;
     std::vector<StepAction>& all = coarse.actions;
@@ -90,7 +91,11 @@ SimulatedStep coarse_step(const SimulatedStep& step, std::size_t groups_wanted) 
     } else {
       const auto group = std::size_t(groups.of(v));
       if (action.kind == StepAction::Kind::kNeed && needed[group]) continue;
-      if (action.kind == StepAction::Kind::kReady && !groups.is_last(v)) continue;
+      if (action.kind == StepAction::Kind::kReady) {
+        given[group] += action.bytes;
+        action.bytes = given[group];
+        if (!groups.is_last(v)) continue;
+      }
       needed[group] = true;
       action.variable = VariableId(group);
     }

@@ -56,7 +56,7 @@ TEST(CoarseStep, MakesAsManyStepsASecond) {
   const SimulatedStep step = many_tensors(), coarse = coarse_step(step, 40);
   for (const char* strategy : {"async", "sync"}) {
     const auto with = [&](const SimulatedStep& one) {
-      return simulate({.step = &one, .cluster = cluster, .way = {.strategy = strategy}});
+      return simulate({.step = &one, .cluster = cluster, .strategy = {strategy}});
     };
     const SimulatedSpeed fine = with(step), fast = with(coarse);
     EXPECT_NEAR(fast.steps_per_s / fine.steps_per_s, 1, 0.03) << strategy;

@@ -7,13 +7,18 @@
 
 namespace paceline {
 
-bool makes_local_steps(const SimulatedJob& job) {
-  return job.way.strategy == "local" && (job.cluster.workers.size() > 1 || !job.cluster.ps.empty());
+const StrategyKind& kind_of(const SimulatedJob& job) {
+  return strategy_kind(job.strategy,
+                       kind_of(int(job.cluster.ps.size()), int(job.cluster.workers.size())));
+}
+
+OuterOptions outer_options_of(const SimulatedJob& job) {
+  return outer_options_of(job.strategy, !job.cluster.ps.empty(), int(job.cluster.workers.size()));
 }
 
 SimulatedStep outer_step(const SimulatedJob& job) {
   SimulatedStep step;
-  step.specs = outer_variables(job.step->specs, job.way.outer);
+  step.specs = outer_variables(job.step->specs, outer_options_of(job));
   step.examples = job.step->examples;
   step.threads = job.step->threads;
   step.rule_threads = job.step->rule_threads;
@@ -33,7 +38,7 @@ SimulatedStep outer_step(const SimulatedJob& job) {
 }
 
 OuterSchedule outer_schedule(const SimulatedJob& job) {
-  return outer_schedule_of(job.step->specs, job.way.outer);
+  return outer_schedule_of(job.step->specs, outer_options_of(job));
 }
 
 SimulatedStep part_of_step(const SimulatedStep& step, const MixedPlaces& places, bool sparse) {

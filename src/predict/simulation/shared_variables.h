@@ -7,9 +7,6 @@
 
 namespace paceline {
 
-/// True for workers that make local steps between their rounds.
-bool makes_local_steps(const SimulatedJob& job);
-
 /// Returns the step's variables with the outer rule, of which every worker trains copies. It has no
 /// actions.
 SimulatedStep outer_step(const SimulatedJob& job);

@@ -3,29 +3,24 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include "paceline/error.h"
-#include "params/mixed/mixed_strategy.h"
 #include "predict/simulation/simulated_tasks.h"
 #include "predict/simulation/virtual_seconds.h"
 
 namespace paceline {
 namespace {
 
-constexpr std::array<std::string_view, 6> kSimulated = {"local", "async",     "ssp",
-                                                        "sync",  "allreduce", "mixed"};
-
 constexpr double kSecondsOfAYear = 365.25 * 24 * 3600;
 constexpr double kLongest = 1e8;  // seconds: some years
 
 void check_strategy(const SimulatedJob& job) {
-  const std::string why = job.way.strategy == "mixed" ? why_not_mixed(job.step->specs) : "";
-  if (!why.empty()) throw Error(ErrorCode::kInvalidArgument, "--strategy mixed " + why);
-  if (std::ranges::find(kSimulated, job.way.strategy) != kSimulated.end()) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[predict] the strategy '{}' cannot be predicted", job.way.strategy));
+  const StrategyKind& kind = kind_of(job);
+  if (kind.why_not_variables == nullptr) return;
+  const std::string why = kind.why_not_variables(job.step->specs);
+  if (why.empty()) return;
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("--strategy {} {}", kind.name, why));
 }
 
 /// What the tasks have used of the hosts at some moment.
@@ -50,8 +45,10 @@ class Simulation {
  private:
   template <typename Condition>
   void run_until(const Condition& holds) {
+    constexpr std::uint64_t kEvery = 1024;  // events
     std::size_t first = 0;
     while (first < tasks_.threads().size()) {
+      if (job_.gives_up && tasks_.time().events() % kEvery == 0 && job_.gives_up()) throw GivenUp();
       if (holds(*tasks_.threads()[first])) {
         ++first;
       } else if (tasks_.time().seconds() > kLongest) {
@@ -120,8 +117,6 @@ class Simulation {
 };
 
 }  // namespace
-
-std::span<const std::string_view> simulated_strategies() { return kSimulated; }
 
 SimulatedSpeed simulate(const SimulatedJob& job) {
   check_strategy(job);

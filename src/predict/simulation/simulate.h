@@ -1,18 +1,15 @@
 // Runs a job in virtual time.
 #pragma once
 
-#include <span>
-#include <string_view>
-
 #include "predict/simulation/simulated_job.h"
 
 namespace paceline {
 
-/// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that the
-/// simulator does not know.
-SimulatedSpeed simulate(const SimulatedJob& job);
+/// Thrown when SimulatedJob::gives_up says so.
+struct GivenUp {};
 
-/// The strategies that it knows, by name.
-std::span<const std::string_view> simulated_strategies();
+/// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that there
+/// is not, and for variables that do not suit it; and GivenUp.
+SimulatedSpeed simulate(const SimulatedJob& job);
 
 }  // namespace paceline

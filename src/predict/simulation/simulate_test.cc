@@ -7,7 +7,7 @@
 #include <string>
 
 #include "paceline/error.h"
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/testing/small_jobs.h"
 
@@ -19,18 +19,14 @@ using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
 
-bool is_simulated(const Strategy& strategy) {
-  const auto known = simulated_strategies();
-  return std::ranges::find(known, strategy.name) != known.end();
-}
-
 /// Simulates a job whose messages, hand-overs and steps cost nothing beside kernels, bytes and
 /// rules.
 SimulatedSpeed simulate_free(const SimulatedStep& step, const SimulatedCluster& cluster,
                              const std::string& strategy, const WireForm& wire = {}) {
   return simulate({.step = &step,
                    .cluster = cluster,
-                   .way = {.strategy = strategy, .wire = wire},
+                   .strategy = {strategy},
+                   .wire = wire,
                    .costs = free_of_cost()});
 }
 
@@ -57,8 +53,7 @@ TEST(SimulateTest, AStepHandsItsContributionsOver) {
   TransportCosts costs = free_of_cost();
   costs.hand_over_s = 1e-3;
   const auto alone = [&](const SimulatedCluster& cluster) {
-    return simulate(
-               {.step = &step, .cluster = cluster, .way = {.strategy = "async"}, .costs = costs})
+    return simulate({.step = &step, .cluster = cluster, .strategy = {"async"}, .costs = costs})
         .steps_per_s;
   };
   EXPECT_THAT(alone(hosts(1, 1, 100e9)), DoubleNear(1 / 12e-3, 3));
@@ -106,7 +101,7 @@ TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
 TEST(SimulateTest, TwoPsHaveTwoLinks) {
   const SimulatedStep step = two_layers();
   const auto with = [&](int ps) {
-    return simulate({.step = &step, .cluster = hosts(ps, 8, 100e6), .way = {.strategy = "async"}})
+    return simulate({.step = &step, .cluster = hosts(ps, 8, 100e6), .strategy = {"async"}})
         .steps_per_s;
   };
   EXPECT_THAT(with(2) / with(1), DoubleNear(2, 0.1));
@@ -119,10 +114,8 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   costs.ring_s_per_byte = 4e-9;
   const auto with = [&](const Shape& shape) {
     for (VariableSpec& spec : step.specs) spec.shape = shape;
-    return simulate({.step = &step,
-                     .cluster = one_host(3, 2),
-                     .way = {.strategy = "async"},
-                     .costs = costs})
+    return simulate(
+               {.step = &step, .cluster = one_host(3, 2), .strategy = {"async"}, .costs = costs})
         .steps_per_s;
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
@@ -154,8 +147,8 @@ TEST(SimulateTest, AnAllReduceInPlaceReadsContributionsAtTheRateOfTheirSum) {
   const auto step_s = [&](double of_rules) {
     TransportCosts costs = free_of_cost();
     costs.contributions_of_rules = of_rules;
-    const SimulatedSpeed speed = simulate(
-        {.step = &step, .cluster = cluster, .way = {.strategy = "allreduce"}, .costs = costs});
+    const SimulatedSpeed speed =
+        simulate({.step = &step, .cluster = cluster, .strategy = {"allreduce"}, .costs = costs});
     return 2 / speed.steps_per_s;
   };
   EXPECT_THAT(step_s(0.5) - step_s(1), DoubleNear(2 * 8.4e-3, 3e-3));
@@ -190,8 +183,8 @@ TEST(SimulateTest, ARingReceivesAndThenSums) {
     for (SimulatedMachine& machine : cluster.machines) machine.bytes_per_s = 5 * 4.2e6 / 20e-3;
     TransportCosts costs = free_of_cost();
     costs.receive_s_per_byte = receive_s_per_byte;
-    const SimulatedSpeed speed = simulate(
-        {.step = &step, .cluster = cluster, .way = {.strategy = "allreduce"}, .costs = costs});
+    const SimulatedSpeed speed =
+        simulate({.step = &step, .cluster = cluster, .strategy = {"allreduce"}, .costs = costs});
     return 2 / speed.steps_per_s;
   };
   EXPECT_THAT(step_s(20e-3 / 8.4e6) - step_s(0), AllOf(Gt(10e-3), Lt(20e-3)));
@@ -206,20 +199,20 @@ TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
 }
 
 TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
-  for (const Strategy& strategy : strategies()) {
-    if (!is_simulated(strategy)) continue;
-    const SimulatedStep step = strategy.name == "mixed" ? with_a_large_table() : two_layers();
+  for (const StrategyKind* const kind : strategies()) {
+    const SimulatedStep step = kind->splits_variables() ? with_a_large_table() : two_layers();
     for (const bool several : {false, true}) {
-      const int ps = strategy.kind == ClusterKind::kWithPs ? 2 : 0,
-                workers = strategy.kind == ClusterKind::kOneProcess ? 1 : 3;
+      const int ps = kind->has_ps() ? 2 : 0,
+                workers = kind->cluster == ClusterKind::kOneProcess ? 1 : 3;
       const SimulatedSpeed speed =
           simulate({.step = &step,
                     .cluster = several ? hosts(ps, workers, 1e9) : one_host(ps, workers),
-                    .way = {.strategy = std::string(strategy.name),
-                            .accumulate = several ? 2 : 1,
-                            .outer = {.local_steps = 4, .fragments = ps > 0 ? 2 : 1}}});
-      EXPECT_THAT(speed.steps_per_s, Gt(30)) << strategy.meaning << several;
-      EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << strategy.meaning;
+                    .strategy = {.name = std::string(kind->name),
+                                 .local_steps = 4,
+                                 .outer_fragments = ps > 0 ? 2 : 1},
+                    .accumulate = several ? 2 : 1});
+      EXPECT_THAT(speed.steps_per_s, Gt(30)) << kind->meaning << several;
+      EXPECT_THAT(speed.steps_per_s, Lt(1.01 * 100 * workers)) << kind->meaning;
     }
   }
 }
@@ -255,10 +248,10 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   for (const bool clipped : {false, true}) {
     step.clipped = clipped;
     for (const char* name : {"async", "ssp", "sync", "allreduce", "mixed"}) {
-      const int ps = strategy_named(name).kind == ClusterKind::kWithPs ? 2 : 0;
+      const int ps = is_without_ps(name) ? 0 : 2;
       for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
         const SimulatedSpeed speed =
-            simulate({.step = &step, .cluster = cluster, .way = {.strategy = name}});
+            simulate({.step = &step, .cluster = cluster, .strategy = {name}});
         EXPECT_THAT(speed.steps_per_s, Gt(30)) << name << clipped;
       }
     }
@@ -266,10 +259,10 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
 }
 
 /// Local steps on hosts with links of 100 MB/s, where the variables take 84 ms each way.
-SimulatedJob local_steps(const SimulatedStep& step, int ps, std::int64_t between, int fragments) {
+SimulatedJob local_steps(const SimulatedStep& step, int ps, int between, int fragments) {
   return {.step = &step,
           .cluster = hosts(ps, 2, 100e6),
-          .way = {.strategy = "local", .outer = {.local_steps = between, .fragments = fragments}},
+          .strategy = {.name = "local", .local_steps = between, .outer_fragments = fragments},
           .costs = free_of_cost(),
           .warm_steps = 2 * between,
           .steps = 2 * between};
@@ -298,9 +291,9 @@ TEST(SimulateTest, LocalStepsWithoutRoundsWaitForNoOther) {
   const SimulatedStep step = two_layers();
   SimulatedJob job = local_steps(step, 1, 20, 1);
   const SimulatedSpeed rounds = simulate(job);
-  job.way.outer.delay = 2;
+  job.strategy.outer_async = true;
   EXPECT_THAT(simulate(job).steps_per_s, Gt(1.2 * rounds.steps_per_s));
-  job.way.outer.fragments = 2;
+  job.strategy.outer_fragments = 2;
   EXPECT_THAT(simulate(job).steps_per_s, Gt(180));
 }
 
@@ -339,17 +332,10 @@ TEST(SimulateTest, MixedMovesTheRowsOfATableAndReducesTheRest) {
 TEST(SimulateTest, MixedNeedsASparseAndADenseVariable) {
   const SimulatedStep step = two_layers();
   try {
-    simulate({.step = &step, .cluster = one_host(1, 2), .way = {.strategy = "mixed"}});
+    simulate({.step = &step, .cluster = one_host(1, 2), .strategy = {"mixed"}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("--strategy mixed needs a sparse variable"));
-  }
-}
-
-// A strategy that is new must be simulated.
-TEST(SimulateTest, EveryStrategyIsKnown) {
-  for (const Strategy& strategy : strategies()) {
-    EXPECT_TRUE(is_simulated(strategy)) << strategy.name;
   }
 }
 
@@ -370,7 +356,7 @@ TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
 TEST(SimulateTest, AnUnknownStrategyIsNamed) {
   const SimulatedStep step = two_layers();
   try {
-    simulate({.step = &step, .cluster = one_host(1, 1), .way = {.strategy = "gossip"}});
+    simulate({.step = &step, .cluster = one_host(1, 1), .strategy = {"gossip"}});
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), ::testing::HasSubstr("gossip"));

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "exec/parameter_store.h"
 #include "paceline/security.h"
 #include "params/outer/outer_options.h"
-#include "params/protocol/aggregation.h"
+#include "params/strategy/strategies.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
 #include "predict/wire_form.h"
@@ -22,7 +23,7 @@ struct StepAction {
   Kind kind = Kind::kRun;
   VariableId variable = -1;
   double seconds = 0;  // kRun: on the worker's device, alone
-  double bytes = 0;    // kRun on a device of cores: that pass the memory
+  double bytes = 0;    // kRun on a device of cores: that pass the memory; kReady: of each tower's
 };
 
 /// A step's use of a variable.
@@ -44,6 +45,7 @@ struct SimulatedStep {
   double examples = 1;
   double input_seconds = 0;  // of a core, to make or copy a batch
   int threads = 0;           // of its kernels, on the cores of its host; 0: on a device of its own
+  int towers = 1;            // devices that make it at once, each of a batch of its own
   int rule_threads = 1;      // that apply rules in the worker
 
   /// The time of its kernels, when they run alone.
@@ -98,26 +100,23 @@ struct SimulatedCluster {
   }
 };
 
-/// The way to distribute.
-struct SimulatedWay {
-  std::string strategy = "local";  // as --strategy takes it
-  WireForm wire = {};
-  int accumulate = 1;
-  std::int64_t staleness = 0;
-  int replicas = 0;
-  LateContribution late = LateContribution::kDrop;
-  OuterOptions outer = {};  // of local steps
-};
-
 struct SimulatedJob {
   const SimulatedStep* step = nullptr;
   SimulatedCluster cluster = {};
-  SimulatedWay way = {};
+  Strategy strategy = {};
+  WireForm wire = {};
+  int accumulate = 1;
   TransportCosts costs = {};
   std::int64_t warm_steps = 5;  // of each worker, which are not counted
   std::int64_t steps = 20;      // that are
   std::uint64_t seed = 1;
+  std::function<bool()> gives_up = {};  // asked now and then; empty: never
 };
+
+/// Throws kInvalidArgument for a strategy that there is not.
+const StrategyKind& kind_of(const SimulatedJob& job);
+/// The options of local steps.
+OuterOptions outer_options_of(const SimulatedJob& job);
 
 /// Where the time of the counted steps went.
 struct SimulatedUse {

@@ -337,7 +337,7 @@ void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t
   const FrameHeader header{.type = std::uint16_t(MessageType::kRowValues),
                            .id = targets_[position].where.id,
                            .step = step};
-  peer.replies.push(header, travelling_bytes(bytes, world_.job.way.wire.of_values()), bytes);
+  peer.replies.push(header, travelling_bytes(bytes, world_.job.wire.of_values()), bytes);
   send_replies(peer);
 }
 
@@ -345,13 +345,12 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
   const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
                            .id = targets_[position].where.id,
                            .offset = part.begin};
-  peer.replies.push(header, travelling_bytes(part.size, world_.job.way.wire.of_values()),
-                    part.size);
+  peer.replies.push(header, travelling_bytes(part.size, world_.job.wire.of_values()), part.size);
   send_replies(peer);
 }
 
 void SimulatedPs::send_replies(Peer& peer) {
-  const ContributionForm form = world_.job.way.wire.of_values();
+  const ContributionForm form = world_.job.wire.of_values();
   // Frames of values pass a ring in shared memory by one copy in and one out.
   const double copy_s = world_.transport.shared(peer.stream) ? world_.job.costs.ring_s_per_byte : 0;
   while (auto reply = peer.replies.next()) {

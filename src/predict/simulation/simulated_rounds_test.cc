@@ -15,7 +15,7 @@ using ::testing::Lt;
 TEST(SimulatedRoundsTest, ASynchronousRoundWaitsForAllAndForItsValues) {
   const SimulatedStep step = two_layers();
   const auto with = [&](const char* strategy) {
-    return simulate({.step = &step, .cluster = hosts(2, 4, 1e9), .way = {.strategy = strategy}});
+    return simulate({.step = &step, .cluster = hosts(2, 4, 1e9), .strategy = {strategy}});
   };
   const SimulatedSpeed async = with("async"), sync = with("sync");
   EXPECT_THAT(sync.steps_per_s, Lt(0.95 * async.steps_per_s));
@@ -27,7 +27,7 @@ TEST(SimulatedRoundsTest, AStragglerHoldsUpWhoeverWaitsForIt) {
   const auto with = [&](const char* strategy, int replicas) {
     SimulatedJob job{.step = &step,
                      .cluster = hosts(1, 3, 100e9),
-                     .way = {.strategy = strategy, .replicas = replicas},
+                     .strategy = {.name = strategy, .replicas = replicas},
                      .costs = free_of_cost()};
     job.cluster.slowness = {1, 3, 1};
     return simulate(job);
@@ -47,13 +47,13 @@ TEST(SimulatedRoundsTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
   const SimulatedStep step = two_layers();
   SimulatedJob job{.step = &step,
                    .cluster = hosts(1, 3, 100e9),
-                   .way = {.strategy = "sync", .replicas = 2},
+                   .strategy = {.name = "sync", .replicas = 2},
                    .costs = free_of_cost(),
                    .steps = 60};
   job.cluster.slowness = {1, 1, 3};
   const double dropped = simulate(job).steps_per_s;
   EXPECT_THAT(dropped, DoubleNear(233, 25));
-  job.way.late = LateContribution::kFold;
+  job.strategy.late = LateContribution::kFold;
   EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
 }
 
@@ -62,7 +62,7 @@ SimulatedJob rounds_without_rules(SimulatedStep& step, int workers) {
   for (StepVariable& use : step.variables) use.rule_bytes = 0;
   SimulatedJob job{.step = &step,
                    .cluster = hosts(1, workers, 100e9),
-                   .way = {.strategy = "sync"},
+                   .strategy = {"sync"},
                    .costs = free_of_cost()};
   job.costs.contributions_of_rules = 1e9;
   return job;

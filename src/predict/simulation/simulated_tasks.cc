@@ -16,14 +16,7 @@ namespace paceline {
 namespace {
 
 AggregationSpec aggregation_of(const SimulatedJob& job) {
-  AggregationSpec spec;
-  if (job.way.strategy == "ssp")
-    spec = {.kind = AggregationKind::kBounded, .staleness = job.way.staleness};
-  const bool local_rounds = job.way.strategy == "local" && job.way.outer.delay == 0;
-  if (job.way.strategy == "sync" || local_rounds)
-    spec = {.kind = AggregationKind::kRounds, .replicas = job.way.replicas, .late = job.way.late};
-  if (job.way.strategy == "mixed")
-    spec = {.kind = AggregationKind::kRounds, .workers_commit = true};
+  AggregationSpec spec = aggregation_of(kind_of(job), job.strategy, {});
   spec.num_ps = std::max(1, int(job.cluster.ps.size()));
   spec.coordinator = "ps:0";
   return spec;
@@ -36,8 +29,8 @@ SimulatedTasks::SimulatedTasks(const SimulatedJob& job)
   make_worlds();
   for (int worker = 0; worker < int(job.cluster.workers.size()); ++worker) {
     SimulatedStore* store = &store_of(worker);
-    if (job.way.accumulate > 1) {
-      stores_.push_back(std::make_unique<SimulatedAccumulation>(*store, job.way.accumulate));
+    if (job.accumulate > 1) {
+      stores_.push_back(std::make_unique<SimulatedAccumulation>(*store, job.accumulate));
       store = stores_.back().get();
     }
     threads_.push_back(std::make_unique<StepThread>(job, worker, *store, time_, transport_));
@@ -51,14 +44,15 @@ SimulatedTasks::SimulatedTasks(const SimulatedJob& job)
 
 void SimulatedTasks::make_worlds() {
   const bool with_ps = !job_.cluster.ps.empty();
-  if (job_.way.strategy == "mixed") {
+  const StrategyKind& kind = kind_of(job_);
+  if (kind.splits_variables()) {
     places_.emplace(job_.step->specs);
     make_ps_job(share(part_of_step(*job_.step, *places_, true), aggregation_of(job_)));
     make_members(share(part_of_step(*job_.step, *places_, false), {}));
     return;
   }
-  const bool local_steps = makes_local_steps(job_);
-  if (!with_ps && !local_steps && job_.way.strategy != "allreduce") return;
+  const bool local_steps = kind.makes_local_steps;
+  if (!with_ps && !kind.reduces) return;
   SimulatedWorld& world = share(local_steps ? outer_step(job_) : *job_.step, aggregation_of(job_));
   if (local_steps) {
     schedule_.emplace(outer_schedule(job_));

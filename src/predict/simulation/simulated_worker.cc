@@ -210,7 +210,7 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   ContributionRoute route{.bytes = piece_bytes(spec, piece),
                           .sparse = spec.sparse,
                           .in_shared_memory = shared,
-                          .travels_as = shared ? ContributionForm() : world_.job.way.wire.numbers,
+                          .travels_as = shared ? ContributionForm() : world_.job.wire.numbers,
                           .values_mapped = shared && world_.can_be_mapped(piece.variable),
                           .renew_copy = world_.is_read_in_copy(piece.variable),
                           .pulls_later = world_.aggregation.outdates_answers()};
@@ -230,7 +230,7 @@ void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done
   const ContributionRoute route = route_of(piece);
   missing_[std::size_t(variable)] += std::int64_t(awaited_after(route));
   double handing =
-      double(route.bytes) * pack_s_per_byte(route.travels_as, world_.job.way.wire.error_feedback);
+      double(route.bytes) * pack_s_per_byte(route.travels_as, world_.job.wire.error_feedback);
   if (!route.in_shared_memory) {
     handing += world_.messages_of(piece, 0) * world_.job.costs.hand_over_s;
   }

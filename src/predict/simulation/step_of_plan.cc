@@ -32,7 +32,7 @@ class KernelTimes {
     }
     action.seconds = at_roof(cost);
     if (pace_.step_seconds > 0 && by_roof_ > 0) action.seconds *= pace_.step_seconds / by_roof_;
-    if (cost.bytes > double(pace_.roof.cache_bytes)) action.bytes = cost.bytes;
+    if (cost.bytes > double(pace_.roof.cache_bytes)) action.bytes = cost.bytes * pace_.towers;
     return action;
   }
 
@@ -87,15 +87,17 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
   step.clipped = plan.clipped();
   step.examples = examples;
   step.input_seconds = input_seconds(plan);
-  step.threads = pace.threads;
+  step.threads = pace.threads * pace.towers;
+  step.towers = pace.towers;
   step.rule_threads = pace.rule_threads;
   add_variables(step, plan);
   const KernelTimes times(plan, pace);
+  const auto touched = [&](VariableId v) {
+    return touched_bytes(step.specs[std::size_t(v)], step.variables[std::size_t(v)].most_rows);
+  };
   const auto copy = [&](VariableId v) {
     if (pace.copy_bytes_per_s <= 0) return;
-    const std::int64_t rows = step.variables[std::size_t(v)].most_rows;
-    const double bytes = touched_bytes(step.specs[std::size_t(v)], rows);
-    add_run(step, {.seconds = bytes / pace.copy_bytes_per_s});
+    add_run(step, {.seconds = touched(v) / pace.copy_bytes_per_s});
   };
   for (const Instruction& each : plan.instructions) {
     switch (each.kind) {
@@ -108,7 +110,8 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
         break;
       case Instruction::Kind::kReady:
         copy(each.variable);
-        step.actions.push_back({StepAction::Kind::kReady, each.variable});
+        step.actions.push_back(
+            {StepAction::Kind::kReady, each.variable, 0, touched(each.variable)});
         break;
       case Instruction::Kind::kPlace:
       case Instruction::Kind::kCopy:

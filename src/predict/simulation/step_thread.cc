@@ -48,17 +48,24 @@ bool StepThread::begin() {
   at_ = 0;
   busy_ = true;
   time_.after(span_of(job_.costs.step_s), [this] {
-    machine_.run({.core_seconds = job_.step->input_seconds}, [this] {
+    const auto then = [this] {
       busy_ = false;
       store_.begin_step(StepKind::kTrain, 0);
       go_on();
-    });
+    };
+    const double input = job_.step->input_seconds;
+    if (job_.step->towers == 1) return machine_.run({.core_seconds = input}, then);
+    // Another thread makes the next batches of all towers meanwhile.
+    machine_.run({.core_seconds = input * job_.step->towers}, [] {});
+    then();
   });
   return true;
 }
 
 bool StepThread::act() {
   if (at_ == job_.step->actions.size()) {
+    if (!to_sum_.empty()) return wait(&SpentSeconds::rules);
+    stop_waiting();
     phase_ = Phase::kEnds;
     busy_ = true;
     store_.end_step([this] {
@@ -90,6 +97,12 @@ bool StepThread::end() {
 void StepThread::run(const StepAction& action) {
   busy_ = true;
   const TimePoint begun = time_.now();
+  if (action.kind == StepAction::Kind::kReady && job_.step->towers > 1) {
+    to_sum_.push_back(&action);
+    busy_ = false;
+    if (to_sum_.size() == 1) sum();
+    return;
+  }
   if (action.kind == StepAction::Kind::kReady) {
     return store_.ready(action.variable, [this] {
       busy_ = false;
@@ -107,6 +120,21 @@ void StepThread::run(const StepAction& action) {
                 .bytes = action.bytes,
                 .threads = threads},
                std::move(then));
+}
+
+// The devices of towers compute while one contribution after the other is summed on the host, and
+// handed over.
+void StepThread::sum() {
+  const StepAction& action = *to_sum_.front();
+  machine_.run({.rule_bytes = job_.costs.bytes_to_sum(action.bytes, job_.step->towers),
+                .threads = job_.step->rule_threads},
+               [this, variable = action.variable] {
+                 store_.ready(variable, [this] {
+                   to_sum_.pop_front();
+                   if (!to_sum_.empty()) return sum();
+                   go_on();
+                 });
+               });
 }
 
 bool StepThread::wait(double SpentSeconds::*for_what) {

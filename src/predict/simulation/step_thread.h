@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 
 #include "predict/simulation/simulated_job.h"
 #include "predict/simulation/simulated_store.h"
@@ -36,6 +37,7 @@ class StepThread {
   bool act();
   bool end();
   void run(const StepAction& action);
+  void sum();
   bool wait(double SpentSeconds::*for_what);
   void stop_waiting();
   void spend(double SpentSeconds::*on, double seconds);
@@ -50,6 +52,7 @@ class StepThread {
   std::size_t at_ = 0;
   bool busy_ = false, going_ = false;
   std::int64_t steps_ = 0;
+  std::deque<const StepAction*> to_sum_;  // contributions of towers; the first is under way
   double SpentSeconds::*waits_for_ = nullptr;
   TimePoint waits_since_{}, counted_from_{}, counted_to_{};
   SpentSeconds spent_;

@@ -1,4 +1,4 @@
-#include "params/strategies.h"
+#include "params/strategy/strategies.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ const std::vector<VariableSpec> kOneVariable = {{.name = "w", .shape = {2}, .rul
 
 DistributionOptions options_of(const std::string& strategy, Cluster::Role role) {
   DistributionOptions made;
-  made.cluster.strategy = strategy;
+  made.cluster.strategy.name = strategy;
   made.cluster.role = role;
   return made;
 }
@@ -53,6 +53,19 @@ TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
             std::string::npos);
 }
 
+TEST(Strategies, OneIsInTheTableForAsLongAsItIsAdded) {
+  const StrategyKind mine{.name = "mine",
+                          .meaning = "",
+                          .cluster = ClusterKind::kOneProcess,
+                          .make = default_strategy(ClusterKind::kOneProcess).make};
+  const DistributionOptions options = options_of("mine", Cluster::Role::kAlone);
+  {
+    const AddedStrategy added(mine);
+    EXPECT_EQ(make_distribution(options, kOneVariable).store->variables()[0].name, "w");
+  }
+  EXPECT_THROW(make_distribution(options, kOneVariable), Error);
+}
+
 TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
   const Distribution made =
       make_distribution(options_of("local", Cluster::Role::kAlone), kOneVariable);
@@ -66,6 +79,28 @@ TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
   EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
   with.cluster.accumulate = 4;
   EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kStore);
+}
+
+std::string chosen(const ClusterSpec& spec) {
+  Cluster cluster;
+  cluster.role = Cluster::Role::kTask;
+  cluster.spec = spec;
+  cluster.strategy.name = "auto";
+  return strategy_name(cluster);
+}
+
+TEST(AutomaticStrategy, WorkersOnSeveralHostsMakeLocalSteps) {
+  EXPECT_EQ(chosen({.ps = {"a:1"}, .workers = {"b:1", "c:1"}}), "local");
+  EXPECT_EQ(chosen({.ps = {}, .workers = {"b:1", "c:1"}}), "local");
+}
+
+TEST(AutomaticStrategy, ElseItIsTheDefault) {
+  EXPECT_EQ(chosen({.ps = {"a:1"}, .workers = {"a:2", "a:3"}}), "async");
+  EXPECT_EQ(chosen({.ps = {"a:1"}, .workers = {"b:1"}}), "async");  // one worker averages nothing
+  EXPECT_EQ(chosen({.ps = {}, .workers = {"a:1", "a:2"}}), "allreduce");
+  Cluster alone;
+  alone.strategy.name = "auto";
+  EXPECT_EQ(strategy_name(alone), "local");
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
-// Asynchronous training with parameter servers.
+// The strategies whose variables all lie on parameter servers: what these do with a contribution
+// follows from the traits of the strategy (aggregation_of). Asynchronous training, stale
+// synchronous parallel (Ho et al., NIPS 2013), synchronous rounds (Chen et al., arXiv 1604.00981).
 #pragma once
 
 #include <memory>
@@ -11,15 +13,12 @@ namespace paceline {
 
 /// Returns the options of the ps store that follow from the options of any strategy.
 PsStoreOptions ps_store_options(const DistributionOptions& options);
-Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& options,
-                     std::vector<VariableSpec> variables);
 /// Joins the job, tells the user of settings that have no effect, and prints the placement if that
 /// was asked for.
-std::shared_ptr<PsStore> join_ps_store(const PsStoreOptions& how,
-                                       const DistributionOptions& options,
+std::shared_ptr<PsStore> join_ps_store(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables);
 
-Distribution make_async_strategy(const DistributionOptions& options,
-                                 std::vector<VariableSpec> variables);
+Distribution make_ps_strategy(const DistributionOptions& options,
+                              std::vector<VariableSpec> variables);
 
 }  // namespace paceline

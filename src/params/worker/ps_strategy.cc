@@ -1,4 +1,4 @@
-#include "params/worker/async_strategy.h"
+#include "params/worker/ps_strategy.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/print_text.h"
+#include "params/strategy/strategies.h"
 #include "params/wire/travelling_type.h"
 
 namespace paceline {
@@ -32,6 +33,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   ps.torn_free = cluster.torn_free;
   ps.wire = {cluster.wire, cluster.top_k};
   ps.error_feedback = cluster.error_feedback;
+  ps.aggregation = aggregation_of(strategy_kind(cluster), cluster.strategy, cluster.spec);
   ps.on_nan = cluster.on_nan;
   ps.shares_records = cluster.shares_records();
   ps.last_step = options.last_step;
@@ -45,16 +47,10 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   return ps;
 }
 
-Distribution join_ps(const PsStoreOptions& how, const DistributionOptions& options,
-                     std::vector<VariableSpec> variables) {
-  const std::shared_ptr<PsStore> joined = join_ps_store(how, options, std::move(variables));
-  return {joined, joined};
-}
-
-std::shared_ptr<PsStore> join_ps_store(const PsStoreOptions& how,
-                                       const DistributionOptions& options,
+std::shared_ptr<PsStore> join_ps_store(const DistributionOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
+  const PsStoreOptions how = ps_store_options(options);
   if (cluster.existing_servers && !cluster.launched && how.say) {
     how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
   }
@@ -74,9 +70,10 @@ std::shared_ptr<PsStore> join_ps_store(const PsStoreOptions& how,
   return joined;
 }
 
-Distribution make_async_strategy(const DistributionOptions& options,
-                                 std::vector<VariableSpec> variables) {
-  return join_ps(ps_store_options(options), options, std::move(variables));
+Distribution make_ps_strategy(const DistributionOptions& options,
+                              std::vector<VariableSpec> variables) {
+  const std::shared_ptr<PsStore> joined = join_ps_store(options, std::move(variables));
+  return {joined, joined};
 }
 
 }  // namespace paceline

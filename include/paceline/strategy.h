@@ -1,0 +1,46 @@
+// Strategies: how the workers of a job share what they learn.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace paceline {
+
+/// The fate of a contribution that arrives after its round was closed.
+enum class LateContribution : std::uint8_t {
+  kDrop,  // it is applied nowhere
+  kFold,  // it counts in the round that is open
+};
+
+/// A strategy, by its name, and its options. An option counts for the strategies that its comment
+/// names, and for others it stays as it is here.
+struct Strategy {
+  /// As --strategy takes it, such as "sync". Empty: "local" alone, "async" with parameter servers,
+  /// "allreduce" with workers alone.
+  std::string name = "";
+  /// `ssp`: the number of own steps by which a worker may be ahead of the slowest.
+  int staleness = 0;
+  /// Rounds on parameter servers: so many contributions close one; 0: those of all workers.
+  int replicas = 0;
+  /// The same: the fate of a contribution that comes too late.
+  LateContribution late = LateContribution::kDrop;
+  /// `local` in a cluster: the steps that a worker makes with its own copies between two exchanges
+  /// of a variable.
+  int local_steps = 20;
+  /// The same: the learning rate of the outer rule.
+  float outer_rate = 0.7f;
+  /// The same: the Nesterov momentum of the outer rule.
+  float outer_momentum = 0.5f;
+  /// The same: the number of parts in which variables are exchanged; 0: the strategy chooses.
+  int outer_fragments = 0;
+  /// The same with parameter servers: true when each worker's change is applied as it arrives, and
+  /// nobody waits for others; otherwise their mean is, in rounds.
+  bool outer_async = false;
+  /// For that: so many changes count as one mean, and the last of them brings the momentum; 0: as
+  /// many as there are workers.
+  int outer_delay = 0;
+
+  bool operator==(const Strategy&) const = default;
+};
+
+}  // namespace paceline

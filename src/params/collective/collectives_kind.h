@@ -1,0 +1,33 @@
+// The engines of an all-reduce, and the traits by which all other code asks about one.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+struct CollectivesKind {
+  std::string_view name;    // as --collectives takes it
+  bool over_links = false;  // between the tasks, which may be encrypted; else MPI carries it
+};
+
+/// The first is the default.
+constexpr CollectivesKind kCollectivesKinds[] = {{.name = "link", .over_links = true},
+                                                 {.name = "mpi"}};
+
+inline std::vector<std::string> collectives_names() {
+  std::vector<std::string> names;
+  for (const CollectivesKind& kind : kCollectivesKinds) names.emplace_back(kind.name);
+  return names;
+}
+
+/// The default for a name that there is not.
+inline const CollectivesKind& collectives_kind(std::string_view name) {
+  const auto* const kind = std::ranges::find(kCollectivesKinds, name, &CollectivesKind::name);
+  return kind == std::end(kCollectivesKinds) ? kCollectivesKinds[0] : *kind;
+}
+
+}  // namespace paceline

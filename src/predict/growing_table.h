@@ -1,0 +1,20 @@
+// The table of ways, which grows as they are predicted.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "predict/forecast.h"
+
+namespace paceline {
+
+/// For ForecastJob::gives_up: true once so many seconds have passed from now.
+std::function<bool()> gives_up_after(double seconds);
+
+/// Predicts the ways and prints a table of them, each row as soon as it is known. Ends it after
+/// `limit_s` with a line that names the ways which were not tried. Returns the forecasts, the
+/// fastest first, at least one. Throws kUsage, naming --time-limit, when there is none by then.
+std::vector<Forecast> print_forecasts(ForecastJob job, const std::vector<Way>& ways,
+                                      double limit_s);
+
+}  // namespace paceline
