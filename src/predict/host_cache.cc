@@ -96,8 +96,8 @@ std::string HostCache::note(const Noted& noted) const {
     return kept;
   });
   if (beside == 0 || is_beside_others(noted.host.others_share)) return "";
-  return "What was measured of this machine " + beside_others(beside) +
-         " is discarded: it was measured anew";
+  return "Discards what this machine was seen to do " + beside_others(beside) +
+         ": it was measured anew";
 }
 
 SeenHost HostCache::usual(std::int64_t now, double core_trip_s,

@@ -94,8 +94,8 @@ TEST_F(HostCacheTest, WhatWasMeasuredBesideOthersIsDiscardedOnceTheyAreGone) {
   const SeenHost alone = seen(10'020, 50, 0);
   EXPECT_EQ(alone.host.rule_bytes_per_s, 50);
   EXPECT_EQ(alone.discarded,
-            "What was measured of this machine while other programs had the cores for 50% of the "
-            "time is discarded: it was measured anew");
+            "Discards what this machine was seen to do while other programs had the cores for 50% "
+            "of the time: it was measured anew");
   const SeenHost later = seen(10'030, 60, 0);
   EXPECT_EQ(later.host.rule_bytes_per_s, 50);
   EXPECT_EQ(later.discarded, "");

@@ -24,15 +24,14 @@ std::string pace_key(const Plan& plan, DType precision) {
 
 namespace {
 
-// Versions that kept a number alone may have measured it beside other programs.
+// Versions that kept a number alone may have measured it beside other programs: it is none.
 std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
-  if (threads <= 0) return std::nullopt;
   const auto number = [&](const char* name) {
     const auto found = value.find(name);
     return found != value.end() && found->is_number() ? found->get<double>() : -1;
   };
-  const Pace pace = value.is_number() ? Pace{threads, value.get<double>(), 1}
-                                      : Pace{threads, number("seconds"), number("others_share")};
+  if (threads <= 0 || !value.is_object()) return std::nullopt;
+  const Pace pace{threads, number("seconds"), number("others_share")};
   return pace.seconds > 0 && pace.others_share >= 0 ? std::optional(pace) : std::nullopt;
 }
 

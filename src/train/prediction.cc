@@ -298,8 +298,8 @@ void Prediction::time_kernels(const std::string& key, std::span<const int> of_th
       timed_ += made.steps;
       if (known && known->threads == threads && !is_beside_others(made.pace.others_share)) {
         print_text(stderr,
-                   fmt::format("What was noted of its steps on {} {} is discarded: they "
-                               "were timed anew\n",
+                   fmt::format("Discards the time of its steps on {}, measured {}: they were "
+                               "timed anew\n",
                                counted(threads, "thread"), beside_others(known->others_share)));
       }
       std::erase_if(paces_, [&](const Pace& pace) { return pace.threads == threads; });
@@ -326,7 +326,7 @@ std::string Prediction::kernels_in_words(const std::optional<Pace>& pace) const 
                                               : when;
 }
 
-// What FLOPs and bytes explain of the time that was measured becomes as much shorter on other
+// The part of the measured time that FLOPs and bytes explain becomes as much shorter on other
 // threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
 double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
   const double there = seconds_by_costs(plan, roof);
