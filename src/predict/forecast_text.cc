@@ -117,7 +117,7 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
 }
 
 std::string flags_of(const Way& way) {
-  const std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
+  std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
   if (way.is_one_process()) return towers;
   std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
   const StrategyKind& kind = way.kind();
