@@ -67,7 +67,7 @@ class Cifar10Model : public Model {
     auto graph = std::make_unique<Graph>();
     const TrainedImages trained = cifar10_recipe(settings, {}, {})->train(*graph, kCifar10Classes);
     std::vector<StepGraph> steps;
-    steps.push_back({"", std::move(graph), trained.training});
+    steps.push_back({"", std::move(graph), trained.training, values_of(trained.terms)});
     return steps;
   }
 };

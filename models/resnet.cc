@@ -168,7 +168,7 @@ class ResnetModel : public Model {
     auto graph = std::make_unique<Graph>();
     const ResnetGraph resnet = build_resnet(*graph, config.units, config.batch, true);
     std::vector<StepGraph> steps;
-    steps.push_back({"", std::move(graph), resnet_minimize(resnet, config)});
+    steps.push_back({"", std::move(graph), resnet_minimize(resnet, config), {resnet.precision}});
     return steps;
   }
 };
