@@ -146,7 +146,7 @@ TEST(Top, ShowsARunWhileItTrainsAndAfterItsEnd) {
 }
 
 TEST(Top, SaysHowAnAddressIsWritten) {
-  for (const std::string address : {"https://127.0.0.1:1", "127.0.0.1:1", "127.0.0.1:1/"}) {
+  for (const std::string address : {"127.0.0.1:1", "127.0.0.1:1/"}) {
     const Finished top = run_paceline({"top", address});
     EXPECT_EQ(top.status, 2);
     EXPECT_THAT(top.output,
