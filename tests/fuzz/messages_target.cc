@@ -1,4 +1,5 @@
 #include "paceline/error.h"
+#include "params/protocol/meeting.h"
 #include "params/protocol/placement.h"
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
@@ -39,6 +40,13 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       break;
     case MessageType::kStepEnd:
       decode_step_end(payload, end);
+      break;
+    case MessageType::kAttend:
+      // It is heard before anybody has proved who it is, on one host.
+      Meeting(4, 1, TimePoint()).attended(1, "", decode_attendance(payload), TimePoint());
+      break;
+    case MessageType::kRoster:
+      decode_roster(payload);
       break;
     case MessageType::kRefuse:
       decode_text(payload, type);

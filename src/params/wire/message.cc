@@ -73,6 +73,8 @@ std::string name_of(MessageType type) {
   if (type == MessageType::kProgress) return "progress";
   if (type == MessageType::kAskClock) return "ask_clock";
   if (type == MessageType::kClock) return "clock";
+  if (type == MessageType::kAttend) return "attend";
+  if (type == MessageType::kRoster) return "roster";
   const std::size_t c = i - std::size_t(MessageType::kGroupStatus);
   constexpr std::array<std::string_view, 3> record_names = {"ask_records", "records",
                                                             "reads_records"};

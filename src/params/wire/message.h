@@ -120,6 +120,10 @@ enum class MessageType : std::uint16_t {
   kContributedRows = 61,  // member → all: rows of a contribution
   kInPlace = 62,          // member → all: something of mine can be read where it lies
   kValuesSent = 63,       // member → joiner: the values that were written to you are whole
+  // Before a job, where its processes learn the addresses of all (meeting_messages.h); the answer
+  // may be kRefuse, too.
+  kAttend = 66,  // process → meeting point: who I am, and where I will listen
+  kRoster = 67,  // meeting point → process: where everybody is
   // While records are shared out (record_messages.h).
   kAskRecords = 70,     // worker → ps 0: give me the next records
   kRecords = 71,        // ps 0 → worker: these are yours

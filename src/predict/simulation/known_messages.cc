@@ -51,6 +51,8 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kChanged:
     case MessageType::kReadDone:
     // Beginnings, ends and checkpoints.
+    case MessageType::kAttend:
+    case MessageType::kRoster:
     case MessageType::kRefuse:
     case MessageType::kWrite:
     case MessageType::kRead:

@@ -1,0 +1,64 @@
+// The meeting of a job's processes, which know their rank and one common address: each says where
+// it will listen, and learns the addresses of all. A plain state machine: events and their times go
+// in, answers come out.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "params/protocol/outbox.h"
+#include "params/wire/meeting_messages.h"
+
+namespace paceline {
+
+/// The meeting lasts as long as the process that holds it: a rank that is started again finds the
+/// others' addresses there.
+class Meeting {
+ public:
+  /// An answer to a process: the roster, or why it gets none.
+  struct Answer {
+    PeerId to = 0;
+    std::string refusal;  // empty: roster() is the answer
+  };
+  using Answers = std::vector<Answer>;
+
+  /// `size` ranks are expected until the deadline, of which the first `ps` are parameter servers.
+  Meeting(int size, int ps, TimePoint deadline);
+
+  /// A process has said who it is. `host` is the one from which it calls; empty: this one.
+  Answers attended(PeerId peer, const std::string& host, const Attendance& attendance,
+                   TimePoint now);
+  /// The connection with the process has ended.
+  void left(PeerId peer);
+  /// At the deadline those who are here learn who is not.
+  Answers tick(TimePoint now);
+
+  /// The moment at which tick() is due: that of the process with the least patience.
+  TimePoint deadline() const { return deadline_; }
+  std::size_t size() const { return seats_.size(); }
+  /// True while ranks are missing.
+  bool is_open() const { return roster_.addresses.empty() && given_up_.empty(); }
+  const Roster& roster() const { return roster_; }
+
+ private:
+  struct Seat {
+    std::optional<PeerId> peer;  // none: nobody has come, or who had come has gone
+    std::string host;            // from which it has called; empty: that of the meeting
+    Attendance attendance;       // of the one who is here, or was
+    bool taken() const { return attendance.incarnation != 0; }
+  };
+
+  std::string why_not(const std::string& host, const Attendance& attendance) const;
+  void make_roster();
+  std::string missing() const;
+
+  const int ps_;
+  TimePoint deadline_;
+  std::vector<Seat> seats_;  // by rank
+  Roster roster_;
+  std::string given_up_;  // why; empty: it was not
+};
+
+}  // namespace paceline

@@ -1,0 +1,40 @@
+// The messages by which the processes of a job learn each other's addresses. Format: docs/wire.md.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// What a process says of itself at the meeting point.
+struct Attendance {
+  std::uint32_t version = kProtocolVersion;
+  std::int32_t rank = 0;          // which of the processes it is
+  std::int32_t size = 0;          // how many it was told that there are
+  std::int32_t ps = 0;            // the first of them that are parameter servers
+  std::uint64_t incarnation = 0;  // of one rank, a newer process has a larger one
+  std::uint16_t port = 0;         // at which it will listen
+  std::uint32_t patience_ms = 0;  // how long it waits for the others
+  std::string meeting;            // the host of the meeting point, as this process calls it
+  std::string process;            // for messages: "pid 4711 on host b"
+  bool operator==(const Attendance&) const = default;
+};
+
+/// The address of each rank.
+struct Roster {
+  std::vector<std::string> addresses;
+  bool operator==(const Roster&) const = default;
+};
+
+std::vector<std::byte> encode(const Attendance& attendance);
+std::vector<std::byte> encode(const Roster& roster);
+/// Both throw kDataLoss naming the message. Only the layout is checked.
+Attendance decode_attendance(std::span<const std::byte> payload);
+Roster decode_roster(std::span<const std::byte> payload);
+
+}  // namespace paceline
