@@ -189,10 +189,8 @@ TEST(Launched, OneOfSeveralProcessesTrainsAloneOnlyIfItIsMeant) {
     EXPECT_EQ(refused.status, 2) << refused.output;
     EXPECT_THAT(refused.output, AllOf(HasSubstr("SLURM_STEP_NUM_TASKS=4"), HasSubstr("--alone")));
   }
-  EXPECT_EQ(
-      under({"OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_RANK=0"}, {"--ps", "0", "--workers", "2"})
-          .status,
-      2);
+  EXPECT_EQ(under({"FLUX_JOB_SIZE=2", "FLUX_TASK_RANK=0"}, {"--ps", "0", "--workers", "2"}).status,
+            2);
   EXPECT_EQ(under(slurm, {"--alone"}).status, 0);
   const Finished noted = under({"CUDA_VISIBLE_DEVICES=0"}, {});
   EXPECT_EQ(noted.status, 0);

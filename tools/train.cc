@@ -15,7 +15,7 @@
 #include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
-#include "cluster/launch/mpi_job.h"
+#include "cluster/launch/joined_job.h"
 #include "cluster/task_program.h"
 #include "models/model.h"
 #include "paceline/error.h"
@@ -135,7 +135,7 @@ int train(const Model& model, const Arguments& arguments) {
   std::vector<std::string> words(arguments.begin() + 1, arguments.end());
   std::optional<FlagValues> values = parse_job(line, words, own_environment);
   if (!values) return 0;
-  const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
+  const std::unique_ptr<JoinedJob> joined = join_job(*values);
   check_one_of_several(*values, own_environment);
   TrainJob job = read_train_job(model, line, *values);
   if (job.run.prediction.asked) {
@@ -156,6 +156,7 @@ int train(const Model& model, const Arguments& arguments) {
   }
   Program program = program_of(model, job);
   program.placed = placed_in_words(*values);
+  program.key_hint = key_hint(*values);
   program.arguments = {"train", arguments.front()};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
   return run_role(program);

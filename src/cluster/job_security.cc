@@ -50,12 +50,12 @@ std::vector<std::string> ips_of_this_host() {
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
 
-[[noreturn]] void refuse_without_proof(const std::string& why) {
+[[noreturn]] void refuse_without_proof(const std::string& why, const std::string& hint = "") {
   refuse(
       fmt::format("{}, which needs a proof that all tasks belong to the job: `paceline key` "
-                  "makes a key and says how to copy it, --key-file names it; --insecure does "
+                  "makes a key and says how to copy it, --key-file names it{}; --insecure does "
                   "without, and {}",
-                  why, kGivenUp));
+                  why, hint.empty() ? "" : " (" + hint + ")", kGivenUp));
 }
 
 /// The first task whose address belongs to another host, in words.
@@ -102,7 +102,8 @@ bool is_of_this_host(const std::string& address) {
   }
 }
 
-std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab) {
+std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab,
+                                               const std::string& hint) {
   if (!cluster.distributed() || cluster.role == Cluster::Role::kEvaluator) return nullptr;
   std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
   const std::optional<std::string> why = why_encrypted(cluster, lab);
@@ -115,7 +116,7 @@ std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const Lab
   }
   if (loaded->has_proof()) return loaded;
   if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers)
-    refuse_without_proof(*why);
+    refuse_without_proof(*why, hint);
   auto with_key = std::make_shared<LinkSecurity>(*loaded);
   with_key->key = SecretKey::make();
   return with_key;
@@ -128,6 +129,21 @@ std::shared_ptr<const LinkSecurity> secure_server(const Security& security,
       security.tls == Tls::kAlways || (security.tls == Tls::kOffHost && !is_loopback(bind));
   if (encrypts && !loaded->has_proof())
     refuse_without_proof(fmt::format("--bind {}: workers of other hosts may come", bind));
+  return loaded;
+}
+
+std::shared_ptr<const LinkSecurity> secure_meeting(const Security& security,
+                                                   const std::string& elsewhere,
+                                                   const std::string& hint) {
+  std::shared_ptr<const LinkSecurity> loaded = load(security);
+  const bool encrypts =
+      security.tls == Tls::kAlways || (security.tls == Tls::kOffHost && !elsewhere.empty());
+  if (encrypts && !loaded->has_proof())
+    refuse_without_proof(
+        elsewhere.empty()
+            ? "--tls on encrypts every link"
+            : fmt::format("the processes meet at {}, also from other hosts", elsewhere),
+        hint);
   return loaded;
 }
 

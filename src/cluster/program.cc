@@ -16,7 +16,7 @@
 #include "cluster/flags/lab_reader.h"
 #include "cluster/flags/run_options_reader.h"
 #include "cluster/flags/settings_reader.h"
-#include "cluster/launch/mpi_job.h"
+#include "cluster/launch/joined_job.h"
 #include "cluster/standard_streams.h"
 #include "cluster/task_program.h"
 #include "kernels/device_kind.h"
@@ -49,6 +49,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
                   }};
   program.lab = read_lab(values, program.cluster);
   program.placed = placed_in_words(values);
+  program.key_hint = key_hint(values);
   set_places(program.lab, program.run.prediction);
   if (options.evaluate) {
     program.evaluate = [&options, settings](const RunOptions& run) {
@@ -93,7 +94,7 @@ int run_program(
       fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
       return 0;
     }
-    const std::unique_ptr<MpiJob> mpi = join_mpi_job(*values);
+    const std::unique_ptr<JoinedJob> joined = join_job(*values);
     check_one_of_several(*values, own_environment);
     return values->with_places([&] {
       const Program asked = program_of(*values, arguments, options, work);

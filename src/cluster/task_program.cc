@@ -222,7 +222,7 @@ int run_role(const Program& asked) {
   }
   Program program = asked;
   Security& security = program.cluster.security;
-  security.loaded = secure_job(program.cluster, program.lab);
+  security.loaded = secure_job(program.cluster, program.lab, program.key_hint);
   const Log log(log_options(program.cluster, program.run));
   if (!program.placed.empty()) log.info(program.placed);
   const std::string unused = unused_devices(own_environment);

@@ -73,6 +73,7 @@ const std::map<std::string, std::string> kUses = {
     {"--launched", ""},
     {"--one-task", "--one-task"},
     {"--placed", ""},
+    {"--launcher", "--launcher none"},
     {"--alone", "--alone"},
     {"--steps", "--steps 9"},
     {"--seconds", "--seconds 9"},

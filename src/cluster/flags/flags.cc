@@ -7,6 +7,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "cluster/flags/launch_environment.h"
 #include "cluster/flags/security_reader.h"
 #include "params/strategy/strategies.h"
 #include "params/strategy/strategy_fields.h"
@@ -156,10 +157,11 @@ std::vector<Flag> process_flags() {
        "A name that tells runs with the same addresses apart; give all tasks the same (default: it "
        "follows from the addresses, and a launcher makes a new one)",
        kProcessFlags},
-      {"--alone", "",
-       "Train by itself, whatever the environment says of other processes: without it a process "
-       "that is one of several (of srun, torchrun, mpirun, …) and has no --task ends with an error",
+      {"--launcher", fmt::format("{}", fmt::join(launcher_names(), "|")),
+       "The system whose variables say which task of which cluster this process is; none: train by "
+       "itself, whatever they say (default: those that are found; flags override them)",
        kProcessFlags},
+      {"--alone", "", "The same as --launcher none", kProcessFlags},
       {"--existing-servers", "",
        "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
   };

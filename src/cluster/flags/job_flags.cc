@@ -37,11 +37,16 @@ std::optional<FlagValues> parse_job(const CommandLine& line,
   if (!values) return values;
   if (values->given("--config"))
     add_below(*values, read_config_file(values->text("--config"), line));
-  if (environment && !values->given("--alone")) add_paceline_task(*values, environment, line);
-  if (environment && !values->given("--alone"))
-    add_below(*values, flags_of_environment(environment));
+  const bool alone = values->given("--alone") || values->text("--launcher") == "none";
+  if (environment && !alone) add_paceline_task(*values, environment, line);
   if (environment) {
-    for (const GivenFlag& flag : flags_of_launcher(*values, environment)) values->add(flag);
+    const std::vector<GivenFlag> told = flags_of_environment(*values, environment);
+    const bool overridden = values->given("--task") || displaced(*values, "--cluster");
+    add_below(*values, told);
+    check_sources_agree(*values, overridden ? std::vector<GivenFlag>() : told, environment);
+    for (const GivenFlag& flag : flags_of_launcher(*values, environment)) {
+      if (!values->given(flag.name)) values->add(flag);
+    }
   }
   leave_counts_open(*values);
   return values;

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include "cluster/flags/cluster_reader.h"
@@ -126,6 +127,19 @@ TEST_F(JobFlags, FlagsAndFilesWinOverTfConfig) {
   EXPECT_EQ(cluster("", "--task ps:0", kTfConfig).task.str(), "ps:0");
   EXPECT_EQ(cluster("", "--cluster ps=x:1;worker=y:1 --task ps:0", kTfConfig).spec.str(),
             "ps=x:1;worker=y:1");
+}
+
+TEST_F(JobFlags, FlagsWinOverWhatALauncherSays) {
+  const std::map<std::string, std::string> pod = {
+      {"JOB_SERVICE", "mlp"}, {"JOB_NAME", "mlp"}, {"JOB_COMPLETION_INDEX", "0"}};
+  CommandLine line{"trainer", "Trains.", "", cluster_flags()};
+  const FlagValues values =
+      parse_job(line, {"--workers", "2", "--bind", "10.0.0.7"}, [&](const char* name) {
+        const auto found = pod.find(name);
+        return found == pod.end() ? nullptr : found->second.c_str();
+      }).value();
+  EXPECT_EQ(values.text("--task"), "worker:0");
+  EXPECT_EQ(read_cluster(values).bind, "10.0.0.7:2222");
 }
 
 TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {

@@ -7,13 +7,13 @@
 #include <optional>
 
 #include "cluster/flags/flag_checks.h"
+#include "cluster/flags/launch_port.h"
+#include "cluster/flags/placed_flags.h"
 
 namespace paceline {
 namespace {
 
 constexpr std::size_t kMostNodes = 100'000;
-/// Ports below those that systems give to callers (32768 and up, on Linux).
-constexpr int kFirstPort = 16384, kPorts = 16384;
 
 [[noreturn]] void refuse_variable(const std::string& variable, std::string_view text,
                                   const std::string& why) {
@@ -127,8 +127,8 @@ bool is_cyclic(const Environment& environment) {
 
 /// The steps of a machine have ports of their own, as far as numbers go.
 int first_port(int job, int step, int tasks_on_node) {
-  const int spans = std::max(kPorts / tasks_on_node, 1);
-  return kFirstPort + int((std::int64_t(job) * 31 + step) % spans) * tasks_on_node;
+  const int spans = std::max(kLaunchPorts / tasks_on_node, 1);
+  return kFirstLaunchPort + int((std::int64_t(job) * 31 + step) % spans) * tasks_on_node;
 }
 
 void check_place(const Environment& environment, int rank, const Place& place) {
@@ -201,27 +201,15 @@ std::vector<GivenFlag> flags_of_slurm(const Environment& environment, int ps) {
         fmt::format("Slurm: SLURM_STEP_NUM_TASKS={} and SLURM_PROCID={} contradict "
                     "SLURM_STEP_TASKS_PER_NODE={}, which is {} tasks",
                     tasks, rank, per_node, places.size()));
-  if (ps >= tasks)
-    refuse_flags(
-        fmt::format("--ps {}: Slurm has started {} tasks (SLURM_STEP_NUM_TASKS), of which "
-                    "at least one must be a worker",
-                    ps, tasks));
   check_place(environment, rank, places[std::size_t(rank)]);
   const int port = first_port(number_of(environment, "SLURM_JOB_ID"),
                               number_in(text_in(environment, "SLURM_STEP_ID")).value_or(0),
                               *std::ranges::max_element(counts));
-  std::string spec = ps > 0 ? "ps=" : "worker=";
-  for (int task = 0; task < tasks; ++task) {
-    const auto [node, local] = places[std::size_t(task)];
-    if (task > 0) spec += task == ps ? ";worker=" : ",";
-    spec += fmt::format("{}:{}", nodes[std::size_t(node)], port + local);
-  }
-  const std::string task =
-      rank < ps ? fmt::format("ps:{}", rank) : fmt::format("worker:{}", rank - ps);
-  const std::string place = fmt::format("SLURM_STEP_NODELIST={}, SLURM_PROCID={}", list, rank);
-  return {{"--cluster", {spec}, place},
-          {"--task", {task}, place},
-          {"--placed", {fmt::format("Slurm ({})", place)}, place}};
+  std::vector<std::string> addresses;
+  for (const auto& [node, local] : places)
+    addresses.push_back(fmt::format("{}:{}", nodes[std::size_t(node)], port + local));
+  return placed_flags("Slurm", fmt::format("SLURM_STEP_NODELIST={}, SLURM_PROCID={}", list, rank),
+                      rank, addresses, ps);
 }
 
 }  // namespace paceline

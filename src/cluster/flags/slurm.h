@@ -19,9 +19,10 @@ std::vector<std::string> slurm_nodes(const std::string& variable, std::string_vi
 std::vector<int> slurm_counts(const std::string& variable, std::string_view list);
 
 /// Returns --cluster, --task and --placed of this process, one of several of a step of srun. The
-/// first `ps` of them are parameter servers, the others workers. The addresses are those of the
-/// nodes, with ports that follow from the numbers of the job and the step. Throws kUsage, which
-/// names the variables, when they are missing or contradict each other, and for heterogeneous jobs.
+/// first `ps` of them are parameter servers, the others, of which there is one at least, workers.
+/// The addresses are those of the nodes, with ports that follow from the numbers of the job and the
+/// step. Throws kUsage, which names the variables, when they are missing or contradict each other,
+/// and for heterogeneous jobs.
 std::vector<GivenFlag> flags_of_slurm(const Environment& environment, int ps);
 
 }  // namespace paceline

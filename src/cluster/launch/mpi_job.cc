@@ -13,6 +13,9 @@
 #include <string_view>
 
 #include "base/cores.h"
+#include "cluster/flags/launch_environment.h"
+#include "cluster/flags/placed_flags.h"
+#include "cluster/flags/role_reader.h"
 #include "params/collective/collectives_kind.h"
 #include "params/collective/mpi_library.h"
 
@@ -20,9 +23,8 @@ namespace paceline {
 namespace {
 
 const char* const kPlace = "the environment of mpirun";
-constexpr const char* kSayWhichTask[] = {"--cluster", "--ps-hosts", "--worker-hosts",
-                                         "--task",    "--job-name", "--task-index",
-                                         "--ps",      "--workers",  "--launched"};
+constexpr const char* kSayWhichTask[] = {"--cluster",  "--ps-hosts",   "--worker-hosts", "--task",
+                                         "--job-name", "--task-index", "--launched"};
 
 /// A process tells this to the others.
 struct Listener {
@@ -48,9 +50,10 @@ Listener listener_at(const std::string& address) {
 
 }  // namespace
 
-MpiJob::MpiJob(const MpiCalls& calls, int workers_here)
+MpiJob::MpiJob(const MpiCalls& calls, int workers_here, int ps)
     : calls_(calls),
       workers_here_(workers_here),
+      ps_(ps),
       exceptions_(std::uncaught_exceptions()),
       port_(1) {
   check_mpi(calls.start(), "joining the other processes");
@@ -60,7 +63,7 @@ MpiJob::MpiJob(const MpiCalls& calls, int workers_here)
   check_mpi(calls.exchange(&own, sizeof own, all.data()), "exchanging addresses");
   for (const Listener& one : all) {
     const char* const host = workers_here == calls.size() ? "127.0.0.1" : one.host;
-    cluster_ += fmt::format("{}{}:{}", cluster_.empty() ? "worker=" : ",", host, one.port);
+    addresses_.push_back(fmt::format("{}:{}", host, one.port));
   }
 }
 
@@ -70,9 +73,10 @@ MpiJob::~MpiJob() {
 
 std::vector<GivenFlag> MpiJob::flags() const {
   const int threads = std::max(1, usable_cores() / std::max(1, workers_here_));
-  std::vector<GivenFlag> flags = {{"--cluster", {cluster_}, kPlace},
-                                  {"--task", {fmt::format("worker:{}", calls_.rank())}, kPlace},
-                                  {"--threads", {std::to_string(threads)}, kPlace}};
+  std::vector<GivenFlag> flags =
+      placed_flags("mpirun", fmt::format("rank {} of {}", calls_.rank(), calls_.size()),
+                   calls_.rank(), addresses_, ps_);
+  flags.push_back({"--threads", {std::to_string(threads)}, kPlace});
   if (workers_here_ != calls_.size())
     flags.push_back({"--bind", {"0.0.0.0:" + port_text_}, kPlace});
   return flags;
@@ -80,13 +84,17 @@ std::vector<GivenFlag> MpiJob::flags() const {
 
 std::optional<int> rank_by_mpirun() { return number_in_environment("OMPI_COMM_WORLD_RANK"); }
 
-std::unique_ptr<MpiJob> join_mpi_job(FlagValues& values) {
+std::unique_ptr<JoinedJob> join_mpi_job(FlagValues& values) {
   const auto given = [&](const char* flag) { return values.given(flag); };
-  if (!rank_by_mpirun() || given("--alone") || std::ranges::any_of(kSayWhichTask, given))
+  if (!rank_by_mpirun() || !may_read(values, "openmpi") ||
+      std::ranges::any_of(kSayWhichTask, given))
     return nullptr;
-  if (collectives_kind(values.text("--collectives")).over_links && !has_mpi_calls()) return nullptr;
   const int workers_here = number_in_environment("OMPI_COMM_WORLD_LOCAL_SIZE").value_or(1);
-  auto job = std::make_unique<MpiJob>(mpi_calls(), workers_here);
+  const bool one_host = number_in_environment("OMPI_COMM_WORLD_SIZE") == workers_here;
+  const bool over_links = collectives_kind(values.text("--collectives")).over_links;
+  if (over_links && (one_host || !has_mpi_calls())) return nullptr;
+  const auto ps = values.whole_number("--ps", 0, kMostTasks).value_or(0);
+  auto job = std::make_unique<MpiJob>(mpi_calls(), workers_here, int(ps));
   for (const GivenFlag& flag : job->flags()) {
     if (!values.given(flag.name)) values.add(flag);
   }

@@ -1,0 +1,19 @@
+// Ports for jobs whose launcher tells none.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/philox.h"
+
+namespace paceline {
+
+/// Ports below those that systems give to callers (32768 and up, on Linux).
+constexpr int kFirstLaunchPort = 16384, kLaunchPorts = 16384;
+
+/// Returns the port of the job of that name: other jobs have others, as far as numbers go.
+inline std::uint16_t launch_port(std::string_view job) {
+  return std::uint16_t(kFirstLaunchPort + int(random_key(0, job) % kLaunchPorts));
+}
+
+}  // namespace paceline

@@ -1,0 +1,77 @@
+// The two ends of a meeting: who holds it, and who comes.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/deadline.h"
+#include "net/link.h"
+#include "params/protocol/meeting.h"
+
+namespace paceline {
+
+/// Takes the frames of a meeting into memory of its own.
+class MeetingInbox : public Receiver {
+ public:
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+
+ private:
+  std::vector<std::byte> bytes_;
+};
+
+/// Holds a meeting at an address until it is destroyed; those who have come are told before of its
+/// end. Drives the machine `Meeting` by the frames of a link.
+class MeetingPoint {
+ public:
+  /// Expects `size` ranks, for as long as `patience`. Throws what Link::listen throws.
+  MeetingPoint(const std::string& address, int size, int ps, Duration patience,
+               const std::shared_ptr<const LinkSecurity>& security);
+  ~MeetingPoint();
+  MeetingPoint(const MeetingPoint&) = delete;
+  MeetingPoint& operator=(const MeetingPoint&) = delete;
+
+ private:
+  class Caller;
+
+  Receiver* accept(std::shared_ptr<Connection> connection);
+  void attended(Caller& caller, const Attendance& attendance);
+  void left(Caller& caller);
+  void answer(const Meeting::Answers& answers);
+  void watch_the_clock(const std::stop_token& stop);
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  Meeting meeting_;
+  std::vector<std::unique_ptr<Caller>> callers_;
+  PeerId next_ = 1;
+  std::unique_ptr<Link> link_;
+  std::jthread clock_;
+};
+
+/// Comes to a meeting, and stays connected with it.
+class MeetingGuest {
+ public:
+  explicit MeetingGuest(const std::shared_ptr<const LinkSecurity>& security);
+  ~MeetingGuest();
+  MeetingGuest(const MeetingGuest&) = delete;
+  MeetingGuest& operator=(const MeetingGuest&) = delete;
+
+  /// Waits for the roster; calls again and again while nobody is there. Throws
+  /// kFailedPrecondition with the reason of the meeting, and kUnavailable when it is not found
+  /// until the deadline.
+  Roster attend(const std::string& address, const Attendance& attendance, Deadline deadline);
+
+ private:
+  class Call;
+
+  std::unique_ptr<Link> link_;
+  std::vector<std::unique_ptr<Call>> calls_;  // of which the last counts
+};
+
+}  // namespace paceline
