@@ -17,11 +17,11 @@
 namespace paceline {
 namespace {
 
-/// Where the meeting point listens, and where it is called by its own host's processes.
-std::string listening_address(const MeetingPlan& plan) {
-  if (plan.one_host) return plan.address;
-  const Address address = parse_address(plan.address);
-  return text_of({address.host.find(':') == std::string::npos ? "0.0.0.0" : "::", address.port});
+bool is_ipv6(const Address& address) { return address.host.find(':') != std::string::npos; }
+
+/// Every address of this host, of the family and at the port of that one.
+std::string everywhere_at(const Address& address) {
+  return text_of({is_ipv6(address) ? "::" : "0.0.0.0", address.port});
 }
 
 std::string place_of(const MeetingPlan& plan) {
@@ -39,12 +39,9 @@ MeetingJob::MeetingJob(const MeetingPlan& plan, const Security& security, Durati
     hold_meeting(patience);
     guest_ = std::make_unique<MeetingGuest>(security_);
     const Address address = parse_address(plan_.address);
-    const std::string call =
-        point_ != nullptr
-            ? text_of(
-                  {address.host.find(':') == std::string::npos ? "127.0.0.1" : "::1", address.port})
-            : plan_.address;
-    roster_ = guest_->attend(call, attendance(patience), deadline);
+    const std::string here = text_of({is_ipv6(address) ? "::1" : "127.0.0.1", address.port});
+    roster_ =
+        guest_->attend(point_ != nullptr ? here : plan_.address, attendance(patience), deadline);
   } catch (const Error& error) {
     throw Error(
         error.code(),
@@ -64,8 +61,9 @@ void MeetingJob::hold_meeting(Duration patience) {
       plan_.any_may_hold ? plan_.one_host || is_of_this_host(plan_.address) : plan_.rank == 0;
   if (!holds) return;
   try {
-    point_ = std::make_unique<MeetingPoint>(listening_address(plan_), plan_.size, plan_.ps,
-                                            patience, security_);
+    point_ = std::make_unique<MeetingPoint>(
+        plan_.one_host ? plan_.address : everywhere_at(parse_address(plan_.address)), plan_.size,
+        plan_.ps, patience, security_);
   } catch (const Error& error) {
     // Another process of this host was faster, or another program has the port: attending tells.
     if (!plan_.any_may_hold || error.code() != ErrorCode::kUnavailable) throw;
@@ -94,8 +92,7 @@ std::vector<GivenFlag> MeetingJob::flags() const {
       placed_flags(plan_.launcher, plan_.seen, plan_.rank, roster_.addresses, plan_.ps);
   const std::string place = flags.front().place;
   flags.push_back({"--threads", {std::to_string(threads)}, place});
-  if (!is_loopback(own))
-    flags.push_back({"--bind", {fmt::format("0.0.0.0:{}", parse_address(own).port)}, place});
+  if (!is_loopback(own)) flags.push_back({"--bind", {everywhere_at(parse_address(own))}, place});
   return flags;
 }
 
