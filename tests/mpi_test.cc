@@ -71,6 +71,16 @@ TEST_F(Mpi, TrainsWithoutAnyFlagOfACluster) {
   }
 }
 
+// Where not all processes are on one host MPI exchanges the addresses; the links are our own.
+TEST_F(Mpi, ExchangesTheAddressesOfSeveralHosts) {
+  const Finished trained =
+      run(3, join({{"env", "OMPI_COMM_WORLD_LOCAL_SIZE=1"},
+                   paceline_words(join({kSmallWithMpi, {"--steps", "30", "--ps", "1"}}))}));
+  EXPECT_EQ(trained.status, 0) << trained.output;
+  EXPECT_EQ(times_in(trained.output, "Open MPI (rank "), 3) << trained.output;
+  EXPECT_EQ(times_in(trained.output, "of 1 ps and 2 workers"), 3) << trained.output;
+}
+
 // Sparse variables, and a norm of the mean by which it is clipped.
 TEST_F(Mpi, TrainsALanguageModel) {
   const TemporaryFolder folder;

@@ -74,7 +74,7 @@ MpiJob::~MpiJob() {
 std::vector<GivenFlag> MpiJob::flags() const {
   const int threads = std::max(1, usable_cores() / std::max(1, workers_here_));
   std::vector<GivenFlag> flags =
-      placed_flags("mpirun", fmt::format("rank {} of {}", calls_.rank(), calls_.size()),
+      placed_flags("Open MPI", fmt::format("rank {} of {}", calls_.rank(), calls_.size()),
                    calls_.rank(), addresses_, ps_);
   flags.push_back({"--threads", {std::to_string(threads)}, kPlace});
   if (workers_here_ != calls_.size())
