@@ -187,7 +187,7 @@ std::optional<LaunchedBy> launcher_that_counts(const FlagValues& values,
 std::optional<LaunchedBy> launcher_that_joins(const FlagValues& values,
                                               const Environment& environment) {
   if (!trains(values) || says_which_task(values) || values.given("--cluster") ||
-      values.text("--collectives") == "mpi")
+      !collectives_kind(values.text("--collectives")).over_links)
     return std::nullopt;
   return launcher_that_counts(values, environment);
 }
