@@ -41,11 +41,6 @@ class HostCache {
   /// the epoch.
   SeenHost usual(std::int64_t now, double core_trip_s,
                  const std::function<ForecastHost()>& measure) const;
-  /// Measures it if usual() would, unless nothing can be kept. Returns SeenHost::discarded.
-  std::string refresh(std::int64_t now, double core_trip_s,
-                      const std::function<ForecastHost()>& measure) const {
-    return file_.keeps() ? usual(now, core_trip_s, measure).discarded : "";
-  }
   /// A measurement and its moment, in seconds since the epoch.
   struct Noted {
     ForecastHost host;

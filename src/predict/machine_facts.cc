@@ -44,10 +44,6 @@ SeenHost this_host() {
   return host_cache().usual(seconds_since_epoch(), core_trip_seconds(), measured_host);
 }
 
-std::string refresh_this_host() {
-  return host_cache().refresh(seconds_since_epoch(), core_trip_seconds(), measured_host);
-}
-
 std::string noted_host_text() {
   const std::int64_t now = seconds_since_epoch();
   const std::optional<HostCache::Noted> noted = host_cache().newest(now);

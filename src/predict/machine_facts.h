@@ -12,9 +12,6 @@ namespace paceline {
 /// This machine as a host of a prediction, as it was measured in the last hour (HostCache). It is
 /// measured in 0.3 s unless that was done within ten minutes, and nothing ran beside it.
 SeenHost this_host();
-/// Measures it now if this_host() would, so that it need not later. Returns a line for the user
-/// where what was noted before is discarded.
-std::string refresh_this_host();
 /// Says when it was measured last, and how fast it was; empty when that is not noted.
 std::string noted_host_text();
 /// The same with its roof of now, which is measured in 0.3 s.

@@ -17,8 +17,6 @@
 
 namespace paceline {
 
-namespace {}  // namespace
-
 void predict_ways(const PredictedStep& step, const Cluster& cluster,
                   const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
@@ -92,11 +90,11 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
 }
 
 Expectation expect(const PredictedStep& step, const Cluster& cluster,
-                   const PredictionOptions& options) {
+                   const PredictionOptions& options, const std::optional<ForecastHost>& here) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
-  const Prediction prediction(step, cluster, options);
+  const Prediction prediction(step, cluster, options, here);
   const Forecast alone = forecast_alone(prediction.job());
   Expectation made{.own = forecast(prediction.job(), prediction.own_way(), alone),
                    .better = {},

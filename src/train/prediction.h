@@ -109,8 +109,9 @@ struct Expectation {
   std::vector<Forecast> others = {};  // all ways that were compared
   ForecastHost machine = {};          // that it was made for
 };
-/// Takes as long as to predict the own way and one process, and a quarter of a second for others.
+/// `here` is this machine, where it was measured already. Takes as long as to predict the own way
+/// and one process, and a quarter of a second for others.
 Expectation expect(const PredictedStep& step, const Cluster& cluster,
-                   const PredictionOptions& options);
+                   const PredictionOptions& options, const std::optional<ForecastHost>& here);
 
 }  // namespace paceline

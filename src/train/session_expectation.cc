@@ -23,10 +23,12 @@ bool Session::Impl::says_expected() const {
 }
 
 // No worker trains before the job is initialised: nothing of it runs beside the measurement.
-void Session::Impl::look_at_machine() const {
+void Session::Impl::look_at_machine() {
   if (!says_expected() || !run_options.prediction.roof.empty()) return;
   try {
-    if (const std::string line = refresh_this_host(); !line.empty()) console.print(line);
+    const SeenHost seen = this_host();
+    machine_ = seen.host;
+    if (!seen.discarded.empty()) console.print(seen.discarded);
   } catch (const std::exception&) {
     // The prediction fails then, and says why.
   }
@@ -44,7 +46,7 @@ void Session::Impl::say_expected() {
     // It is borrowed: the session outlives the prediction.
     step.plan =
         std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), trained[0].plans[0].plan.get());
-    const Expectation expected = expect(step, cluster, run_options.prediction);
+    const Expectation expected = expect(step, cluster, run_options.prediction, machine_);
     const Forecast& own = expected.own;
     report.expected = {
         own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),

@@ -16,6 +16,7 @@
 #include "dashboard/run_watch.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
+#include "predict/forecast.h"
 #include "trace/use_meter.h"
 #include "train/console.h"
 #include "train/device_context.h"
@@ -156,7 +157,7 @@ class Session::Impl {
 
   // session_expectation.cc
   bool says_expected() const;
-  void look_at_machine() const;
+  void look_at_machine();
   void say_expected();
   void keep_pace() const;
 
@@ -178,6 +179,8 @@ class Session::Impl {
   void print_summary() const;
   void say_why() const;
 
+  std::optional<ForecastHost>
+      machine_;  // before the job was initialised, where a speed is expected
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   Duration copies_before_{0};                   // Device::copy_time then
