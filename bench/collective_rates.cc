@@ -10,7 +10,7 @@
 #include "bench/reduced_sizes.h"
 #include "bench/reducing_group.h"
 #include "bench/timing.h"
-#include "cluster/launch/mpi_job.h"
+#include "params/collective/mpi_library.h"
 #include "predict/memory_passes.h"
 
 namespace paceline::bench {

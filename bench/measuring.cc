@@ -6,6 +6,7 @@
 
 #include "base/cores.h"
 #include "base/text_file.h"
+#include "cli/flags/command_line.h"
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/version.h"
 

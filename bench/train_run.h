@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 
 namespace paceline::bench {
 

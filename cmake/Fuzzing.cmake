@@ -6,7 +6,7 @@ if(PACELINE_TESTS)
                            ${PROJECT_SOURCE_DIR}/tests/fuzz/server_script.cc ${targets})
   target_include_directories(play_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(play_fuzz PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(play_fuzz PRIVATE paceline_train)
+  target_link_libraries(play_fuzz PRIVATE paceline_cli)
 endif()
 if(NOT PACELINE_FUZZING)
   return()
@@ -59,11 +59,11 @@ add_fuzzer(safetensors base checkpoint)
 add_fuzzer(checkpoint_index base checkpoint)
 add_fuzzer(event_file base checkpoint summary)
 add_fuzzer(event base checkpoint summary)
-add_fuzzer(config base FILES cluster/flags/config_file.cc cluster/flags/config_json.cc
-                             cluster/flags/config_toml.cc cluster/flags/config_value.cc
-                             cluster/flags/flag_values.cc cluster/flags/path_flags.cc)
-add_fuzzer(tf_config base FILES cluster/flags/config_json.cc cluster/flags/config_value.cc
-                                cluster/flags/tf_config.cc)
+add_fuzzer(config base FILES cli/flags/config_file.cc run/config/config_json.cc
+                             run/config/config_toml.cc run/config/config_value.cc
+                             cli/flags/flag_values.cc cli/flags/path_flags.cc)
+add_fuzzer(tf_config base FILES run/config/config_json.cc run/config/config_value.cc
+                                cli/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)
 add_fuzzer(frames base trace net)
 add_fuzzer(tls base trace net)

@@ -124,10 +124,10 @@ function(add_process_tests)
   # What scripts/stress_workers kills and stops.
   add_executable(counting_task ${PROJECT_SOURCE_DIR}/tests/programs/counting_task.cc)
   target_compile_options(counting_task PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(counting_task PRIVATE paceline_train fmt::fmt)
+  target_link_libraries(counting_task PRIVATE paceline_cli fmt::fmt)
   add_executable(records_task ${PROJECT_SOURCE_DIR}/tests/programs/records_task.cc)
   target_compile_options(records_task PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(records_task PRIVATE paceline_train fmt::fmt)
+  target_link_libraries(records_task PRIVATE paceline_cli fmt::fmt)
   # What mpirun starts as each rank.
   add_executable(mpi_values ${PROJECT_SOURCE_DIR}/tests/programs/mpi_values.cc)
   target_compile_options(mpi_values PRIVATE ${PACELINE_WARNINGS})
@@ -137,14 +137,14 @@ function(add_process_tests)
                                               ${PROJECT_SOURCE_DIR}/tests/step_values.cc)
   target_include_directories(parity_step PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(parity_step PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(parity_step PRIVATE paceline_models paceline_train)
+  target_link_libraries(parity_step PRIVATE paceline_models paceline_cli)
   # And what is preloaded into one.
   add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
   target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})
   # What scripts/stage_causes trains, beside the command's models, and preloads.
   add_executable(staged_task ${PROJECT_SOURCE_DIR}/tests/programs/staged_task.cc)
   target_compile_options(staged_task PRIVATE ${PACELINE_WARNINGS})
-  target_link_libraries(staged_task PRIVATE paceline_train fmt::fmt)
+  target_link_libraries(staged_task PRIVATE paceline_cli fmt::fmt)
   add_library(slow_calls SHARED ${PROJECT_SOURCE_DIR}/tests/programs/slow_calls.cc)
   target_compile_options(slow_calls PRIVATE ${PACELINE_WARNINGS})
   add_test_program(process_tests ${support})
@@ -157,7 +157,7 @@ function(add_process_tests)
                                                    PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
                                                    PACELINE_BUILD="${PROJECT_BINARY_DIR}")
-  target_link_libraries(process_tests PRIVATE paceline_models paceline_train
+  target_link_libraries(process_tests PRIVATE paceline_models paceline_cli
                                               nlohmann_json::nlohmann_json)
   add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
                    mpi_values)

@@ -5,7 +5,7 @@ add_custom_target(paceline_commit
           -DOUTPUT=${PACELINE_COMMIT_HEADER} -P ${CMAKE_CURRENT_LIST_DIR}/Commit.cmake
   BYPRODUCTS ${PACELINE_COMMIT_HEADER}
   COMMENT "")
-if(TARGET paceline_cluster)
-  add_dependencies(paceline_cluster paceline_commit)
-  target_include_directories(paceline_cluster PRIVATE ${PROJECT_BINARY_DIR}/include)
+if(TARGET paceline_run)
+  add_dependencies(paceline_run paceline_commit)
+  target_include_directories(paceline_run PRIVATE ${PROJECT_BINARY_DIR}/include)
 endif()

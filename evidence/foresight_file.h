@@ -5,9 +5,9 @@
 #include <set>
 #include <string>
 
-#include "cluster/report/report.h"
 #include "evidence/foresight_rows.h"
 #include "predict/forecast.h"
+#include "run/report/report.h"
 
 namespace paceline::bench {
 

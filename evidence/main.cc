@@ -9,12 +9,12 @@
 
 #include "base/nearest.h"
 #include "bench/measuring.h"
-#include "cluster/flags/command_line.h"
-#include "cluster/standard_streams.h"
-#include "cluster/task_program.h"
+#include "cli/flags/command_line.h"
+#include "cli/task_program.h"
 #include "evidence/foresight_rates.h"
 #include "evidence/report_rates.h"
 #include "paceline/error.h"
+#include "run/standard_streams.h"
 
 namespace paceline::bench {
 namespace {

@@ -1,9 +1,9 @@
 #include "evidence/report_bound.h"
 
 #include "bench/step_work.h"
-#include "cluster/lab/lab_options.h"
 #include "evidence/allreduce_bound.h"
 #include "evidence/ps_bound.h"
+#include "launch/lab/lab_options.h"
 #include "paceline/tensor.h"
 #include "predict/link_payload.h"
 

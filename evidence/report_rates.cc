@@ -14,12 +14,12 @@
 
 #include "base/nearest.h"
 #include "base/real_clock.h"
-#include "cluster/lab/lab.h"
 #include "evidence/joining_run.h"
 #include "evidence/recent_hosts.h"
 #include "evidence/report_bound.h"
 #include "evidence/report_run.h"
 #include "evidence/row_progress.h"
+#include "launch/lab/lab.h"
 #include "paceline/error.h"
 #include "predict/core_trip.h"
 #include "predict/machine_facts.h"

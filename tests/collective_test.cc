@@ -13,7 +13,7 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {

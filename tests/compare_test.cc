@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {

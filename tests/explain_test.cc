@@ -11,7 +11,7 @@
 
 #include "base/deadline.h"
 #include "base/temporary_folder.h"
-#include "cluster/explain/explain.h"
+#include "explain/explain.h"
 #include "tests/held_saves.h"
 #include "tests/process.h"
 

@@ -11,8 +11,8 @@
 #include <ostream>
 #include <regex>
 
-#include "cluster/lab/lab.h"
-#include "cluster/lab/lab_options.h"
+#include "launch/lab/lab.h"
+#include "launch/lab/lab_options.h"
 #include "paceline/error.h"
 #include "tests/held_saves.h"
 #include "tests/process.h"
@@ -81,7 +81,9 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     chief_ = start("chief", test.phase->worker, "worker:0");
     other_ = start("worker", test.phase->worker, "worker:1");
     for (auto* task : {chief_.get(), other_.get()}) {
-      ASSERT_TRUE(task->wait_for(test.phase->reached, seconds(60))) << task->output();
+      const bool reached = task->wait_for(test.phase->reached, seconds(60));
+      if (!reached) ps_->wait_for("never", seconds(1));
+      ASSERT_TRUE(reached) << task->output() << ps_->output();
     }
     ASSERT_TRUE(ps_->wait_for("worker:1 joined", seconds(60))) << ps_->output();
     if (test.phase->saves) hold_a_save();

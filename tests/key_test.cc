@@ -10,9 +10,9 @@
 #include <optional>
 #include <regex>
 
-#include "cluster/lab/lab.h"
-#include "cluster/report/report.h"
+#include "launch/lab/lab.h"
 #include "net/tls/link_security.h"
+#include "run/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {

@@ -5,8 +5,8 @@
 #include <filesystem>
 
 #include "base/temporary_folder.h"
-#include "cluster/lab/lab.h"
-#include "cluster/report/report.h"
+#include "launch/lab/lab.h"
+#include "run/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {

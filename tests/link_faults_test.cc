@@ -11,8 +11,8 @@
 #include <optional>
 #include <thread>
 
-#include "cluster/lab/lab.h"
-#include "cluster/lab/lab_options.h"
+#include "launch/lab/lab.h"
+#include "launch/lab/lab_options.h"
 #include "paceline/error.h"
 #include "tests/process.h"
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "cluster/lab/lab.h"
-#include "cluster/lab/lab_options.h"
+#include "launch/lab/lab.h"
+#include "launch/lab/lab_options.h"
 #include "paceline/error.h"
 #include "tests/process.h"
 

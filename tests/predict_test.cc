@@ -13,7 +13,7 @@
 #include "base/cores.h"
 #include "base/temporary_folder.h"
 #include "base/text_file.h"
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "tests/process.h"
 
 namespace paceline::testing {

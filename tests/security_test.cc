@@ -10,8 +10,8 @@
 
 #include "base/address.h"
 #include "base/temporary_folder.h"
-#include "cluster/lab/lab.h"
-#include "cluster/lab/lab_options.h"
+#include "launch/lab/lab.h"
+#include "launch/lab/lab_options.h"
 #include "net/tls/secret_key.h"
 #include "tests/process.h"
 

@@ -11,7 +11,7 @@
 #include <limits>
 #include <set>
 
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "summary/event_folder.h"
 #include "summary/event_writer.h"
 #include "tests/process.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cluster/launch/held_ports.h"
+#include "launch/held_ports.h"
 #include "models/resnet_graph.h"
 #include "paceline/session.h"
 

@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
-#include "cluster/flags/command_line.h"
-#include "cluster/report/report.h"
+#include "cli/flags/command_line.h"
 #include "paceline/error.h"
+#include "run/report/report.h"
 #include "tools/comparison.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"

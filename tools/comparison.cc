@@ -11,9 +11,9 @@
 
 #include "base/grouped_digits.h"
 #include "base/printed.h"
-#include "cluster/explain/run_facts.h"
-#include "cluster/report/staleness_in_words.h"
+#include "explain/run_facts.h"
 #include "paceline/error.h"
+#include "run/report/staleness_in_words.h"
 #include "trace/step_account.h"
 
 namespace paceline {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cluster/completion/shell_completion.h"
+#include "cli/completion/shell_completion.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include "base/nearest.h"
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "cluster/evaluator_task.h"
-#include "cluster/flags/flags.h"
-#include "cluster/flags/settings_reader.h"
+#include "cli/evaluator_task.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/settings_reader.h"
 #include "models/model.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"

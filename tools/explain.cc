@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text_file.h"
-#include "cluster/explain/explain.h"
-#include "cluster/flags/command_line.h"
-#include "cluster/flags/flag_checks.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
+#include "explain/explain.h"
 #include "paceline/error.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"

@@ -10,7 +10,7 @@
 #include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "paceline/error.h"
 #include "tools/checkpoint_values.h"
 #include "tools/say.h"

@@ -8,11 +8,11 @@
 #include <string>
 #include <system_error>
 
-#include "cluster/flags/command_line.h"
-#include "cluster/flags/flag_checks.h"
-#include "cluster/report/circumstances.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
+#include "run/report/circumstances.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

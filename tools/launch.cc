@@ -3,12 +3,12 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/flags/cluster_reader.h"
-#include "cluster/flags/flags.h"
-#include "cluster/flags/lab_reader.h"
-#include "cluster/flags/launch_environment.h"
-#include "cluster/flags/run_options_reader.h"
-#include "cluster/task_program.h"
+#include "cli/flags/cluster_reader.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/lab_reader.h"
+#include "cli/flags/launch_environment.h"
+#include "cli/flags/run_options_reader.h"
+#include "cli/task_program.h"
 #include "paceline/error.h"
 #include "tools/subcommand.h"
 

@@ -4,9 +4,9 @@
 #include <string_view>
 
 #include "base/nearest.h"
-#include "cluster/standard_streams.h"
-#include "cluster/task_program.h"
+#include "cli/task_program.h"
 #include "paceline/error.h"
+#include "run/standard_streams.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

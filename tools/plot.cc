@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "base/text_file.h"
-#include "cluster/flags/command_line.h"
-#include "cluster/gnuplot.h"
+#include "cli/flags/command_line.h"
 #include "paceline/error.h"
+#include "run/gnuplot.h"
 #include "tools/plot_script.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"

@@ -6,8 +6,8 @@
 
 #include "base/print_text.h"
 #include "bench/step_work.h"
-#include "cluster/flags/flags.h"
-#include "cluster/flags/job_flags.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/job_flags.h"
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"

@@ -1,6 +1,6 @@
 #include "tools/predict_learners.h"
 
-#include "cluster/flags/flag_checks.h"
+#include "cli/flags/flag_checks.h"
 #include "predict/link_payload.h"
 
 namespace paceline {

@@ -1,7 +1,7 @@
 // A study of many learners that are uneven and fail now and then, by strategy.
 #pragma once
 
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "predict/learner_study.h"
 #include "predict/sized_job.h"
 

@@ -1,7 +1,7 @@
 // A prediction for any system's model, of which only sizes are known.
 #pragma once
 
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "predict/sized_job.h"
 #include "predict/ways.h"
 

@@ -2,7 +2,7 @@
 
 #include "base/print_text.h"
 #include "base/text_file.h"
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "tools/subcommand.h"

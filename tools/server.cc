@@ -3,18 +3,18 @@
 #include <algorithm>
 
 #include "base/printed.h"
-#include "cluster/flags/flag_checks.h"
-#include "cluster/flags/flags.h"
-#include "cluster/flags/job_flags.h"
-#include "cluster/flags/run_options_reader.h"
-#include "cluster/flags/security_reader.h"
-#include "cluster/interrupt.h"
-#include "cluster/job_security.h"
-#include "cluster/log.h"
-#include "cluster/ps_task.h"
+#include "cli/flags/flag_checks.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/job_flags.h"
+#include "cli/flags/run_options_reader.h"
+#include "cli/flags/security_reader.h"
+#include "launch/job_security.h"
+#include "launch/ps_task.h"
 #include "net/link_kind.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
+#include "run/interrupt.h"
+#include "run/log.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 
 namespace paceline {
 

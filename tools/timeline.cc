@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "base/printed.h"
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "paceline/error.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"

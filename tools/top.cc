@@ -14,16 +14,16 @@
 
 #include "base/address.h"
 #include "base/plain_text.h"
-#include "cluster/flags/command_line.h"
-#include "cluster/flags/flag_checks.h"
-#include "cluster/interrupt.h"
-#include "cluster/report/report.h"
+#include "cli/flags/command_line.h"
+#include "cli/flags/flag_checks.h"
 #include "dashboard/access_token.h"
 #include "dashboard/http_get.h"
 #include "dashboard/live_text.h"
 #include "dashboard/terminal_view.h"
 #include "net/poll/poll_until.h"
 #include "paceline/error.h"
+#include "run/interrupt.h"
+#include "run/report/report.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "cluster/flags/command_line.h"
-#include "cluster/lab/lab_options.h"
+#include "cli/flags/command_line.h"
+#include "launch/lab/lab_options.h"
 #include "models/model.h"
 
 namespace paceline {

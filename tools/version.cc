@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "cluster/flags/command_line.h"
+#include "cli/flags/command_line.h"
 #include "predict/machine_facts.h"
 #include "tools/subcommand.h"
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 
 namespace paceline {
 

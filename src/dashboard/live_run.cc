@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/explain/explain.h"
-#include "cluster/explain/report_window.h"
+#include "explain/explain.h"
+#include "explain/report_window.h"
 
 namespace paceline {
 namespace {

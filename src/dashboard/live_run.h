@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cluster/report/task_progress.h"
+#include "run/report/task_progress.h"
 
 namespace paceline {
 

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cluster/explain/explain.h"
-#include "cluster/explain/report_window.h"
 #include "dashboard/live_text.h"
+#include "explain/explain.h"
+#include "explain/report_window.h"
 
 namespace paceline {
 namespace {

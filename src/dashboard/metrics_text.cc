@@ -2,8 +2,8 @@
 
 #include <iterator>
 
-#include "cluster/report/circumstances.h"
 #include "dashboard/live_text.h"
+#include "run/report/circumstances.h"
 
 namespace paceline {
 namespace {

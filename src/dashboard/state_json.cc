@@ -6,9 +6,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "cluster/report/circumstances.h"
-#include "cluster/report/report_json.h"
 #include "dashboard/live_text.h"
+#include "run/report/circumstances.h"
+#include "run/report/report_json.h"
 
 namespace paceline {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "cluster/report/testing/sample_report.h"
 #include "dashboard/live_text.h"
 #include "paceline/error.h"
+#include "run/report/testing/sample_report.h"
 
 namespace paceline {
 namespace {

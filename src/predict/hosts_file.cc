@@ -13,10 +13,10 @@
 #include <system_error>
 
 #include "base/nearest.h"
-#include "cluster/flags/config_value.h"
 #include "paceline/error.h"
 #include "predict/link_payload.h"
 #include "predict/roof.h"
+#include "run/config/config_value.h"
 
 namespace paceline {
 namespace {

@@ -11,13 +11,13 @@
 
 #include "base/cores.h"
 #include "base/printed.h"
-#include "cluster/cache_folder.h"
-#include "cluster/report/circumstances.h"
 #include "predict/cipher_rate.h"
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
 #include "predict/roof.h"
 #include "predict/tcp_rates.h"
+#include "run/cache_folder.h"
+#include "run/report/circumstances.h"
 
 namespace paceline {
 namespace {

@@ -22,6 +22,13 @@ struct WaysAsked {
   bool names_strategy() const { return !strategy.name.empty(); }
 };
 
+/// A way to start a job, and the speed that is expected of it.
+struct ComparedWay {
+  Strategy strategy = {};
+  int ps = 0, workers = 1;
+  double steps_per_s = 0;
+};
+
 /// One process first, with several devices where workers have several: 1, 2, 4 … of them. Then
 /// every strategy with 1, 2 and 4 parameter servers, and 1, 2, 4 … workers.
 /// Local steps only where there are links, or where they are asked for: they learn less each.

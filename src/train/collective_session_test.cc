@@ -12,13 +12,13 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/interrupt.h"
-#include "cluster/launch/held_ports.h"
+#include "launch/held_ports.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "params/job_control.h"
+#include "run/interrupt.h"
 
 namespace paceline {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "base/print_text.h"
-#include "cluster/launch/mpi_job.h"
+#include "params/collective/mpi_library.h"
 
 namespace paceline {
 

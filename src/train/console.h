@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "cluster/log.h"
+#include "run/log.h"
 
 namespace paceline {
 

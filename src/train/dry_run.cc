@@ -13,7 +13,7 @@
 #include "base/cores.h"
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
-#include "cluster/launch/launcher.h"
+#include "launch/launcher.h"
 #include "params/mixed/mixed_store.h"
 #include "params/protocol/placement.h"
 #include "params/strategy/strategies.h"

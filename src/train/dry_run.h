@@ -17,6 +17,9 @@ struct DryStep {
   PlanRequest request;
 };
 
+/// A session of a dry run throws it when it has printed what the job would be. It is no error.
+struct DryRunShown {};
+
 /// The cluster; parameters; which ps keeps what; FLOPs and bytes of a step, and its bytes on links.
 /// Starts nothing and connects to nobody.
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,

@@ -9,10 +9,10 @@
 #include "checkpoint/checkpoint_match.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/log.h"
-#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
+#include "run/log.h"
+#include "run/report/run_folder.h"
 #include "train/initial_values.h"
 #include "train/resumed_slots.h"
 

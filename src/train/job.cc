@@ -11,12 +11,12 @@
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "cluster/interrupt.h"
-#include "cluster/log.h"
-#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
 #include "params/strategy/strategies.h"
+#include "run/interrupt.h"
+#include "run/log.h"
+#include "run/report/run_folder.h"
 
 namespace paceline {
 namespace {

@@ -6,10 +6,10 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_save.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/launch/held_ports.h"
-#include "cluster/report/run_folder.h"
+#include "launch/held_ports.h"
 #include "params/job_control.h"
 #include "params/testing/fast_clock.h"
+#include "run/report/run_folder.h"
 #include "train/testing/quiet.h"
 
 namespace paceline {

@@ -8,11 +8,8 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoints.h"
-#include "cluster/flags/cluster_reader.h"
-#include "cluster/flags/flags.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
-#include "paceline/program.h"
 #include "paceline/session.h"
 #include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
@@ -133,20 +130,6 @@ TEST(OwnStrategy, IsTrainedByItsLineOfTheTable) {
       EXPECT_NEAR(own[worker].losses[i], local[worker].losses[i], 1e-5) << worker << " " << i;
     }
   }
-}
-
-TEST(OwnStrategy, IsReadFromFlagsThatItLeavesOpen) {
-  const AddedStrategy added(kAveraging);
-  const auto read = [](const std::vector<std::string>& more) {
-    std::vector<std::string> words = {"--ps", "1", "--workers", "2", "--strategy", "averaging"};
-    words.insert(words.end(), more.begin(), more.end());
-    return read_cluster(
-        *parse({.name = "program", .about = "", .examples = "", .flags = cluster_flags()}, words));
-  };
-  EXPECT_EQ(read({"--local-steps", "4"}).strategy.local_steps, 4);
-  EXPECT_EQ(batches_of_step(read({})), 1) << "each of its steps counts";
-  EXPECT_THROW(read({"--outer-rate", "2"}), Error) << "it has a rate of its own";
-  EXPECT_THROW(read({"--staleness", "2"}), Error);
 }
 
 TEST(OwnStrategy, IsPredictedByItsTraits) {

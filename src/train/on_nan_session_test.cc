@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "cluster/launch/held_ports.h"
-#include "cluster/report/report.h"
+#include "launch/held_ports.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "run/report/report.h"
 #include "train/testing/served.h"
 #include "train/testing/towers.h"
 

@@ -9,10 +9,10 @@
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
-#include "cluster/gnuplot.h"
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "predict/growing_table.h"
+#include "run/gnuplot.h"
 #include "train/prediction.h"
 
 namespace paceline {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/real_clock.h"
-#include "cluster/automatic_way.h"
 #include "exec/plan.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"

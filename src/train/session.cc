@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cluster/task_program.h"
 #include "paceline/error.h"
 #include "train/dry_run.h"
 #include "train/prediction.h"

@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "base/failure_text.h"
-#include "cluster/report/report.h"
 #include "dashboard/dashboard.h"
 #include "dashboard/run_watch.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
 #include "predict/forecast.h"
+#include "run/report/report.h"
 #include "trace/use_meter.h"
 #include "train/console.h"
 #include "train/device_context.h"

@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "base/temporary_folder.h"
-#include "cluster/report/report.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "run/report/report.h"
 #include "train/testing/session_fixture.h"
 
 namespace paceline {

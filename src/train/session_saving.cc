@@ -8,8 +8,8 @@
 
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "cluster/report/run_folder.h"
 #include "paceline/error.h"
+#include "run/report/run_folder.h"
 
 namespace paceline {
 namespace {

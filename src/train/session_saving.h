@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "cluster/report/report.h"
 #include "paceline/session.h"
 #include "params/interval_timer.h"
+#include "run/report/report.h"
 #include "train/device_context.h"
 #include "train/job.h"
 #include "train/saver.h"

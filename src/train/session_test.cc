@@ -8,11 +8,11 @@
 #include <set>
 
 #include "base/temporary_folder.h"
-#include "cluster/report/report.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/minimize.h"
 #include "paceline/ops.h"
+#include "run/report/report.h"
 #include "train/testing/session_fixture.h"
 
 namespace paceline {

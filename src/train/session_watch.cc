@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "base/address.h"
-#include "cluster/explain/cause_watch.h"
-#include "cluster/flags/flag_checks.h"
-#include "cluster/log.h"
-#include "cluster/report/task_progress.h"
 #include "dashboard/access_token.h"
+#include "explain/cause_watch.h"
+#include "run/log.h"
+#include "run/report/task_progress.h"
+#include "run/usage_errors.h"
 #include "train/session_impl.h"
 
 namespace paceline {

@@ -6,13 +6,13 @@
 #include <map>
 
 #include "base/temporary_folder.h"
-#include "cluster/report/report.h"
 #include "kernels/testing/custom_rules.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "paceline/summaries.h"
+#include "run/report/report.h"
 #include "summary/event_reader.h"
 #include "train/testing/quiet.h"
 #include "train/testing/served.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/temporary_folder.h"
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "train/testing/served.h"
 #include "train/testing/session_fixture.h"
 

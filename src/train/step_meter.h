@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "trace/step_account.h"
 #include "train/step_times.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "base/temporary_folder.h"
-#include "cluster/report/report.h"
+#include "run/report/report.h"
 #include "train/testing/served.h"
 #include "train/testing/session_fixture.h"
 

@@ -13,11 +13,11 @@
 #include "base/philox.h"
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
-#include "cluster/report/report.h"
 #include "paceline/hooks.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
+#include "run/report/report.h"
 #include "train/testing/served.h"
 #include "train/testing/towers.h"
 

@@ -8,11 +8,11 @@
 #include <optional>
 #include <vector>
 
-#include "cluster/report/loss_window.h"
 #include "exec/executor.h"
 #include "kernels/metered_device.h"
 #include "paceline/session.h"
 #include "params/shared_records.h"
+#include "run/report/loss_window.h"
 #include "trace/timeline.h"
 #include "train/input_normals.h"
 #include "train/learning_rates.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/cores.h"
-#include "cluster/launch/launcher.h"
+#include "launch/launcher.h"
 
 namespace paceline {
 

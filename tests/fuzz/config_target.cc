@@ -1,4 +1,4 @@
-#include "cluster/flags/config_file.h"
+#include "cli/flags/config_file.h"
 #include "paceline/error.h"
 #include "tests/fuzz/targets.h"
 

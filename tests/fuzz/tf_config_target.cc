@@ -1,4 +1,4 @@
-#include "cluster/flags/tf_config.h"
+#include "cli/flags/tf_config.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 #include "tests/fuzz/targets.h"

@@ -2,6 +2,9 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
 
 #include <filesystem>
 #include <string>
@@ -57,5 +60,15 @@ void check_mpi(const char* failure, const char* what) {
   if (failure == nullptr) return;
   throw Error(ErrorCode::kUnavailable, fmt::format("[mpi] {}: {}", what, failure));
 }
+
+std::optional<int> number_in_environment(const char* name) {
+  const char* const text = std::getenv(name);
+  int number = 0;
+  if (text == nullptr) return std::nullopt;
+  const auto [end, status] = std::from_chars(text, text + std::strlen(text), number);
+  return status == std::errc() && *end == '\0' ? std::optional(number) : std::nullopt;
+}
+
+std::optional<int> rank_by_mpirun() { return number_in_environment("OMPI_COMM_WORLD_RANK"); }
 
 }  // namespace paceline

@@ -1,0 +1,137 @@
+#include "cli/evaluator_task.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "base/deadline.h"
+#include "base/grouped_digits.h"
+#include "base/print_text.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "paceline/error.h"
+#include "run/report/folder_lock.h"
+#include "run/report/run_folder.h"
+
+namespace paceline {
+
+namespace {
+
+// The folder may be on a disk that several hosts share, where nobody is told of new files.
+constexpr int kLookEveryMs = 2000;
+constexpr int kLowestPriority = 19;
+
+}  // namespace
+
+CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate,
+                                             const Log& log)
+    : out_(run.out),
+      checkpoints_(checkpoints_folder(run)),
+      evaluate_(std::move(evaluate)),
+      log_(log) {
+  run_.out = run.out;
+  run_.resume = run_.quiet = run_.evaluates = true;
+  run_.seed = run.seed;
+  run_.log = &log;
+}
+
+bool CheckpointEvaluations::evaluate_newest() {
+  const Checkpoints::Newest found = checkpoints_.newest_whole(WholeCheck::kSizes);
+  for (const FoundCheckpoint& torn : found.torn) say_passed_over(torn);
+  const auto& newest = found.whole;
+  if (!newest || newest->step == looked_at_) return false;
+  try {
+    last_ = evaluate_(run_);
+  } catch (const Error&) {
+    // The run may have deleted the checkpoint, for a newer one, while it was read.
+    const auto now = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
+    if (!now || now->step == newest->step) throw;
+    return true;
+  }
+  looked_at_ = newest->step;
+  if (last_.global_step < looked_at_) {  // its sizes are right, and its bytes are not
+    say_passed_over({newest->path, newest->step, why_torn(newest->path, WholeCheck::kChecksums)});
+    if (last_.global_step == last_step_) return true;
+  }
+  if (last_step_ < 0 || last_.precision > best_.precision) best_ = last_;
+  last_step_ = last_.global_step;
+  print_text(stdout,
+             fmt::format("step {}: loss {:.4f}, precision {:.4f}, best precision {:.4f}\n",
+                         grouped_digits(last_step_), last_.loss, last_.precision, best_.precision));
+  std::fflush(stdout);
+  summarise();
+  return true;
+}
+
+void CheckpointEvaluations::say_passed_over(const FoundCheckpoint& torn) {
+  if (torn.torn.empty() || !passed_over_.insert(torn.step).second) return;
+  log_.warning(passed_over_text(torn));
+}
+
+void CheckpointEvaluations::summarise() {
+  if (no_summaries_) return;
+  try {
+    if (!summaries_) summaries_.emplace(out_ + "/summaries/evaluator", last_step_);
+    summaries_->add({.step = last_step_,
+                     .values = {{"Evaluation Loss", float(last_.loss)},
+                                {"Precision", float(last_.precision)},
+                                {"Best Precision", float(best_.precision)}}});
+  } catch (const Error& error) {
+    no_summaries_ = true;
+    log_.warning(fmt::format("{}; the evaluator goes on without summaries", error.what()));
+  }
+}
+
+void CheckpointEvaluations::print_last_line() const {
+  if (last_step_ < 0) {
+    throw Error(ErrorCode::kNotFound, fmt::format("there is no whole checkpoint in {}", out_));
+  }
+  print_text(stdout, fmt::format("precision {:.4f}, best {:.4f} at step {}\n", last_.precision,
+                                 best_.precision, best_.global_step));
+}
+
+void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
+                const Interrupt& interrupt, const FollowOptions& options) {
+  const Deadline begins = Deadline::after(options.begins_within);
+  for (bool first = true, began = false, ended = false;;) {
+    // Looked at first: what the run saves before it ends is seen after that.
+    const bool goes_on = options.ended < 0 ? is_locked(out) : !ended;
+    const bool found = evaluations.evaluate_newest();
+    // A short run may begin and end between two looks, and leaves a checkpoint.
+    began = began || goes_on || ended || (found && !first);
+    first = false;
+    if (found) continue;
+    if (!goes_on && (began || begins.passed())) return;
+    pollfd watched[] = {{interrupt.fd(), POLLIN, 0}, {options.ended, POLLIN, 0}};
+    poll(watched, std::size(watched), kLookEveryMs);  // passes over −1
+    if (watched[0].revents != 0) {
+      throw Error(ErrorCode::kCancelled, "the evaluation was interrupted");
+    }
+    ended = watched[1].revents != 0;
+  }
+}
+
+void run_evaluator(const Cluster& cluster, const RunOptions& run, EvaluateCheckpoint evaluate,
+                   const Log& log) {
+  if (run.out.empty()) {
+    throw Error(ErrorCode::kUsage,
+                "--out DIR is missing: an evaluator reads the checkpoints that the chief writes "
+                "there");
+  }
+  setpriority(PRIO_PROCESS, 0, kLowestPriority);
+  const Interrupt interrupt;
+  CheckpointEvaluations evaluations(run, std::move(evaluate), log);
+  const std::chrono::duration<double> join(cluster.join_timeout_s);
+  if (!cluster.launched && !is_locked(run.out)) {
+    log.info(fmt::format("waits up to {:g} s for a run that writes to {}", join.count(), run.out));
+  }
+  follow_run(evaluations, run.out, interrupt,
+             {std::chrono::duration_cast<Duration>(join), cluster.launched ? STDIN_FILENO : -1});
+  evaluations.print_last_line();
+}
+
+}  // namespace paceline

@@ -1,0 +1,72 @@
+// Evaluates the checkpoints of a run: `paceline eval`, and the task "evaluator" of a job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "base/clock.h"
+#include "checkpoint/checkpoints.h"
+#include "paceline/program.h"
+#include "paceline/run_options.h"
+#include "run/interrupt.h"
+#include "run/log.h"
+#include "summary/event_writer.h"
+
+namespace paceline {
+
+/// Evaluates a whole checkpoint in RunOptions::out.
+using EvaluateCheckpoint = std::function<Evaluation(const RunOptions&)>;
+
+/// The evaluations of a run's checkpoints in the folder that the run was given. One thread.
+class CheckpointEvaluations {
+ public:
+  /// Summaries go into OUT/summaries/evaluator. `log` gets a line when they cannot be written.
+  CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate, const Log& log);
+
+  /// Evaluates the newest whole checkpoint unless it was before, and prints loss, precision and
+  /// best precision. False: there is no other.
+  bool evaluate_newest();
+  /// Prints "precision 0.7312, best 0.7402 at step 6000". Throws kNotFound when there was no
+  /// checkpoint.
+  void print_last_line() const;
+
+ private:
+  void summarise();
+  void say_passed_over(const FoundCheckpoint& torn);
+
+  const std::string out_;
+  const Checkpoints checkpoints_;
+  const EvaluateCheckpoint evaluate_;
+  const Log& log_;
+  RunOptions run_;
+  Evaluation last_, best_;
+  std::int64_t last_step_ = -1;
+  std::int64_t looked_at_ = -1;         // the step of the newest one whose sizes are right
+  std::set<std::int64_t> passed_over_;  // the steps of those that were named
+  std::optional<EventWriter> summaries_;
+  bool no_summaries_ = false;
+};
+
+/// The time for which an evaluator follows a run.
+struct FollowOptions {
+  /// The time within which the run may begin.
+  Duration begins_within{};
+  /// A descriptor that is readable once the run has ended; below zero: the lock of the run's folder
+  /// tells.
+  int ended = -1;
+};
+
+/// Evaluates each new checkpoint until the run has ended. Throws kCancelled when it is interrupted.
+void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
+                const Interrupt& interrupt, const FollowOptions& options);
+
+/// The task "evaluator", whose standard input a launcher ends with the job: follows the run in
+/// RunOptions::out and prints the last line. It gives way to whatever else runs on its host. Throws
+/// kUsage without --out.
+void run_evaluator(const Cluster& cluster, const RunOptions& run, EvaluateCheckpoint evaluate,
+                   const Log& log);
+
+}  // namespace paceline

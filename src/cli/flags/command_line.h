@@ -1,0 +1,111 @@
+// Command lines: the flags that there are, and the values that were given.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/error.h"
+#include "paceline/run_options.h"
+#include "run/usage_errors.h"
+
+namespace paceline {
+
+/// A flag, as --help, the man pages and the completions of shells show it.
+struct Flag {
+  std::string name;  // "--ps"; without dashes: an argument, which must be given unless `optional`
+  /// The value as --help shows it, such as "M". Shells complete "FILE", "PATH" and "DIR" as such,
+  /// and "cpu|sim[:I]" as cpu and sim. If it is empty, the flag is a switch without a value.
+  std::string placeholder;
+  std::string help;
+  std::string group;     // heading in --help; empty: not shown
+  bool repeats = false;  // every value counts; else the last one
+  int values = 1;        // how many it takes at once
+  /// The beginnings of values that shells offer, such as "hidden=".
+  std::vector<std::string> completions = {};
+  bool optional = false;  // an argument without dashes that need not be given
+};
+
+/// True for a flag that one part of the program sets for another, which nobody types.
+bool is_internal(const std::string& flag);
+
+/// A flag that was given elsewhere than on the command line.
+struct GivenFlag {
+  std::string name;                 // "--steps"
+  std::vector<std::string> values;  // a switch has one, empty
+  std::string place;                // "job.toml, line 3, column 1": for errors
+};
+
+/// The values that were given, as text. The functions that convert them throw kUsage that names the
+/// flag and what is allowed.
+class FlagValues {
+ public:
+  bool given(const std::string& flag) const { return values_.contains(flag); }
+  /// True when the flag was given on the command line, not in a file or in $TF_CONFIG.
+  bool on_command_line(const std::string& flag) const {
+    return given(flag) && !places_.contains(flag) && !is_open(flag);
+  }
+  /// Every flag that was given, with its last value; a switch has an empty one.
+  std::vector<std::pair<std::string, std::string>> listed() const;
+  /// The last value that was given; empty when there is none.
+  std::string text(const std::string& flag) const;
+  std::vector<std::string> all(const std::string& flag) const;
+
+  std::optional<std::int64_t> whole_number(const std::string& flag, std::int64_t least,
+                                           std::int64_t most) const;
+  /// A number above zero, and at most a power of ten.
+  std::optional<double> positive_number(const std::string& flag, double most = 1e9) const;
+  /// A number from zero to 1e9.
+  std::optional<double> number_from_zero(const std::string& flag) const;
+  /// A number from zero, below 1.
+  std::optional<double> number_below_one(const std::string& flag) const;
+  /// An interval above zero: "20" is a number of steps, "60s" of seconds.
+  std::optional<Interval> interval(const std::string& flag) const;
+  std::optional<std::string> choice(const std::string& flag,
+                                    const std::vector<std::string>& allowed) const;
+
+  void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
+  void add(const GivenFlag& flag);
+  /// Gives a flag that was not given a value to begin with: a prediction tries others, too.
+  void leave_open(const std::string& flag, const std::string& value);
+  bool is_open(const std::string& flag) const { return open_.contains(flag); }
+  /// Calls `read`. To an error of it, it adds the place of each flag that the error names and that
+  /// was not given on the command line.
+  template <typename Read>
+  auto with_places(Read&& read) const {
+    try {
+      return read();
+    } catch (const Error& error) {
+      throw_with_places(error);
+    }
+  }
+
+ private:
+  [[noreturn]] void throw_with_places(const Error& error) const;
+
+  std::map<std::string, std::vector<std::string>> values_;
+  std::map<std::string, std::string> places_;
+  std::set<std::string> open_;
+};
+
+struct CommandLine {
+  std::string name;      // "paceline train mlp", as --help shows it
+  std::string about;     // a few lines
+  std::string examples;  // the end of --help
+  std::vector<Flag> flags;
+  std::vector<std::string> words = {};  // that may follow the name, for completion
+};
+
+/// Reads the arguments after the command's name. "--job_name" is "--job-name". Prints the help and
+/// gives nothing when --help was asked for. Throws kUsage on an unknown flag (with the nearest), a
+/// flag without its value and a stray argument.
+std::optional<FlagValues> parse(const CommandLine& line, std::vector<std::string> arguments);
+
+/// Checks that a file can be written, before hours of work depend on it. Throws kUsage.
+void check_new_file(const std::string& flag, const std::string& path);
+
+}  // namespace paceline

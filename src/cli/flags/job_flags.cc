@@ -1,0 +1,55 @@
+#include "cli/flags/job_flags.h"
+
+#include "cli/flags/config_file.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/prediction_reader.h"
+
+namespace paceline {
+
+namespace {
+
+void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
+  const FlagValues above = values;
+  for (const GivenFlag& flag : source) {
+    if (!displaced(above, flag.name)) values.add(flag);
+  }
+}
+
+/// Adds what `paceline launch` says in $PACELINE_TASK. The command may have the launcher's own
+/// flags, too, as the tasks of a launcher do.
+void add_paceline_task(FlagValues& values, const Environment& environment,
+                       const CommandLine& line) {
+  constexpr const char* kVariable = "PACELINE_TASK";
+  const std::string_view text = text_in(environment, kVariable);
+  if (text.empty()) return;
+  for (const GivenFlag& flag : flags_of(parse_json(text, kVariable), line, kVariable)) {
+    if (!values.given(flag.name)) values.add(flag);
+  }
+  if (!values.given("--launched")) values.add({"--launched", {""}, kVariable});
+}
+
+}  // namespace
+
+std::optional<FlagValues> parse_job(const CommandLine& line,
+                                    const std::vector<std::string>& arguments,
+                                    const Environment& environment) {
+  std::optional<FlagValues> values = parse(line, arguments);
+  if (!values) return values;
+  if (values->given("--config"))
+    add_below(*values, read_config_file(values->text("--config"), line));
+  const bool alone = values->given("--alone") || values->text("--launcher") == "none";
+  if (environment && !alone) add_paceline_task(*values, environment, line);
+  if (environment) {
+    const std::vector<GivenFlag> told = flags_of_environment(*values, environment);
+    const bool overridden = values->given("--task") || displaced(*values, "--cluster");
+    add_below(*values, told);
+    check_sources_agree(*values, overridden ? std::vector<GivenFlag>() : told, environment);
+    for (const GivenFlag& flag : flags_of_launcher(*values, environment)) {
+      if (!values->given(flag.name)) values->add(flag);
+    }
+  }
+  leave_counts_open(*values);
+  return values;
+}
+
+}  // namespace paceline

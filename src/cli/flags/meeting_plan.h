@@ -1,0 +1,35 @@
+// How the processes of a launcher that tells them their rank and one address find each other.
+#pragma once
+
+#include <string>
+
+#include "cli/flags/launch_environment.h"
+
+namespace paceline {
+
+/// Where the processes of a job meet, and which of them this one is. It follows from the
+/// environment alone; the meeting itself is MeetingJob's.
+struct MeetingPlan {
+  std::string launcher;  // "torchrun"
+  std::string seen;      // the variables: "RANK=2, WORLD_SIZE=4, MASTER_ADDR=a, MASTER_PORT=29500"
+  int rank = 0, size = 0;
+  int ps = 0;  // so many of them, the first, are parameter servers
+  std::string address;
+  bool one_host = false;  // all of them are on this one
+  /// Any process of the host of that address may be the meeting point, whichever listens there
+  /// first; else rank 0 is.
+  bool any_may_hold = false;
+  std::string why_there;  // why it is another port than the variables name; empty: it is not
+  std::string key_hint;   // how users of this launcher give each process the job's key
+};
+
+/// The readers of one launcher's variables each. They throw kUsage, which names the variables, when
+/// half of them are there or they contradict each other. They leave `ps` and `key_hint` to
+/// meeting_plan().
+MeetingPlan meeting_of_torchrun(const Environment& environment);
+MeetingPlan meeting_of_pet(const Environment& environment);
+/// These are of processes on one host, which meet on its loopback; several hosts are refused.
+MeetingPlan meeting_of_open_mpi(const Environment& environment);
+MeetingPlan meeting_of_pmi(const Environment& environment);
+
+}  // namespace paceline

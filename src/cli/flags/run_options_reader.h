@@ -1,0 +1,12 @@
+// The options of a run, from its flags.
+#pragma once
+
+#include "cli/flags/command_line.h"
+#include "paceline/run_options.h"
+
+namespace paceline {
+
+/// The options, complete with defaults. Throws kUsage that names the flag and what is allowed.
+RunOptions read_run_options(const FlagValues& values);
+
+}  // namespace paceline

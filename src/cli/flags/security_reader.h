@@ -1,0 +1,18 @@
+// The flags that say which links are encrypted, and how this task proves that it belongs to the
+// job.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/flags/command_line.h"
+#include "paceline/security.h"
+
+namespace paceline {
+
+/// The flags, under that heading of --help.
+std::vector<Flag> security_flags(const std::string& group);
+/// Throws kUsage that names the flag.
+Security read_security(const FlagValues& values);
+
+}  // namespace paceline

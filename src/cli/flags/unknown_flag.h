@@ -1,0 +1,17 @@
+// What a user may have meant by a flag that there is not.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/flags/command_line.h"
+
+namespace paceline {
+
+/// Returns the end of a message about the unknown flag "--max-steps" of this command line: the flag
+/// that scripts of TensorFlow and PyTorch mean by it ("; here it is --steps N"), the way to give a
+/// hyper-parameter ("; a hyper-parameter is given as --set learning_rate=VALUE"), or the nearest
+/// ("; did you mean '--save-every'?"); empty when nothing resembles it.
+std::string unknown_flag_hint(const CommandLine& line, std::string_view name);
+
+}  // namespace paceline

@@ -1,0 +1,256 @@
+#include "cli/task_program.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+
+#include "base/failure_text.h"
+#include "base/plain_text.h"
+#include "base/print_text.h"
+#include "checkpoint/checkpoints.h"
+#include "cli/flags/flags.h"
+#include "cli/flags/launch_environment.h"
+#include "launch/job_security.h"
+#include "launch/launcher.h"
+#include "launch/ps_task.h"
+#include "paceline/error.h"
+#include "params/committed_rounds.h"
+#include "params/job_control.h"
+#include "params/strategy/strategies.h"
+#include "run/interrupt.h"
+#include "run/limits.h"
+#include "run/log.h"
+#include "run/report/report.h"
+#include "run/report/run_folder.h"
+#include "train/dry_run.h"
+
+namespace paceline {
+
+namespace {
+
+int exit_status(ErrorCode code) {
+  if (code == ErrorCode::kUsage) return 2;
+  if (code == ErrorCode::kCancelled) return 130;
+  return 1;
+}
+
+// If a session has reported its progress, its report gets the error, unless it has one.
+void report_failure(const Program& program, Report report, const std::string& error) {
+  if (!report.error.empty()) return;
+  if (report.tasks.empty()) {
+    report.model = program.model;
+    report.strategy = program.cluster.strategy.name;
+    report.flags = program.run.flags;
+    report.tasks.emplace_back().task = program.cluster.task.str();
+  }
+  report.error = error;
+  write_reports(program.cluster, program.run, report);
+}
+
+/// The code and the message that a user is shown of an exception.
+struct Failure {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+};
+
+Failure failure_of(const std::exception& exception) {
+  const std::string limit = limit_behind(exception);
+  if (const auto* error = dynamic_cast<const Error*>(&exception))
+    return {error->code(), error->what() + limit};
+  return {ErrorCode::kInternal, failure_text(exception) + limit};
+}
+
+// With --log-format json an error is a line of the log like the others.
+void print_error(const RunOptions& run, const std::string& message) {
+  if (run.log_format == "json") return run.log->error(message);
+  std::fflush(stdout);
+  print_text(stderr, plain_lines(fmt::format("paceline: error: {}\n", message)));
+}
+
+// Throws when there is no checkpoint to go on from after `lost`, or when the checkpoints of this
+// job are not made at all.
+void check_can_begin_again(const RunOptions& run, const Error& lost) {
+  const auto fail = [&](const std::string& why) {
+    throw Error(ErrorCode::kUnavailable, fmt::format("{}; {}", lost.what(), why));
+  };
+  if (run.out.empty() || run.save_every.never()) {
+    fail("no checkpoint was made to go on from: --out DIR and --save-every would have saved them");
+  }
+  const Checkpoints checkpoints(checkpoints_folder(run));
+  if (checkpoints.newest_whole(WholeCheck::kSizes).whole) return;
+  fail(
+      fmt::format("there is no checkpoint in {} yet to go on from: a shorter --save-every would "
+                  "have saved one",
+                  run.out));
+}
+
+// The run that goes on from the chief's newest checkpoint after `lost`, the loss of a ps with its
+// values, or with the values of the others, which have left this worker behind. Only the chief
+// reads a checkpoint.
+RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
+  const bool left_behind = dynamic_cast<const LeftBehind*>(&lost) != nullptr;
+  if (cluster.is_chief() && !left_behind) check_can_begin_again(run, lost);
+  RunOptions again = run;
+  again.resume = true;
+  again.overwrite = false;
+  if (run.last_report->global_step && !left_behind) again.lost_at = run.last_report->global_step;
+  std::string left;
+  if (run.seconds) {
+    again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
+    left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
+  }
+  if (left_behind) {
+    run.log->warning(fmt::format("{}; joins them again{}", lost.what(), left));
+  } else {
+    run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
+                                 cluster.is_chief() ? "" : " of the chief", left));
+  }
+  return again;
+}
+
+// Trains, and again when a ps was lost with its values or this worker was left behind. A ps that is
+// lost so often before a step is made is not waited for again.
+void train(const Program& program, RunOptions run) {
+  constexpr int kMostInVain = 3;
+  double seconds_counted = 0;
+  run.seconds_counted = &seconds_counted;
+  for (int in_vain = 0;;) {
+    *run.last_report = {};
+    seconds_counted = 0;
+    try {
+      return program.work(program.cluster, run);
+    } catch (const Error& error) {
+      if (error.code() != ErrorCode::kAborted || run.interrupt->interrupted()) throw;
+      in_vain = run.last_report->steps() > 0 ? 0 : in_vain + 1;
+      if (in_vain > kMostInVain) throw;
+      run = begin_again(program.cluster, run, error);
+    }
+  }
+}
+
+void run_task(const Program& program, const RunOptions& run) {
+  const bool ps =
+      program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
+  if (ps) {
+    run_ps(program.cluster, run, program.model, program.after_reads);
+  } else {
+    train(program, run);
+  }
+}
+
+int evaluate(const Program& program, const Log& log) {
+  if (program.evaluate) {
+    run_evaluator(program.cluster, program.run, program.evaluate, log);
+  } else {
+    log.warning("this program evaluates no checkpoints: the evaluator ends");
+  }
+  return 0;
+}
+
+LaunchProgram launched_program(const Program& program) {
+  if (program.command.empty())
+    return {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab};
+  return {.path = program.command.front(),
+          .arguments = {program.command.begin() + 1, program.command.end()},
+          .lab = program.lab,
+          .by_variable = true,
+          .task_flags = program.command_flags};
+}
+
+int run_with(const Program& program, const Log& log) {
+  if (program.cluster.role == Cluster::Role::kEvaluator) return evaluate(program, log);
+  RunOptions run = program.run;
+  run.log = &log;
+  // What a command of somebody else's writes, its tasks look after.
+  const auto lock =
+      program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
+  run.timeline = timeline_file(program.cluster, run);
+  run.resume_command = resume_command(program_invocation_name, program.arguments);
+  if (program.cluster.role == Cluster::Role::kLauncher) {
+    TaskGroupOptions options;
+    options.on_failure = program.cluster.on_failure;
+    options.workers_meet = strategy_kind(program.cluster).reduces;
+    options.say = [&log](const std::string& line) { log.warning(line); };
+    if (program.cluster.evaluator && !program.evaluate) {
+      throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");
+    }
+    // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
+    if (!run.out.empty()) {
+      options.interrupt_within = std::chrono::minutes(10);
+      options.stop_within = std::chrono::minutes(1);
+    }
+    return launch(program.cluster, run, launched_program(program), options);
+  }
+  Interrupt interrupt(program.cluster.launched ? STDIN_FILENO : -1);
+  run.interrupt = &interrupt;
+  Report last_report;
+  run.last_report = &last_report;
+  bool ended_well = true;
+  run.on_failed_end = [&](const std::string& message) {
+    ended_well = false;
+    print_error(run, message);
+  };
+  try {
+    run_task(program, run);
+  } catch (const JobIsOver& over) {
+    log.warning(over.what());
+    return 0;
+  } catch (const std::exception& error) {
+    report_failure(program, last_report, failure_of(error).message);
+    throw;
+  }
+  return ended_well ? 0 : exit_status(ErrorCode::kInternal);
+}
+
+}  // namespace
+
+void run_dry(const Program& program) {
+  try {
+    program.work(program.cluster, program.run);
+  } catch (const DryRunShown&) {
+  }
+}
+
+int run_role(const Program& asked) {
+  if (asked.run.dry_run || asked.run.prediction.asked) {
+    run_dry(asked);
+    return 0;
+  }
+  Program program = asked;
+  Security& security = program.cluster.security;
+  security.loaded = secure_job(program.cluster, program.lab, program.key_hint);
+  const Log log(log_options(program.cluster, program.run));
+  if (!program.placed.empty()) log.info(program.placed);
+  const std::string unused = unused_devices(own_environment);
+  if (!unused.empty() && !program.cluster.launched) log.info(unused);
+  if (program.cluster.distributed() && security.tls == Tls::kNever && !program.cluster.launched)
+    log.warning(fmt::format("--insecure: {}", kGivenUp));
+  if (program.run.log_format != "json") return run_with(program, log);
+  try {
+    return run_with(program, log);
+  } catch (const std::exception& exception) {
+    // The error is a line of the log like the others; as text, report_errors prints it.
+    const Failure failure = failure_of(exception);
+    log.error(failure.message);
+    return exit_status(failure.code);
+  }
+}
+
+int report_errors(const std::function<int()>& main) {
+  try {
+    return main();
+  } catch (const std::exception& exception) {
+    const auto [code, message] = failure_of(exception);
+    std::fflush(stdout);
+    const char* const kind = code == ErrorCode::kCancelled ? "" : "error: ";
+    print_text(stderr, plain_lines(fmt::format("paceline: {}{}\n", kind, message)));
+    return exit_status(code);
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,56 @@
+#include "explain/explain.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "explain/causes.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kMayExplain = 0.5;  // of what the cure of another cause would bring
+
+bool is_from_outside(Cause cause) { return cause == Cause::kOthers || cause == Cause::kMemory; }
+
+// A task that stood still is named whatever it cost, and checkpoints that are late cost no speed.
+double least_gain(Cause cause) {
+  return cause == Cause::kCheckpoints || cause == Cause::kStopped ? 1 : kWorthSaying;
+}
+
+}  // namespace
+
+std::vector<Finding> findings_of(const Report& run) {
+  const RunFacts facts(run);
+  std::vector<Finding> all;
+  if (facts.workers().empty() || facts.is_short()) return all;
+  for (const auto part :
+       {stopped_tasks, cores_taken_by_others, short_memory, slow_input, slow_links, busy_ps,
+        slow_devices, slow_copies, small_batch, slow_way, slow_checkpoints}) {
+    std::ranges::move(part(facts), std::back_inserter(all));
+  }
+  std::erase_if(all, [](const Finding& each) {
+    return !std::isfinite(each.gain) || each.gain < least_gain(each.cause);
+  });
+  std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
+  // Causes from outside show in other numbers, too.
+  const double most = all.empty() ? 1 : all.front().gain;
+  std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
+    return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);
+  });
+  // A task that stands still is waited for, and so shows in all numbers.
+  std::stable_partition(all.begin(), all.end(),
+                        [](const Finding& each) { return each.cause == Cause::kStopped; });
+  return all;
+}
+
+Finding explain(const Report& run) {
+  std::vector<Finding> all = findings_of(run);
+  return all.empty() ? no_cause(RunFacts(run)) : all.front();
+}
+
+std::string explanation(const Report& run) {
+  return explain(run).text(RunFacts(run).steps_per_s());
+}
+
+}  // namespace paceline

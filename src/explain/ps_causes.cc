@@ -1,0 +1,145 @@
+// Causes in the parameter servers.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/printed.h"
+#include "explain/causes.h"
+#include "net/link_kind.h"
+
+namespace paceline {
+namespace {
+
+constexpr double kLeastForPs = 0.15;  // of the time
+constexpr double kBusy = 0.6;
+constexpr double kHotter = 1.6;
+constexpr double kCoreForPs = 0.5;
+
+double busy(const TaskReport& ps) {
+  return RunFacts::share(ps, "apply") + RunFacts::share(ps, "queue");
+}
+
+// The work of a ps for one step of a worker, in milliseconds.
+double step_ms(const TaskReport& ps) {
+  return ps.steps > 0 ? 1e3 * ps.seconds.value_or(0) * busy(ps) / double(ps.steps) : 0;
+}
+
+// Frames that arrive slowly count as queued, so that only shared memory shows a lock.
+bool share_memory(const RunFacts& facts) {
+  return std::ranges::all_of(facts.workers(), [](const TaskReport* worker) {
+    return std::ranges::all_of(
+        worker->links, [](const LinkReport& link) { return link_traits(link.kind).shares_memory; });
+  });
+}
+
+bool cores_are_free(const RunFacts& facts) {
+  return facts.busy_cores() <= double(facts.cores()) - kCoreForPs;
+}
+
+// True when the ps is busier than others since it keeps more, which is one variable.
+bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
+  constexpr double kMostly = 0.8;
+  if (!ps.kept || ps.kept->largest_bytes < kMostly * ps.kept->bytes) return false;
+  return std::ranges::all_of(facts.ps(), [&](const TaskReport* each) {
+    return each == &ps || (each->kept && kHotter * each->kept->bytes < ps.kept->bytes);
+  });
+}
+
+// The gain by a share of a step that another ps of this machine takes over, as far as cores are
+// free for it. A second core brought 0.6 to 1.2 of the first one where it was tried: both share the
+// memory, and smaller parts of a variable fit into caches.
+double gain_of_sharing(const RunFacts& facts, double saved) {
+  const double gain = RunFacts::gain_without(saved), used = facts.busy_cores();
+  return used <= 0 ? gain : std::min(gain, std::max(1.0, double(facts.cores()) / used));
+}
+
+Finding unsplit(const TaskReport& ps, double others, double gain) {
+  return {.cause = Cause::kUnsplit,
+          .task = ps.task,
+          .sentence =
+              fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
+                          "{:.0f}%: it keeps all of {}, {} of its {} MB.",
+                          ps.task, 100 * busy(ps), 100 * others, ps.kept->largest,
+                          rounded(1e-6 * ps.kept->largest_bytes), rounded(1e-6 * ps.kept->bytes)),
+          .advice = "With that variable split, or cut into several",
+          .gain = gain};
+}
+
+Finding hot_shard(const TaskReport& ps, double others, double gain) {
+  return {.cause = Cause::kHotShard,
+          .task = ps.task,
+          .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
+                                  "{:.0f}%: it has the rows that most steps touch.",
+                                  ps.task, 100 * busy(ps), 100 * others),
+          .advice = "With equal work for all of them (--show-placement names what each has)",
+          .gain = gain};
+}
+
+// A rule that asks for its whole variable passes over it on all cores, while other contributions
+// wait. Another ps adds to that only what cores are free.
+Finding locked(const TaskReport& ps, double gain) {
+  return {.cause = Cause::kLock,
+          .task = ps.task,
+          .sentence = fmt::format("Contributions queue {:.0f}% of the time of {}, which applies "
+                                  "{:.0f}%: workers update the same variables at the same moment.",
+                                  100 * RunFacts::share(ps, "queue"), ps.task,
+                                  100 * RunFacts::share(ps, "apply")),
+          .advice = "With another ps, or fewer workers",
+          .gain = gain};
+}
+
+// True when the predictor has foreseen about this speed, and so the work of the ps.
+bool was_foreseen(const RunFacts& facts) {
+  constexpr double kNear = 0.7;
+  const auto& expected = facts.run().expected;
+  return expected && facts.steps_per_s() > kNear * expected->low;
+}
+
+// A second ps brings something on a machine with free cores only, unless the predictor knows
+// better. How long a rule of one's own takes it does not know.
+std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
+  Finding found{.cause = Cause::kPsBusy,
+                .task = ps.task,
+                .sentence = fmt::format("{} is busy {:.0f}% of the time, {} ms for each step "
+                                        "of a worker.",
+                                        ps.task, 100 * busy(ps), rounded(step_ms(ps), 3)),
+                .advice = "Another ps",
+                .gain = RunFacts::gain_without(saved)};
+  if (const auto way = best_other_way(facts); way && was_foreseen(facts)) {
+    found.advice = way->flags;
+    found.gain = std::min(found.gain, way->gain);
+    return found;
+  }
+  if (!cores_are_free(facts)) return std::nullopt;
+  found.gain = gain_of_sharing(facts, saved);
+  return found;
+}
+
+}  // namespace
+
+std::vector<Finding> busy_ps(const RunFacts& facts) {
+  const double transfer = facts.mean_transfer() + facts.mean_share("wait");
+  if (facts.ps().empty() || transfer < kLeastForPs) return {};
+  const TaskReport& hottest =
+      **std::ranges::max_element(facts.ps(), {}, [](const TaskReport* ps) { return busy(*ps); });
+  if (busy(hottest) < kBusy) return {};
+  double others = 0;
+  for (const TaskReport* const ps : facts.ps()) others += ps == &hottest ? 0 : busy(*ps);
+  const std::size_t count = facts.ps().size();
+  if (count > 1) others /= double(count - 1);
+  const double saved = std::min(transfer, 0.5 * busy(hottest));
+  if (count > 1 && busy(hottest) > kHotter * others) {
+    const double even = std::min(transfer, (busy(hottest) - others) * (1 - 1.0 / double(count)));
+    const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
+    return {tell(hottest, others, gain_of_sharing(facts, even))};
+  }
+  constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
+  const double queue = RunFacts::share(hottest, "queue");
+  if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
+    return {locked(hottest, gain_of_sharing(facts, saved))};
+  }
+  if (const auto found = too_few(facts, hottest, saved)) return {*found};
+  return {};
+}
+
+}  // namespace paceline

@@ -1,0 +1,71 @@
+// The numbers of a report that causes are told by.
+#pragma once
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "explain/others.h"
+#include "run/report/report.h"
+
+namespace paceline {
+
+/// A view of a report, which must outlive it.
+class RunFacts {
+ public:
+  explicit RunFacts(const Report& run);
+
+  const Report& run() const { return run_; }
+  /// True for a worker whose steps were timed.
+  static bool is_timed(const TaskReport& task);
+  /// All of these.
+  const std::vector<const TaskReport*>& workers() const { return workers_; }
+  /// The parameter servers that have applied something.
+  const std::vector<const TaskReport*>& ps() const { return ps_; }
+  double steps_per_s() const { return steps_per_s_; }
+  /// True when the steps took so little time that what the system counts says nothing.
+  bool is_short() const { return seconds_ < 0.5; }
+  /// The longest time in which the timed steps of a worker were made.
+  double seconds() const { return seconds_; }
+  int cores() const { return run_.cores.value_or(1); }
+  /// True when one command started all tasks, on its machine.
+  bool is_on_one_machine() const { return run_.flag_of_other_commands().empty(); }
+
+  /// This is a share of the time of a task; 0 when it is not told.
+  static double share(const TaskReport& task, std::string_view activity);
+  /// The share of a worker's time in which it waits for values or hands contributions over.
+  static double transfer(const TaskReport& worker);
+  /// The share of a worker's time in which its device copied from and to the host's memory.
+  static double copies(const TaskReport& worker);
+  /// The mean over all workers.
+  double mean_share(std::string_view activity) const;
+  double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
+  /// Cores that are busy, on the machine that all tasks run on; 0 when it is not told.
+  double busy_cores() const { return busy_cores_; }
+  /// Those of them that the tasks kept busy, and those that processes of others did; 0 while a task
+  /// of the run has not told what it used, since its cores would count as those of others.
+  double own_cores() const { return std::min(used_cores_, busy_cores_); }
+  double cores_of_others() const { return cores_of_others_; }
+  /// The time for which tasks of the run stood still, all together, in seconds.
+  double stood_still() const;
+  /// True when no worker makes more steps than another, since they wait for each other.
+  bool in_step() const;
+
+  /// How much faster the run would be, if one worker's step took less time, of its own, by this
+  /// share of the step: 1.25 for a quarter faster.
+  double gain_without(const TaskReport& worker, double share_of_step) const;
+  /// The same, if every worker's step did.
+  static double gain_without(double share_of_step);
+
+ private:
+  void count_cores();
+  bool all_tell_their_use() const;
+
+  const Report& run_;
+  std::vector<const TaskReport*> workers_, ps_;
+  double steps_per_s_ = 0, seconds_ = 0;
+  double busy_cores_ = 0, used_cores_ = 0, cores_of_others_ = 0;
+  Others own_shares_{{}};  // of the workers: of a step in which they do not wait for each other
+};
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// Runs with one cause each, as their reports would show it.
+#pragma once
+
+#include <span>
+
+#include "explain/finding.h"
+#include "run/report/testing/sample_report.h"
+
+namespace paceline {
+
+struct StagedRun {
+  const char* name;
+  Cause cause;
+  const char *task, *words;    // that are to be told
+  void (*stage)(Report& run);  // makes it of a healthy run
+};
+
+/// Expects that each cause is told, with its task and these words.
+void expect_told(std::span<const StagedRun> runs);
+
+}  // namespace paceline

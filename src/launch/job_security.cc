@@ -1,0 +1,159 @@
+#include "launch/job_security.h"
+
+#include <fmt/format.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "net/tcp/name_lookup.h"
+#include "paceline/error.h"
+#include "params/collective/collectives_kind.h"
+
+namespace paceline {
+
+const char* const kGivenUp =
+    "whoever reaches a port may join the job, read and change what is sent";
+
+namespace {
+
+constexpr Duration kLookUpWithin = std::chrono::seconds(5);
+
+/// The bytes of an IP address, without its port; empty of another family.
+std::string ip_of(const sockaddr* address) {
+  const auto bytes = [&](const auto& ip) {
+    return std::string(reinterpret_cast<const char*>(&ip), sizeof ip);
+  };
+  if (address == nullptr) return "";
+  if (address->sa_family == AF_INET)
+    return bytes(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+  if (address->sa_family == AF_INET6)
+    return bytes(reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr);
+  return "";
+}
+
+std::vector<std::string> ips_of_this_host() {
+  std::vector<std::string> ips;
+  ifaddrs* list = nullptr;
+  if (::getifaddrs(&list) != 0) return ips;
+  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, &::freeifaddrs);
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (const std::string ip = ip_of(one->ifa_addr); !ip.empty()) ips.push_back(ip);
+  }
+  return ips;
+}
+
+[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kUsage, message); }
+
+[[noreturn]] void refuse_without_proof(const std::string& why, const std::string& hint = "") {
+  refuse(
+      fmt::format("{}, which needs a proof that all tasks belong to the job: `paceline key` "
+                  "makes a key and says how to copy it, --key-file names it{}; --insecure does "
+                  "without, and {}",
+                  why, hint.empty() ? "" : " (" + hint + ")", kGivenUp));
+}
+
+/// The first task whose address belongs to another host, in words.
+std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
+  const auto find = [](const char* job, const std::vector<std::string>& addresses) {
+    const auto at = std::ranges::find_if_not(addresses, is_of_this_host);
+    if (at == addresses.end()) return std::optional<std::string>();
+    return std::optional(
+        fmt::format("{}:{} at {} is on another host", job, at - addresses.begin(), *at));
+  };
+  const std::optional<std::string> ps = find("ps", spec.ps);
+  return ps ? ps : find("worker", spec.workers);
+}
+
+/// Why links of the job are encrypted, in words; nothing when none is.
+std::optional<std::string> why_encrypted(const Cluster& cluster, const LabOptions& lab) {
+  const Tls tls = cluster.security.tls;
+  if (tls == Tls::kNever) return std::nullopt;
+  if (tls == Tls::kAlways) return "--tls on encrypts every link";
+  if (lab.hosts > 1) return "the tasks are on several emulated hosts";
+  return task_elsewhere(cluster.spec);
+}
+
+std::shared_ptr<const LinkSecurity> load(const Security& security) {
+  try {
+    return load_security(security);
+  } catch (const Error& error) {
+    refuse(error.what());
+  }
+}
+
+}  // namespace
+
+bool is_of_this_host(const std::string& address) {
+  if (is_loopback(address)) return true;
+  try {
+    const auto found = look_up(parse_address(address), Deadline::after(kLookUpWithin));
+    const std::vector<std::string> own = ips_of_this_host();
+    return std::ranges::all_of(found, [&](const SocketAddress& one) {
+      return is_loopback(text_of(one)) || std::ranges::count(own, ip_of(one.get())) > 0;
+    });
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab,
+                                               const std::string& hint) {
+  if (!cluster.distributed() || cluster.role == Cluster::Role::kEvaluator) return nullptr;
+  std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
+  const std::optional<std::string> why = why_encrypted(cluster, lab);
+  if (!why) return loaded;
+  if (!collectives_kind(cluster.collectives).over_links) {
+    refuse(
+        fmt::format("--collectives mpi: {}, and MPI sends in the clear: --insecure accepts "
+                    "that ({}); --collectives link encrypts",
+                    *why, kGivenUp));
+  }
+  if (loaded->has_proof()) return loaded;
+  if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers)
+    refuse_without_proof(*why, hint);
+  auto with_key = std::make_shared<LinkSecurity>(*loaded);
+  with_key->key = SecretKey::make();
+  return with_key;
+}
+
+std::shared_ptr<const LinkSecurity> secure_server(const Security& security,
+                                                  const std::string& bind) {
+  std::shared_ptr<const LinkSecurity> loaded = load(security);
+  const bool encrypts =
+      security.tls == Tls::kAlways || (security.tls == Tls::kOffHost && !is_loopback(bind));
+  if (encrypts && !loaded->has_proof())
+    refuse_without_proof(fmt::format("--bind {}: workers of other hosts may come", bind));
+  return loaded;
+}
+
+std::shared_ptr<const LinkSecurity> secure_meeting(const Security& security,
+                                                   const std::string& elsewhere,
+                                                   const std::string& hint) {
+  std::shared_ptr<const LinkSecurity> loaded = load(security);
+  const bool encrypts =
+      security.tls == Tls::kAlways || (security.tls == Tls::kOffHost && !elsewhere.empty());
+  if (encrypts && !loaded->has_proof())
+    refuse_without_proof(
+        elsewhere.empty()
+            ? "--tls on encrypts every link"
+            : fmt::format("the processes meet at {}, also from other hosts", elsewhere),
+        hint);
+  return loaded;
+}
+
+std::string tls_in_words(const Security& security) {
+  if (security.tls == Tls::kNever) return fmt::format("none (--insecure): {}", kGivenUp);
+  std::string links = security.tls == Tls::kAlways ? "all links" : "links that leave the host";
+  if (security.loaded == nullptr || !security.loaded->has_proof()) return links;
+  return security.loaded->key
+             ? fmt::format("{} (key {})", links, security.loaded->key->fingerprint())
+             : links + " (certificates)";
+}
+
+}  // namespace paceline

@@ -1,0 +1,398 @@
+#include "launch/launcher.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "base/cores.h"
+#include "base/grouped_digits.h"
+#include "base/memory_file.h"
+#include "base/print_text.h"
+#include "base/printed.h"
+#include "explain/explain.h"
+#include "kernels/device_kind.h"
+#include "launch/held_ports.h"
+#include "launch/lab/lab.h"
+#include "net/tls/link_security.h"
+#include "paceline/error.h"
+#include "run/interrupt.h"
+#include "run/log.h"
+#include "run/report/expected_in_words.h"
+#include "run/report/report_strategy.h"
+#include "run/report/run_folder.h"
+#include "trace/job_timeline.h"
+
+namespace paceline {
+
+namespace {
+
+// The files of the tasks' reports and timelines until they are merged. Nothing remains of them,
+// whatever ends the launcher.
+class TaskFiles {
+ public:
+  std::string report_of(const std::string& task) const { return reports_[task].path(); }
+  std::string timeline_of(const std::string& task) const { return timelines_[task].path(); }
+
+ private:
+  mutable std::map<std::string, MemoryFile> reports_, timelines_;
+};
+
+// The ps tasks are first, because the others wait for them.
+std::vector<TaskId> all_tasks(const Cluster& cluster) {
+  std::vector<TaskId> tasks;
+  tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
+  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Job::kPs, i});
+  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Job::kWorker, i});
+  return tasks;
+}
+
+ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& addresses) {
+  if (cluster.existing_servers) return {cluster.spec.ps, addresses};
+  const auto first_worker = addresses.begin() + cluster.local_ps;
+  return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
+}
+
+int host_of(const LabOptions& lab, const TaskId& task) {
+  return (task.job == TaskId::Job::kPs ? lab.ps : lab.workers)[std::size_t(task.index)];
+}
+
+// Each emulated host has all ports for itself.
+std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<TaskId>& tasks) {
+  constexpr int kFirstPort = 7000;
+  std::vector<std::string> addresses;
+  addresses.reserve(tasks.size());
+  for (const TaskId& task : tasks) {
+    addresses.push_back(
+        fmt::format("{}:{}", lab_address(host_of(lab, task)), kFirstPort + int(addresses.size())));
+  }
+  return addresses;
+}
+
+constexpr const char* kEvaluatorTask = "evaluator:0";
+
+std::string padded_prefix(const Cluster& cluster, const std::string& task) {
+  std::size_t width = cluster.evaluator ? std::string_view(kEvaluatorTask).size() : 0;
+  for (const TaskId& other : all_tasks(cluster)) width = std::max(width, other.str().size());
+  return fmt::format("{:<{}} | ", task, width);
+}
+
+std::vector<Report> read_reports(const std::vector<TaskId>& tasks, const TaskFiles& files) {
+  std::vector<Report> reports;
+  for (const TaskId& task : tasks) {
+    try {
+      reports.push_back(read_report(files.report_of(task.str())));
+    } catch (const Error&) {
+      // A task that was killed leaves no report.
+    }
+  }
+  return reports;
+}
+
+std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
+  std::string cause = failure.status.str();
+  try {
+    const Report report = read_report(files.report_of(failure.task));
+    if (!report.error.empty()) cause = report.error;
+  } catch (const Error&) {
+    // It died before it could say why.
+  }
+  return fmt::format("{} failed first: {}", failure.task, cause);
+}
+
+// The global step of the newest checkpoint, 0 without one; nothing when none are made.
+std::optional<std::int64_t> kept_step(const RunOptions& run) {
+  if (run.out.empty() || run.save_every.never()) return std::nullopt;
+  return saved_step(run).value_or(0);
+}
+
+struct StepsMade {
+  std::int64_t made = 0;           // in this run, also those that were lost and made again
+  std::int64_t reached = 0;        // the global step, of the newest checkpoint where there are any
+  std::int64_t lost = 0;           // global steps after that
+  std::vector<std::string> parts;  // of each worker
+  bool complete = false;           // the parts are all that was made
+};
+
+// Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
+// rounds a step of each is one global step; --accumulate K makes one of K steps.
+StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64_t> kept) {
+  const bool together = in_rounds(merged);
+  StepsMade steps;
+  std::int64_t sum = 0, applied = 0;
+  for (const TaskReport& task : merged.tasks) {
+    if (task.task == "ps:0") applied = task.steps;
+    if (!task.is_worker()) continue;
+    const std::int64_t own = task.steps / merged.accumulate;
+    sum = together ? std::max(sum, own) : sum + own;
+    steps.parts.push_back(grouped_digits(own));
+  }
+  steps.made = together ? sum : std::max(sum, applied);
+  const std::int64_t seen = merged.global_step.value_or(steps.made);
+  steps.reached = kept ? *kept : std::max(steps.made, seen);
+  steps.lost = std::max<std::int64_t>(seen - steps.reached, 0);
+  steps.complete = int(steps.parts.size()) == workers && steps.made == sum;
+  return steps;
+}
+
+// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
+// in this run (…)" after a resume, or those that its checkpoints keep, if that is not all of them.
+// It is empty when nothing was trained.
+std::string steps_text(const Report& merged, int workers, std::optional<std::int64_t> kept) {
+  if (!merged.first_loss) return "";
+  const StepsMade steps = steps_made(merged, workers, kept);
+  if (steps.lost > 0) {
+    return fmt::format("{} kept, {} after that lost\n", counted(steps.reached, "global step"),
+                       grouped_digits(steps.lost));
+  }
+  std::string text = counted(steps.reached, "global step");
+  if (steps.reached > steps.made) {
+    text += fmt::format(", {} of them in this run", grouped_digits(steps.made));
+  }
+  if (steps.complete && workers > 1) text += fmt::format(" ({})", fmt::join(steps.parts, " + "));
+  return text + "\n";
+}
+
+// A run whose task failed is not told that nothing held it back.
+std::string last_lines(const Report& merged, int workers, std::optional<std::int64_t> kept,
+                       bool failed) {
+  const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
+  const bool explains = !failed || explain(merged).is_alarm();
+  return steps_text(merged, workers, kept) + line(expected_in_words(merged)) +
+         line(explains ? explanation(merged) : "");
+}
+
+void run_on(const Lab& lab, int host, TaskCommand& command) {
+  std::vector<std::string> words = {command.program};
+  words.insert(words.end(), command.arguments.begin(), command.arguments.end());
+  words = lab.on_host(host, words);
+  command.program = words.front();
+  command.arguments.assign(words.begin() + 1, words.end());
+}
+
+// It evaluates on one thread, at the lowest priority.
+TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& run) {
+  TaskCommand command{.name = kEvaluatorTask,
+                      .program = program.path,
+                      .arguments = program.arguments,
+                      .prefixed_errors = run.log_format != "json",
+                      .is_evaluator = true};
+  const std::vector<std::string> more = evaluator_arguments();
+  command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+  command.restart_arguments = command.arguments;
+  return command;
+}
+
+void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tasks,
+                           const TaskFiles& files) {
+  std::vector<TaskTimeline> parts;
+  for (const TaskId& task : tasks) {
+    try {
+      parts.push_back(read_task_timeline(files.timeline_of(task.str())));
+    } catch (const Error&) {
+      // A task that was killed leaves none, or not the whole.
+    }
+  }
+  const JobTimeline job = merge_timelines(std::move(parts));
+  write_job_timeline(run.timeline, job);
+  if (!run.quiet) print_text(stdout, summary_of(job));
+}
+
+struct Ending {
+  int status = 0;
+  std::string error;  // empty: all went well
+};
+
+Ending ending_of(const TaskGroupResult& result, const StepsMade& steps, const RunOptions& run,
+                 const TaskFiles& files) {
+  Ending ending;
+  if (result.first_failure) {
+    ending = {result.first_failure->status.code == 2 ? 2 : 1,
+              cause_of(*result.first_failure, files)};
+  } else if (result.evaluator_failure) {
+    ending = {1, cause_of(*result.evaluator_failure, files)};
+  } else if (result.interrupted) {
+    ending = {kInterruptedStatus, "interrupted"};
+  } else if (!result.stopped.empty() && steps.lost > 0) {
+    ending = {1, fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
+                             fmt::join(result.stopped, ", "))};
+  }
+  // Without --out, a line about resuming is printed only when the user ended the run. A job that
+  // failed before its first step would fail again.
+  const bool would_fail_again = steps.complete && steps.made == 0;
+  const bool told =
+      result.interrupted || (!ending.error.empty() && !run.out.empty() && !would_fail_again);
+  if (told) ending.error += how_to_go_on(run);
+  return ending;
+}
+
+// With --log-format json an error is a line of the log like the others.
+void print_end(const std::string& steps, bool failed, const std::string& error,
+               const RunOptions& run) {
+  print_text(stdout, steps);
+  std::fflush(stdout);
+  if (!error.empty() && run.log != nullptr && run.log_format == "json") {
+    run.log->write(failed ? LogLevel::kError : LogLevel::kInfo, error);
+  } else if (failed) {
+    print_text(stderr, fmt::format("paceline: error: {}\n", error));
+  } else if (!error.empty()) {
+    print_text(stderr, fmt::format("paceline: {}\n", error));
+  }
+}
+
+}  // namespace
+
+std::string device_of(const Cluster& cluster, const TaskId& task) {
+  if (task.job == TaskId::Job::kPs) return "";
+  if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
+  if (cluster.device.index >= 0)
+    return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
+  return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
+}
+
+std::string devices_of(const Cluster& cluster, const TaskId& task) {
+  const std::string first = device_of(cluster, task);
+  if (first.empty()) return "no device";
+  if (cluster.towers == 1) return "device " + first;
+  const std::size_t colon = first.find(':') + 1;
+  return fmt::format("devices {} to {}{}", first, first.substr(0, colon),
+                     std::stoi(first.substr(colon)) + cluster.towers - 1);
+}
+
+int threads_of_worker(const Cluster& cluster, int cores) {
+  if (cluster.threads > 0) return cluster.threads;
+  const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
+  return std::max(least, cores / std::max(1, cluster.local_workers));
+}
+
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
+                                        const std::string& report) {
+  std::vector<std::string> arguments = {
+      "--launched",   "--cluster",        cluster.spec.str(), "--task", task.str(),
+      "--cluster-id", cluster.cluster_id, "--report",         report,
+  };
+  if (task.job == TaskId::Job::kPs) return arguments;
+  arguments.insert(arguments.end(), {"--device", device_of(cluster, task), "--threads",
+                                     std::to_string(threads_of_worker(cluster, cores))});
+  return arguments;
+}
+
+std::string task_variable(const std::vector<std::string>& arguments) {
+  nlohmann::ordered_json flags;
+  for (auto word = arguments.begin(); word != arguments.end(); ++word) {
+    if (*word == "--launched") continue;
+    const std::string key = word->substr(2);
+    const auto value = std::next(word);
+    if (value == arguments.end() || value->starts_with("--")) {
+      flags[key] = true;
+    } else {
+      flags[key] = *value;
+      word = value;
+    }
+  }
+  return flags.dump();
+}
+
+std::vector<std::string> evaluator_arguments() { return {"--launched", "--task", kEvaluatorTask}; }
+
+std::string announcement(const Cluster& cluster, int cores) {
+  std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
+                                 cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  if (cluster.local_ps == 0) {
+    text = fmt::format("{} worker{} on this machine, without a parameter server\n",
+                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
+  }
+  if (cluster.existing_servers) {
+    text = fmt::format("{} worker{} on this machine, with existing servers, which stay: {}\n",
+                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s",
+                       fmt::join(cluster.spec.ps, ", "));
+  }
+  const int threads = threads_of_worker(cluster, cores);
+  for (const TaskId& task : all_tasks(cluster)) {
+    const bool ps = task.job == TaskId::Job::kPs;
+    const std::string& address =
+        (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
+    std::string device = devices_of(cluster, task);
+    if (!ps) device += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
+    text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
+  }
+  if (cluster.evaluator) {
+    text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
+  }
+  if (device_kind(cluster.device.kind).shares_cores) {
+    text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
+  } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
+    text +=
+        fmt::format("  Warning: all {} workers share device {}; --device {} gives each its own.\n",
+                    cluster.local_workers, device_of(cluster, {}), cluster.device.kind);
+  }
+  return text;
+}
+
+int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
+           const TaskGroupOptions& options) {
+  const std::vector<TaskId> tasks = all_tasks(asked);
+  // Those of a task with one thread were counted: its own, of a link, heartbeats and timers.
+  constexpr std::int64_t kLeastThreads = 6;
+  check_processes_allowed(counted(std::int64_t(tasks.size()), "task"),
+                          kLeastThreads * std::int64_t(tasks.size()));
+  const LabOptions& hosts = program.lab;
+  std::optional<Lab> lab;
+  if (hosts.asked()) lab.emplace(hosts.hosts, LabLinks{hosts.gbps, hosts.delay_ms});
+  const HeldPorts ports(lab ? 0 : int(tasks.size()));
+  const TaskFiles files;
+  Cluster cluster = asked;
+  cluster.spec = local_spec(cluster, lab ? lab_addresses(hosts, tasks) : ports.addresses());
+  const int cores = usable_cores();
+  TaskGroup group(options);  // from here on a signal is kept for the tasks
+  if (!run.quiet) {
+    print_text(stdout, announcement(cluster, cores));
+    if (lab) print_text(stdout, lab_text(hosts));
+  }
+  std::fflush(stdout);
+
+  for (const TaskId& task : tasks) {
+    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
+                        run.log_format != "json"};
+    auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
+    if (!run.timeline.empty())
+      more.insert(more.end(), {"--timeline", files.timeline_of(task.str())});
+    if (program.by_variable) {
+      more.insert(more.end(), program.task_flags.begin(), program.task_flags.end());
+      command.task_variable = task_variable(more);
+    } else {
+      command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+    }
+    if (const auto& security = cluster.security.loaded) command.key = security->key;
+    if (lab) run_on(*lab, host_of(hosts, task), command);
+    const bool resumes = !command.is_ps && !run.out.empty();
+    command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
+    group.start(command, padded_prefix(cluster, task.str()));
+  }
+  if (cluster.evaluator) {
+    group.start(evaluator_command(program, run), padded_prefix(cluster, kEvaluatorTask));
+  }
+  const TaskGroupResult result = group.run();
+
+  Report merged = merge(read_reports(tasks, files));
+  merged.flags = run.flags;  // without those that it gave its tasks
+  const std::optional<std::int64_t> kept = kept_step(run);
+  const StepsMade steps = steps_made(merged, cluster.local_workers, kept);
+  const Ending ending = ending_of(result, steps, run, files);
+  if (!ending.error.empty()) merged.error = ending.error;
+  write_reports(asked, run, merged);
+  if (!run.timeline.empty() && !is_left_as_it_is(run, merged, run.timeline)) {
+    write_timeline_of_all(run, tasks, files);
+  }
+  const bool failed = ending.status == 1 || ending.status == 2;
+  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers, kept, failed), failed,
+            ending.error, run);
+  return ending.status;
+}
+
+}  // namespace paceline

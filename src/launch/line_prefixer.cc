@@ -1,0 +1,43 @@
+#include "launch/line_prefixer.h"
+
+#include <unistd.h>
+
+#include <cerrno>
+
+namespace paceline {
+
+namespace {
+
+// A task that never ends its line must not take all memory: the line is cut here.
+constexpr std::size_t kLongestLine = 1 << 20;
+
+}  // namespace
+
+void LinePrefixer::add(std::string_view chunk) {
+  unfinished_ += chunk;
+  std::size_t begin = 0;
+  for (std::size_t end; (end = unfinished_.find('\n', begin)) != std::string::npos;) {
+    write_line(std::string_view(unfinished_).substr(begin, end - begin));
+    begin = end + 1;
+  }
+  unfinished_.erase(0, begin);
+  if (unfinished_.size() > kLongestLine) finish();
+}
+
+void LinePrefixer::finish() {
+  if (unfinished_.empty()) return;
+  write_line(unfinished_);
+  unfinished_.clear();
+}
+
+void LinePrefixer::write_line(std::string_view line) {
+  std::string whole = prefix_;
+  whole.append(line).push_back('\n');
+  for (std::string_view rest = whole; !rest.empty();) {
+    const ssize_t written = write(fd_, rest.data(), rest.size());
+    if (written < 0 && errno != EINTR) return;
+    if (written > 0) rest.remove_prefix(std::size_t(written));
+  }
+}
+
+}  // namespace paceline

@@ -1,0 +1,21 @@
+// A ps task from start to report.
+#pragma once
+
+#include <string>
+
+#include "paceline/cluster.h"
+#include "paceline/run_options.h"
+#include "params/server/server.h"
+#include "params/shard/after_read.h"
+#include "run/log.h"
+
+namespace paceline {
+
+/// Serves, prints what it did, writes the report. Throws what serve throws.
+void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
+            const AfterReads& after_reads);
+
+/// What a ps answers when the chief asks for its progress (TaskProgress); the log may be null.
+std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, const Log* log);
+
+}  // namespace paceline

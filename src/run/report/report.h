@@ -1,0 +1,164 @@
+// Reports, as `--report FILE` writes them (docs/report.md): the report of one task, and the merged
+// report of all tasks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paceline/data.h"
+#include "run/report/circumstances.h"
+#include "run/report/loss_window.h"
+#include "run/report/task_use.h"
+
+namespace paceline {
+
+/// The way of a worker to a ps.
+struct LinkReport {
+  std::string to;    // "ps:0"
+  std::string kind;  // "shm", "tcp"
+  std::optional<double> round_trip_us;
+  std::optional<double> step_sent, step_received;  // bytes of frames per step
+  std::optional<double> sent, received;            // bytes of frames per second
+  std::optional<double> most;                      // bytes per second, each way, of the network
+  bool encrypted = false;
+
+  bool operator==(const LinkReport&) const = default;
+};
+
+/// The kernels of one op, over the steps in which they were timed.
+struct KernelReport {
+  std::string op;
+  double per_step = 0;  // so many ran in a step
+  double ms = 0;        // that they took in a step
+  double share = 0;     // of the time of all kernels
+
+  bool operator==(const KernelReport&) const = default;
+};
+
+/// The values that a ps keeps, without their slots.
+struct KeptValues {
+  double bytes = 0;
+  std::string largest;       // the variable of the largest piece among them
+  double largest_bytes = 0;  // of that piece
+
+  bool operator==(const KeptValues&) const = default;
+};
+
+/// One entry of "tasks". A number that was not measured is empty, and null in the file: a worker
+/// that made fewer than 11 steps has no timed steps.
+struct TaskReport {
+  std::string task;               // "worker:0"
+  std::int64_t steps = 0;         // a worker's own, untimed ones included; a ps: applied
+  std::optional<double> seconds;  // in which the timed steps were made
+  std::optional<double> steps_per_s, examples_per_s;
+  std::string unit;  // what examples_per_s counts; a ps has none
+  std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;
+  /// Fractions of the time, in the order in which they are written; they sum to 1.
+  std::vector<std::pair<std::string, double>> share;
+  std::optional<double> hidden_ms;  // per step: transfers behind computing
+  /// Per step: the time for which copies to and from a device's own memory kept it busy. Only of a
+  /// device that can tell.
+  std::optional<double> copies_ms;
+  std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
+  /// The staleness of a worker's contributions: updates of others between the read of the values
+  /// and their own.
+  std::optional<double> staleness_mean, staleness_p95;
+  /// The worker's contributions that were dropped, since they came after their round was closed.
+  std::optional<std::int64_t> dropped;
+  /// The worker's contributions that were left out, since they had NaN or infinity.
+  std::optional<std::int64_t> skipped;
+  TaskUse use = {};                   // of its machine
+  std::vector<LinkReport> links;      // of a worker, by ps
+  std::vector<KernelReport> kernels;  // of a worker: the ops that took most
+  std::optional<InputReport> input;   // of a worker whose input is a pipeline
+  std::optional<KeptValues> kept;     // of a ps
+
+  bool is_ps() const { return task.starts_with("ps:"); }
+  bool is_worker() const { return task.starts_with("worker:"); }
+
+  bool operator==(const TaskReport&) const = default;
+};
+
+/// Numbers that a model adds: "perplexity" {"train", "valid", "test"}. A section named
+/// "fetch/SHAPE" is the entry {"shape": SHAPE, …} of the list "fetch".
+struct ReportSection {
+  std::string name;
+  std::vector<std::pair<std::string, std::optional<double>>> values;
+
+  bool operator==(const ReportSection&) const = default;
+};
+
+/// The speed that was expected before the first step (docs/foresight.md).
+struct ExpectedSpeed {
+  double steps_per_s = 0;       // of all workers
+  double low = 0, high = 0;     // 80 of 100 runs are between them
+  std::string limit;            // in words
+  std::string limited_by = {};  // its kind: "link", "rules"; empty: an earlier version did not say
+  std::string way = {};         // the flags that ask for this way; empty: not known
+  /// Other ways with the same workers, and their speed.
+  std::vector<std::pair<std::string, double>> other_ways = {};
+  /// These numbers say what the machine was taken to do, by the names of a file of hosts
+  /// (predict/hosts_file.h).
+  std::vector<std::pair<std::string, double>> machine = {};
+  int workers = 0;  // that make these steps together; 0: an earlier version did not say
+
+  bool operator==(const ExpectedSpeed&) const = default;
+};
+
+/// The whole file. A task's own report has one entry in `tasks`.
+struct Report {
+  std::string model;
+  Circumstances circumstances;        // empty: not known, and not written
+  std::string strategy;               // Cluster::strategy
+  std::int64_t accumulate = 1;        // Cluster::accumulate
+  std::int64_t towers = 1;            // Cluster::towers
+  std::string precision = "float32";  // name of Cluster::precision
+  std::string tls = {};      // the links that were encrypted, in words; empty: there were none
+  std::optional<int> cores;  // of worker 0's machine
+  std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
+  std::vector<TaskReport> tasks;
+  std::optional<double> first_loss, last_loss;  // of worker 0
+  /// Of worker 0's first and last steps. Nothing in a run of few, and from earlier versions.
+  std::optional<LossWindow> loss_begin, loss_end;
+  std::optional<std::int64_t> global_step;  // the last that a worker saw
+  std::vector<ReportSection> sections;
+  std::optional<ExpectedSpeed> expected;
+  std::string error;  // empty: the run went well
+
+  /// Adds or replaces one value of a section.
+  void set(const std::string& section, const std::string& key, std::optional<double> value);
+  /// The value, or nothing when there is no such section or key or when it was not measured.
+  std::optional<double> value(std::string_view section, std::string_view key) const;
+  /// The flag that says that tasks of this run were started by other commands, and may be on other
+  /// machines; empty: one command started all of them.
+  std::string_view flag_of_other_commands() const;
+  /// The steps of all tasks; none, when the run had nothing to do.
+  std::int64_t steps() const;
+  /// The sum over the workers that made a step; nothing unless the speed of all of them is known.
+  std::optional<double> steps_per_s() const;
+  /// Numbers are written with every digit that they need to be read back as they were.
+  std::string to_json() const;
+  /// Reads the text of a report. Throws kDataLoss.
+  static Report from_json(const std::string& text);
+
+  bool operator==(const Report&) const = default;
+};
+
+/// One report of all tasks: workers by index, then ps by index. Loss and sections are those of the
+/// first worker that has them, but perplexity/valid is averaged over the workers' parts, which are
+/// equal: the geometric mean. The first error that is not empty counts.
+Report merge(std::span<const Report> reports);
+
+/// Writes the report, whole or not at all. Throws kUnavailable, naming the file.
+void write_report(const std::string& path, const Report& report);
+/// The report of the run whose folder (--out) that is.
+std::string report_in(const std::string& folder);
+/// Reads a report, or that of the run whose folder that is. Throws kNotFound or kDataLoss.
+Report read_report(const std::string& run);
+
+}  // namespace paceline

@@ -1,0 +1,52 @@
+#include "run/report/report_strategy.h"
+
+#include <gtest/gtest.h>
+
+#include "run/report/testing/sample_report.h"
+
+namespace paceline {
+namespace {
+
+Report run_of(const std::string& strategy, int workers, int ps) {
+  Report run;
+  run.strategy = strategy;
+  for (int i = 0; i < workers; ++i) run.tasks.push_back(worker_report(i));
+  for (int i = 0; i < ps; ++i) run.tasks.push_back(ps_report(i));
+  return run;
+}
+
+TEST(ReportStrategy, TasksTellLocalStepsFromOneProcess) {
+  EXPECT_FALSE(in_rounds(run_of("local", 1, 0)));
+  EXPECT_TRUE(in_rounds(run_of("local", 2, 0)));
+  EXPECT_TRUE(in_rounds(run_of("local", 2, 1)));
+}
+
+TEST(ReportStrategy, FlagsTellWhetherLocalStepsHaveRounds) {
+  Report run = run_of("local", 2, 1);
+  run.flags = {{"--outer", "async"}};
+  EXPECT_FALSE(in_rounds(run));
+}
+
+TEST(ReportStrategy, OneThatThisVersionDoesNotKnowHasNoTraits) {
+  EXPECT_EQ(strategy_kind(run_of("gossip", 2, 1)), nullptr);
+  EXPECT_FALSE(in_rounds(run_of("gossip", 2, 1)));
+}
+
+TEST(ReportStrategy, TheFlagsOfAWayTellItsStrategy) {
+  const auto kind = [](const char* way) { return strategy_kind_of_way(way); };
+  EXPECT_EQ(kind("")->cluster, ClusterKind::kOneProcess);
+  EXPECT_EQ(kind("--ps 2 --workers 2 --wire int8")->name, "async");
+  EXPECT_EQ(kind("--ps 0 --workers 2")->name, "allreduce");
+  EXPECT_TRUE(kind("--ps 1 --workers 2 --strategy sync")->exact());
+  EXPECT_FALSE(kind("--ps 1 --workers 2 --strategy local --local-steps 20")->exact());
+  EXPECT_EQ(kind("--ps 1 --workers 2 --strategy gossip"), nullptr);
+}
+
+TEST(ReportStrategy, AWayIsItsFlagsWithTheirValues) {
+  const std::vector<std::pair<std::string, std::string>> flags = {{"--ps", "1"},
+                                                                  {"--error-feedback", ""}};
+  EXPECT_EQ(flags_in("--ps 1 --error-feedback"), flags);
+}
+
+}  // namespace
+}  // namespace paceline
