@@ -29,7 +29,10 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
-  if (member.presence != Presence::kAbsent && incarnation <= member.incarnation) {
+  // One that was given up before its welcome reached it does not know that it had joined.
+  const bool again = incarnation == member.incarnation && member.presence == Presence::kDead &&
+                     member.made == 0 && member.begun < member.applied;
+  if (member.presence != Presence::kAbsent && incarnation <= member.incarnation && !again) {
     return fmt::format("worker:{} has joined as incarnation {}, this is {}", worker,
                        member.incarnation, incarnation);
   }

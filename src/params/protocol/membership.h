@@ -25,7 +25,8 @@ class Membership {
   Membership(const MembershipOptions& options, TimePoint now);
 
   /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
-  /// the older (`replaced` tells), and goes on at the task's next step: `applied`.
+  /// the older (`replaced` tells), and goes on at the task's next step: `applied`. One that was
+  /// lost before it began a step may join again.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
   /// The connection of a worker that is cut off comes back, as the same incarnation. Returns why it
   /// may not; empty: it has.

@@ -46,6 +46,21 @@ TEST(Membership, ANewerIncarnationReplacesTheOlder) {
   EXPECT_TRUE(members.begin_step(0, 11, 0));
 }
 
+// Its first welcome was lost with its connection, for longer than the ps waits.
+TEST(Membership, AWorkerThatWasLostBeforeItsFirstStepMayJoinAgain) {
+  Membership members = two_workers();
+  EXPECT_EQ(join(members, 0, 10), "");
+  members.cut_off(0, 10, at(1));
+  EXPECT_NE(join(members, 0, 10, 2), "") << "it comes back";
+  members.lose(0, 10, at(3));
+  EXPECT_EQ(join(members, 0, 10, 4), "");
+  EXPECT_EQ(members.connected(), 1);
+  make_steps(members, 0, 10, 0, 1);
+  members.lose(0, 10, at(5));
+  EXPECT_NE(join(members, 0, 10, 6), "") << "its steps may count already";
+  EXPECT_EQ(join(members, 0, 11, 6), "");
+}
+
 TEST(Membership, EachStepOfAnIncarnationCountsOnce) {
   Membership members = two_workers();
   join(members, 0, 1);
