@@ -61,7 +61,8 @@ add_fuzzer(event_file base checkpoint summary)
 add_fuzzer(event base checkpoint summary)
 add_fuzzer(config base FILES cli/flags/config_file.cc run/config/config_json.cc
                              run/config/config_toml.cc run/config/config_value.cc
-                             cli/flags/flag_values.cc cli/flags/path_flags.cc)
+                             cli/flags/flag_values.cc cli/flags/path_flags.cc
+                             cli/flags/unknown_flag.cc run/usage_errors.cc)
 add_fuzzer(tf_config base FILES run/config/config_json.cc run/config/config_value.cc
                                 cli/flags/tf_config.cc)
 add_fuzzer(preamble base trace net)
