@@ -190,6 +190,7 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
     });
     std::int64_t made = 0;
     for (const Trained& worker : trained) {
+      if (worker.losses.empty()) continue;  // it began when the other had made all
       EXPECT_GE(worker.global_step, 200);
       made += std::int64_t(worker.losses.size());
     }
