@@ -166,7 +166,7 @@ int run_with(const Program& program, const Log& log) {
   if (program.cluster.role == Cluster::Role::kEvaluator) return evaluate(program, log);
   RunOptions run = program.run;
   run.log = &log;
-  // What a command of somebody else's writes, its tasks look after.
+  // The tasks of somebody else's command look after the files of their run.
   const auto lock =
       program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
   run.timeline = timeline_file(program.cluster, run);

@@ -25,8 +25,8 @@ class MeetingInbox : public Receiver {
   std::vector<std::byte> bytes_;
 };
 
-/// Holds a meeting at an address until it is destroyed; those who have come are told before of its
-/// end. Drives the machine `Meeting` by the frames of a link.
+/// Holds a meeting at an address. The destructor ends it, and tells those who wait there. Drives
+/// the machine `Meeting` by the frames of a link.
 class MeetingPoint {
  public:
   /// Expects `size` ranks, for as long as `patience`. Throws what Link::listen throws.

@@ -211,7 +211,7 @@ GivenTasks tasks_among(const FlagValues& values, const LaunchedBy& by, int proce
   return {ps, workers};
 }
 
-// Of a launcher that does not say how many processes it has started, flags do.
+// Flags give the numbers where the launcher does not say how many processes it has started.
 GivenTasks tasks_of(const FlagValues& values, const LaunchedBy& by) {
   if (by.processes) return tasks_among(values, by, *by.processes);
   check_together(values, "--ps", "--workers", "how many workers the job has");

@@ -21,7 +21,7 @@ const char* own_environment(const char* name);
 /// The text of a variable; empty when it is not set, or `name` is null.
 std::string_view text_in(const Environment& environment, const char* name);
 
-/// What a system such as Slurm says of this process.
+/// This process as a system such as Slurm describes it.
 struct LaunchedBy {
   std::string_view name;         // as --launcher takes it: "slurm"
   std::string_view system;       // "Slurm"

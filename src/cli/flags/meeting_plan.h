@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Where the processes of a job meet, and which of them this one is. It follows from the
-/// environment alone; the meeting itself is MeetingJob's.
+/// The place at which the processes of a job meet, and the rank of this one. The environment alone
+/// decides it; MeetingJob holds or joins the meeting.
 struct MeetingPlan {
   std::string launcher;  // "torchrun"
   std::string seen;      // the variables: "RANK=2, WORLD_SIZE=4, MASTER_ADDR=a, MASTER_PORT=29500"
