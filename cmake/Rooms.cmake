@@ -163,7 +163,7 @@ function(add_process_tests)
                    mpi_values)
   discover_tests(process_tests
                  WAITING Absence AsyncLocalSteps ExplainTest Job/LocalSteps Job/LostWorker LabTest
-                         Launcher Links/AllReduce Links/DisturbedLink LostPs MixedOnHosts
+                         Launcher Links/AllReduce Links/DisturbedLink LostPs HybridOnHosts
                          Phases/FaultTest Refusal Saving Server Strategies/CutLink
                          Strategies/SharedRecordsOf Strategies/SlowPs Strategies/Stress
                          SyncProcesses)

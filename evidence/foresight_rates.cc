@@ -105,7 +105,7 @@ class ForesightRuns {
   void learn_pace(const ForesightRow& row) {
     if (!paced_.insert(row.model).second) return;
     ForesightRow one = row;
-    one.strategy = "local";
+    one.strategy = "local_sgd";
     one.ps = 0;
     one.workers = 1;
     std::vector<std::string> arguments = arguments_of(one);

@@ -60,7 +60,7 @@ void add_foresight_row(std::vector<ForesightRow>& rows, ForesightRow row) {
 void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
   ForesightRow row{.model = std::string(workload.model),
                    .device_ms = workload.device_ms,
-                   .strategy = "local",
+                   .strategy = "local_sgd",
                    .link = "shm",
                    .seconds = workload.seconds};
   rows.push_back(row);
@@ -82,7 +82,7 @@ void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
 
 void add_computed_workload(std::vector<ForesightRow>& rows, const ComputedWorkload& workload) {
   ForesightRow row{.model = std::string(workload.model),
-                   .strategy = "local",
+                   .strategy = "local_sgd",
                    .link = "shm",
                    .seconds = kComputedSeconds};
   if (!workload.setting.empty()) row.settings.emplace(workload.setting, workload.value);

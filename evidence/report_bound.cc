@@ -78,7 +78,7 @@ SpeedBound ReportBound::local_steps(const ForecastHost& machine) const {
 SpeedBound ReportBound::by(const ForecastHost& machine) const {
   // fetch trains nothing, and what it fetches lies in shared memory.
   if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
-  if (row_.strategy == "local") return local_steps(machine);
+  if (row_.strategy == "local_sgd") return local_steps(machine);
   if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(machine));
   if (row_.ps == 0) return one_process(machine);
   return ps_bound(work_, schedule_, place_variables(specs_, row_.ps), hosts(machine));

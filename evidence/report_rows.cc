@@ -45,7 +45,7 @@ std::vector<ReportRow> ptb_rows() {
                     .device_ms = kPtbMs,
                     .towers = towers});
   }
-  for (const char* strategy : {"", "local"}) {
+  for (const char* strategy : {"", "local_sgd"}) {
     const bool local = *strategy != '\0';
     rows.push_back(
         {.report = "ptb",
@@ -144,7 +144,7 @@ void add_local_shapes(std::vector<ReportRow>& rows, double gbps) {
   for (const ResnetShape& shape : kShapes) {
     rows.push_back(shape_row(shape, gbps));
     rows.back().name += ", local steps";
-    rows.back().strategy = "local";
+    rows.back().strategy = "local_sgd";
     rows.back().quick = gbps < 1 && shape.number == 4;
     rows.back().seconds = 2 * kReportLocalSteps * kResnetMs / 1000;
   }

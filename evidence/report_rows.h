@@ -30,7 +30,7 @@ struct ReportRow {
   double expected_seconds() const;
 };
 
-/// A worker makes so many steps with `--strategy local` between two exchanges of a variable.
+/// A worker makes so many steps with `--strategy local_sgd` between two exchanges of a variable.
 constexpr int kReportLocalSteps = 20;
 
 /// All rows, report by report.

@@ -22,7 +22,7 @@ std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& t
     add("--workers", std::to_string(row.workers));
   }
   if (!row.strategy.empty()) add("--strategy", row.strategy);
-  if (row.strategy == "local") add("--local-steps", std::to_string(kReportLocalSteps));
+  if (row.strategy == "local_sgd") add("--local-steps", std::to_string(kReportLocalSteps));
   if (row.backups > 0) add("--replicas-to-aggregate", std::to_string(row.workers - row.backups));
   if (row.towers > 1) add("--towers", std::to_string(row.towers));
   if (row.gbps > 0) {

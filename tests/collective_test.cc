@@ -58,7 +58,7 @@ TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
 
 // Workers end at different moments when time is up, and one of them saves.
 TEST_P(AllReduce, WhenTimeIsUpTheNewestCheckpointIsOfTheLastStep) {
-  for (const Words& how : {Words{}, Words{"--strategy", "local", "--local-steps", "12"}}) {
+  for (const Words& how : {Words{}, Words{"--strategy", "local_sgd", "--local-steps", "12"}}) {
     const TemporaryFolder folder;
     const Finished run = run_paceline(join({kSmall,
                                             kHidden,

@@ -103,11 +103,12 @@ TEST_P(DashboardOf, ShowsEachTask) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, DashboardOf,
-    ::testing::Values(Way{"alone", {}, 1, false}, Way{"async", {"--ps", "2", "--workers", "2"}, 4},
-                      Way{"ssp", {"--ps", "1", "--workers", "2", "--strategy", "ssp"}, 3},
-                      Way{"sync", {"--ps", "2", "--workers", "2", "--strategy", "sync"}, 4},
-                      Way{"allreduce", {"--ps", "0", "--workers", "2"}, 2},
-                      Way{"local", {"--ps", "1", "--workers", "2", "--strategy", "local"}, 3}),
+    ::testing::Values(
+        Way{"alone", {}, 1, false}, Way{"async", {"--ps", "2", "--workers", "2"}, 4},
+        Way{"ssp", {"--ps", "1", "--workers", "2", "--strategy", "ssp"}, 3},
+        Way{"sync", {"--ps", "2", "--workers", "2", "--strategy", "sync"}, 4},
+        Way{"allreduce", {"--ps", "0", "--workers", "2"}, 2},
+        Way{"local_sgd", {"--ps", "1", "--workers", "2", "--strategy", "local_sgd"}, 3}),
     [](const auto& way) { return std::string(way.param.name); });
 
 TEST(Dashboard, TheFolderOfARunSaysWhereItsPageIsAsLongAsThereIsOne) {

@@ -190,7 +190,7 @@ TEST(PredictLearners, PrintsTheShareOfTheirTimeByStrategy) {
   EXPECT_EQ(table.status, 0) << table.output;
   EXPECT_THAT(table.output,
               AllOf(ContainsRegex("\nasync +[0-9]+"), ContainsRegex("\nsync of 48 "),
-                    ContainsRegex("\nlocal, H = 20, no rounds "), HasSubstr("50 learners.")));
+                    ContainsRegex("\nlocal_sgd, H = 20, no rounds "), HasSubstr("50 learners.")));
 }
 
 TEST(PredictLearners, AFlagAboutThemAloneIsAnError) {
@@ -462,8 +462,9 @@ TEST_F(PredictTest, TriesTheNumbersThatFlagsLeaveOpen) {
               AllOf(HasSubstr("async, 2 ps + 8 workers"), Not(HasSubstr("allreduce"))));
   EXPECT_THAT(of({"--wire", "bfloat16", "--workers", "4"}),
               AllOf(HasSubstr("async, 2 ps + 4 workers, bfloat16"), Not(HasSubstr("8 workers"))));
-  EXPECT_THAT(of({"--strategy", "local", "--local-steps", "8"}),
-              AllOf(HasSubstr("local H=8, 1 ps + 4 workers"), HasSubstr("local H=8, 4 workers")));
+  EXPECT_THAT(
+      of({"--strategy", "local_sgd", "--local-steps", "8"}),
+      AllOf(HasSubstr("local_sgd H=8, 1 ps + 4 workers"), HasSubstr("local_sgd H=8, 4 workers")));
 }
 
 TEST_F(PredictTest, AFileThatCannotBeReadIsRefusedBeforeAnythingStarts) {

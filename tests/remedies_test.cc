@@ -47,13 +47,13 @@ TEST_F(Remedies, AFolderWithACheckpointIsResumedOrOverwritten) {
 // Whatever way the prediction takes, it reads what another one has saved.
 TEST_F(Remedies, AutoGoesOnFromTheCheckpointOfAnyStrategy) {
   const Finished local =
-      train({"--ps", "1", "--workers", "2", "--strategy", "local", "--steps", "40"});
+      train({"--ps", "1", "--workers", "2", "--strategy", "local_sgd", "--steps", "40"});
   ASSERT_EQ(local.status, 0) << local.output;
   const Finished automatic = train({"--strategy", "auto", "--steps", "80", "--resume"});
   EXPECT_EQ(automatic.status, 0) << automatic.output;
   EXPECT_THAT(automatic.output, HasSubstr("Goes on from step "));
-  const Finished back =
-      train({"--ps", "0", "--workers", "2", "--strategy", "local", "--steps", "120", "--resume"});
+  const Finished back = train(
+      {"--ps", "0", "--workers", "2", "--strategy", "local_sgd", "--steps", "120", "--resume"});
   EXPECT_EQ(back.status, 0) << back.output;
 }
 

@@ -71,7 +71,9 @@ void read_strategy(const FlagValues& values, SizedJob& job) {
     // Nothing is known of the tensors that would split them.
     if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
-  const std::string given = values.choice("--strategy", names).value_or("");
+  const std::string text = values.text("--strategy");
+  const std::string given =
+      is_old_strategy_name(text) ? text : values.choice("--strategy", names).value_or("");
   job.ps = int(values.whole_number("--ps", 0, 1000).value_or(is_without_ps(given) ? 0 : 1));
   const ClusterKind cluster = job.ps > 0 ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
   job.strategy.name = given;
@@ -93,8 +95,8 @@ std::vector<Flag> sized_flags() {
       {"--workers", "N", "Workers, each with a device (default 1)", kSizes},
       {"--ps", "M", "Parameter servers; 0: all-reduce (default 1; of --strategy allreduce 0)",
        kSizes},
-      {"--strategy", "S", "async, ssp, sync, allreduce or local (default async)", kSizes},
-      {"--local-steps", "H", "Steps between two exchanges of --strategy local (default 20)",
+      {"--strategy", "S", "async, ssp, sync, allreduce or local_sgd (default async)", kSizes},
+      {"--local-steps", "H", "Steps between two exchanges of --strategy local_sgd (default 20)",
        kSizes},
       {"--gbps", "R",
        "The rate of each host's link in Gbit/s; every task has a host of its own (default: all "

@@ -99,7 +99,7 @@ struct GivenChange {
 
 void check_strategy(const std::string& text, const std::string& value) {
   const std::vector<std::string> names = strategy_names();
-  if (std::ranges::find(names, value) != names.end()) return;
+  if (std::ranges::find(names, value) != names.end() || is_old_strategy_name(value)) return;
   refuse_flag("--what-if", text,
               fmt::format("must name a strategy, one of {}{}", fmt::join(names, ", "),
                           did_you_mean(value, names)));

@@ -15,8 +15,8 @@ enum class LateContribution : std::uint8_t {
 /// A strategy, by its name, and its options. An option counts for the strategies that its comment
 /// names, and for others it stays as it is here.
 struct Strategy {
-  /// As --strategy takes it, such as "sync". Empty: "local" alone, "async" with parameter servers,
-  /// "allreduce" with workers alone.
+  /// As --strategy takes it, such as "sync". Empty: "alone" in one process, "async" with parameter
+  /// servers, "allreduce" with workers alone.
   std::string name = "";
   /// `ssp`: the number of own steps by which a worker may be ahead of the slowest.
   int staleness = 0;
@@ -24,7 +24,7 @@ struct Strategy {
   int replicas = 0;
   /// The same: the fate of a contribution that comes too late.
   LateContribution late = LateContribution::kDrop;
-  /// `local` in a cluster: the steps that a worker makes with its own copies between two exchanges
+  /// `local_sgd`: the steps that a worker makes with its own copies between two exchanges
   /// of a variable.
   int local_steps = 20;
   /// The same: the learning rate of the outer rule.

@@ -53,28 +53,28 @@ TEST(AutomaticWay, LeavesWhatTheUserGave) {
 
 TEST(AutomaticWay, OfLocalStepsMustBringATenth) {
   const ComparedWay sync{.strategy = {"sync"}, .ps = 1, .workers = 4, .steps_per_s = 100};
-  ComparedWay local{.strategy = {"local"}, .ps = 1, .workers = 4, .steps_per_s = 109};
+  ComparedWay local{.strategy = {"local_sgd"}, .ps = 1, .workers = 4, .steps_per_s = 109};
   EXPECT_EQ(by_preference({local, sync}).front().strategy.name, "sync");
   local.steps_per_s = 111;
-  EXPECT_EQ(by_preference({sync, local}).front().strategy.name, "local");
+  EXPECT_EQ(by_preference({sync, local}).front().strategy.name, "local_sgd");
 }
 
 TEST(AutomaticWay, OfMoreTasksMustBringAFiftieth) {
-  const ComparedWay alone{.strategy = {"local"}, .steps_per_s = 100};
+  const ComparedWay alone{.strategy = {"alone"}, .steps_per_s = 100};
   ComparedWay two{.strategy = {"async"}, .ps = 1, .workers = 2, .steps_per_s = 101};
-  EXPECT_THAT(chosen({"--strategy", "auto"}, {two, alone}), ElementsAre("--strategy", "local"));
+  EXPECT_THAT(chosen({"--strategy", "auto"}, {two, alone}), ElementsAre("--strategy", "alone"));
   two.steps_per_s = 103;
   EXPECT_EQ(by_preference({alone, two}).front().strategy.name, "async");
 }
 
 TEST(AutomaticWay, GoesWithTheOtherFlags) {
   const std::vector<ComparedWay> ways = {
-      {.strategy = {"mixed"}, .ps = 1, .workers = 4, .steps_per_s = 20},
+      {.strategy = {"hybrid"}, .ps = 1, .workers = 4, .steps_per_s = 20},
       {.strategy = {"async"}, .ps = 1, .workers = 4, .steps_per_s = 10}};
-  const auto refuse_mixed = [](const Words& words) {
-    if (words.back() == "mixed") throw Error(ErrorCode::kUsage, "not with these flags");
+  const auto refuse_hybrid = [](const Words& words) {
+    if (words.back() == "hybrid") throw Error(ErrorCode::kUsage, "not with these flags");
   };
-  EXPECT_EQ(chosen({"--strategy", "auto"}, ways, refuse_mixed).back(), "async");
+  EXPECT_EQ(chosen({"--strategy", "auto"}, ways, refuse_hybrid).back(), "async");
   const auto fail = [](const Words&) { throw Error(ErrorCode::kInternal, "another error"); };
   EXPECT_THROW(chosen({"--strategy", "auto"}, ways, fail), Error);
 }

@@ -49,6 +49,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
                   }};
   program.lab = read_lab(values, program.cluster);
   program.placed = placed_in_words(values);
+  program.old_name_hint = old_name_hint(values, program.cluster);
   program.key_hint = key_hint(values);
   set_places(program.lab, program.run.prediction);
   if (options.evaluate) {

@@ -217,6 +217,8 @@ void run_dry(const Program& program) {
 }
 
 int run_role(const Program& asked) {
+  const Log log(log_options(asked.cluster, asked.run));
+  if (!asked.old_name_hint.empty() && !asked.cluster.launched) log.warning(asked.old_name_hint);
   if (asked.run.dry_run || asked.run.prediction.asked) {
     run_dry(asked);
     return 0;
@@ -224,7 +226,6 @@ int run_role(const Program& asked) {
   Program program = asked;
   Security& security = program.cluster.security;
   security.loaded = secure_job(program.cluster, program.lab, program.key_hint);
-  const Log log(log_options(program.cluster, program.run));
   if (!program.placed.empty()) log.info(program.placed);
   const std::string unused = unused_devices(own_environment);
   if (!unused.empty() && !program.cluster.launched) log.info(unused);

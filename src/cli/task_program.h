@@ -25,9 +25,10 @@ struct Program {
   EvaluateCheckpoint evaluate = {};
   /// The changes that a ps of the program makes to variables after each read.
   AfterReads after_reads = {};
-  std::string placed = {};    // which task a launcher has made of this process; empty: none has
-  std::string key_hint = {};  // how its launcher's users give each task the job's key
-  LabOptions lab = {};        // the hosts for the tasks that it launches
+  std::string placed = {};  // which task a launcher has made of this process; empty: none has
+  std::string old_name_hint = {};  // how what the flags call by an old name is called now
+  std::string key_hint = {};       // how its launcher's users give each task the job's key
+  LabOptions lab = {};             // the hosts for the tasks that it launches
   /// The command that it launches for each task; empty: itself, with its arguments.
   std::vector<std::string> command = {};
   std::vector<std::string> command_flags = {};  // of its tasks

@@ -38,7 +38,7 @@ class Growing {
     task.examples_per_s = 64 * steps_ / seconds_;
     task.share = {{"input", input_ / seconds_}, {"compute", compute_ / seconds_}};
     Report run;
-    run.strategy = "local";
+    run.strategy = "alone";
     run.cores = 2;
     run.tasks = {task};
     return run;

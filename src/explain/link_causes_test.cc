@@ -30,9 +30,10 @@ const StagedRun kStagedLinks[] = {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
        run.expected->steps_per_s = 13.4;
        run.expected->way = "--ps 1 --workers 2";
-       run.expected->other_ways = {{"--ps 1 --workers 2 --wire bfloat16", 20.1},
-                                   {"--ps 2 --workers 2", 20.1},
-                                   {"--ps 1 --workers 2 --strategy local --local-steps 20", 20.4}};
+       run.expected->other_ways = {
+           {"--ps 1 --workers 2 --wire bfloat16", 20.1},
+           {"--ps 2 --workers 2", 20.1},
+           {"--ps 1 --workers 2 --strategy local_sgd --local-steps 20", 20.4}};
        use_network(run, 50e6, 58e6);
      }},
     {"a wire that is too wide for a link that is used in turns", Cause::kWire, "ps:0",

@@ -132,7 +132,7 @@ TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
 
 // Without rounds the local steps of all workers are global steps, and in rounds those of each.
 TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
-  const char* const local = R"(more='"strategy":"local",'; write_report '')";
+  const char* const local = R"(more='"strategy":"local_sgd",'; write_report '')";
   EXPECT_THAT(launch_shells(local).out,
               testing::EndsWith("\n1,500 global steps (1,500 + 1,500)\n"));
   run_.flags = {{"--outer", "async"}};

@@ -242,17 +242,17 @@ TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
   asked.wire = WireForm{};
   const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked)).made;
   const Forecast& best = all.front();
-  EXPECT_EQ(best.way.text(), "local H=20, 1 ps + 4 workers");
+  EXPECT_EQ(best.way.text(), "local_sgd H=20, 1 ps + 4 workers");
   EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
   EXPECT_THAT(best.of_bound, AllOf(Gt(0.8), Lt(1.01)));
   EXPECT_THAT(
       fastest_text(all),
-      AllOf(HasSubstr("The fastest: --ps 1 --workers 4 --strategy local --local-steps 20 ("),
+      AllOf(HasSubstr("The fastest: --ps 1 --workers 4 --strategy local_sgd --local-steps 20 ("),
             HasSubstr("Without local steps: "), HasSubstr("make 20 steps on their own")));
 }
 
 TEST(ForecastTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
-  const Way way{.strategy = {.name = "local", .local_steps = 40, .outer_fragments = 1},
+  const Way way{.strategy = {.name = "local_sgd", .local_steps = 40, .outer_fragments = 1},
                 .ps = 1,
                 .workers = 4};
   const Forecast made = forecast(job_on(5, 100e6), way);
@@ -269,13 +269,13 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   asked.links = true;
   EXPECT_TRUE(has_local());
   asked.links = false;
-  asked.strategy.name = "local";
+  asked.strategy.name = "local_sgd";
   asked.strategy.local_steps = 50;
   asked.ps = 1;
   const std::vector<Way> ways = ways_to_try(asked);
   ASSERT_EQ(ways.size(), 2u);
-  EXPECT_EQ(ways[1].text(), "local H=50, 1 ps + 4 workers");
-  EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local --local-steps 50");
+  EXPECT_EQ(ways[1].text(), "local_sgd H=50, 1 ps + 4 workers");
+  EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local_sgd --local-steps 50");
   asked.strategy.outer_fragments = 4;
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
 }
@@ -323,16 +323,16 @@ TEST(WaysTest, WhatBecomesOfLateContributionsIsKept) {
   EXPECT_THAT(flags_of(way), HasSubstr("--replicas-to-aggregate 3 --late fold"));
 }
 
-TEST(WaysTest, MixedIsTriedWhereAModelHasSparseVariables) {
+TEST(WaysTest, HybridIsTriedWhereAModelHasSparseVariables) {
   WaysAsked asked;
   asked.workers = 2;
-  const auto has_mixed = [&] {
+  const auto has_hybrid = [&] {
     return std::ranges::any_of(ways_to_try(asked),
                                [](const Way& way) { return way.kind().splits_variables(); });
   };
-  EXPECT_FALSE(has_mixed());
+  EXPECT_FALSE(has_hybrid());
   asked.sparse = true;
-  EXPECT_TRUE(has_mixed());
+  EXPECT_TRUE(has_hybrid());
 }
 
 TEST(WaysTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {

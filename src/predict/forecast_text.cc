@@ -111,7 +111,7 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
       forecasts, [](const Forecast& each) { return each.way.makes_local_steps(); });
   if (found == forecasts.end()) return {};
   return fmt::format(
-      "Workers of local make {} steps on their own between two exchanges: each of these steps "
+      "Workers of local_sgd make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
       found->way.strategy.local_steps);
 }

@@ -221,7 +221,7 @@ std::vector<LearnerTimes> study_learners(const LearnerStudy& study,
   if (quorum < n) {
     strategies.push_back({fmt::format("sync of {}", quorum), rounds_rule(n, quorum), 1});
   }
-  const std::string local = fmt::format("local, H = {}", study.local_steps);
+  const std::string local = fmt::format("local_sgd, H = {}", study.local_steps);
   strategies.push_back({local, rounds_rule(n, 0), study.local_steps});
   strategies.push_back({local + ", no rounds", async_rule(), study.local_steps});
   std::vector<LearnerTimes> all;
@@ -236,11 +236,11 @@ std::vector<LearnerTimes> study_learners(const LearnerStudy& study,
 
 std::string learners_text(const LearnerStudy& study, const std::vector<LearnerTimes>& times) {
   std::string text =
-      fmt::format("{:<22}  {:>10}  {:>7}  {:>7}  {:>10}  {:>7}  {:>7}  {:>8}\n", "strategy",
+      fmt::format("{:<28}  {:>10}  {:>7}  {:>7}  {:>10}  {:>7}  {:>7}  {:>8}\n", "strategy",
                   "steps/s", "useful", "waiting", "exchanging", "lost", "away", "failures");
   for (const LearnerTimes& it : times) {
     text += fmt::format(
-        "{:<22}  {:>10}  {:>6.1f}%  {:>6.1f}%  {:>9.1f}%  {:>6.1f}%  {:>6.1f}%  {:>8}\n",
+        "{:<28}  {:>10}  {:>6.1f}%  {:>6.1f}%  {:>9.1f}%  {:>6.1f}%  {:>6.1f}%  {:>8}\n",
         it.strategy, rounded(it.steps_per_s), it.useful * 100, it.waiting * 100,
         it.exchanging * 100, it.lost * 100, it.away * 100, it.failures);
   }

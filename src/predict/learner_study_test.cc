@@ -32,7 +32,7 @@ TEST(LearnerStudyTest, AnExchangeIsPaidOnceForEachContribution) {
   const LearnerStudy study{.learners = 10, .step_s = 3, .exchange_s = 1, .local_steps = 5};
   EXPECT_NEAR(times_of(study, "async").useful, 0.75, 1e-3);
   EXPECT_NEAR(times_of(study, "sync").exchanging, 0.25, 1e-3);
-  EXPECT_NEAR(times_of(study, "local, H = 5").useful, 15.0 / 16, 1e-3);
+  EXPECT_NEAR(times_of(study, "local_sgd, H = 5").useful, 15.0 / 16, 1e-3);
 }
 
 TEST(LearnerStudyTest, CountsAllTimeOfEachLearner) {
@@ -71,7 +71,7 @@ TEST(LearnerStudyTest, UnevenLearnersWaitInRoundsAndNotWithoutThem) {
   EXPECT_LT(by["sync"].useful, 0.85);
   EXPECT_GT(by["ssp 3"].useful, by["sync"].useful);
   EXPECT_LT(by["ssp 3"].useful, by["async"].useful);
-  EXPECT_GT(by["local, H = 20"].useful, by["sync"].useful);
+  EXPECT_GT(by["local_sgd, H = 20"].useful, by["sync"].useful);
   EXPECT_GT(by["sync of 285"].useful, by["sync"].useful);
   EXPECT_GT(by["sync of 285"].lost, 0.01);
 }

@@ -128,8 +128,8 @@ double rule_bytes(const SimulatedStep& step) {
 
 // Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
 template <typename Seconds>
-double mixed_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
-  const MixedPlaces places(job.step->specs);
+double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
+  const HybridPlaces places(job.step->specs);
   const SimulatedStep sparse = part_of_step(*job.step, places, true),
                       dense = part_of_step(*job.step, places, false);
   const auto every = double(job.accumulate);
@@ -159,7 +159,7 @@ double speed_limit(const SimulatedJob& job) {
   const bool alone = cluster.ps.empty() && !ring;
   if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
   if (alone) return workers / step;
-  if (kind.splits_variables()) return mixed_limit(job, step, seconds);
+  if (kind.splits_variables()) return hybrid_limit(job, step, seconds);
   const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
   const SimulatedStep& shared = local ? outer : *job.step;
   const double every = accumulated * (local ? double(job.strategy.local_steps) : 1);

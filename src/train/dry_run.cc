@@ -14,7 +14,7 @@
 #include "base/grouped_digits.h"
 #include "base/row_count.h"
 #include "launch/launcher.h"
-#include "params/mixed/mixed_store.h"
+#include "params/hybrid/hybrid_store.h"
 #include "params/protocol/placement.h"
 #include "params/strategy/strategies.h"
 #include "params/variable_arrays.h"

@@ -70,7 +70,7 @@ Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions&
 }
 
 Cluster with_local_steps(Cluster cluster, int local_steps) {
-  cluster.strategy.name = "local";
+  cluster.strategy.name = "local_sgd";
   cluster.strategy.local_steps = local_steps;
   return cluster;
 }
@@ -138,7 +138,7 @@ TEST(OwnStrategy, IsPredictedByItsTraits) {
   job.strategy = {.name = "averaging", .local_steps = 10};
   const Forecast own = forecast(forecast_job_of(job, true), way_of(job));
   EXPECT_EQ(flags_of(own.way), "--ps 1 --workers 2 --strategy averaging --local-steps 10");
-  job.strategy = {.name = "local", .local_steps = 10, .outer_rate = 1, .outer_momentum = 0};
+  job.strategy = {.name = "local_sgd", .local_steps = 10, .outer_rate = 1, .outer_momentum = 0};
   const Forecast local = forecast(forecast_job_of(job, true), way_of(job));
   EXPECT_DOUBLE_EQ(own.steps_per_s, local.steps_per_s);
   job.strategy.name = "sync";

@@ -96,7 +96,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
   OnNanSession() {
     const NanCase& test = GetParam();
     if (test.strategy == "allreduce") ports_.emplace(test.workers);
-    if (test.strategy != "allreduce" && test.strategy != "local") served_.emplace(test.workers);
+    if (test.strategy != "allreduce" && test.strategy != "alone") served_.emplace(test.workers);
   }
   Cluster cluster(int worker, OnNan on_nan) const {
     const NanCase& test = GetParam();
@@ -142,10 +142,10 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 INSTANTIATE_TEST_SUITE_P(
     Strategies, OnNanSession,
-    ::testing::Values(NanCase{"local", "local"},
-                      NanCase{"infinite", "local", 1, 1, 1, 0, true, kInfinity},
-                      NanCase{"clipped", "local", 1, 1, 1, 0.1f},
-                      NanCase{"accumulate", "local", 1, 1, 2}, NanCase{"towers", "local", 1, 2},
+    ::testing::Values(NanCase{"alone", "alone"},
+                      NanCase{"infinite", "alone", 1, 1, 1, 0, true, kInfinity},
+                      NanCase{"clipped", "alone", 1, 1, 1, 0.1f},
+                      NanCase{"accumulate", "alone", 1, 1, 2}, NanCase{"towers", "alone", 1, 2},
                       NanCase{"async", "async"}, NanCase{"async_tcp", "async", 1, 1, 1, 0, false},
                       NanCase{"async_2", "async", 2}, NanCase{"ssp", "ssp", 2},
                       NanCase{"sync", "sync", 2}, NanCase{"sync_clipped", "sync", 2, 1, 1, 0.1f},

@@ -17,7 +17,7 @@
 #include "launch/lab/lab_options.h"
 #include "net/link_kind.h"
 #include "paceline/error.h"
-#include "params/mixed/mixed_strategy.h"
+#include "params/hybrid/hybrid_strategy.h"
 #include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
@@ -408,7 +408,7 @@ WaysAsked Prediction::asked() const {
   asked.strategy = cluster_.strategy;
   asked.strategy.name.clear();
   asked.links = own_hosts_ > 1;
-  asked.sparse = why_not_mixed(specs_).empty() && why_not_mixed(cluster_, 2).empty();
+  asked.sparse = why_not_hybrid(specs_).empty() && why_not_hybrid(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.role != Cluster::Role::kAlone) {
     const Way own = own_way();

@@ -43,7 +43,7 @@ std::function<void(Cluster&)> strategy(const char* name) {
 
 std::function<void(Cluster&)> local_steps(const std::function<void(Cluster&)>& more) {
   return [more](Cluster& cluster) {
-    cluster.strategy.name = "local";
+    cluster.strategy.name = "local_sgd";
     cluster.strategy.local_steps = 4;
     more(cluster);
   };
@@ -61,7 +61,7 @@ const std::vector<Way>& ways() {
          cluster.strategy.name = "sync";
          cluster.strategy.replicas = 1;
        }},
-      {"mixed", true, true, strategy("mixed")},
+      {"hybrid", true, true, strategy("hybrid")},
       {"allreduce", false, true, strategy("allreduce")},
       {"local", true, true, local_steps([](Cluster&) {}), true},
       {"local_fragments", true, true, local_steps([](Cluster& cluster) {

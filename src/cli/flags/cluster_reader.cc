@@ -285,14 +285,20 @@ void read_parts(const FlagValues& values, std::optional<std::string>& strategy) 
   strategy = splits.name;
 }
 
+std::optional<std::string> read_strategy_name(const FlagValues& values, const Cluster& cluster) {
+  const std::string given = values.text("--strategy");
+  if (is_old_strategy_name(given)) return std::string(find_strategy(given, kind_of(cluster))->name);
+  std::vector<std::string> names = strategy_names();
+  names.emplace_back(kAutomatic);
+  return values.choice("--strategy", names);
+}
+
 void read_strategy(const FlagValues& values, Cluster& cluster) {
   if (is_shrunk(values, cluster)) {
     cluster.strategy.name = default_strategy(ClusterKind::kOneProcess).name;
     return;
   }
-  std::vector<std::string> names = strategy_names();
-  names.emplace_back(kAutomatic);
-  std::optional<std::string> name = values.choice("--strategy", names);
+  std::optional<std::string> name = read_strategy_name(values, cluster);
   read_parts(values, name);
   if (name && *name != kAutomatic) check_strategy_fits(*name, cluster);
   cluster.strategy.name = name.value_or("");
@@ -349,6 +355,13 @@ void read_sync_batch_norm(const FlagValues& values, Cluster& cluster) {
 }
 
 }  // namespace
+
+std::string old_name_hint(const FlagValues& values, const Cluster& cluster) {
+  const std::string given = values.text("--strategy");
+  if (!is_old_strategy_name(given)) return "";
+  return fmt::format("--strategy {} is now called {}: the next version reads the new name only",
+                     given, strategy_kind(cluster).name);
+}
 
 Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;

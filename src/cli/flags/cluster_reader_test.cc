@@ -13,7 +13,7 @@ using testing::HasSubstr;
 TEST(Flags, NothingMeansAlone) {
   const Parsed parsed = read("");
   EXPECT_EQ(parsed.cluster.role, Cluster::Role::kAlone);
-  EXPECT_EQ(parsed.cluster.strategy.name, "local");
+  EXPECT_EQ(parsed.cluster.strategy.name, "alone");
   EXPECT_TRUE(parsed.cluster.is_chief());
   EXPECT_EQ(parsed.cluster.device.kind, "cpu");
   EXPECT_EQ(parsed.cluster.threads, 0);
@@ -106,8 +106,8 @@ TEST(Flags, AccumulateIsForEveryCluster) {
 
 TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
   for (const char* const cluster : {"--ps 1 --workers 2", "--ps 0 --workers 2"}) {
-    const std::string local = std::string(cluster) + " --strategy local ";
-    EXPECT_EQ(read(local).cluster.strategy.name, "local");
+    const std::string local = std::string(cluster) + " --strategy local_sgd ";
+    EXPECT_EQ(read(local).cluster.strategy.name, "local_sgd");
     EXPECT_EQ(read(local).cluster.strategy.local_steps, 20);
     const Cluster set =
         read(local + "--local-steps 7 --outer-rate 0.5 --outer-momentum 0 --outer-fragments 2")
@@ -119,8 +119,25 @@ TEST(Flags, LocalStepsAreThoseOfAClusterWithOrWithoutParameterServers) {
   }
 }
 
+TEST(Flags, OldNamesOfStrategiesAreReadWithAHint) {
+  const auto named = [](const std::string& flags) {
+    const Parsed parsed = read(flags);
+    return parsed.cluster.strategy.name + ": " + parsed.old_name_hint;
+  };
+  EXPECT_EQ(
+      named("--strategy local"),
+      "alone: --strategy local is now called alone: the next version reads the new name only");
+  EXPECT_EQ(named("--strategy local --ps 0 --workers 2"),
+            "local_sgd: --strategy local is now called local_sgd: the next version reads the new "
+            "name only");
+  EXPECT_EQ(named("--strategy mixed --ps 1 --workers 2"),
+            "hybrid: --strategy mixed is now called hybrid: the next version reads the new name "
+            "only");
+  EXPECT_EQ(named("--strategy sync --ps 1 --workers 2"), "sync: ");
+}
+
 TEST(Flags, AnOuterRuleTakesChangesInRoundsOrAsTheyArrive) {
-  const std::string local = "--ps 1 --workers 3 --strategy local ";
+  const std::string local = "--ps 1 --workers 3 --strategy local_sgd ";
   EXPECT_FALSE(read(local).cluster.strategy.outer_async);
   EXPECT_FALSE(read(local + "--outer sync").cluster.strategy.outer_async);
   EXPECT_TRUE(read(local + "--outer async").cluster.strategy.outer_async);
@@ -147,10 +164,10 @@ TEST(Flags, ASimulatedDeviceThatComputesCanResume) {
   EXPECT_EQ(parsed.cluster.device.sim_copy_gbps, 12.5);
 }
 
-TEST(Flags, MixedIsSaidByItsNameOrByItsTwoParts) {
+TEST(Flags, HybridIsSaidByItsNameOrByItsTwoParts) {
   EXPECT_EQ(read("--ps 1 --workers 2 --sparse ps --dense allreduce").cluster.strategy.name,
-            "mixed");
-  EXPECT_EQ(read("--ps 1 --workers 2 --strategy mixed").cluster.strategy.name, "mixed");
+            "hybrid");
+  EXPECT_EQ(read("--ps 1 --workers 2 --strategy hybrid").cluster.strategy.name, "hybrid");
 }
 
 TEST(Flags, RoundsAreOfTheStrategySync) {

@@ -53,7 +53,7 @@ std::string strategy_help() {
   return fmt::format(
       "The way in which workers share their updates. {}; {}: the way that is expected to be the "
       "fastest, with as many tasks as --ps and --workers say, or any; for a task that is started "
-      "by itself, local if there are workers on several hosts, else the default",
+      "by itself, local_sgd if there are workers on several hosts, else the default",
       fmt::join(meanings, "; "), kAutomatic);
 }
 
@@ -172,7 +172,7 @@ std::vector<Flag> strategy_flags() {
       {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
        strategy_help(), kBoth},
       {"--sparse", "ps",
-       "With --dense allreduce: the same as --strategy mixed. Variables that are read by rows lie "
+       "With --dense allreduce: the same as --strategy hybrid. Variables that are read by rows lie "
        "on parameter servers",
        kBoth},
       {"--dense", "allreduce",
@@ -272,7 +272,8 @@ std::vector<Flag> loop_flags() {
   return {
       {"--steps", "N",
        "End at this global step, which counts the steps of all workers together, and with sync, "
-       "mixed, allreduce and local the rounds; with async and ssp each worker but one may make one "
+       "hybrid, allreduce and local_sgd the rounds; with async and ssp each worker but one may "
+       "make one "
        "more "
        "(default: no end)",
        kRun},

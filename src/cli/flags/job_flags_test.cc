@@ -117,7 +117,7 @@ TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
               "ssp --staleness 2",
               kOne);
   EXPECT_EQ(read.role, Cluster::Role::kAlone);
-  EXPECT_EQ(read.strategy.name, "local");
+  EXPECT_EQ(read.strategy.name, "alone");
   EXPECT_THROW(cluster("", "--join-timeout 9"), Error);
 }
 

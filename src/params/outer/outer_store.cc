@@ -154,9 +154,10 @@ std::unique_ptr<StoreSteps> OuterStore::bind(const PlanBinding& plan, float clip
     return below_->bind(plan, clip_norm);
   }
   if (std::exchange(trains_, true)) {
-    throw Error(ErrorCode::kInvalidArgument,
-                "[local steps] a job with --strategy local trains one plan, and this is another: "
-                "use --strategy sync, or without parameter servers --strategy allreduce");
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        "[local steps] a job with --strategy local_sgd trains one plan, and this is another: "
+        "use --strategy sync, or without parameter servers --strategy allreduce");
   }
   return std::make_unique<OuterSteps>(*this, inner_->bind(plan, clip_norm));
 }

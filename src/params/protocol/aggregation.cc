@@ -12,7 +12,7 @@ namespace paceline {
 std::string AggregationSpec::str() const {
   if (kind == AggregationKind::kAsync) return "async";
   if (kind == AggregationKind::kBounded) return fmt::format("ssp with staleness {}", staleness);
-  if (workers_commit) return "mixed" + (coordinator.empty() ? "" : ", ps:0 at " + coordinator);
+  if (workers_commit) return "hybrid" + (coordinator.empty() ? "" : ", ps:0 at " + coordinator);
   return fmt::format("sync with {} replicas to aggregate, late contributions {}{}",
                      replicas == 0 ? "all" : std::to_string(replicas),
                      late == LateContribution::kDrop ? "dropped" : "folded",

@@ -44,7 +44,7 @@ struct AggregationSpec {
   /// True where a worker always waits between its contribution and its next step, so that others
   /// contribute after it: values that answer the contribution would be too old for that step.
   bool outdates_answers() const { return kind == AggregationKind::kBounded && staleness == 0; }
-  /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "mixed".
+  /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "hybrid".
   std::string str() const;
 };
 

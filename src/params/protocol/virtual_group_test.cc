@@ -78,12 +78,12 @@ TEST(VirtualGroup, DISABLED_LivingWorkersApplyTheSameStepsInTenThousandSeeds) {
   run_seeds(1, 10000);
 }
 
-// Mixed: a step counts for the members and on the ps tasks, or nowhere.
-void run_mixed_seeds(std::uint64_t first, std::uint64_t last) {
+// Hybrid: a step counts for the members and on the ps tasks, or nowhere.
+void run_hybrid_seeds(std::uint64_t first, std::uint64_t last) {
   int kills = 0, stops = 0, cuts = 0, ps_cuts = 0, joined = 0, left_behind = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
     const VirtualGroupResult result =
-        run(seed, {.workers = 2 + int(seed % 5), .join_timeout = 30s, .mixed = true});
+        run(seed, {.workers = 2 + int(seed % 5), .join_timeout = 30s, .hybrid = true});
     ASSERT_EQ(result.trouble, "") << "seed " << seed << "\n"
                                   << fmt::format("{}", fmt::join(result.lines, "\n"));
     EXPECT_GT(result.steps, 50) << "seed " << seed;
@@ -102,15 +102,17 @@ void run_mixed_seeds(std::uint64_t first, std::uint64_t last) {
   EXPECT_GT(left_behind, 0);
 }
 
-TEST(VirtualMixed, StepsCountInBothPartsOrInNoneWhateverHappens) { run_mixed_seeds(1, 200); }
+TEST(VirtualHybrid, StepsCountInBothPartsOrInNoneWhateverHappens) { run_hybrid_seeds(1, 200); }
 
 // scripts/slow_checks runs it.
-TEST(VirtualMixed, DISABLED_StepsCountInBothPartsInTenThousandSeeds) { run_mixed_seeds(1, 10000); }
+TEST(VirtualHybrid, DISABLED_StepsCountInBothPartsInTenThousandSeeds) {
+  run_hybrid_seeds(1, 10000);
+}
 
-TEST(VirtualMixed, FindsAMemberThatDoesNotWaitForThePsTasks) {
+TEST(VirtualHybrid, FindsAMemberThatDoesNotWaitForThePsTasks) {
   std::string found;
   for (std::uint64_t seed = 1; seed <= 20 && found.empty(); ++seed) {
-    found = run(seed, {.mixed = true, .plant_hasty = true}).trouble;
+    found = run(seed, {.hybrid = true, .plant_hasty = true}).trouble;
   }
   EXPECT_NE(found.find("which is not here"), std::string::npos) << found;
 }

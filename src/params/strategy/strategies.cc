@@ -12,8 +12,8 @@
 #include "paceline/error.h"
 #include "params/accumulate/accumulate_store.h"
 #include "params/collective/allreduce_strategy.h"
+#include "params/hybrid/hybrid_strategy.h"
 #include "params/local/local_strategy.h"
-#include "params/mixed/mixed_strategy.h"
 #include "params/outer/local_steps_strategy.h"
 #include "params/worker/ps_strategy.h"
 
@@ -21,7 +21,8 @@ namespace paceline {
 namespace {
 
 constexpr StrategyKind kStrategies[] = {
-    {.name = "local",
+    {.name = "alone",
+     .old_name = "local",
      .meaning = "one process, which applies its own contributions",
      .cluster = ClusterKind::kOneProcess,
      .make = make_local_strategy},
@@ -45,22 +46,25 @@ constexpr StrategyKind kStrategies[] = {
      .rounds = true,
      .reduces = true,
      .make = make_allreduce_strategy},
-    {.name = "mixed",
+    {.name = "hybrid",
+     .old_name = "mixed",
      .meaning = "sparse variables as sync on parameter servers, dense ones by all-reduce",
      .cluster = ClusterKind::kWithPs,
      .rounds = true,
      .reduces = true,
-     .make = make_mixed_strategy,
-     .why_not_cluster = why_not_mixed,
-     .why_not_variables = why_not_mixed},
-    {.name = "local",
+     .make = make_hybrid_strategy,
+     .why_not_cluster = why_not_hybrid,
+     .why_not_variables = why_not_hybrid},
+    {.name = "local_sgd",
+     .old_name = "local",
      .meaning =
          "local steps, whose sum is a contribution to an outer rule (--local-steps, --outer)",
      .cluster = ClusterKind::kWithPs,
      .rounds = true,
      .makes_local_steps = true,
      .make = make_local_steps_strategy},
-    {.name = "local",
+    {.name = "local_sgd",
+     .old_name = "local",
      .meaning = "the same over an all-reduce",
      .cluster = ClusterKind::kWorkersOnly,
      .rounds = true,
@@ -115,7 +119,7 @@ std::vector<std::string> strategy_names() {
 const StrategyKind* find_strategy(std::string_view name, ClusterKind cluster) {
   const StrategyKind* named = nullptr;
   for (const StrategyKind* const kind : strategies()) {
-    if (kind->name != name) continue;
+    if (!kind->is_called(name)) continue;
     if (named == nullptr || kind->cluster == cluster) named = kind;
   }
   return named;
@@ -129,8 +133,14 @@ const StrategyKind& strategy_named(std::string_view name, ClusterKind cluster) {
                           did_you_mean(name, names)));
 }
 
+bool is_old_strategy_name(std::string_view name) {
+  return !name.empty() && std::ranges::any_of(strategies(), [&](const StrategyKind* kind) {
+    return kind->old_name == name;
+  });
+}
+
 bool is_without_ps(std::string_view name) {
-  const auto of_name = [&](const StrategyKind* kind) { return kind->name == name; };
+  const auto of_name = [&](const StrategyKind* kind) { return kind->is_called(name); };
   const auto with_ps = [&](const StrategyKind* kind) { return of_name(kind) && kind->has_ps(); };
   return std::ranges::any_of(strategies(), of_name) && std::ranges::none_of(strategies(), with_ps);
 }

@@ -32,6 +32,8 @@ class AddedStrategy {
 const StrategyKind* find_strategy(std::string_view name, ClusterKind cluster);
 /// The same. Throws kInvalidArgument, with the nearest name and all names.
 const StrategyKind& strategy_named(std::string_view name, ClusterKind cluster);
+/// True of a name that strategies had in 0.1.0 and have no more: "mixed".
+bool is_old_strategy_name(std::string_view name);
 /// True when strategies of this name are only for clusters without parameter servers.
 bool is_without_ps(std::string_view name);
 /// The default of a kind of cluster.

@@ -17,7 +17,7 @@ DistributionOptions options_of(const std::string& strategy, Cluster::Role role) 
 }
 
 TEST(Strategies, EachKindOfClusterHasADefault) {
-  EXPECT_EQ(default_strategy(ClusterKind::kOneProcess).name, "local");
+  EXPECT_EQ(default_strategy(ClusterKind::kOneProcess).name, "alone");
   EXPECT_EQ(default_strategy(ClusterKind::kWithPs).name, "async");
   EXPECT_EQ(default_strategy(ClusterKind::kWorkersOnly).name, "allreduce");
 }
@@ -26,7 +26,7 @@ TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
   const std::string message = error_of(ErrorCode::kInvalidArgument, [] {
     make_distribution(options_of("asinc", Cluster::Role::kAlone), kOneVariable);
   });
-  EXPECT_NE(message.find("'asinc' is none of local, async, ssp, sync"), std::string::npos)
+  EXPECT_NE(message.find("'asinc' is none of alone, async, ssp, sync"), std::string::npos)
       << message;
   EXPECT_NE(message.find("did you mean 'async'?"), std::string::npos) << message;
 }
@@ -68,13 +68,13 @@ TEST(Strategies, OneIsInTheTableForAsLongAsItIsAdded) {
 
 TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
   const Distribution made =
-      make_distribution(options_of("local", Cluster::Role::kAlone), kOneVariable);
+      make_distribution(options_of("alone", Cluster::Role::kAlone), kOneVariable);
   EXPECT_EQ(made.store->variables()[0].name, "w");
   EXPECT_FALSE(made.control->others_save());
 }
 
 TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
-  DistributionOptions with = options_of("local", Cluster::Role::kAlone);
+  DistributionOptions with = options_of("alone", Cluster::Role::kAlone);
   const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
   EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
   with.cluster.accumulate = 4;
@@ -90,8 +90,8 @@ std::string chosen(const ClusterSpec& spec) {
 }
 
 TEST(AutomaticStrategy, WorkersOnSeveralHostsMakeLocalSteps) {
-  EXPECT_EQ(chosen({.ps = {"a:1"}, .workers = {"b:1", "c:1"}}), "local");
-  EXPECT_EQ(chosen({.ps = {}, .workers = {"b:1", "c:1"}}), "local");
+  EXPECT_EQ(chosen({.ps = {"a:1"}, .workers = {"b:1", "c:1"}}), "local_sgd");
+  EXPECT_EQ(chosen({.ps = {}, .workers = {"b:1", "c:1"}}), "local_sgd");
 }
 
 TEST(AutomaticStrategy, ElseItIsTheDefault) {
@@ -100,7 +100,7 @@ TEST(AutomaticStrategy, ElseItIsTheDefault) {
   EXPECT_EQ(chosen({.ps = {}, .workers = {"a:1", "a:2"}}), "allreduce");
   Cluster alone;
   alone.strategy.name = "auto";
-  EXPECT_EQ(strategy_name(alone), "local");
+  EXPECT_EQ(strategy_name(alone), "alone");
 }
 
 }  // namespace

@@ -11,9 +11,9 @@ namespace {
 constexpr int kMostWorkers = 1024, kMostSteps = 1'000'000;
 
 constexpr const char* kNeedsRounds =
-    "needs --strategy sync, or local, and --ps: no other strategy has such rounds";
+    "needs --strategy sync, or local_sgd, and --ps: no other strategy has such rounds";
 constexpr const char* kNeedsLocalSteps =
-    "needs --strategy local and several workers: no other strategy makes local steps";
+    "needs --strategy local_sgd and several workers: no other strategy makes local steps";
 
 bool limits_lead(const StrategyKind& kind, const Strategy&) { return kind.limits_lead; }
 bool ps_closes_rounds(const StrategyKind& kind, const Strategy& options) {
@@ -84,7 +84,7 @@ std::span<const StrategyField> strategy_fields() {
                            }}},
       {.flag = "--local-steps",
        .argument = "H",
-       .help = "With local and several workers, the steps that each makes on its own between two "
+       .help = "With local_sgd, the steps that each makes on its own between two "
                "exchanges of a variable (default 20; from 1 on)",
        .needs = kNeedsLocalSteps,
        .traits_have_it = makes_local_steps,
@@ -92,30 +92,33 @@ std::span<const StrategyField> strategy_fields() {
        .always_told = true},
       {.flag = "--outer-rate",
        .argument = "R",
-       .help = "With local, the learning rate at which the workers' mean change is applied "
+       .help = "With local_sgd, the learning rate at which the workers' mean change is applied "
                "(default 0.7; above 0)",
        .needs = kNeedsLocalSteps,
        .traits_have_it = makes_local_steps,
        .value = RateOption{&Strategy::outer_rate}},
       {.flag = "--outer-momentum",
        .argument = "M",
-       .help = "With local, the Nesterov momentum of that; with 0 at rate 1 copies are averaged "
-               "(default 0.5; below 1)",
+       .help =
+           "With local_sgd, the Nesterov momentum of that; with 0 at rate 1 copies are averaged "
+           "(default 0.5; below 1)",
        .needs = kNeedsLocalSteps,
        .traits_have_it = makes_local_steps,
        .value = RateOption{&Strategy::outer_momentum, true}},
       {.flag = "--outer-fragments",
        .argument = "P",
-       .help = "With local, the parts in which variables are exchanged, by turns; with more than 1 "
-               "workers go on meanwhile (default: 2 with --ps and H of at least 8, else 1)",
+       .help =
+           "With local_sgd, the parts in which variables are exchanged, by turns; with more than 1 "
+           "workers go on meanwhile (default: 2 with --ps and H of at least 8, else 1)",
        .needs = kNeedsLocalSteps,
        .traits_have_it = makes_local_steps,
        .value = WholeOption{&Strategy::outer_fragments, 1, kMostSteps, "the usual"}},
       {.flag = "--outer",
        .argument = "sync|async",
-       .help = "With local and --ps, whether the workers' mean change is applied, in rounds, or "
-               "each change as it arrives, so that no worker waits for another; --steps then "
-               "counts the local steps of all workers together (default sync)",
+       .help =
+           "With local_sgd and --ps, whether the workers' mean change is applied, in rounds, or "
+           "each change as it arrives, so that no worker waits for another; --steps then "
+           "counts the local steps of all workers together (default sync)",
        .needs = kNeedsLocalSteps,
        .traits_have_it = makes_local_steps,
        .value = WordOption{{"sync", "async"},

@@ -22,7 +22,7 @@ std::vector<std::string> flags_for(const char* name, ClusterKind cluster,
 }
 
 TEST(StrategyFields, WhatIsWrittenIsRead) {
-  const Strategy all{.name = "local",
+  const Strategy all{.name = "local_sgd",
                      .staleness = 3,
                      .replicas = 2,
                      .late = LateContribution::kFold,
@@ -38,7 +38,7 @@ TEST(StrategyFields, WhatIsWrittenIsRead) {
     EXPECT_TRUE(field.is_usual(Strategy())) << field.flag;
     flags.emplace_back(field.flag, field.text(all));
   }
-  EXPECT_EQ(strategy_of("local", flags), all);
+  EXPECT_EQ(strategy_of("local_sgd", flags), all);
 }
 
 TEST(StrategyFields, OtherFlagsAndWordsAreLeftOut) {
@@ -49,19 +49,19 @@ TEST(StrategyFields, OtherFlagsAndWordsAreLeftOut) {
 
 TEST(StrategyFields, EachStrategyHasItsOptions) {
   const auto with_ps = ClusterKind::kWithPs, without = ClusterKind::kWorkersOnly;
-  EXPECT_THAT(flags_for("local", ClusterKind::kOneProcess), ElementsAre());
+  EXPECT_THAT(flags_for("alone", ClusterKind::kOneProcess), ElementsAre());
   EXPECT_THAT(flags_for("async", with_ps), ElementsAre());
   EXPECT_THAT(flags_for("allreduce", without), ElementsAre());
-  EXPECT_THAT(flags_for("mixed", with_ps), ElementsAre());
+  EXPECT_THAT(flags_for("hybrid", with_ps), ElementsAre());
   EXPECT_THAT(flags_for("ssp", with_ps), ElementsAre("--staleness"));
   EXPECT_THAT(flags_for("sync", with_ps), ElementsAre("--replicas-to-aggregate", "--late"));
-  EXPECT_THAT(flags_for("local", without),
+  EXPECT_THAT(flags_for("local_sgd", without),
               ElementsAre("--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments",
                           "--outer"));
-  EXPECT_THAT(flags_for("local", with_ps),
+  EXPECT_THAT(flags_for("local_sgd", with_ps),
               ElementsAre("--replicas-to-aggregate", "--late", "--local-steps", "--outer-rate",
                           "--outer-momentum", "--outer-fragments", "--outer"));
-  EXPECT_THAT(flags_for("local", with_ps, {.outer_async = true}),
+  EXPECT_THAT(flags_for("local_sgd", with_ps, {.outer_async = true}),
               ElementsAre("--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments",
                           "--outer", "--outer-delay"));
 }
@@ -72,8 +72,8 @@ TEST(StrategyFields, TheFlagsOfAWayNameWhatTheStrategyHasAndIsNotAsUsual) {
   };
   EXPECT_EQ(flags({.name = "ssp", .staleness = 3, .replicas = 2}), " --staleness 3");
   EXPECT_EQ(flags({.name = "sync", .staleness = 3}), "");
-  EXPECT_EQ(flags({.name = "local"}), " --local-steps 20");
-  EXPECT_EQ(flags({.name = "local", .outer_momentum = 0, .outer_async = true}),
+  EXPECT_EQ(flags({.name = "local_sgd"}), " --local-steps 20");
+  EXPECT_EQ(flags({.name = "local_sgd", .outer_momentum = 0, .outer_async = true}),
             " --local-steps 20 --outer-momentum 0 --outer async");
 }
 

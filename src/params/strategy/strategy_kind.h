@@ -21,9 +21,10 @@ ClusterKind kind_of(const Cluster& cluster);
 ClusterKind kind_of(int ps, int workers);
 
 struct StrategyKind {
-  std::string_view name;     // as --strategy takes it; several kinds of clusters may share one
-  std::string_view meaning;  // for --help: "each contribution is applied as it arrives"
-  ClusterKind cluster;       // that it is for
+  std::string_view name;  // as --strategy takes it; several kinds of clusters may share one
+  std::string_view old_name = "";  // its name in 0.1.0, which flags and files may still give
+  std::string_view meaning;        // for --help: "each contribution is applied as it arrives"
+  ClusterKind cluster;             // that it is for
   // Traits, which are the same in all jobs.
   bool rounds = false;       // one contribution of each worker makes a global step; see in_rounds()
   bool reduces = false;      // workers sum contributions among themselves, and so meet
@@ -39,6 +40,9 @@ struct StrategyKind {
   std::string (*why_not_cluster)(const Cluster& cluster, int workers) = nullptr;
   std::string (*why_not_variables)(const std::vector<VariableSpec>& variables) = nullptr;
 
+  bool is_called(std::string_view text) const {
+    return text == name || (!old_name.empty() && text == old_name);
+  }
   bool has_ps() const { return cluster == ClusterKind::kWithPs; }
   /// Sparse variables lie on parameter servers, and the workers reduce the others.
   bool splits_variables() const { return has_ps() && reduces; }

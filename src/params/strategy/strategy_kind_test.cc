@@ -27,17 +27,17 @@ std::string traits_of(const StrategyKind& kind, const Strategy& options = {}) {
 TEST(StrategyKind, TheTableSaysWhatIsTrueOfEach) {
   std::vector<std::string> all;
   for (const StrategyKind* const kind : strategies()) all.push_back(traits_of(*kind));
-  EXPECT_EQ(all, (std::vector<std::string>{"local", "async ps", "ssp ps waits",
+  EXPECT_EQ(all, (std::vector<std::string>{"alone", "async ps", "ssp ps waits",
                                            "sync ps in_rounds ps_closes waits",
                                            "allreduce reduces in_rounds waits shares_step",
-                                           "mixed ps reduces splits in_rounds waits",
-                                           "local ps in_rounds ps_closes waits inexact",
-                                           "local reduces in_rounds waits inexact"}));
+                                           "hybrid ps reduces splits in_rounds waits",
+                                           "local_sgd ps in_rounds ps_closes waits inexact",
+                                           "local_sgd reduces in_rounds waits inexact"}));
 }
 
 TEST(StrategyKind, LocalStepsWithoutRoundsWaitForNobody) {
-  const StrategyKind& local = strategy_named("local", ClusterKind::kWithPs);
-  EXPECT_EQ(traits_of(local, {.outer_async = true}), "local ps inexact");
+  const StrategyKind& local = strategy_named("local_sgd", ClusterKind::kWithPs);
+  EXPECT_EQ(traits_of(local, {.outer_async = true}), "local_sgd ps inexact");
 }
 
 TEST(StrategyKind, TheChiefDeclaresWhatFollowsFromTheTraits) {
@@ -53,11 +53,11 @@ TEST(StrategyKind, TheChiefDeclaresWhatFollowsFromTheTraits) {
                                .late = LateContribution::kFold,
                                .num_ps = 2,
                                .coordinator = "a:1"};
-  for (const char* const name : {"sync", "local"}) {
+  for (const char* const name : {"sync", "local_sgd"}) {
     EXPECT_EQ(declared({.name = name, .replicas = 1, .late = LateContribution::kFold}), rounds);
   }
-  EXPECT_EQ(declared({.name = "local", .replicas = 1, .outer_async = true}), AggregationSpec());
-  EXPECT_EQ(declared({.name = "mixed", .replicas = 1}),
+  EXPECT_EQ(declared({.name = "local_sgd", .replicas = 1, .outer_async = true}), AggregationSpec());
+  EXPECT_EQ(declared({.name = "hybrid", .replicas = 1}),
             (AggregationSpec{.kind = AggregationKind::kRounds,
                              .num_ps = 2,
                              .coordinator = "a:1",

@@ -41,7 +41,7 @@ OuterSchedule outer_schedule(const SimulatedJob& job) {
   return outer_schedule_of(job.step->specs, outer_options_of(job));
 }
 
-SimulatedStep part_of_step(const SimulatedStep& step, const MixedPlaces& places, bool sparse) {
+SimulatedStep part_of_step(const SimulatedStep& step, const HybridPlaces& places, bool sparse) {
   SimulatedStep part;
   part.clipped = step.clipped;
   part.examples = step.examples;

@@ -1,7 +1,7 @@
 // The variables of a job as the stores that the workers share know them.
 #pragma once
 
-#include "params/mixed/mixed_steps.h"
+#include "params/hybrid/hybrid_steps.h"
 #include "params/protocol/outer_schedule.h"
 #include "predict/simulation/simulated_job.h"
 
@@ -13,8 +13,8 @@ SimulatedStep outer_step(const SimulatedJob& job);
 /// When the workers exchange which of them.
 OuterSchedule outer_schedule(const SimulatedJob& job);
 
-/// Returns the part of the step's variables that one of the stores of `mixed` keeps, with their
+/// Returns the part of the step's variables that one of the stores of `hybrid` keeps, with their
 /// numbers there.
-SimulatedStep part_of_step(const SimulatedStep& step, const MixedPlaces& places, bool sparse);
+SimulatedStep part_of_step(const SimulatedStep& step, const HybridPlaces& places, bool sparse);
 
 }  // namespace paceline

@@ -34,7 +34,7 @@ TEST(SimulateTest, OneProcessTakesItsKernelsAndRules) {
   const SimulatedStep step = two_layers();
   SimulatedCluster cluster = one_host(0, 1);
   cluster.machines[0].bytes_per_s = 24.0 * 1024 * 1024 / 10e-3;  // rules take 10 ms
-  const SimulatedSpeed speed = simulate_free(step, cluster, "local");
+  const SimulatedSpeed speed = simulate_free(step, cluster, "alone");
   EXPECT_THAT(speed.steps_per_s, DoubleNear(50, 0.1));
   EXPECT_THAT(speed.use.device, DoubleNear(0.5, 0.01));
   EXPECT_THAT(speed.use.rules, DoubleNear(0.5, 0.01));
@@ -247,7 +247,7 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
   step.variables[0].most_rows = 64;
   for (const bool clipped : {false, true}) {
     step.clipped = clipped;
-    for (const char* name : {"async", "ssp", "sync", "allreduce", "mixed"}) {
+    for (const char* name : {"async", "ssp", "sync", "allreduce", "hybrid"}) {
       const int ps = is_without_ps(name) ? 0 : 2;
       for (const auto& cluster : {hosts(ps, 3, 1e9), one_host(ps, 3)}) {
         const SimulatedSpeed speed =
@@ -262,7 +262,7 @@ TEST(SimulateTest, SparseRowsAndClippedStepsAreFollowed) {
 SimulatedJob local_steps(const SimulatedStep& step, int ps, int between, int fragments) {
   return {.step = &step,
           .cluster = hosts(ps, 2, 100e6),
-          .strategy = {.name = "local", .local_steps = between, .outer_fragments = fragments},
+          .strategy = {.name = "local_sgd", .local_steps = between, .outer_fragments = fragments},
           .costs = free_of_cost(),
           .warm_steps = 2 * between,
           .steps = 2 * between};
@@ -315,27 +315,27 @@ TEST(SimulateTest, LocalStepsSendDenseDifferencesOfSparseVariables) {
               DoubleNear(simulate(local_steps(dense, 1, 20, 1)).steps_per_s, 1));
 }
 
-TEST(SimulateTest, MixedMovesTheRowsOfATableAndReducesTheRest) {
+TEST(SimulateTest, HybridMovesTheRowsOfATableAndReducesTheRest) {
   const SimulatedStep step = with_a_large_table();
   const auto with = [&](const char* strategy, int ps) {
     return simulate_free(step, hosts(ps, 4, 100e6), strategy);
   };
-  const SimulatedSpeed mixed = with("mixed", 1), sync = with("sync", 1),
+  const SimulatedSpeed hybrid = with("hybrid", 1), sync = with("sync", 1),
                        ring = with("allreduce", 0);
   // Four members pass 1.5 times the dense variable on, which four contributions to one ps exceed.
-  EXPECT_THAT(mixed.steps_per_s, Gt(1.5 * sync.steps_per_s));
-  EXPECT_THAT(mixed.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
-  const double rows = 64 * 4096.0 * mixed.steps_per_s;
-  EXPECT_THAT(mixed.use.received[0], AllOf(Gt(rows), Lt(1.1 * rows)));
+  EXPECT_THAT(hybrid.steps_per_s, Gt(1.5 * sync.steps_per_s));
+  EXPECT_THAT(hybrid.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
+  const double rows = 64 * 4096.0 * hybrid.steps_per_s;
+  EXPECT_THAT(hybrid.use.received[0], AllOf(Gt(rows), Lt(1.1 * rows)));
 }
 
-TEST(SimulateTest, MixedNeedsASparseAndADenseVariable) {
+TEST(SimulateTest, HybridNeedsASparseAndADenseVariable) {
   const SimulatedStep step = two_layers();
   try {
-    simulate({.step = &step, .cluster = one_host(1, 2), .strategy = {"mixed"}});
+    simulate({.step = &step, .cluster = one_host(1, 2), .strategy = {"hybrid"}});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.what(), ::testing::HasSubstr("--strategy mixed needs a sparse variable"));
+    EXPECT_THAT(error.what(), ::testing::HasSubstr("--strategy hybrid needs a sparse variable"));
   }
 }
 

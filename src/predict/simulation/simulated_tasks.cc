@@ -5,8 +5,8 @@
 
 #include "predict/simulation/shared_variables.h"
 #include "predict/simulation/simulated_accumulation.h"
+#include "predict/simulation/simulated_hybrid_store.h"
 #include "predict/simulation/simulated_local_store.h"
-#include "predict/simulation/simulated_mixed_store.h"
 #include "predict/simulation/simulated_outer_store.h"
 #include "predict/simulation/simulated_ps.h"
 #include "predict/simulation/simulated_worker.h"
@@ -119,7 +119,7 @@ SimulatedStore& SimulatedTasks::local_store(int worker) {
 SimulatedStore& SimulatedTasks::store_of(int worker) {
   if (worlds_.empty()) return local_store(worker);
   if (places_) {
-    stores_.push_back(std::make_unique<SimulatedMixedStore>(
+    stores_.push_back(std::make_unique<SimulatedHybridStore>(
         *places_, *worlds_.front().workers[std::size_t(worker)], *members_[std::size_t(worker)],
         job_.step->clipped));
     return *stores_.back();

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/virtual_time.h"
-#include "params/mixed/mixed_steps.h"
+#include "params/hybrid/hybrid_steps.h"
 #include "params/protocol/outer_schedule.h"
 #include "predict/simulation/simulated_member.h"
 #include "predict/simulation/simulated_world.h"
@@ -43,7 +43,7 @@ class SimulatedTasks {
   VirtualTime time_;
   Transport transport_;
   std::optional<OuterSchedule> schedule_;
-  std::optional<MixedPlaces> places_;
+  std::optional<HybridPlaces> places_;
   std::deque<SimulatedStep> shared_;  // what the worlds share
   std::deque<SimulatedWorld> worlds_;
   std::vector<std::unique_ptr<SimulatedMember>> members_;

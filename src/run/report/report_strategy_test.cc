@@ -16,13 +16,19 @@ Report run_of(const std::string& strategy, int workers, int ps) {
 }
 
 TEST(ReportStrategy, TasksTellLocalStepsFromOneProcess) {
-  EXPECT_FALSE(in_rounds(run_of("local", 1, 0)));
-  EXPECT_TRUE(in_rounds(run_of("local", 2, 0)));
-  EXPECT_TRUE(in_rounds(run_of("local", 2, 1)));
+  EXPECT_FALSE(in_rounds(run_of("alone", 1, 0)));
+  EXPECT_TRUE(in_rounds(run_of("local_sgd", 2, 0)));
+  EXPECT_TRUE(in_rounds(run_of("local_sgd", 2, 1)));
+}
+
+TEST(ReportStrategy, AReportOfAnOlderVersionGivesAStrategyItsOldName) {
+  EXPECT_EQ(strategy_kind(run_of("local", 1, 0))->name, "alone");
+  EXPECT_EQ(strategy_kind(run_of("local", 2, 1))->name, "local_sgd");
+  EXPECT_EQ(strategy_kind(run_of("mixed", 2, 1))->name, "hybrid");
 }
 
 TEST(ReportStrategy, FlagsTellWhetherLocalStepsHaveRounds) {
-  Report run = run_of("local", 2, 1);
+  Report run = run_of("local_sgd", 2, 1);
   run.flags = {{"--outer", "async"}};
   EXPECT_FALSE(in_rounds(run));
 }
@@ -38,7 +44,7 @@ TEST(ReportStrategy, TheFlagsOfAWayTellItsStrategy) {
   EXPECT_EQ(kind("--ps 2 --workers 2 --wire int8")->name, "async");
   EXPECT_EQ(kind("--ps 0 --workers 2")->name, "allreduce");
   EXPECT_TRUE(kind("--ps 1 --workers 2 --strategy sync")->exact());
-  EXPECT_FALSE(kind("--ps 1 --workers 2 --strategy local --local-steps 20")->exact());
+  EXPECT_FALSE(kind("--ps 1 --workers 2 --strategy local_sgd --local-steps 20")->exact());
   EXPECT_EQ(kind("--ps 1 --workers 2 --strategy gossip"), nullptr);
 }
 

@@ -19,6 +19,7 @@ struct Parsed {
   Cluster cluster;
   RunOptions run;
   LabOptions lab = {};
+  std::string old_name_hint = {};
 };
 
 /// Words are cut at spaces; '_' stands for an empty one.
@@ -32,6 +33,7 @@ inline Parsed read(const std::string& text) {
   const FlagValues values = parse(line, words).value();
   Parsed parsed{read_cluster(values), read_run_options(values)};
   parsed.lab = read_lab(values, parsed.cluster);
+  parsed.old_name_hint = old_name_hint(values, parsed.cluster);
   return parsed;
 }
 

@@ -1,5 +1,5 @@
-// The ps tasks of a job with mixed variables, in virtual time: the coordinator of their rounds, and
-// each worker's side of them, as worker/round_commits has it.
+// The ps tasks of a job with hybrid variables, in virtual time: the coordinator of their rounds,
+// and each worker's side of them, as worker/round_commits has it.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ VirtualGroup::VirtualGroup(std::uint64_t seed, const VirtualGroupOptions& option
     : options_(options), time_(seed) {
   end_of_faults_ = time_.now() + options_.faulty;
   end_ = end_of_faults_ + options_.quiet;
-  if (options_.mixed) make_fence();
+  if (options_.hybrid) make_fence();
   for (int w = 0; w < options_.workers; ++w) {
     const bool late = w > 0 && time_.happens(0.1);
     time_.after(late ? time_.between(25s, 40s) : time_.between(0s, 2s), [this, w] { start(w); });
@@ -90,7 +90,7 @@ void VirtualGroup::start(int worker) {
                              .workers = options_.workers,
                              .join_timeout = options_.join_timeout,
                              .repeats_steps = options_.exchanges > 0,
-                             .counted_by_ps = options_.mixed},
+                             .counted_by_ps = options_.hybrid},
       time_.now());
   process->sums = std::make_unique<ExchangedSums>(worker, options_.workers);
   const std::uint64_t number = process->number;

@@ -30,7 +30,7 @@ struct VirtualGroupOptions {
   /// A part of each contribution goes to ps tasks, whose rounds the members commit; workers are cut
   /// off from these, too. None retires: the last that have values may then be those that are left
   /// behind, and all go back to a checkpoint.
-  bool mixed = false;
+  bool hybrid = false;
   /// After the quiet time the training ends, workers retire, and one saves.
   bool ends = false;
   /// A fault that a test plants: a member does not wait until the ps tasks have its contribution.
@@ -162,7 +162,7 @@ class VirtualGroup {
   std::vector<Save> saves_;  // of the end
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_, last_fault_{};
-  std::unique_ptr<VirtualFence> fence_;  // of mixed
+  std::unique_ptr<VirtualFence> fence_;  // of hybrid
   std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
   void take_records(Process& process);
   void use_records(Process& process);

@@ -25,7 +25,7 @@ VirtualGroup::Process* VirtualGroup::random_process() {
 // Some other worker goes on with values that are as new; ps tasks may have closed the round of a
 // step that it has not heard of.
 bool VirtualGroup::can_spare(const Process& process) const {
-  const std::int64_t behind = options_.mixed ? 0 : 1;
+  const std::int64_t behind = options_.hybrid ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
     const Process& other = *entry.second;
     const CollectiveGroup& group = *other.group;
@@ -41,8 +41,8 @@ void VirtualGroup::fault() {
   Process* const process = random_process();
   if (process == nullptr) return;
   const double kind = time_.uniform();
-  const bool retires = !options_.mixed;
-  if (kind < 0.15 && options_.mixed) return cut_from_ps(*process);
+  const bool retires = !options_.hybrid;
+  if (kind < 0.15 && options_.hybrid) return cut_from_ps(*process);
   if (kind < 0.3) return cut();
   if (!can_spare(*process)) return;
   if (kind < 0.65) return kill(*process);
@@ -108,7 +108,7 @@ void VirtualGroup::cut() {
   Wire& wire = wires_.at(number);
   wire.cut = true;
   wire.lost_after = time_.now();
-  if (options_.mixed && time_.happens(0.3)) {
+  if (options_.hybrid && time_.happens(0.3)) {
     const std::pair workers{find(wire.ends[0])->worker, find(wire.ends[1])->worker};
     apart_until_[workers] = time_.now() + time_.between(1s, 6s);
   }

@@ -8,29 +8,29 @@
 #include <vector>
 
 #include "params/collective/collective_store.h"
-#include "params/mixed/mixed_store.h"
+#include "params/hybrid/hybrid_store.h"
 #include "params/testing/job_fixture.h"
 
 namespace paceline {
 
 /// One worker's stores.
-struct MixedWorker {
+struct HybridWorker {
   std::shared_ptr<PsStore> sparse;
   std::shared_ptr<CollectiveStore> dense;
   Distribution both;
   void goodbye() const { both.control->goodbye(); }
 };
 
-class MixedFixture : public JobFixture {
+class HybridFixture : public JobFixture {
  protected:
-  MixedWorker join(int worker, const std::vector<VariableSpec>& variables) {
+  HybridWorker join(int worker, const std::vector<VariableSpec>& variables) {
     PsStoreOptions ps = store_options(worker);
     ps.share_memory = share_memory_;
     ps.aggregation = {.kind = AggregationKind::kRounds,
                       .num_ps = std::int32_t(spec_.ps.size()),
                       .coordinator = spec_.ps.size() > 1 ? spec_.ps.front() : "",
                       .workers_commit = true};
-    MixedWorker made;
+    HybridWorker made;
     made.sparse = PsStore::join(ps, part_of(variables, true));
     CommittedRounds& rounds = made.sparse->committed_rounds();
     CollectiveOptions group;
@@ -54,16 +54,16 @@ class MixedFixture : public JobFixture {
     }
     return made;
   }
-  std::future<MixedWorker> join_later(int worker, const std::vector<VariableSpec>& variables) {
+  std::future<HybridWorker> join_later(int worker, const std::vector<VariableSpec>& variables) {
     return std::async(std::launch::async,
                       [this, worker, &variables] { return join(worker, variables); });
   }
-  std::vector<MixedWorker> join_all(const std::vector<VariableSpec>& variables) {
-    std::vector<std::future<MixedWorker>> joining;
+  std::vector<HybridWorker> join_all(const std::vector<VariableSpec>& variables) {
+    std::vector<std::future<HybridWorker>> joining;
     for (std::size_t w = 0; w < spec_.workers.size(); ++w) {
       joining.push_back(join_later(int(w), variables));
     }
-    std::vector<MixedWorker> workers;
+    std::vector<HybridWorker> workers;
     workers.reserve(joining.size());
     for (auto& worker : joining) workers.push_back(worker.get());
     return workers;

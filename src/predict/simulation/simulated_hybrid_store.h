@@ -1,20 +1,20 @@
-// The store of a simulated worker of `mixed`: sparse variables on ps tasks, the others reduced
+// The store of a simulated worker of `hybrid`: sparse variables on ps tasks, the others reduced
 // among the workers, whose members commit the rounds of both.
 #pragma once
 
 #include <functional>
 
-#include "params/mixed/mixed_steps.h"
+#include "params/hybrid/hybrid_steps.h"
 #include "predict/simulation/simulated_member.h"
 #include "predict/simulation/simulated_worker.h"
 
 namespace paceline {
 
-class SimulatedMixedStore : public SimulatedStore {
+class SimulatedHybridStore : public SimulatedStore {
  public:
   /// Everything is borrowed.
-  SimulatedMixedStore(const MixedPlaces& places, SimulatedWorker& sparse, SimulatedMember& dense,
-                      bool clipped);
+  SimulatedHybridStore(const HybridPlaces& places, SimulatedWorker& sparse, SimulatedMember& dense,
+                       bool clipped);
 
   /// Before its first step a worker asks every ps whether the round is open.
   bool may_begin(StepKind kind) override;
@@ -37,7 +37,7 @@ class SimulatedMixedStore : public SimulatedStore {
   void look();
   void commit(const Done& apply);
 
-  const MixedPlaces& places_;
+  const HybridPlaces& places_;
   SimulatedWorker& sparse_;
   SimulatedMember& dense_;
   const bool clipped_;

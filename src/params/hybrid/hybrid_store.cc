@@ -1,4 +1,4 @@
-#include "params/mixed/mixed_store.h"
+#include "params/hybrid/hybrid_store.h"
 
 #include <fmt/format.h>
 
@@ -7,16 +7,16 @@
 
 #include "params/committed_rounds.h"
 #include "params/forwarding_store.h"
-#include "params/mixed/mixed_control.h"
-#include "params/mixed/mixed_steps.h"
+#include "params/hybrid/hybrid_control.h"
+#include "params/hybrid/hybrid_steps.h"
 
 namespace paceline {
 namespace {
 
-class MixedStore : public ForwardingStore<SavableStore> {
+class HybridStore : public ForwardingStore<SavableStore> {
  public:
-  MixedStore(std::shared_ptr<SavableStore> sparse, std::shared_ptr<SavableStore> dense,
-             CommittedRounds& rounds, std::vector<VariableSpec> variables)
+  HybridStore(std::shared_ptr<SavableStore> sparse, std::shared_ptr<SavableStore> dense,
+              CommittedRounds& rounds, std::vector<VariableSpec> variables)
       : ForwardingStore(*sparse),
         variables_(std::move(variables)),
         places_(variables_),
@@ -40,24 +40,24 @@ class MixedStore : public ForwardingStore<SavableStore> {
   SavableStore& part(bool sparse) const { return sparse ? *sparse_ : *dense_; }
 
   const std::vector<VariableSpec> variables_;
-  const MixedPlaces places_;
+  const HybridPlaces places_;
   CommittedRounds& rounds_;
   const std::shared_ptr<SavableStore> sparse_, dense_;  // the dense one calls the other
 };
 
-std::unique_ptr<StoreSteps> MixedStore::bind(const PlanBinding& plan, float clip_norm) {
+std::unique_ptr<StoreSteps> HybridStore::bind(const PlanBinding& plan, float clip_norm) {
   PlanBinding sparse, dense;
   for (PlanBinding::Use use : plan.uses) {
     PlanBinding& its = places_.is_sparse(use.variable) ? sparse : dense;
     use.variable = places_.there(use.variable);
     its.uses.push_back(use);
   }
-  return std::make_unique<MixedSteps>(places_, sparse_->bind(sparse, clip_norm),
-                                      dense_->bind(dense, clip_norm));
+  return std::make_unique<HybridSteps>(places_, sparse_->bind(sparse, clip_norm),
+                                       dense_->bind(dense, clip_norm));
 }
 
 // The members begin once they have the dense values, and then find those of the ps tasks.
-void MixedStore::write(std::vector<VariableState> states, std::int64_t global_step) {
+void HybridStore::write(std::vector<VariableState> states, std::int64_t global_step) {
   std::vector<VariableState> sparse, dense;
   for (VariableState& state : states) {
     std::vector<VariableState>& its = places_.is_sparse(state.variable) ? sparse : dense;
@@ -68,7 +68,7 @@ void MixedStore::write(std::vector<VariableState> states, std::int64_t global_st
   dense_->write(std::move(dense), global_step);
 }
 
-std::vector<VariableState> MixedStore::read(std::span<const VariableId> variables) {
+std::vector<VariableState> HybridStore::read(std::span<const VariableId> variables) {
   rounds_.wait_closed();
   std::vector<VariableState> states;
   for (const bool is_sparse : {true, false}) {
@@ -89,7 +89,7 @@ std::vector<VariableState> MixedStore::read(std::span<const VariableId> variable
   return states;
 }
 
-StoreAccount MixedStore::account() const {
+StoreAccount HybridStore::account() const {
   StoreAccount sum = sparse_->account();
   const StoreAccount dense = dense_->account();
   sum.bytes_sent += dense.bytes_sent;
@@ -98,13 +98,13 @@ StoreAccount MixedStore::account() const {
   return sum;
 }
 
-std::vector<StoreLink> MixedStore::links() const {
+std::vector<StoreLink> HybridStore::links() const {
   std::vector<StoreLink> links = sparse_->links();
   for (StoreLink& link : dense_->links()) links.push_back(std::move(link));
   return links;
 }
 
-std::vector<std::string> MixedStore::prepare_saving(const std::string& folder) {
+std::vector<std::string> HybridStore::prepare_saving(const std::string& folder) {
   std::vector<std::string> lines = sparse_->prepare_saving(folder);
   for (std::string& line : dense_->prepare_saving(folder)) lines.push_back(std::move(line));
   return lines;
@@ -112,13 +112,13 @@ std::vector<std::string> MixedStore::prepare_saving(const std::string& folder) {
 
 // No round is closed meanwhile, since this worker has not contributed to it; unless the others have
 // given it up, which write_shards() finds.
-void MixedStore::mark() {
+void HybridStore::mark() {
   rounds_.wait_closed();
   dense_->mark();
   sparse_->mark();
 }
 
-SavedShards MixedStore::write_shards(const std::string& folder) {
+SavedShards HybridStore::write_shards(const std::string& folder) {
   SavedShards saved = sparse_->write_shards(folder);
   SavedShards dense = dense_->write_shards(folder);
   if (saved.global_step != dense.global_step) {
@@ -144,9 +144,9 @@ SavedShards MixedStore::write_shards(const std::string& folder) {
 
 Distribution with_both(Distribution sparse, Distribution dense, CommittedRounds& rounds,
                        std::vector<VariableSpec> variables) {
-  auto control = std::make_shared<MixedControl>(sparse.control, dense.control);
-  return {std::make_shared<MixedStore>(std::move(sparse.store), std::move(dense.store), rounds,
-                                       std::move(variables)),
+  auto control = std::make_shared<HybridControl>(sparse.control, dense.control);
+  return {std::make_shared<HybridStore>(std::move(sparse.store), std::move(dense.store), rounds,
+                                        std::move(variables)),
           std::move(control)};
 }
 

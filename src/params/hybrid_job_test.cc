@@ -8,30 +8,30 @@
 #include <numeric>
 #include <vector>
 
-#include "params/testing/mixed_fixture.h"
+#include "params/testing/hybrid_fixture.h"
 #include "params/testing/trainee.h"
 
 namespace paceline {
 namespace {
 
-struct MixedCase {
+struct HybridCase {
   std::string name;
   int num_ps, workers;
   float clip_norm;
   bool share_memory;
 };
-std::ostream& operator<<(std::ostream& out, const MixedCase& test) { return out << test.name; }
+std::ostream& operator<<(std::ostream& out, const HybridCase& test) { return out << test.name; }
 
-class MixedJobs : public MixedFixture, public ::testing::WithParamInterface<MixedCase> {};
+class HybridJobs : public HybridFixture, public ::testing::WithParamInterface<HybridCase> {};
 
-INSTANTIATE_TEST_SUITE_P(Cases, MixedJobs,
-                         ::testing::Values(MixedCase{"Shared", 1, 2, 0, true},
-                                           MixedCase{"SharedClipped", 1, 2, .05f, true},
-                                           MixedCase{"Frames", 1, 3, 0, false},
-                                           MixedCase{"FramesOfTwoPsClipped", 2, 3, .05f, false}),
+INSTANTIATE_TEST_SUITE_P(Cases, HybridJobs,
+                         ::testing::Values(HybridCase{"Shared", 1, 2, 0, true},
+                                           HybridCase{"SharedClipped", 1, 2, .05f, true},
+                                           HybridCase{"Frames", 1, 3, 0, false},
+                                           HybridCase{"FramesOfTwoPsClipped", 2, 3, .05f, false}),
                          [](const auto& one) { return one.param.name; });
 
-TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
+TEST_P(HybridJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   constexpr int kRows = 24, kSteps = 30;
   const auto [name, num_ps, workers, clip_norm, share_memory] = GetParam();
   share_memory_ = share_memory;
@@ -40,7 +40,7 @@ TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   const std::vector<VariableSpec> specs = part.specs();
   make_spec(num_ps, workers);
   start_all_ps();
-  const std::vector<MixedWorker> joined = join_all(specs);
+  const std::vector<HybridWorker> joined = join_all(specs);
   std::vector<std::vector<double>> losses{std::size_t(workers), std::vector<double>(kSteps)};
   std::vector<int> all(std::size_t(workers), 0);
   std::iota(all.begin(), all.end(), 0);
@@ -63,7 +63,7 @@ TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   }
   EXPECT_LT(last, first) << "it has learned";
   const auto expected = everything(*alone.store);
-  for (const MixedWorker& worker : joined) {
+  for (const HybridWorker& worker : joined) {
     const auto actual = everything(*worker.both.store);
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t a = 0; a < actual.size(); ++a) {
@@ -75,7 +75,7 @@ TEST_P(MixedJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
   each(all, [&](int w) { joined[std::size_t(w)].goodbye(); });
 }
 
-const std::vector<VariableSpec> kMixedVariables = {
+const std::vector<VariableSpec> kHybridVariables = {
     {.name = "table", .shape = {6, 2}, .rule = Sgd{}, .sparse = true},
     {.name = "w", .shape = {300}, .rule = Sgd{}}};
 
@@ -117,7 +117,7 @@ class EvenSteps {
     std::vector<float> changes;
     for (const VariableState& state : now) {
       const VariableState before =
-          initial_state(kMixedVariables[std::size_t(state.variable)], state.variable);
+          initial_state(kHybridVariables[std::size_t(state.variable)], state.variable);
       for (std::int64_t i = 0; i < state.value.elements(); ++i) {
         changes.push_back(before.value.data<float>()[std::size_t(i)] -
                           state.value.data<float>()[std::size_t(i)]);
@@ -135,12 +135,12 @@ class EvenSteps {
   std::int64_t step_ = 0;
 };
 
-class MixedJob : public MixedFixture {};
+class HybridJob : public HybridFixture {};
 
-TEST_F(MixedJob, TheOthersGoOnWhenAWorkerLeaves) {
+TEST_F(HybridJob, TheOthersGoOnWhenAWorkerLeaves) {
   make_spec(1, 3);
   start_all_ps();
-  const std::vector<MixedWorker> workers = join_all(kMixedVariables);
+  const std::vector<HybridWorker> workers = join_all(kHybridVariables);
   each({0, 1, 2}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 2 ? 3 : 8); ++step) {
@@ -154,13 +154,13 @@ TEST_F(MixedJob, TheOthersGoOnWhenAWorkerLeaves) {
 }
 
 // It dies when it has contributed to one part and not to the other.
-class MixedLoss : public MixedFixture, public ::testing::WithParamInterface<VariableId> {};
-INSTANTIATE_TEST_SUITE_P(Given, MixedLoss, ::testing::Values(0, 1));
+class HybridLoss : public HybridFixture, public ::testing::WithParamInterface<VariableId> {};
+INSTANTIATE_TEST_SUITE_P(Given, HybridLoss, ::testing::Values(0, 1));
 
-TEST_P(MixedLoss, AStepThatNobodyHasCommittedCountsNowhere) {
+TEST_P(HybridLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   make_spec(1, 3);
   start_all_ps();
-  std::vector<MixedWorker> workers = join_all(kMixedVariables);
+  std::vector<HybridWorker> workers = join_all(kHybridVariables);
   each({0, 1, 2}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 0 ? 2 : 6); ++step) steps.step(float(w));
@@ -176,12 +176,12 @@ TEST_P(MixedLoss, AStepThatNobodyHasCommittedCountsNowhere) {
 }
 
 // The other one has found that before, and will never contribute to the dense part.
-TEST_F(MixedJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
+TEST_F(HybridJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   using namespace std::chrono_literals;
   reconnect_timeout_ = 100ms;
   make_spec(1, 2);
   start_all_ps();
-  const std::vector<MixedWorker> workers = join_all(kMixedVariables);
+  const std::vector<HybridWorker> workers = join_all(kHybridVariables);
   EvenSteps other(*workers[0].both.store), steps(*workers[1].both.store);
   each({0, 1}, [&](int w) { (w == 0 ? other : steps).begin(); });
   for (const VariableId variable : {0, 1}) steps.contribute(variable, 1);
@@ -192,16 +192,16 @@ TEST_F(MixedJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   EXPECT_THROW(end.get(), Error);
 }
 
-TEST_F(MixedJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth) {
+TEST_F(HybridJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth) {
   make_spec(2, 2);
   start_all_ps();
-  std::vector<MixedWorker> workers = join_all(kMixedVariables);
+  std::vector<HybridWorker> workers = join_all(kHybridVariables);
   each({0, 1}, [&](int w) {
     EvenSteps steps(*workers[std::size_t(w)].both.store);
     for (int step = 0; step < (w == 0 ? 2 : 5); ++step) steps.step(2);
     if (w == 0) workers[0] = {};
   });
-  std::future<MixedWorker> back = join_later(0, kMixedVariables);
+  std::future<HybridWorker> back = join_later(0, kHybridVariables);
   std::atomic<bool> over{false};
   std::future<void> other = std::async(std::launch::async, [&] {
     EvenSteps steps(*workers[1].both.store);

@@ -9,13 +9,13 @@
 namespace paceline {
 
 /// For a cluster and variables that suit it.
-Distribution make_mixed_strategy(const DistributionOptions& options,
-                                 std::vector<VariableSpec> variables);
+Distribution make_hybrid_strategy(const DistributionOptions& options,
+                                  std::vector<VariableSpec> variables);
 
 /// Why the cluster, of so many workers, does not suit the strategy: "needs …", "does not go with
 /// …"; empty when it does.
-std::string why_not_mixed(const Cluster& cluster, int workers);
+std::string why_not_hybrid(const Cluster& cluster, int workers);
 /// Why the variables do not.
-std::string why_not_mixed(const std::vector<VariableSpec>& variables);
+std::string why_not_hybrid(const std::vector<VariableSpec>& variables);
 
 }  // namespace paceline

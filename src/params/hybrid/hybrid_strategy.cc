@@ -1,4 +1,4 @@
-#include "params/mixed/mixed_strategy.h"
+#include "params/hybrid/hybrid_strategy.h"
 
 #include <algorithm>
 #include <memory>
@@ -6,11 +6,11 @@
 
 #include "params/collective/allreduce_strategy.h"
 #include "params/collective/collective_store.h"
-#include "params/mixed/mixed_store.h"
+#include "params/hybrid/hybrid_store.h"
 #include "params/worker/ps_strategy.h"
 
 namespace paceline {
-std::string why_not_mixed(const Cluster& cluster, int workers) {
+std::string why_not_hybrid(const Cluster& cluster, int workers) {
   if (workers == 1) {
     return "needs several workers, among which dense variables are reduced: with one, take "
            "--strategy sync";
@@ -25,7 +25,7 @@ std::string why_not_mixed(const Cluster& cluster, int workers) {
   return "";
 }
 
-std::string why_not_mixed(const std::vector<VariableSpec>& variables) {
+std::string why_not_hybrid(const std::vector<VariableSpec>& variables) {
   const auto sparse = std::ranges::count_if(variables, &VariableSpec::sparse);
   if (sparse == 0) {
     return "needs a sparse variable, such as an embedding that is read by rows, and this model has "
@@ -35,8 +35,8 @@ std::string why_not_mixed(const std::vector<VariableSpec>& variables) {
   return "needs a dense variable, and all of this model are sparse: take --strategy sync";
 }
 
-Distribution make_mixed_strategy(const DistributionOptions& options,
-                                 std::vector<VariableSpec> variables) {
+Distribution make_hybrid_strategy(const DistributionOptions& options,
+                                  std::vector<VariableSpec> variables) {
   std::vector<VariableSpec> sparse = part_of(variables, true), dense = part_of(variables, false);
   const std::shared_ptr<PsStore> of_ps = join_ps_store(options, std::move(sparse));
   CommittedRounds& rounds = of_ps->committed_rounds();

@@ -1,11 +1,11 @@
-#include "predict/simulation/simulated_mixed_store.h"
+#include "predict/simulation/simulated_hybrid_store.h"
 
 #include <utility>
 
 namespace paceline {
 
-SimulatedMixedStore::SimulatedMixedStore(const MixedPlaces& places, SimulatedWorker& sparse,
-                                         SimulatedMember& dense, bool clipped)
+SimulatedHybridStore::SimulatedHybridStore(const HybridPlaces& places, SimulatedWorker& sparse,
+                                           SimulatedMember& dense, bool clipped)
     : places_(places), sparse_(sparse), dense_(dense), clipped_(clipped) {
   const User part{
       .changed =
@@ -19,18 +19,18 @@ SimulatedMixedStore::SimulatedMixedStore(const MixedPlaces& places, SimulatedWor
   dense.wait_for_receipts([this](const Done& apply) { commit(apply); });
 }
 
-bool SimulatedMixedStore::may_begin(StepKind kind) {
+bool SimulatedHybridStore::may_begin(StepKind kind) {
   if (!dense_.may_begin(kind) || !sparse_.may_begin(kind)) return false;
   if (!std::exchange(asked_, true)) sparse_.await_round(0);
   return sparse_.round_is_open();
 }
 
-void SimulatedMixedStore::begin_step(StepKind kind, int plan) {
+void SimulatedHybridStore::begin_step(StepKind kind, int plan) {
   dense_.begin_step(kind, plan);
   sparse_.begin_step(kind, plan);
 }
 
-void SimulatedMixedStore::end_step(const Done& done) {
+void SimulatedHybridStore::end_step(const Done& done) {
   sparse_.end_step([] {});
   awaits_receipt_ = true;
   dense_.end_step(done);
@@ -38,7 +38,7 @@ void SimulatedMixedStore::end_step(const Done& done) {
 }
 
 // The lowest of several members lets the others tell ps 0.
-void SimulatedMixedStore::commit(const Done& apply) {
+void SimulatedHybridStore::commit(const Done& apply) {
   if (dense_.contributors().size() == 1 || dense_.contributors().front() != sparse_.index()) {
     sparse_.commit(dense_.contributors());
   }
@@ -47,7 +47,7 @@ void SimulatedMixedStore::commit(const Done& apply) {
   look();
 }
 
-void SimulatedMixedStore::look() {
+void SimulatedHybridStore::look() {
   if (awaits_receipt_ && sparse_.is_given()) {
     awaits_receipt_ = false;
     dense_.confirm_receipt();

@@ -10,9 +10,9 @@ namespace paceline {
 
 /// What needs one answer is asked of the ps tasks, which see all workers. Both have to know who is
 /// done and who leaves.
-class MixedControl : public ForwardingControl {
+class HybridControl : public ForwardingControl {
  public:
-  MixedControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)
+  HybridControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)
       : ForwardingControl(std::move(sparse)), dense_(std::move(dense)) {}
 
   void set_done() override {

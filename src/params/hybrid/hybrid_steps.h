@@ -11,9 +11,9 @@
 namespace paceline {
 
 /// The place of each variable: the store that keeps it, and its number there.
-class MixedPlaces {
+class HybridPlaces {
  public:
-  explicit MixedPlaces(std::span<const VariableSpec> variables);
+  explicit HybridPlaces(std::span<const VariableSpec> variables);
   bool is_sparse(VariableId variable) const { return places_[std::size_t(variable)].sparse; }
   VariableId there(VariableId variable) const { return places_[std::size_t(variable)].there; }
   /// The variables of one store, by their number there.
@@ -30,10 +30,10 @@ class MixedPlaces {
 
 /// The dense part begins first: only members of the all-reduce contribute to a round. At the end
 /// the sparse contribution is sent before the dense part waits for the commit.
-class MixedSteps : public StoreSteps {
+class HybridSteps : public StoreSteps {
  public:
-  MixedSteps(const MixedPlaces& places, std::unique_ptr<StoreSteps> sparse,
-             std::unique_ptr<StoreSteps> dense)
+  HybridSteps(const HybridPlaces& places, std::unique_ptr<StoreSteps> sparse,
+              std::unique_ptr<StoreSteps> dense)
       : places_(places), sparse_(std::move(sparse)), dense_(std::move(dense)) {}
 
   NormBy norm_by() const override { return NormBy::kStore; }
@@ -67,7 +67,7 @@ class MixedSteps : public StoreSteps {
                                   std::vector<float>& rates) const;
   std::span<const RowSet> sparse_rows(std::span<const RowSet> rows);
 
-  const MixedPlaces& places_;
+  const HybridPlaces& places_;
   const std::unique_ptr<StoreSteps> sparse_, dense_;
   std::vector<float> sparse_rates_, dense_rates_;
   std::vector<RowSet> rows_;

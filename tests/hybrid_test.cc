@@ -25,9 +25,9 @@ using ::testing::HasSubstr;
 
 constexpr seconds kForTheOthers{60};
 
-class Mixed : public ::testing::Test {
+class Hybrid : public ::testing::Test {
  protected:
-  Mixed() {
+  Hybrid() {
     const Finished made = run_paceline({"data", "corpus", "--out", text_, "--words", "60000"});
     EXPECT_EQ(made.status, 0) << made.output;
   }
@@ -37,7 +37,7 @@ class Mixed : public ::testing::Test {
   std::unique_ptr<Process> start(const std::string& spec, const std::string& task,
                                  const Words& more = {}) const {
     return std::make_unique<Process>(
-        paceline_words(train(join({{"--strategy", "mixed", "--epochs", "100000", "--cluster", spec,
+        paceline_words(train(join({{"--strategy", "hybrid", "--epochs", "100000", "--cluster", spec,
                                     "--task", task, "--link", "tcp"},
                                    more}))));
   }
@@ -47,7 +47,7 @@ class Mixed : public ::testing::Test {
   const std::string text_ = folder_.path("text");
 };
 
-TEST_F(Mixed, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
+TEST_F(Hybrid, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
   std::string spec = "ps=" + free_address() + ";worker=" + free_address();
   spec += "," + free_address();
   const auto ps = start(spec, "ps:0");
@@ -81,10 +81,10 @@ TEST_F(Mixed, TheOthersGoOnWithoutAWorkerThatIsLostAndTakeItBack) {
   EXPECT_EQ(ps->wait_exit(kForTheOthers), 0) << ps->output();
 }
 
-TEST_F(Mixed, ALostPsTakesAllBackToACheckpointOfBothParts) {
-  Process job(
-      paceline_words(train({"--strategy", "mixed", "--ps", "1", "--workers", "2", "--steps", "1500",
-                            "--out", out(), "--save-every", "100", "--on-failure", "restart"})));
+TEST_F(Hybrid, ALostPsTakesAllBackToACheckpointOfBothParts) {
+  Process job(paceline_words(
+      train({"--strategy", "hybrid", "--ps", "1", "--workers", "2", "--steps", "1500", "--out",
+             out(), "--save-every", "100", "--on-failure", "restart"})));
   ASSERT_TRUE(job.wait_for("Saving model to", kForTheOthers)) << job.output();
   Process killer({"pkill", "-KILL", "-P", std::to_string(job.pid()), "-f", "task ps:0"});
   ASSERT_EQ(killer.wait_exit(seconds(10)), 0);
@@ -94,7 +94,7 @@ TEST_F(Mixed, ALostPsTakesAllBackToACheckpointOfBothParts) {
 }
 
 // Nobody has the dense variables any more that belong to the values of the ps.
-TEST_F(Mixed, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
+TEST_F(Hybrid, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
   std::string spec = "ps=" + free_address() + ";worker=" + free_address();
   spec += "," + free_address();
   const Words saving = {"--out", out(), "--save-every", "100"};
@@ -118,11 +118,11 @@ TEST_F(Mixed, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
     EXPECT_EQ(worker->wait_exit(kForTheOthers), 130) << worker->output();
 }
 
-TEST_F(Mixed, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {
+TEST_F(Hybrid, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {
   const std::vector<Words> ways = {
       {"--sparse", "ps", "--dense", "allreduce", "--ps", "2", "--workers", "2"},
       {"--ps", "0", "--workers", "2"},
-      {"--strategy", "mixed", "--ps", "1", "--workers", "3"},
+      {"--strategy", "hybrid", "--ps", "1", "--workers", "3"},
       {"--strategy", "sync", "--ps", "1", "--workers", "2"}};
   int steps = 0;
   for (const Words& way : ways) {
@@ -136,15 +136,15 @@ TEST_F(Mixed, GoesOnFromCheckpointsOfOtherStrategiesAndTheyFromIts) {
   }
 }
 
-TEST_F(Mixed, AModelWithoutASparseVariableIsRefusedBeforeAnythingStarts) {
+TEST_F(Hybrid, AModelWithoutASparseVariableIsRefusedBeforeAnythingStarts) {
   const Finished run = run_paceline(
-      {"train", "mlp", "--strategy", "mixed", "--ps", "1", "--workers", "2", "--dry-run"});
+      {"train", "mlp", "--strategy", "hybrid", "--ps", "1", "--workers", "2", "--dry-run"});
   EXPECT_NE(run.status, 0);
-  EXPECT_THAT(run.output, HasSubstr("--strategy mixed needs a sparse variable"));
+  EXPECT_THAT(run.output, HasSubstr("--strategy hybrid needs a sparse variable"));
 }
 
 /// The ps and two workers, each on an emulated host of its own: worker i on host i + 1.
-class MixedOnHosts : public Mixed {
+class HybridOnHosts : public Hybrid {
  protected:
   void start_all(const Words& more) {
     try {
@@ -157,7 +157,7 @@ class MixedOnHosts : public Mixed {
     const char* const tasks[] = {"ps:0", "worker:0", "worker:1"};
     for (int host = 0; host < 3; ++host) {
       const Words words = train(join(
-          {{"--strategy", "mixed", "--epochs", "100000", "--cluster", spec, "--task", tasks[host]},
+          {{"--strategy", "hybrid", "--epochs", "100000", "--cluster", spec, "--task", tasks[host]},
            with_key(folder_),
            more}));
       tasks_.push_back(std::make_unique<Process>(lab_->on_host(host, paceline_words(words))));
@@ -182,7 +182,7 @@ class MixedOnHosts : public Mixed {
   std::vector<std::unique_ptr<Process>> tasks_;
 };
 
-TEST_F(MixedOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
+TEST_F(HybridOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
   start_all({"--reconnect-timeout", "120"});
   if (IsSkipped() || HasFatalFailure()) return;
   for (const int victim : {1, 0}) {
@@ -200,7 +200,7 @@ TEST_F(MixedOnHosts, TheOthersGoOnWithoutAWorkerThatIsCutOffFromThePs) {
   }
 }
 
-TEST_F(MixedOnHosts, OneOfTwoWorkersThatDoNotReachEachOtherGoesOnAndTakesTheOtherBack) {
+TEST_F(HybridOnHosts, OneOfTwoWorkersThatDoNotReachEachOtherGoesOnAndTakesTheOtherBack) {
   start_all({});
   if (IsSkipped() || HasFatalFailure()) return;
   lab_->part(1, 2);
@@ -214,7 +214,7 @@ TEST_F(MixedOnHosts, OneOfTwoWorkersThatDoNotReachEachOtherGoesOnAndTakesTheOthe
   }
 }
 
-TEST_F(MixedOnHosts, AWorkerThatNeverReachesTheOtherAgainEndsAtTheJoinTimeout) {
+TEST_F(HybridOnHosts, AWorkerThatNeverReachesTheOtherAgainEndsAtTheJoinTimeout) {
   start_all({"--join-timeout", "4"});
   if (IsSkipped() || HasFatalFailure()) return;
   lab_->part(1, 2);
