@@ -11,6 +11,7 @@
 #include "paceline/error.h"
 #include "params/protocol/placement.h"
 #include "predict/limit_in_words.h"
+#include "predict/memory_passes.h"
 #include "predict/simulation/coarse_step.h"
 #include "predict/simulation/simulate.h"
 #include "predict/speed_limit.h"
@@ -77,6 +78,38 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
   cluster.ps = ps_hosts_of(job, way);
   cluster.workers = worker_hosts_of(job, way, cluster.ps);
   return cluster;
+}
+
+// Rules pass faster over arrays that stay in the caches from one step to the next. All of them stay
+// where they fill half of the last level, and none where they fill it: what was used last is kept.
+double cached_share(double bytes) {
+  return std::clamp(2 - 2 * bytes / double(cache_bytes()), 0.0, 1.0);
+}
+
+// The parameter servers share one copy of the variables; where there are none, and where workers
+// make local steps, each worker has its own.
+void use_caches(SimulatedCluster& cluster, const ForecastJob& job, const Way& way,
+                const SimulatedStep& step) {
+  std::map<int, double> bytes;  // of each machine
+  const double copy = step.rule_bytes();
+  for (const int host : cluster.ps)
+    bytes[cluster.hosts[std::size_t(host)].machine] += copy / way.ps;
+  const bool own = way.ps == 0 || way.makes_local_steps() || way.kind().splits_variables();
+  for (const int host : cluster.workers) {
+    bytes[cluster.hosts[std::size_t(host)].machine] += own ? copy : 0;
+  }
+  for (const ForecastHost& host : job.hosts) {
+    const auto tasks = bytes.extract(host.machine);  // emulated hosts share a machine
+    const double share = tasks.empty() ? 0 : cached_share(tasks.mapped());
+    if (share == 0) continue;
+    SimulatedMachine& machine = cluster.machines[std::size_t(host.machine)];
+    const double of_thread = host.cached_rule_bytes_per_s / std::max(1.0, host.cores);
+    const auto mix = [&](double& rate, double cached) {
+      if (rate > 0 && cached > rate) rate = 1 / (share / cached + (1 - share) / rate);
+    };
+    mix(machine.rule_bytes_per_s, host.cached_rule_bytes_per_s);
+    mix(machine.thread_rule_bytes_per_s, of_thread);
+  }
 }
 
 /// The tasks of the machine that has the most of them for each core.
@@ -212,6 +245,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                 .towers = way.towers}),
       way);
   simulated.step = &step;
+  use_caches(simulated.cluster, job, way, step);
   const double bound = speed_limit(simulated), bytes = value_bytes(step);
   simulated.costs.quantum = quantum_of(bytes, simulated.costs.quantum);
   simulated.steps = counted_steps(way.workers, bound, bytes);

@@ -23,6 +23,8 @@ struct ForecastHost {
   double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
   // The same of passes over several arrays at once, as of rules; 0: as above.
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
+  // The same in arrays that the caches hold, all cores; 0: as above.
+  double cached_rule_bytes_per_s = 0;
   // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   // The same between two tasks on one core; 0: as above.

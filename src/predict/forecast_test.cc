@@ -8,6 +8,7 @@
 
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
+#include "predict/memory_passes.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
 
@@ -56,6 +57,24 @@ TEST(ForecastTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
   job.hosts[0].devices = 0;
   const Forecast made = forecast(job, {.strategy = {"allreduce"}, .workers = 2});
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
+}
+
+// The step takes hardly more than the pass of its rule, over 12 bytes of each parameter.
+TEST(ForecastTest, RulesPassFasterOverWhatTheCachesHold) {
+  const auto times_as_fast = [](double parameters) {
+    ForecastJob job = job_on(1, 0);
+    job.step = [&](const StepOf&) {
+      return simulated_step(ModelSizes{.parameters = parameters, .step_seconds = 1e-9});
+    };
+    job.hosts[0].rule_bytes_per_s = 1e8;
+    const double uncached = forecast_alone(job).steps_per_s;
+    job.hosts[0].cached_rule_bytes_per_s = 1e9;
+    return forecast_alone(job).steps_per_s / uncached;
+  };
+  const double held = double(cache_bytes()) / 12;
+  EXPECT_THAT(times_as_fast(0.1 * held), DoubleNear(10, 0.5));
+  EXPECT_THAT(times_as_fast(0.9 * held), AllOf(Gt(1.05), Lt(1.5)));
+  EXPECT_EQ(times_as_fast(2 * held), 1);
 }
 
 TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {

@@ -15,12 +15,13 @@ struct HostRate {
   const char* name;
   double ForecastHost::*rate;
 };
-constexpr std::array<HostRate, 12> kRates = {
+constexpr std::array<HostRate, 13> kRates = {
     {{"flops_per_s", &ForecastHost::flops_per_s},
      {"bytes_per_s", &ForecastHost::bytes_per_s},
      {"thread_bytes_per_s", &ForecastHost::thread_bytes_per_s},
      {"rule_bytes_per_s", &ForecastHost::rule_bytes_per_s},
      {"thread_rule_bytes_per_s", &ForecastHost::thread_rule_bytes_per_s},
+     {"cached_rule_bytes_per_s", &ForecastHost::cached_rule_bytes_per_s},
      {"tcp_send_bytes_per_s", &ForecastHost::tcp_send_bytes_per_s},
      {"tcp_receive_bytes_per_s", &ForecastHost::tcp_receive_bytes_per_s},
      {"core_tcp_send_bytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s},

@@ -68,6 +68,7 @@ constexpr HostNumber kHostNumbers[] = {
     {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
     {"rule_gbytes_per_s", &ForecastHost::rule_bytes_per_s, 1e9, 0},
     {"thread_rule_gbytes_per_s", &ForecastHost::thread_rule_bytes_per_s, 1e9, 0},
+    {"cached_rule_gbytes_per_s", &ForecastHost::cached_rule_bytes_per_s, 1e9, 0},
     {"tcp_send_gbytes_per_s", &ForecastHost::tcp_send_bytes_per_s, 1e9, 0},
     {"tcp_receive_gbytes_per_s", &ForecastHost::tcp_receive_bytes_per_s, 1e9, 0},
     {"core_tcp_send_gbytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s, 1e9, 0},

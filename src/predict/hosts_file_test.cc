@@ -103,6 +103,7 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
                           .thread_bytes_per_s = 40e9,
                           .rule_bytes_per_s = 50e9,
                           .thread_rule_bytes_per_s = 30e9,
+                          .cached_rule_bytes_per_s = 90e9,
                           .tcp_send_bytes_per_s = 5e9,
                           .tcp_receive_bytes_per_s = 4e9,
                           .core_tcp_send_bytes_per_s = 7e9,
@@ -118,6 +119,7 @@ TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
   EXPECT_THAT(read.thread_bytes_per_s, DoubleNear(40e9, 1e6));
   EXPECT_THAT(read.rule_bytes_per_s, DoubleNear(50e9, 1e6));
   EXPECT_THAT(read.thread_rule_bytes_per_s, DoubleNear(30e9, 1e6));
+  EXPECT_THAT(read.cached_rule_bytes_per_s, DoubleNear(90e9, 1e6));
   EXPECT_THAT(read.tcp_send_bytes_per_s, DoubleNear(5e9, 1e6));
   EXPECT_THAT(read.tcp_receive_bytes_per_s, DoubleNear(4e9, 1e6));
   EXPECT_THAT(read.core_tcp_send_bytes_per_s, DoubleNear(7e9, 1e6));

@@ -62,6 +62,7 @@ ForecastHost measured_host() {
   const int cores = usable_cores();
   RoofMeter meter(DType::kFloat32, cores);
   const Roof all = meter.measure(kSeconds);
+  const double cached_rules = meter.measure_cached_rules(kSeconds.memory);
   const ThreadRates one = cores > 1 ? meter.measure_thread(kSeconds)
                                     : ThreadRates{all.bytes_per_s, all.rule_bytes_per_s};
   // Whatever ran beside a measurement made it lower.
@@ -78,6 +79,7 @@ ForecastHost measured_host() {
           .thread_bytes_per_s = of_thread(one.bytes_per_s, all.bytes_per_s),
           .rule_bytes_per_s = all.rule_bytes_per_s,
           .thread_rule_bytes_per_s = of_thread(one.rule_bytes_per_s, all.rule_bytes_per_s),
+          .cached_rule_bytes_per_s = std::max(cached_rules, all.rule_bytes_per_s),
           .tcp_send_bytes_per_s = between.send,
           .tcp_receive_bytes_per_s = between.receive,
           .core_tcp_send_bytes_per_s = within.send,

@@ -60,7 +60,7 @@ Roof RoofMeter::measure(const RoofSeconds& seconds) {
   Roof roof = {
       .flops_per_s = products_.flops() / best_seconds(seconds.products, [&] { products_.run(); }),
       .bytes_per_s = memory_rate(seconds.memory),
-      .rule_bytes_per_s = rule_rate(seconds.memory),
+      .rule_bytes_per_s = rule_rate(seconds.memory, rules_.elements()),
       .link_bytes_per_s = 0,
       .cache_bytes = cache_bytes()};
   roof.others_share = queued_share(before, read_pressure_counters()).value_or(0);
@@ -71,16 +71,17 @@ ThreadRates RoofMeter::measure_thread(const RoofSeconds& seconds) {
   memory_.use_threads(1);
   rules_.use_threads(1);
   return {.bytes_per_s = memory_rate(seconds.memory),
-          .rule_bytes_per_s = rule_rate(seconds.memory)};
+          .rule_bytes_per_s = rule_rate(seconds.memory, rules_.elements())};
 }
 
 double RoofMeter::memory_rate(double seconds) {
   return memory_.update_bytes() / best_seconds(seconds, [&] { memory_.update(); });
 }
 
-double RoofMeter::rule_rate(double seconds) {
+double RoofMeter::rule_rate(double seconds, std::size_t elements) {
   const Rule rule = RulePasses::usual();
-  return rules_.bytes(rule) / best_seconds(seconds, [&] { rules_.apply(rule); });
+  return RulePasses::bytes(rule, elements) /
+         best_seconds(seconds, [&] { rules_.apply(rule, elements); });
 }
 
 }  // namespace paceline

@@ -59,6 +59,8 @@ class RoofMeter {
       : products_(precision, threads), rules_(threads), memory_(threads, rules_.memory()) {}
 
   Roof measure(const RoofSeconds& seconds);
+  /// The rate of rules in arrays that the caches hold.
+  double measure_cached_rules(double seconds) { return rule_rate(seconds, RulePasses::kCached); }
   /// To be called last.
   ThreadRates measure_thread(const RoofSeconds& seconds);
   /// Memory for what is measured after that.
@@ -66,7 +68,7 @@ class RoofMeter {
 
  private:
   double memory_rate(double seconds);
-  double rule_rate(double seconds);
+  double rule_rate(double seconds, std::size_t elements);
 
   Products products_;
   RulePasses rules_;

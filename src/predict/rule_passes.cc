@@ -39,8 +39,8 @@ float* RulePasses::array(std::size_t number) const {
   return reinterpret_cast<float*>(memory_.data()) + number * stride_;
 }
 
-void RulePasses::apply(const Rule& rule) {
-  pool_->parallel_for(std::int64_t(elements_), kGrain, [&](std::int64_t begin, std::int64_t end) {
+void RulePasses::apply(const Rule& rule, std::size_t elements) {
+  pool_->parallel_for(std::int64_t(elements), kGrain, [&](std::int64_t begin, std::int64_t end) {
     const std::array<float*, 2> slots = {array(1) + begin, array(2) + begin};
     const auto size = std::size_t(end - begin);
     apply_rule(rule, {.learning_rate = 1e-4f},
@@ -50,8 +50,8 @@ void RulePasses::apply(const Rule& rule) {
   });
 }
 
-double RulePasses::bytes(const Rule& rule) const {
-  return double(elements_) * rule_bytes_per_element(rule);
+double RulePasses::bytes(const Rule& rule, std::size_t elements) {
+  return double(elements) * rule_bytes_per_element(rule);
 }
 
 }  // namespace paceline

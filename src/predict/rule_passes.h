@@ -1,4 +1,4 @@
-// The speed at which update rules pass over memory, in arrays that no cache holds.
+// The speed at which update rules pass over memory, and over what the caches hold.
 #pragma once
 
 #include <cstddef>
@@ -19,10 +19,15 @@ class RulePasses {
   /// Passes are made by so many threads from now on.
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
-  /// The rule may have two slots at most.
-  void apply(const Rule& rule);
-  /// The bytes that a pass of the rule moves, read and written ones counted each.
-  double bytes(const Rule& rule) const;
+  /// Over all elements. The rule may have two slots at most.
+  void apply(const Rule& rule) { apply(rule, elements_); }
+  /// Over the first of them.
+  void apply(const Rule& rule, std::size_t elements);
+  /// The bytes that a pass over all elements moves, read and written ones counted each.
+  double bytes(const Rule& rule) const { return bytes(rule, elements_); }
+  static double bytes(const Rule& rule, std::size_t elements);
+  /// Of so many elements the caches hold all arrays.
+  static constexpr std::size_t kCached = std::size_t(1) << 18;
   /// All arrays. What is written there is what the next pass reads.
   std::span<std::byte> memory() const { return memory_.span(); }
   /// The elements of the variable.

@@ -120,12 +120,6 @@ double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& ho
   return hosts.empty() ? 0 : slowest;
 }
 
-double rule_bytes(const SimulatedStep& step) {
-  double bytes = 0;
-  for (const StepVariable& use : step.variables) bytes += use.rule_bytes;
-  return bytes;
-}
-
 // Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
 template <typename Seconds>
 double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
@@ -139,7 +133,7 @@ double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
     bytes.out[host] += reduced.out[host];
     bytes.in[host] += reduced.in[host];
   }
-  const double step = device + seconds(rule_bytes(dense)) / every;
+  const double step = device + seconds(dense.rule_bytes()) / every;
   return links_allow(job, step, every, bytes, true);
 }
 
@@ -157,20 +151,20 @@ double speed_limit(const SimulatedJob& job) {
   const StrategyKind& kind = kind_of(job);
   const bool local = kind.makes_local_steps, ring = cluster.ps.empty() && workers > 1;
   const bool alone = cluster.ps.empty() && !ring;
-  if (alone || local) step += seconds(rule_bytes(*job.step)) / accumulated;
+  if (alone || local) step += seconds(job.step->rule_bytes()) / accumulated;
   if (alone) return workers / step;
   if (kind.splits_variables()) return hybrid_limit(job, step, seconds);
   const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
   const SimulatedStep& shared = local ? outer : *job.step;
   const double every = accumulated * (local ? double(job.strategy.local_steps) : 1);
-  if (ring) step += seconds(rule_bytes(shared)) / every;
+  if (ring) step += seconds(shared.rule_bytes()) / every;
   const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
   double limit = links_allow(job, step, every, bytes, ring);
   // In rounds the workers share an update.
   const bool rounds = kind.in_rounds(job.strategy);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
-  const double rules = seconds_at(rule_bytes(shared), rate_of_rules(cluster, cluster.ps)) / every;
+  const double rules = seconds_at(shared.rule_bytes(), rate_of_rules(cluster, cluster.ps)) / every;
   if (!ring && rules > 0) limit = std::min(limit, (rounds ? workers : 1) * ps_machines / rules);
   return limit;
 }

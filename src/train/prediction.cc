@@ -53,7 +53,8 @@ void take_rates(ForecastHost& host, const ForecastHost& like) {
   };
   if (host.bytes_per_s == 0) {
     take({&ForecastHost::bytes_per_s, &ForecastHost::thread_bytes_per_s,
-          &ForecastHost::rule_bytes_per_s, &ForecastHost::thread_rule_bytes_per_s});
+          &ForecastHost::rule_bytes_per_s, &ForecastHost::thread_rule_bytes_per_s,
+          &ForecastHost::cached_rule_bytes_per_s});
   }
   if (host.tcp_send_bytes_per_s == 0) {
     take({&ForecastHost::tcp_send_bytes_per_s, &ForecastHost::core_tcp_send_bytes_per_s});

@@ -54,6 +54,12 @@ struct SimulatedStep {
     for (const StepAction& action : actions) sum += action.seconds;
     return sum;
   }
+  /// That the updates of all variables pass over.
+  double rule_bytes() const {
+    double bytes = 0;
+    for (const StepVariable& use : variables) bytes += use.rule_bytes;
+    return bytes;
+  }
 };
 
 /// The time that tasks take to send, receive and wake, on a core.
