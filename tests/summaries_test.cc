@@ -152,6 +152,17 @@ TEST_F(SummariesOfARun, ChangeNoBitOfTheTraining) {
             without);
 }
 
+TEST_F(SummariesOfARun, OfImagesAreMissingWhereTheModelTakesNone) {
+  const Finished mlp = run_paceline(arguments({"--steps", "1", "--summary-of", "images"}));
+  EXPECT_EQ(mlp.status, 0);
+  EXPECT_THAT(mlp.output, HasSubstr("--summary-of images: no input of the model has the shape"));
+  const Finished cifar10 =
+      run_paceline({"train", "cifar10", "--batch", "2", "--steps", "1", "--out",
+                    folder_.path("cifar10"), "--summary-of", "images"});
+  EXPECT_EQ(cifar10.status, 0);
+  EXPECT_THAT(cifar10.output, Not(HasSubstr("--summary-of images")));
+}
+
 TEST_F(SummariesOfARun, AreOpenedByTensorBoard) {
   if (const Finished has = run_python("import tensorboard"); has.status != 0) {
     GTEST_SKIP() << "Python has no package tensorboard: " << has.output;

@@ -57,9 +57,8 @@ void draw_image(std::span<const float> values, const ImageSize& size, PixelLayou
   }
 }
 
-std::optional<ImageForm> image_form(const TensorView& batch) {
-  const Shape& shape = batch.shape;
-  if (batch.dtype != DType::kFloat32 || shape.rank() != 4 || shape.elements() == 0) return {};
+std::optional<ImageForm> image_form(DType dtype, const Shape& shape) {
+  if (dtype != DType::kFloat32 || shape.rank() != 4 || shape.elements() == 0) return {};
   const auto has_colours = [](std::int64_t channels) { return channels == 1 || channels == 3; };
   if (has_colours(shape[1])) {
     return ImageForm{{shape[2], shape[3], shape[1]}, PixelLayout::kPlanar};

@@ -64,7 +64,7 @@ TEST(DrawImage, ShowsGreyAndWhatIsNotFiniteIsBlack) {
 
 TEST(ImageForm, IsThatOfBatchesOfOneChannelOrThree) {
   const auto form = [](const Shape& shape, DType dtype = DType::kFloat32) {
-    return image_form({nullptr, dtype, shape});
+    return image_form(dtype, shape);
   };
   EXPECT_EQ(form({2, 3, 8, 9})->size, (ImageSize{8, 9, 3}));
   EXPECT_EQ(form({2, 1, 8, 9})->layout, PixelLayout::kPlanar);

@@ -25,6 +25,6 @@ struct ImageForm {
   ImageSize size;
   PixelLayout layout;
 };
-std::optional<ImageForm> image_form(const TensorView& batch);
+std::optional<ImageForm> image_form(DType dtype, const Shape& batch);
 
 }  // namespace paceline

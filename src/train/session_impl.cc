@@ -204,6 +204,12 @@ void Session::Impl::make_loop() {
     std::vector<std::string> names;
     for (const VariableSpec& variable : job->store().variables()) names.push_back(variable.name);
     details = std::make_shared<StepDetails>(run_options.summary_of, std::move(names));
+    const auto shows = [](const Graph* graph) { return has_image_input(*graph); };
+    if (run_options.summary_of.images && std::ranges::none_of(graphs, shows)) {
+      console.print(
+          "--summary-of images: no input of the model has the shape (N,C,H,W) or (N,H,W,C) with 1 "
+          "or 3 channels, so no images are written");
+    }
   }
   loop = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = std::move(turns),
                                                       .store = job->store(),

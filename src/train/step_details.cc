@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -52,7 +53,7 @@ void StepDetails::begin_step() {
 
 void StepDetails::input(std::string_view name, const TensorView& value) {
   if (!of_.images) return;
-  const auto form = image_form(value);
+  const auto form = image_form(value.dtype, value.shape);
   if (!form) return;
   const auto [height, width, channels] = form->size;
   const auto image = std::size_t(height * width * channels);
@@ -63,6 +64,13 @@ void StepDetails::input(std::string_view name, const TensorView& value) {
     values_.push_back({fmt::format("images/{}/{}", name, i),
                        SummaryImage{height, width, png_of(pixels, height, width)}});
   }
+}
+
+bool has_image_input(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes(), [](const auto& node) {
+    const ValueType& type = node->outputs()[0];
+    return node->op().name == "input" && image_form(type.dtype, type.shape);
+  });
 }
 
 bool StepDetails::depends_on_input(const Node& node) const {

@@ -13,6 +13,9 @@
 
 namespace paceline {
 
+/// True when summaries of images have something to show.
+bool has_image_input(const Graph& graph);
+
 /// Summaries ask for the details of the next step, the train loop shows that step, and summaries
 /// take them. The session's thread, and within a step the one that computes it.
 class StepDetails : public StepObserver {
