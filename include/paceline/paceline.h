@@ -5,6 +5,7 @@
 #include "paceline/data.h"
 #include "paceline/error.h"
 #include "paceline/evaluator.h"
+#include "paceline/external_store.h"
 #include "paceline/graph.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
