@@ -45,7 +45,7 @@ struct ExternalVariable {
 struct BatchRows {
   int variable = 0;  // its index
   /// The indices of the rows, in any order; an index may occur several times.
-  std::span<const std::int32_t> ids;
+  std::vector<std::int32_t> ids;
 };
 
 /// What a store is told of a step when it begins.

@@ -87,4 +87,11 @@ struct Training {
 /// belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
+/// Makes the same of gradients that are values of the graph already: of each update the variable,
+/// the contribution and, where that is rows, row_count are given, and the rest follows from the
+/// rule and the options. `loss` is taken as it is, without terms of weight decay. Throws
+/// kInvalidArgument as minimize does.
+Training train_with(Value loss, std::vector<VariableUpdate> gradients, const Rule& rule,
+                    const MinimizeOptions& options = {});
+
 }  // namespace paceline

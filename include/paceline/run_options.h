@@ -125,6 +125,9 @@ struct RunOptions {
   /// It reports SIGINT, SIGTERM and SIGHUP, and must outlive the run. If it is null, nobody watches
   /// for them.
   const Interrupt* interrupt = nullptr;
+  /// Returns true once the program wants what those signals ask for. It is asked between steps and
+  /// in waits, on any thread. If it is empty, the program never does.
+  std::function<bool()> end_asked = {};
   /// It is called with a message when a session at its end cannot save, or cannot write its report
   /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
   /// prints the message.

@@ -85,22 +85,28 @@ const VariableGroup* group_of(const Value& variable, const MinimizeOptions& opti
   return longest;
 }
 
+// What a rule and its options say of the update of a variable.
+void settle(VariableUpdate& update, const Rule& rule, const MinimizeOptions& options) {
+  const VariableGroup none;
+  const VariableGroup* const of = group_of(update.variable, options);
+  const VariableGroup& group = of == nullptr ? none : *of;
+  update.rule = group.rule.value_or(rule);
+  update.weight_decay = group.weight_decay;
+  update.average_decay = group.average_decay.value_or(options.average_decay);
+  update.learning_rate = group.learning_rate.value_or(options.learning_rate);
+  update.average_ramp = options.average_ramp;
+}
+
 std::vector<VariableUpdate> planned_updates(Value loss, const Rule& rule,
                                             const MinimizeOptions& options) {
   const std::vector<Value> variables = variables_below(loss);
   if (variables.empty()) refuse(fmt::format("'{}' depends on no variable", loss.name()));
   std::vector<VariableUpdate> updates;
   for (const Value& variable : variables) {
-    VariableUpdate update{variable, {}, {}, rule, 0, options.average_decay, options.learning_rate};
-    update.average_ramp = options.average_ramp;
-    if (const VariableGroup* group = group_of(variable, options)) {
-      if (group->frozen) continue;
-      update.rule = group->rule.value_or(rule);
-      update.weight_decay = group->weight_decay;
-      update.average_decay = group->average_decay.value_or(options.average_decay);
-      update.learning_rate = group->learning_rate.value_or(options.learning_rate);
-    }
-    updates.push_back(std::move(update));
+    const VariableGroup* const group = group_of(variable, options);
+    if (group != nullptr && group->frozen) continue;
+    VariableUpdate& update = updates.emplace_back(VariableUpdate{variable, {}, {}, rule, 0, 0, {}});
+    settle(update, rule, options);
   }
   if (updates.empty()) refuse(fmt::format("all variables of '{}' are frozen", loss.name()));
   return updates;
@@ -183,25 +189,47 @@ Value with_weight_decay(Value loss, std::span<const VariableUpdate> updates) {
   return loss;
 }
 
-}  // namespace
-
-Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
+void check_options(Value loss, const MinimizeOptions& options) {
   if (!loss) refuse("the loss is no value");
   if (!(options.clip_norm >= 0)) refuse(fmt::format("clip_norm is {}", options.clip_norm));
   check_average_decay(options.average_decay, "");
   check_clip_value(options.clip_value, "");
   check_groups(loss.graph(), options.groups);
+}
+
+void clip_by_norm(Training& training, float clip_norm) {
+  training.clip_norm = clip_norm;
+  if (clip_norm == 0) return;
+  training.global_norm = norm_of_gradients(training.updates);
+  if (!training.global_norm) refuse("clip_norm is given, and no rule takes a gradient");
+}
+
+}  // namespace
+
+Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options) {
+  check_options(loss, options);
   Training training;
   const std::vector<bool> below = nodes_below(loss);
   training.updates = planned_updates(loss, rule, options);
   add_contributions(loss, training.updates, options);
   add_declared(loss, below, options, training.updates);
-  training.clip_norm = options.clip_norm;
-  if (options.clip_norm > 0) {
-    training.global_norm = norm_of_gradients(training.updates);
-    if (!training.global_norm) refuse("clip_norm is given, and no rule takes a gradient");
-  }
+  clip_by_norm(training, options.clip_norm);
   training.loss = with_weight_decay(loss, training.updates);
+  return training;
+}
+
+Training train_with(Value loss, std::vector<VariableUpdate> gradients, const Rule& rule,
+                    const MinimizeOptions& options) {
+  check_options(loss, options);
+  if (gradients.empty()) refuse("there is no gradient");
+  Training training;
+  training.loss = loss;
+  training.updates = std::move(gradients);
+  for (VariableUpdate& update : training.updates) {
+    settle(update, rule, options);
+    clip_values(update, options);
+  }
+  clip_by_norm(training, options.clip_norm);
   return training;
 }
 

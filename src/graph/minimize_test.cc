@@ -151,6 +151,25 @@ TEST_F(MinimizeTest, ClipsGradientsByValueAVariableOrAll) {
                           training.updates[1].contribution.dense, rows.rows));
 }
 
+TEST_F(MinimizeTest, GradientsThatTheGraphHasAreTrainedWithAsTheyAre) {
+  const Training derived = minimize(loss_, Sgd{});
+  std::vector<VariableUpdate> given = derived.updates;
+  MinimizeOptions options;
+  options.clip_norm = 5;
+  options.groups = {{.prefix = "layer1/w", .rule = Adam{}, .weight_decay = 0.5f, .clip_value = 1}};
+  const Training training = train_with(loss_, given, Momentum{}, options);
+  EXPECT_EQ(training.loss, loss_) << "without a term of the weight decay";
+  ASSERT_EQ(training.updates.size(), given.size());
+  EXPECT_EQ(training.updates[0].rule, Rule(Momentum{}));
+  EXPECT_EQ(training.updates[0].contribution.dense, given[0].contribution.dense);
+  EXPECT_EQ(training.updates[1].rule, Rule(Adam{}));
+  EXPECT_EQ(training.updates[1].weight_decay, 0.5f);
+  EXPECT_EQ(training.updates[1].contribution.dense.node().op().name, "minimum");
+  EXPECT_EQ(training.updates[2].contribution.rows, given[2].contribution.rows) << "summed before";
+  EXPECT_EQ(training.global_norm.node().inputs().size(), 3U);
+  EXPECT_THROW(train_with(loss_, {}, Sgd{}), Error);
+}
+
 TEST_F(MinimizeTest, DeclaredContributionsFollowTheGradientsAndAreNotClipped) {
   const Value statistic = graph_.variable("statistic", {2, 2});
   const Value of_rows = loss_.node().input(0).node().input(0);

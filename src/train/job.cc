@@ -37,6 +37,7 @@ bool has_made_all(const RunOptions& run) {
 Job::Job(const Options& options, const std::vector<VariableSpec>& variables)
     : cluster_(options.cluster),
       interrupt_(options.run.interrupt),
+      end_asked_(options.run.end_asked),
       log_(options.run.log),
       quiet_(options.run.quiet),
       lost_at_(options.run.lost_at) {
@@ -163,7 +164,7 @@ bool Job::wait_all_done(Deadline deadline) {
 
 // It is also called while the job is being joined, when there is no control yet.
 bool Job::interrupted() const {
-  return (interrupt_ != nullptr && interrupt_->interrupted()) ||
+  return (interrupt_ != nullptr && interrupt_->interrupted()) || (end_asked_ && end_asked_()) ||
          (distribution_.control != nullptr && distribution_.control->stop_asked());
 }
 

@@ -1,6 +1,7 @@
 // The store that a session trains with and the control of its job, by the strategy of its cluster.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -69,6 +70,7 @@ class Job {
 
   Cluster cluster_;
   const Interrupt* interrupt_;
+  const std::function<bool()> end_asked_;
   const Log* log_;
   const bool quiet_;
   const std::optional<std::int64_t> lost_at_;
