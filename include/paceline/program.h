@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -128,5 +131,42 @@ struct ProgramOptions {
 int run_program(
     int argc, char** argv, const ProgramOptions& options,
     const std::function<void(const Cluster&, const RunOptions&, const Settings&)>& work);
+
+/// This process as a task of a job, for a program whose main function is not run_program's, such as
+/// a script in another language. What run_program does before and after it calls `work` is done on
+/// a thread of its own here. One per process, which heeds SIGINT, SIGTERM and SIGHUP only where all
+/// other threads block them; a program with handlers of its own asks by RunOptions::end_asked.
+class ProgramTask {
+ public:
+  /// `arguments` are the name of the program and its flags; more come from the --config file and
+  /// from what has started the process, as for run_program. A process that is a parameter server or
+  /// evaluates serves until the job ends, and one whose flags ask for --help prints that. Throws
+  /// what run_program would print, such as kUsage.
+  explicit ProgramTask(const std::vector<std::string>& arguments,
+                       const ProgramOptions& options = {});
+  /// The same as end(), unless that was called.
+  ~ProgramTask();
+  ProgramTask(const ProgramTask&) = delete;
+  ProgramTask& operator=(const ProgramTask&) = delete;
+
+  /// The exit status of a process that has nothing to train, or whose training has ended; empty:
+  /// it trains, with cluster(), run() and settings().
+  std::optional<int> status() const;
+  /// What the training is told: valid while status() is empty.
+  const Cluster& cluster() const;
+  /// The same; sessions may borrow it until end().
+  const RunOptions& run() const;
+  /// The same.
+  const Settings& settings() const;
+  /// Says that the training has ended, with this exception where it failed, once its sessions are
+  /// gone. Writes what run_program writes, and prints no exception of the program. When a parameter
+  /// server was lost with its values, status() stays empty, and the training begins again with
+  /// run(), which goes on from the newest checkpoint.
+  void end(std::exception_ptr error = {});
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
 
 }  // namespace paceline

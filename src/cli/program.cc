@@ -1,8 +1,12 @@
 #include "paceline/program.h"
 
+#include <condition_variable>
+#include <exception>
 #include <filesystem>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +23,7 @@
 #include "cli/joined_job.h"
 #include "cli/task_program.h"
 #include "kernels/device_kind.h"
+#include "paceline/error.h"
 #include "params/strategy/strategies.h"
 #include "run/standard_streams.h"
 
@@ -69,6 +74,39 @@ std::vector<ComparedWay> compared_by(Program program) {
   return ways;
 }
 
+// A program that is no executable of its own cannot be started again for each task.
+void check_starts_no_tasks(const Cluster& cluster) {
+  if (cluster.role != Cluster::Role::kLauncher) return;
+  throw Error(ErrorCode::kUsage,
+              "--ps and --workers: this program starts no tasks of its job; paceline launch --ps M "
+              "--workers N -- COMMAND does");
+}
+
+// Returns the exit status, or throws what ends the process.
+int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& options,
+                   const Work& work, bool starts_tasks) {
+  const CommandLine line = command_line(std::filesystem::path(words.at(0)).filename(), options);
+  const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  std::optional<FlagValues> values = parse_job(line, arguments, own_environment);
+  if (!values) return 0;
+  if (const auto shell = values->choice("--completion", choices_of(kShells))) {
+    fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
+    return 0;
+  }
+  const std::unique_ptr<JoinedJob> joined = join_job(*values);
+  check_one_of_several(*values, own_environment);
+  return values->with_places([&] {
+    const Program asked = program_of(*values, arguments, options, work);
+    if (!starts_tasks) check_starts_no_tasks(asked.cluster);
+    if (!leaves_way_open(*values, asked.cluster)) return run_role(asked);
+    const auto with = [&](const std::vector<std::string>& flags) {
+      return program_of(*parse_job(line, flags, nullptr), flags, options, work);
+    };
+    return run_role(with(with_fastest_way(arguments, *values, compared_by(asked),
+                                          [&](const auto& flags) { with(flags); })));
+  });
+}
+
 }  // namespace
 
 std::int64_t batches_of_step(const Cluster& cluster) {
@@ -86,27 +124,7 @@ int run_program(
     int argc, char** argv, const ProgramOptions& options,
     const std::function<void(const Cluster&, const RunOptions&, const Settings&)>& work) {
   prepare_standard_streams();
-  return report_errors([&] {
-    const CommandLine line = command_line(std::filesystem::path(argv[0]).filename(), options);
-    const std::vector<std::string> arguments(argv + 1, argv + argc);
-    std::optional<FlagValues> values = parse_job(line, arguments, own_environment);
-    if (!values) return 0;
-    if (const auto shell = values->choice("--completion", choices_of(kShells))) {
-      fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
-      return 0;
-    }
-    const std::unique_ptr<JoinedJob> joined = join_job(*values);
-    check_one_of_several(*values, own_environment);
-    return values->with_places([&] {
-      const Program asked = program_of(*values, arguments, options, work);
-      if (!leaves_way_open(*values, asked.cluster)) return run_role(asked);
-      const auto with = [&](const std::vector<std::string>& words) {
-        return program_of(*parse_job(line, words, nullptr), words, options, work);
-      };
-      return run_role(with(with_fastest_way(arguments, *values, compared_by(asked),
-                                            [&](const auto& words) { with(words); })));
-    });
-  });
+  return report_errors([&] { return run_with_flags({argv, argv + argc}, options, work, true); });
 }
 
 int run_program(int argc, char** argv,
@@ -115,5 +133,85 @@ int run_program(int argc, char** argv,
       argc, argv, {},
       [&](const Cluster& cluster, const RunOptions& run, const Settings&) { work(cluster, run); });
 }
+
+class ProgramTask::Impl {
+ public:
+  Impl(const std::vector<std::string>& words, const ProgramOptions& program)
+      : options(program), thread([this, words] { run_job(words); }) {
+    wait();
+    if (!failure) return;
+    thread.join();
+    std::rethrow_exception(failure);
+  }
+  ~Impl() {
+    if (thread.joinable()) thread.join();
+  }
+  void end(std::exception_ptr error) {
+    if (status) return;
+    {
+      const std::lock_guard lock(mutex);
+      own_error = std::move(error);
+      works = false;
+    }
+    changed.notify_all();
+    wait();
+  }
+
+  const ProgramOptions options;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool works = false;         // until end()
+  std::optional<int> status;  // once all is over
+  const Cluster* cluster = nullptr;
+  const RunOptions* run = nullptr;
+  const Settings* settings = nullptr;
+  std::exception_ptr own_error, failure;  // of the program; of what came before it
+  bool worked = false;
+  std::thread thread;
+
+ private:
+  void wait() {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return works || status; });
+  }
+  // The program trains on another thread meanwhile.
+  void work(const Cluster& on, const RunOptions& with, const Settings& by) {
+    std::unique_lock lock(mutex);
+    cluster = &on;
+    run = &with;
+    settings = &by;
+    works = worked = true;
+    changed.notify_all();
+    changed.wait(lock, [this] { return !works; });
+    if (own_error) std::rethrow_exception(std::exchange(own_error, nullptr));
+  }
+  void run_job(const std::vector<std::string>& words) {
+    int ended = 1;
+    std::exception_ptr error;
+    try {
+      const Work working = [this](const Cluster& on, const RunOptions& with, const Settings& by) {
+        work(on, with, by);
+      };
+      ended = run_with_flags(words, options, working, false);
+    } catch (...) {
+      error = std::current_exception();
+    }
+    const std::lock_guard lock(mutex);
+    if (!worked) failure = error;
+    status = ended;
+    changed.notify_all();
+  }
+};
+
+ProgramTask::ProgramTask(const std::vector<std::string>& arguments, const ProgramOptions& options)
+    : impl_(std::make_unique<Impl>(arguments, options)) {}
+
+ProgramTask::~ProgramTask() { impl_->end({}); }
+
+std::optional<int> ProgramTask::status() const { return impl_->status; }
+const Cluster& ProgramTask::cluster() const { return *impl_->cluster; }
+const RunOptions& ProgramTask::run() const { return *impl_->run; }
+const Settings& ProgramTask::settings() const { return *impl_->settings; }
+void ProgramTask::end(std::exception_ptr error) { impl_->end(std::move(error)); }
 
 }  // namespace paceline
