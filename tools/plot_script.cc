@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "dashboard/palette.h"
+#include "run/report/activities.h"
+#include "run/report/report_fields.h"
 
 namespace paceline {
 namespace {
@@ -23,10 +25,6 @@ constexpr double kSeen = 5e-4;       // of the time; less is no area of the pict
 constexpr std::size_t kSeldom = 10;  // points of a curve that are shown as such
 constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;  // points from which on it is smoothed
 
-// In the order of the reports.
-constexpr std::string_view kDrawnActivities[] = {"input", "compute", "pull",  "push", "apply",
-                                                 "queue", "wait",    "other", "idle"};
-
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
 constexpr std::string_view kStepsPerSecond = "speed/steps_per_s";
 
@@ -37,12 +35,16 @@ std::string member_of(std::string_view tag) {
   return slash == tag.npos ? "" : std::string(tag.substr(slash + 1));
 }
 
-// True for tags that are drawn otherwise, or not at all: those of docs/summaries.md, but for
-// numbers of the program in the families of the loss and of the perplexity.
+// True for tags that are drawn otherwise, or not at all: those of the fields of a report, and the
+// others of docs/summaries.md but for numbers of the program in the families of the loss and of the
+// perplexity.
 bool is_known(std::string_view tag) {
-  constexpr std::string_view kKnown[] = {"learning_rate", "global_norm", "staleness", "speed",
-                                         "share",         "use",         "variables"};
-  return std::ranges::find(kKnown, family_of(tag)) != std::end(kKnown);
+  constexpr std::string_view kOthers[] = {"learning_rate", "global_norm", "variables"};
+  const std::string family = family_of(tag);
+  return std::ranges::find(kOthers, family) != std::end(kOthers) ||
+         std::ranges::any_of(report_fields<TaskReport>(), [&](const auto& field) {
+           return !field.tag.empty() && family_of(field.tag) == family;
+         });
 }
 
 // What tells runs apart: their paths without the folders in which all of them are.
@@ -104,7 +106,7 @@ class Script {
   void add_panels() {
     add_lines("loss", tags_of("loss"), "");
     add_lines("perplexity", tags_of("perplexity"), "set logscale y\n");
-    add_lines("staleness, updates", {"staleness"}, "set yrange [0:*]\n");
+    for (const ReportField<TaskReport>& field : report_fields<TaskReport>()) add_field(field);
     for (const std::string& family : own_families()) add_lines(family, tags_of(family), "");
     add_lines(speed_label(), speed_tags(), "set yrange [0:*]\n", false);
     for (const TaskSummaries* task : shown_shares_) add_shares(*task);
@@ -179,6 +181,12 @@ class Script {
               "set xrange [0:1]\nset yrange [0:1]\nset label 1 'no value is finite' at graph 0.5, "
               "graph 0.5 center\n",
               {"NaN notitle"});
+  }
+  // A field whose tag is of no family has a panel of its own.
+  void add_field(const ReportField<TaskReport>& field) {
+    if (field.tag.empty() || field.tag.find('/') != field.tag.npos) return;
+    add_lines(fmt::format("{}, {}", field.tag, field.unit), {std::string(field.tag)},
+              "set yrange [0:*]\n");
   }
   static bool has_finite(const std::vector<SummaryPoint>& points) {
     return std::ranges::any_of(
@@ -265,11 +273,11 @@ class Script {
   void add_shares(const TaskSummaries& task) {
     std::vector<std::string_view> seen;
     std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of `seen`
-    for (const std::string_view activity : kDrawnActivities) {
-      const auto points = task.numbers.find(std::string(kShare) + std::string(activity));
+    for (const ActivityWords& activity : kActivityWords) {
+      const auto points = task.numbers.find(fmt::format("{}{}", kShare, activity.name));
       const auto large = [](const SummaryPoint& point) { return point.value > kSeen; };
       if (points == task.numbers.end() || std::ranges::none_of(points->second, large)) continue;
-      seen.push_back(activity);
+      seen.push_back(activity.name);
       for (const SummaryPoint& point : points->second) {
         shares[point.step].resize(seen.size());
         shares[point.step].back() = point.value;

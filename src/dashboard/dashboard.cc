@@ -64,7 +64,7 @@ HttpResponse Dashboard::answer(const HttpRequest& request) const {
             "This page needs the token of --dashboard-token: /?token=TOKEN behind its address, or "
             "the field Authorization: Bearer TOKEN.\n"};
   }
-  if (request.path == "/") return {.type = "text/html; charset=utf-8", .body = std::string(kPage)};
+  if (request.path == "/") return {.type = "text/html; charset=utf-8", .body = whole_page()};
   const std::lock_guard lock(mutex_);
   if (request.path == "/state.json") return {.type = "application/json", .body = *state_};
   if (request.path == "/metrics")

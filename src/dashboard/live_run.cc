@@ -144,6 +144,16 @@ RecentTask LiveRun::recent(const Task& task) {
   return recent;
 }
 
+LiveTask LiveRun::live(const Task& task, TimePoint now) {
+  LiveTask live;
+  live.recent = recent(task);
+  if (!task.progress) return live;
+  live.heard_s = std::chrono::duration<double>(now - task.heard).count();
+  live.still_s = std::chrono::duration<double>(now - task.moved).count();
+  live.lines = task.progress->lines;
+  return live;
+}
+
 RunPoint LiveRun::point(TimePoint now) const {
   RunPoint point;
   point.seconds = seconds(now);

@@ -22,14 +22,6 @@ struct RunAbout {
   std::vector<std::string> tasks;     // all of them: "worker:0", "ps:0"
 };
 
-/// A task over the last seconds.
-struct RecentTask {
-  std::optional<double> steps_per_s, examples_per_s;
-  std::vector<std::pair<std::string, double>> share = {};  // of the time; they sum to 1
-  std::optional<double> staleness;                         // mean
-  std::optional<double> sent, received;                    // bytes a second over its links
-};
-
 /// The run over the last seconds, at one moment.
 struct RunPoint {
   double seconds = 0;  // since it began
@@ -65,6 +57,7 @@ class LiveRun {
   /// All tasks as one report, as if the run ended now.
   Report report() const;
   static RecentTask recent(const Task& task);
+  static LiveTask live(const Task& task, TimePoint now);
   /// The run as it is now.
   RunPoint point(TimePoint now) const;
   /// Examples a second of all workers now.

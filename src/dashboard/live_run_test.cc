@@ -8,6 +8,8 @@
 #include "dashboard/live_text.h"
 #include "explain/explain.h"
 #include "explain/report_window.h"
+#include "run/report/circumstances.h"
+#include "run/report/testing/written_report.h"
 
 namespace paceline {
 namespace {
@@ -19,6 +21,8 @@ using ::testing::Not;
 using ::testing::Optional;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
+
+constexpr const char* kMetrics = R"(METRICS)";
 
 class LiveRunTest : public ::testing::Test {
  protected:
@@ -188,6 +192,22 @@ TEST_F(LiveRunTest, MetricsAreWhatPrometheusReads) {
   EXPECT_THAT(text, HasSubstr("paceline_expected_steps_per_second{bound=\"low\"} 10\n"));
   EXPECT_THAT(text, HasSubstr("paceline_task_heard_seconds{task=\"worker:0\"} 2\n"));
   EXPECT_THAT(text, Not(HasSubstr("worker:1"))) << "it has said nothing";
+}
+
+// Whoever watches a run with Prometheus finds them by name, in any version.
+TEST_F(LiveRunTest, MetricsAreThoseThatThereAlwaysWere) {
+  const Report report = Report::from_json(kWrittenReport);
+  LiveRun run({.out = "run", .steps = {}, .seconds = {}, .tasks = {"worker:0", "ps:0"}}, now_);
+  for (const TaskReport& task : report.tasks) {
+    TaskProgress progress;
+    progress.report = report;
+    progress.report.tasks = {task};
+    run.heard(task.task, progress, now_);
+  }
+  std::string text = metrics_text(run, now_ + 2s);
+  const std::string version = circumstances().version;
+  text.replace(text.find(version), version.size(), "VERSION");
+  EXPECT_EQ(text, kMetrics);
 }
 
 }  // namespace

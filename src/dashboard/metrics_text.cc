@@ -1,14 +1,18 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
+#include <map>
+#include <type_traits>
 
 #include "dashboard/live_text.h"
 #include "run/report/circumstances.h"
+#include "run/report/report_fields.h"
 
 namespace paceline {
 namespace {
 
-using Labels = std::vector<std::pair<std::string, std::string>>;
+using Labels = std::vector<std::pair<std::string_view, std::string>>;
 
 std::string escaped(const std::string& value) {
   std::string text;
@@ -19,129 +23,168 @@ std::string escaped(const std::string& value) {
   return text;
 }
 
-// Metrics of one name stand together, below what they are.
+/// Metrics of one name stand together, below what they are.
 class Metrics {
  public:
-  void begin(const std::string& name, const char* type, const char* help) {
-    name_ = "paceline_" + name;
-    fmt::format_to(std::back_inserter(text_), "# HELP {0} {1}\n# TYPE {0} {2}\n", name_, help,
-                   type);
+  /// From now on there are metrics of this name. `shown_at`: their place among the others.
+  void begin(int shown_at, const FieldMetric& metric) {
+    if (metric.name.empty() || find(metric.name) != all_.end()) return;
+    all_.push_back({shown_at, metric.name,
+                    fmt::format("# HELP paceline_{0} {1}\n# TYPE paceline_{0} {2}\n", metric.name,
+                                metric.help, metric.counter ? "counter" : "gauge")});
   }
-  void add(const Labels& labels, std::optional<double> value) {
+  void add(std::string_view name, const Labels& labels, std::optional<double> value) {
     if (!value) return;
-    text_ += name_;
+    std::string& text = find(name)->text;
+    fmt::format_to(std::back_inserter(text), "paceline_{}", name);
     for (std::size_t i = 0; i < labels.size(); ++i) {
-      text_ += fmt::format("{}{}=\"{}\"", i == 0 ? '{' : ',', labels[i].first,
-                           escaped(labels[i].second));
+      text += fmt::format("{}{}=\"{}\"", i == 0 ? '{' : ',', labels[i].first,
+                          escaped(labels[i].second));
     }
-    text_ += fmt::format("{} {}\n", labels.empty() ? "" : "}", *value);
+    text += fmt::format("{} {}\n", labels.empty() ? "" : "}", *value);
   }
-  std::string text() && { return std::move(text_); }
+  /// Those of one value, or of none that is known.
+  void add_one(int shown_at, const FieldMetric& metric, const Labels& labels,
+               std::optional<double> value) {
+    begin(shown_at, metric);
+    add(metric.name, labels, value);
+  }
+  std::string text() && {
+    std::ranges::stable_sort(all_, {}, &Family::shown_at);
+    std::string text;
+    for (const Family& each : all_) text += each.text;
+    return text;
+  }
 
  private:
-  std::string text_, name_;
+  struct Family {
+    int shown_at;
+    std::string_view name;
+    std::string text;
+  };
+  std::vector<Family>::iterator find(std::string_view name) {
+    return std::ranges::find(all_, name, &Family::name);
+  }
+
+  std::vector<Family> all_;
 };
 
-// Calls add(labels, entry) for each task that has said something.
-template <typename Add>
-void each_task(const LiveRun& run, Add&& add) {
-  for (const std::string& name : run.about().tasks) {
-    const LiveRun::Task& task = run.tasks().at(name);
-    if (task.progress) add(Labels{{"task", name}}, task, task.progress->report.tasks.front());
+/// The metrics of the fields of a record, and of the records in it.
+class FieldMetrics {
+ public:
+  explicit FieldMetrics(Metrics& metrics) : metrics_(metrics) {}
+
+  template <typename Record>
+  void add(const Record& record, const Labels& labels) {
+    if constexpr (std::is_same_v<Record, TaskReport>) task_ = &record;
+    begin_all<Record>();
+    for (const ReportField<Record>& field : report_fields<Record>()) {
+      visit_field(field, record,
+                  [&](const auto& place) { add_value(field.metric, labels, place.of(record)); });
+    }
   }
-}
-
-void add_run(Metrics& metrics, const LiveRun& run, TimePoint now) {
-  const Report report = run.report();
-  metrics.begin("info", "gauge", "The run; the value is always 1.");
-  metrics.add({{"model", report.model},
-               {"strategy", report.strategy},
-               {"version", circumstances().version},
-               {"out", run.about().out}},
-              1);
-  metrics.begin("run_seconds", "gauge", "Seconds since the run began.");
-  metrics.add({}, run.seconds(now));
-  metrics.begin("global_step", "gauge", "The global step.");
-  if (report.global_step) metrics.add({}, double(*report.global_step));
-  metrics.begin("loss", "gauge", "The loss of the chief's last step.");
-  metrics.add({}, report.last_loss);
-  metrics.begin("steps_per_second", "gauge", "Steps a second of all workers now.");
-  metrics.add({}, run.point(now).steps_per_s);
-  metrics.begin("examples_per_second", "gauge", "Examples a second of all workers now.");
-  metrics.add({}, run.examples_per_s());
-  if (!report.expected) return;
-  metrics.begin("expected_steps_per_second", "gauge",
-                "The speed that was expected before the first step, with its 80% interval.");
-  metrics.add({{"bound", "middle"}}, report.expected->steps_per_s);
-  metrics.add({{"bound", "low"}}, report.expected->low);
-  metrics.add({{"bound", "high"}}, report.expected->high);
-}
-
-void add_steps(Metrics& metrics, const LiveRun& run) {
-  metrics.begin("task_steps_total", "counter", "Own steps of a worker; steps that a ps applied.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    metrics.add(labels, double(task.steps));
-  });
-  metrics.begin("task_steps_per_second", "gauge", "Steps a second of a task now.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task& task, const TaskReport&) {
-    metrics.add(labels, LiveRun::recent(task).steps_per_s);
-  });
-  metrics.begin("task_seconds_total", "counter", "Seconds of timed steps by activity.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    for (const auto& [name, share] : task.share) {
-      Labels all = labels;
-      all.emplace_back("activity", name);
-      metrics.add(all, share * task.seconds.value_or(0));
+  /// So that those of lists without entries are there, too.
+  template <typename Record>
+  void begin_all() {
+    for (const ReportField<Record>& field : report_fields<Record>()) {
+      metrics_.begin(field.shown_at, field.metric);
+      std::visit([&](const auto& place) { begin_list(place); }, field.value);
     }
-  });
-  metrics.begin("task_step_seconds", "gauge", "The time of a timed step so far, by quantile.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    for (const auto& [quantile, ms] :
-         {std::pair("0.5", task.step_ms_p50), {"0.99", task.step_ms_p99}}) {
-      Labels all = labels;
-      all.emplace_back("quantile", quantile);
-      if (ms) metrics.add(all, *ms * 1e-3);
-    }
-  });
-  metrics.begin("task_staleness", "gauge", "Mean staleness of a worker's contributions now.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task& task, const TaskReport&) {
-    metrics.add(labels, LiveRun::recent(task).staleness);
-  });
-}
+  }
 
-void add_use(Metrics& metrics, const LiveRun& run, TimePoint now) {
-  metrics.begin("task_heard_seconds", "gauge", "Seconds since a task was heard of.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task& task, const TaskReport&) {
-    metrics.add(labels, std::chrono::duration<double>(now - task.heard).count());
-  });
-  metrics.begin("task_cores", "gauge", "Cores that a task keeps busy, on average so far.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    metrics.add(labels, task.use.cores);
-  });
-  metrics.begin("task_peak_memory_bytes", "gauge", "The largest resident memory of a task.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    metrics.add(labels, task.use.peak_memory);
-  });
-  metrics.begin("link_bytes_total", "counter", "Bytes of frames over a link.");
-  each_task(run, [&](const Labels& labels, const LiveRun::Task&, const TaskReport& task) {
-    for (const LinkReport& link : task.links) {
-      for (const auto& [direction, per_step] :
-           {std::pair("sent", link.step_sent), {"received", link.step_received}}) {
-        Labels all = labels;
-        all.insert(all.end(), {{"to", link.to}, {"direction", direction}});
-        if (per_step) metrics.add(all, *per_step * double(task.steps));
+ private:
+  using Value = FieldMetric::Value;
+
+  template <typename Record, typename T>
+  void begin_list(const FieldPlace<Record, std::vector<T>>&) {
+    if constexpr (ReportRecord<T>) begin_all<T>();
+  }
+  template <typename T>
+  void begin_list(const T&) {}
+  void add_number(const FieldMetric& metric, Labels labels, double number,
+                  std::string_view name = {}) {
+    if (metric.name.empty()) return;
+    const std::string_view label = name.empty() ? metric.label.second : name;
+    if (!metric.label.first.empty()) labels.emplace_back(metric.label.first, label);
+    double times = metric.times;
+    if (metric.value == Value::kTimesSteps) times *= double(task_->steps);
+    if (metric.value == Value::kTimesSeconds) times *= task_->seconds.value_or(0);
+    metrics_.add(metric.name, labels, number * times);
+  }
+  void add_value(const FieldMetric& metric, const Labels& labels,
+                 const std::vector<std::pair<std::string, double>>& numbers) {
+    for (const auto& [name, number] : numbers) add_number(metric, labels, number, name);
+  }
+  template <typename T>
+  void add_value(const FieldMetric& metric, const Labels& labels, const std::optional<T>& known) {
+    if (known) add_value(metric, labels, *known);
+  }
+  // A record in a list is told from the others by its first field.
+  template <typename Record>
+  void add_value(const FieldMetric&, Labels labels, const std::vector<Record>& records) {
+    if constexpr (ReportRecord<Record>) {
+      const ReportField<Record>& first = report_fields<Record>().front();
+      for (const Record& each : records) {
+        Labels of_this = labels;
+        of_this.emplace_back(first.name,
+                             std::get<FieldPlace<Record, std::string>>(first.value).of(each));
+        add(each, of_this);
       }
     }
-  });
+  }
+  template <typename T>
+  void add_value(const FieldMetric& metric, const Labels& labels, const T& value) {
+    if constexpr (std::is_arithmetic_v<T>) {
+      add_number(metric, labels, double(value));
+    } else if constexpr (ReportRecord<T>) {
+      add(value, labels);
+    }
+  }
+
+  Metrics& metrics_;
+  const TaskReport* task_ = nullptr;
+};
+
+// All tasks as one report, in the order of the run's.
+Report ordered_report(const LiveRun& run) {
+  Report report = run.report();
+  std::map<std::string_view, std::size_t> places;
+  for (const std::string& name : run.about().tasks) places.emplace(name, places.size());
+  std::ranges::stable_sort(report.tasks, {},
+                           [&](const TaskReport& task) { return places.find(task.task)->second; });
+  return report;
+}
+
+void add_run(Metrics& metrics, const LiveRun& run, const Report& report, TimePoint now) {
+  metrics.add_one(0, {.name = "info", .help = "The run; the value is always 1."},
+                  {{"model", report.model},
+                   {"strategy", report.strategy},
+                   {"version", circumstances().version},
+                   {"out", run.about().out}},
+                  1);
+  metrics.add_one(1, {.name = "run_seconds", .help = "Seconds since the run began."}, {},
+                  run.seconds(now));
+  metrics.add_one(4, {.name = "steps_per_second", .help = "Steps a second of all workers now."}, {},
+                  run.point(now).steps_per_s);
+  metrics.add_one(5,
+                  {.name = "examples_per_second", .help = "Examples a second of all workers now."},
+                  {}, run.examples_per_s());
 }
 
 }  // namespace
 
 std::string metrics_text(const LiveRun& run, TimePoint now) {
   Metrics metrics;
-  add_run(metrics, run, now);
-  add_steps(metrics, run);
-  add_use(metrics, run, now);
+  const Report report = ordered_report(run);
+  add_run(metrics, run, report, now);
+  FieldMetrics fields(metrics);
+  fields.begin_all<Report>();
+  fields.begin_all<LiveTask>();
+  fields.add(report, {});
+  for (const std::string& name : run.about().tasks) {
+    const LiveRun::Task& task = run.tasks().at(name);
+    if (task.progress) fields.add(LiveRun::live(task, now), {{"task", name}});
+  }
   return std::move(metrics).text();
 }
 

@@ -1,14 +1,10 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "dashboard/live_text.h"
 #include "run/report/circumstances.h"
-#include "run/report/report_json.h"
+#include "run/report/record_json.h"
 
 namespace paceline {
 namespace {
@@ -16,42 +12,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Shares = std::vector<std::pair<std::string, double>>;
 
-// Six digits are more than a picture shows.
-Json short_number(std::optional<double> number) {
-  if (!number || !std::isfinite(*number)) return nullptr;
-  return std::strtod(fmt::format("{:.6g}", *number).c_str(), nullptr);
-}
-
-Json shares_to_json(const Shares& shares) {
-  Json object = Json::object();
-  for (const auto& [name, part] : shares) object[name] = short_number(part);
-  return object;
-}
-
-Json seconds_since(TimePoint now, TimePoint then) {
-  return short_number(std::chrono::duration<double>(now - then).count());
-}
-
-// `entry` is what the task's report says.
-Json task_to_json(Json entry, const LiveRun::Task& task, TimePoint now) {
-  Json object = std::move(entry);
-  object["heard_s"] = task.progress ? seconds_since(now, task.heard) : Json(nullptr);
-  object["still_s"] = task.progress ? seconds_since(now, task.moved) : Json(nullptr);
-  const RecentTask recent = LiveRun::recent(task);
-  object["recent"] = {
-      {"steps_per_s", short_number(recent.steps_per_s)},
-      {"examples_per_s", short_number(recent.examples_per_s)},
-      {"share", shares_to_json(recent.share)},
-      {"staleness", short_number(recent.staleness)},
-      {"bytes_per_s",
-       {{"sent", short_number(recent.sent)}, {"received", short_number(recent.received)}}}};
-  object["lines"] = task.progress ? Json(task.progress->lines) : Json::array();
-  return object;
-}
-
 Json series(const std::vector<RunPoint>& points, std::optional<double> RunPoint::*value) {
   Json list = Json::array();
-  for (const RunPoint& point : points) list.push_back(short_number(point.*value));
+  for (const RunPoint& point : points) list.push_back(six_digits(point.*value));
   return list;
 }
 
@@ -65,7 +28,7 @@ Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares)
     for (const auto& [name, list] : object.items()) {
       const auto found =
           std::ranges::find((point.*shares), name, [](const auto& each) { return each.first; });
-      list.push_back(found == (point.*shares).end() ? Json(nullptr) : short_number(found->second));
+      list.push_back(found == (point.*shares).end() ? Json(nullptr) : six_digits(found->second));
     }
   }
   return object;
@@ -80,7 +43,7 @@ Json number_series(const std::vector<RunPoint>& points) {
   for (const auto& [tag, list] : object.items()) {
     for (const RunPoint& point : points) {
       const auto found = point.numbers.find(tag);
-      list.push_back(found == point.numbers.end() ? Json(nullptr) : short_number(found->second));
+      list.push_back(found == point.numbers.end() ? Json(nullptr) : six_digits(found->second));
     }
   }
   return object;
@@ -88,7 +51,7 @@ Json number_series(const std::vector<RunPoint>& points) {
 
 Json history_to_json(const std::vector<RunPoint>& points) {
   Json seconds = Json::array();
-  for (const RunPoint& point : points) seconds.push_back(short_number(point.seconds));
+  for (const RunPoint& point : points) seconds.push_back(six_digits(point.seconds));
   return {{"seconds", seconds},
           {"steps_per_s", series(points, &RunPoint::steps_per_s)},
           {"loss", series(points, &RunPoint::loss)},
@@ -100,18 +63,14 @@ Json history_to_json(const std::vector<RunPoint>& points) {
           {"ps_share", share_series(points, &RunPoint::ps_share)}};
 }
 
-}  // namespace
-
-namespace {
-
 Json state_of(const LiveRun& run, TimePoint now) {
   const Report told = run.report();
-  Json report = report_to_value(told);
+  Json report = to_json_value(told);
   const Circumstances here = circumstances();
   const RunPoint point = run.point(now);
   Json state;
   state["state"] = told.steps() > 0 ? "training" : "starting";
-  state["seconds"] = short_number(run.seconds(now));
+  state["seconds"] = six_digits(run.seconds(now));
   state["run"] = {{"model", report.at("model")},
                   {"strategy", report.at("strategy")},
                   {"precision", report.at("precision")},
@@ -121,12 +80,12 @@ Json state_of(const LiveRun& run, TimePoint now) {
                   {"command", here.command},
                   {"out", run.about().out}};
   state["goal"] = {{"global_step", run.about().steps ? Json(*run.about().steps) : Json(nullptr)},
-                   {"seconds", short_number(run.about().seconds)}};
+                   {"seconds", six_digits(run.about().seconds)}};
   state["global_step"] = report.at("global_step");
   state["loss"] = report.at("loss");
-  state["steps_per_s"] = short_number(point.steps_per_s);
+  state["steps_per_s"] = six_digits(point.steps_per_s);
   state["mean_steps_per_s"] = report.at("total").at("steps_per_s");
-  state["examples_per_s"] = short_number(run.examples_per_s());
+  state["examples_per_s"] = six_digits(run.examples_per_s());
   state["expected"] = report.contains("expected") ? report.at("expected") : Json(nullptr);
   state["cause"] = run.cause(now);
   state["tasks"] = Json::array();
@@ -137,7 +96,8 @@ Json state_of(const LiveRun& run, TimePoint now) {
   }
   for (const std::string& name : run.about().tasks) {
     const auto [entry, is_new] = entries.try_emplace(name, Json{{"task", name}});
-    state["tasks"].push_back(task_to_json(entry->second, run.tasks().at(name), now));
+    entry->second.update(to_json_value(LiveRun::live(run.tasks().at(name), now), Digits::kSix));
+    state["tasks"].push_back(std::move(entry->second));
   }
   state["history"] = history_to_json(run.history());
   return state;
@@ -172,16 +132,16 @@ std::string state_json(const Report& report) {
   double seconds = 0;
   for (const TaskReport& task : report.tasks) seconds = std::max(seconds, task.seconds.value_or(0));
   state["state"] = report.error.empty() ? "ended" : "ended: " + report.error;
-  state["seconds"] = short_number(seconds);
+  state["seconds"] = six_digits(seconds);
   state["run"]["started"] = report.circumstances.started;
   state["run"]["host"] = report.circumstances.host;
   state["run"]["command"] = report.circumstances.command;
   state["run"]["version"] = report.circumstances.version;
-  state["steps_per_s"] = short_number(report.steps_per_s());
+  state["steps_per_s"] = six_digits(report.steps_per_s());
   for (std::size_t i = 0; i < report.tasks.size(); ++i) {
     auto& recent = state["tasks"][i]["recent"];
-    recent["steps_per_s"] = short_number(report.tasks[i].steps_per_s);
-    recent["staleness"] = short_number(report.tasks[i].staleness_mean);
+    recent["steps_per_s"] = six_digits(report.tasks[i].steps_per_s);
+    recent["staleness"] = six_digits(report.tasks[i].staleness_mean);
   }
   return text_of(state);
 }

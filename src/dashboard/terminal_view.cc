@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -12,26 +13,21 @@
 #include "base/grouped_digits.h"
 #include "base/plain_text.h"
 #include "base/printed.h"
+#include "dashboard/columns.h"
 #include "paceline/error.h"
+#include "run/report/activities.h"
 
 namespace paceline {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// How an activity is drawn: a letter, and a colour of a terminal of 256.
-struct Mark {
-  const char* name;
-  char letter;
-  int colour;
-};
-constexpr Mark kMarks[] = {{"input", 'i', 214}, {"compute", 'c', 36}, {"pull", 'p', 74},
-                           {"push", 'u', 32},   {"apply", 'a', 184},  {"wait", 'w', 166},
-                           {"other", '.', 245}, {"queue", 'q', 175},  {"idle", ' ', 250}};
-
-const Mark& mark_of(const std::string& name) {
-  const auto found = std::ranges::find(kMarks, name, &Mark::name);
-  return found == std::end(kMarks) ? kMarks[6] : *found;
+const ActivityWords& mark_of(const std::string& name) {
+  const auto* found = std::ranges::find(kActivityWords, name, &ActivityWords::name);
+  if (found == std::end(kActivityWords)) {
+    found = std::ranges::find(kActivityWords, "other", &ActivityWords::name);
+  }
+  return *found;
 }
 
 std::string number(const Json& value) {
@@ -42,8 +38,7 @@ std::string two_digits(const Json& value) {
   return value.is_number() ? fmt::format("{:.2f}", value.get<double>()) : "-";
 }
 
-std::string bytes(const Json& value) {
-  if (!value.is_number()) return "-";
+std::string scaled(const Json& value) {
   double number = value.get<double>();
   constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
   std::size_t unit = 0;
@@ -63,11 +58,33 @@ std::string text(const Json& value) {
   return value.is_string() ? plain_text(value.get<std::string>()) : "";
 }
 
-const Json& member(const Json& object, const char* name) {
+const Json& member(const Json& object, std::string_view name) {
   static const Json none;
   if (!object.is_object()) return none;
   const auto found = object.find(name);
   return found == object.end() ? none : *found;
+}
+
+// The member at a path: "use.cores" of a task.
+const Json& member_at(const Json& object, std::string_view path) {
+  const std::size_t dot = path.find('.');
+  if (dot == path.npos) return member(object, path);
+  return member_at(member(object, path.substr(0, dot)), path.substr(dot + 1));
+}
+
+std::string cell(const Json& record, const Column& column) {
+  const Json& value = member_at(record, column.path);
+  if (!value.is_number()) return "-";
+  if (column.shown == Column::Shown::kScaled) return scaled(value);
+  if (column.shown == Column::Shown::kTwoDigits) return two_digits(value);
+  return number(value) + (column.unit == "us" ? " us" : "");
+}
+
+// "out/s": the unit of bytes follows their number, and what they are counted in does not.
+std::string head_of(const Column& column) {
+  std::string head(column.field.head);
+  for (char& letter : head) letter = char(std::tolower(static_cast<unsigned char>(letter)));
+  return column.unit == "bytes/s" ? head + "/s" : head;
 }
 
 // Characters, not bytes: a letter of UTF-8 goes on in bytes 10xxxxxx.
@@ -87,7 +104,7 @@ std::string bar(const Json& share, int width, bool colours) {
   for (const auto& [name, part] : share.items()) {
     sum += part.is_number() ? part.get<double>() : 0;
     const int end = std::min(width, int(std::lround(sum * width)));
-    const Mark& mark = mark_of(name);
+    const ActivityWords& mark = mark_of(name);
     const std::string cells(std::size_t(std::max(0, end - filled)), mark.letter);
     if (!cells.empty())
       drawn += colours ? fmt::format("\x1b[30;48;5;{}m{}\x1b[0m", mark.colour, cells) : cells;
@@ -156,21 +173,22 @@ class View {
   }
 
   void tasks() {
-    constexpr int kBefore = 67;
-    const int width = std::clamp(columns_ - kBefore, 10, 60);
-    line(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10}  time", "task", "steps", "steps/s",
-                     "p50 ms", "stale", "cores", "memory"));
+    const std::vector<Column> shown = in_terminal(task_columns());
+    std::string heads = fmt::format("{:<11}", "task");
+    for (const Column& each : shown)
+      heads += fmt::format("{:>{}}", head_of(each), each.field.width);
+    line(heads + "  time");
+    const int before = int(heads.size()) + 2;
+    const int width = std::clamp(columns_ - before, 10, 60);
     std::vector<std::string> seen;
     for (const Json& task : state_.at("tasks")) {
-      const Json &recent = task.at("recent"), &share = recent.at("share");
-      const Json& use = member(task, "use");
-      text_ += cut(fmt::format("{:<11}{:>10}{:>9}{:>9}{:>9}{:>7}{:>10} ", text(task.at("task")),
-                               number(member(task, "steps")), number(recent.at("steps_per_s")),
-                               number(member(member(task, "step_ms"), "p50")),
-                               two_digits(recent.at("staleness")), two_digits(member(use, "cores")),
-                               bytes(member(use, "peak_memory_bytes"))),
-                   columns_);
-      if (columns_ >= kBefore + 10) text_ += " " + bar(share, width, colours_);
+      const Json& share = task.at("recent").at("share");
+      std::string row = fmt::format("{:<11}", text(task.at("task")));
+      for (const Column& each : shown) {
+        row += fmt::format("{:>{}}", cell(task, each), each.field.width);
+      }
+      text_ += cut(row + " ", columns_);
+      if (columns_ >= before + 10) text_ += " " + bar(share, width, colours_);
       text_ += trouble(task) + "\n";
       for (const auto& [name, part] : share.items()) {
         constexpr double kSeen = 0.005;
@@ -180,7 +198,7 @@ class View {
     }
     std::string legend;
     for (const std::string& name : seen) {
-      const Mark& mark = mark_of(name);
+      const ActivityWords& mark = mark_of(name);
       if (mark.letter != ' ')
         legend += fmt::format("{}{} {}", legend.empty() ? "" : "  ", mark.letter, mark.name);
     }
@@ -196,23 +214,30 @@ class View {
                                                              : "";
   }
 
+  static std::vector<Column> in_terminal(std::vector<Column> columns) {
+    std::erase_if(columns, [](const Column& each) { return each.field.width == 0; });
+    return columns;
+  }
+
   static std::string kind_of(const Json& link) {
     return text(link.at("kind")) + (link.value("encrypted", false) ? "+tls" : "");
   }
 
   void links() {
+    const std::vector<Column> shown = in_terminal(link_columns());
     bool any = false;
     for (const Json& task : state_.at("tasks")) {
       for (const Json& link : member(task, "links")) {
-        if (!any)
-          line(fmt::format("\n{:<24}{:<9}{:>12}{:>12}{:>12}", "link", "kind", "round trip", "out/s",
-                           "in/s"));
+        std::string heads = fmt::format("\n{:<24}{:<9}", "link", "kind");
+        std::string row = fmt::format(
+            "{:<24}{:<9}", text(task.at("task")) + " > " + text(link.at("to")), kind_of(link));
+        for (const Column& each : shown) {
+          heads += fmt::format("{:>{}}", head_of(each), each.field.width);
+          row += fmt::format("{:>{}}", cell(link, each), each.field.width);
+        }
+        if (!any) line(heads);
         any = true;
-        const Json &trip = link.at("round_trip_us"), &rate = link.at("bytes_per_s");
-        line(fmt::format("{:<24}{:<9}{:>12}{:>12}{:>12}",
-                         text(task.at("task")) + " > " + text(link.at("to")), kind_of(link),
-                         trip.is_number() ? number(trip) + " us" : "-", bytes(rate.at("sent")),
-                         bytes(rate.at("received"))));
+        line(row);
       }
     }
   }

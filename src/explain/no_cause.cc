@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -10,7 +9,7 @@
 #include "base/grouped_digits.h"
 #include "base/printed.h"
 #include "explain/causes.h"
-#include "trace/step_account.h"
+#include "run/report/activities.h"
 
 namespace paceline {
 namespace {
@@ -21,24 +20,15 @@ constexpr double kHalfExpected = 0.5;
 constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
 constexpr double kCoresBusy = 0.75;     // of all cores, by the tasks of the run
 
-constexpr std::pair<Activity, std::string_view> kWords[] = {
-    {Activity::kInput, "making batches"},
-    {Activity::kCompute, "kernels"},
-    {Activity::kPull, "waiting for values from the ps"},
-    {Activity::kPush, "handing contributions over"},
-    {Activity::kApply, "rules, which update the variables"},
-    {Activity::kWait, "waiting for other workers"},
-    {Activity::kOther, "work outside the step"}};
-
 // "71% of the time went to kernels"
 std::string largest_share(const RunFacts& facts) {
   double most = 0;
   std::string_view words;
-  for (const auto& [activity, text] : kWords) {
-    const double share = facts.mean_share(name_of(activity));
+  for (const ActivityWords& activity : kActivityWords) {
+    const double share = facts.mean_share(activity.name);
     if (share <= most) continue;
     most = share;
-    words = text;
+    words = activity.sentence;
   }
   return fmt::format("{:.0f}% of the time went to {}", 100 * most, words);
 }

@@ -4,6 +4,8 @@
 #include <map>
 #include <string_view>
 
+#include "run/report/report_fields.h"
+
 namespace paceline {
 namespace {
 
@@ -13,79 +15,85 @@ class Rest {
   Rest(double before, double now) : before_(before), now_(now) {}
 
   bool is_empty() const { return now_ <= before_; }
-  double seconds() const { return now_ - before_; }
-  double of(double before, double now) const {
-    return std::max(0.0, (now * now_ - before * before_) / seconds());
-  }
-  std::optional<double> of(std::optional<double> before, std::optional<double> now) const {
-    if (!before || !now) return now;
-    return of(*before, *now);
+  double mean(double before, double now) const {
+    return std::max(0.0, (now * now_ - before * before_) / (now_ - before_));
   }
 
  private:
   const double before_, now_;
 };
 
-// A task that has said nothing in this time counts for nothing in it.
-void take_use(TaskUse& use, const TaskUse& before) {
-  const Rest rest(before.seconds, use.seconds);
-  if (rest.is_empty()) {
-    use = {};
-    return;
-  }
-  use.cores = rest.of(before.cores, use.cores);
-  for (const auto rate :
-       {&TaskUse::sent, &TaskUse::received, &TaskUse::disk_read, &TaskUse::disk_written}) {
-    use.*rate = rest.of(before.*rate, use.*rate);
-  }
-  Pressure& pressure = use.pressure;
-  for (const auto part : {&Pressure::queued, &Pressure::waited, &Pressure::machine_cores,
-                          &Pressure::major_faults, &Pressure::memory_wait, &Pressure::disk_wait}) {
-    pressure.*part = rest.of(before.pressure.*part, pressure.*part);
-  }
-  pressure.stops.seconds -= before.pressure.stops.seconds;
-  use.seconds = rest.seconds();
-}
+/// What each field of a record is over the time between two reports, by its OverTime.
+class Between {
+ public:
+  Between(const TaskReport& before, const TaskReport& now)
+      : steps_(before.seconds.value_or(0), now.seconds.value_or(0)),
+        use_(before.use.seconds, now.use.seconds) {}
 
-void take_links(TaskReport& task, const TaskReport& before, const Rest& rest) {
-  if (rest.is_empty()) return;
-  for (LinkReport& link : task.links) {
-    const auto old = std::ranges::find(before.links, link.to, &LinkReport::to);
-    if (old == before.links.end()) continue;
-    link.sent = rest.of(old->sent, link.sent);
-    link.received = rest.of(old->received, link.received);
+  template <typename Record>
+  void take(Record& record, const Record& before) const {
+    for (const ReportField<Record>& field : report_fields<Record>()) {
+      visit_field(field, record, [&](const auto& place) {
+        if constexpr (requires { place.in(record); }) {
+          take(place.in(record), place.of(before), field.over_time);
+        }
+      });
+    }
   }
-}
 
-void take_input(InputReport& input, const InputReport& before) {
-  for (StageReport& stage : input.stages) {
-    const auto old = std::ranges::find(before.stages, stage.name, &StageReport::name);
-    if (old == before.stages.end()) continue;
-    stage.records -= old->records;
-    stage.seconds -= old->seconds;
+ private:
+  void take(double& now, double before, OverTime over) const {
+    if (over == OverTime::kLast) return;
+    const bool of_use = over == OverTime::kUseSum || over == OverTime::kUseMean;
+    const bool mean = over == OverTime::kUseMean || over == OverTime::kStepMean;
+    const Rest& rest = of_use ? use_ : steps_;
+    if (over != OverTime::kSum && rest.is_empty()) return;
+    now = mean ? rest.mean(before, now) : now - before;
   }
-  input.records -= before.records;
-  input.batches -= before.batches;
-  input.bad -= before.bad;
-  input.seconds -= before.seconds;
-  input.waited -= before.waited;
-}
+  void take(std::optional<double>& now, std::optional<double> before, OverTime over) const {
+    if (now && before) take(*now, *before, over);
+  }
+  void take(std::int64_t& now, std::int64_t before, OverTime over) const {
+    const bool timed = over == OverTime::kStepSum && !steps_.is_empty();
+    if (over == OverTime::kSum || timed) now -= before;
+  }
+  void take(std::vector<std::pair<std::string, double>>& now,
+            const std::vector<std::pair<std::string, double>>& before, OverTime over) const {
+    for (auto& [name, number] : now) {
+      const auto old = std::ranges::find(before, name, &std::pair<std::string, double>::first);
+      take(number, old == before.end() ? 0 : old->second, over);
+    }
+  }
+  void take(std::optional<InputReport>& now, const std::optional<InputReport>& before,
+            OverTime) const {
+    if (now && before) take(*now, *before);
+  }
+  void take(std::vector<LinkReport>& now, const std::vector<LinkReport>& before, OverTime) const {
+    take_each(now, before, &LinkReport::to);
+  }
+  void take(std::vector<StageReport>& now, const std::vector<StageReport>& before, OverTime) const {
+    take_each(now, before, &StageReport::name);
+  }
+  // The others are as the later report has them.
+  template <typename T>
+  void take(T&, const T&, OverTime) const {}
+
+  template <typename Record>
+  void take_each(std::vector<Record>& now, const std::vector<Record>& before,
+                 std::string Record::*name) const {
+    for (Record& each : now) {
+      const auto old = std::ranges::find(before, each.*name, name);
+      if (old != before.end()) take(each, *old);
+    }
+  }
+
+  const Rest steps_, use_;
+};
 
 TaskReport between(const TaskReport& before, TaskReport task) {
-  take_links(task, before, Rest(before.use.seconds, task.use.seconds));
-  take_use(task.use, before.use);
-  if (task.input && before.input) take_input(*task.input, *before.input);
-  const Rest rest(before.seconds.value_or(0), task.seconds.value_or(0));
-  if (rest.is_empty()) return task;
-  task.steps -= before.steps;
-  task.seconds = rest.seconds();
-  task.steps_per_s = rest.of(before.steps_per_s.value_or(0), task.steps_per_s);
-  task.examples_per_s = rest.of(before.examples_per_s.value_or(0), task.examples_per_s);
-  for (auto& [activity, share] : task.share) {
-    const auto old =
-        std::ranges::find(before.share, activity, &std::pair<std::string, double>::first);
-    share = rest.of(old == before.share.end() ? 0 : old->second, share);
-  }
+  const bool used = task.use.seconds > before.use.seconds;
+  Between(before, TaskReport(task)).take(task, before);
+  if (!used) task.use = {};  // it has said nothing in this time, and counts for nothing in it
   return task;
 }
 

@@ -1,9 +1,8 @@
 "use strict";
 const $ = (id) => document.getElementById(id);
-const WORDS = {
-  input: "making batches", compute: "kernels", pull: "waiting for values", push: "handing over",
-  apply: "rules", wait: "waiting for workers", other: "outside the step", queue: "frames waiting", idle: "idle",
-};
+// The lists of the program: of activities in words, and of the fields that tables have a column for.
+const WORDS = %ACTIVITIES%;
+const TASK_COLUMNS = %TASK_COLUMNS%, LINK_COLUMNS = %LINK_COLUMNS%;
 
 // All text of the job is put in as text, never as HTML.
 function make(tag, attributes, ...children) {
@@ -40,6 +39,15 @@ function time(s) {
   if (s < 3600) return Math.floor(s / 60) + " min " + Math.round(s % 60) + " s";
   return Math.floor(s / 3600) + " h " + Math.floor((s % 3600) / 60) + " min";
 }
+const at = (record, path) => path.split(".").reduce((part, name) => (part ? part[name] : undefined), record);
+function cell(x, column) {
+  if (!known(x)) return "–";
+  if (column.shown === "whole") return x.toLocaleString("en");
+  if (column.shown === "two_digits") return x.toFixed(2);
+  if (column.shown === "scaled") return scaled(x, column.unit.replace("bytes", "B"));
+  return number(x) + (column.unit === "us" ? " µs" : "");
+}
+const head = (column) => [column.head, "", column.help];
 const percent = (x) => (known(x) ? (100 * x).toFixed(x < 0.0995 ? 1 : 0) + "%" : "–");
 
 function figure(title, value, unit, below, share) {
@@ -272,7 +280,7 @@ function showCharts() {
 }
 
 function table(kind, heads, rows) {
-  const head = heads.map(([name, style]) => make("th", { class: style || "", scope: "col", text: name }));
+  const head = heads.map(([name, style, help]) => make("th", { class: style || "", scope: "col", text: name, ...(help && { title: help }) }));
   const body = rows.map((cells) => make("tr", {}, ...cells.map((cell, i) => {
     const td = make("td", { class: heads[i][1] || "", "data-name": heads[i][0] });
     if (cell instanceof Node) td.append(cell); else td.textContent = cell;
@@ -296,21 +304,20 @@ function standing(t) {
 }
 function showTasks() {
   const ps = state.tasks.some((t) => t.task.startsWith("ps:"));
-  const stale = state.tasks.some((t) => known(t.recent.staleness)) && state.tasks.length > 1;
-  const heads = [["Task"], ["State", "left"], ["Steps"], ["Steps/s"], ["p50 ms"], ["p99 ms"], ...(stale ? [["Stale"]] : []), ["Cores"], ["Memory"], ["Time", "wide"]];
-  const rows = state.tasks.map((t) => [t.task, standing(t), known(t.steps) ? t.steps.toLocaleString("en") : "", number(t.recent.steps_per_s),
-    t.step_ms ? number(t.step_ms.p50) : "", t.step_ms ? number(t.step_ms.p99) : "", ...(stale ? [t.step_ms ? number(t.recent.staleness) : ""] : []),
-    known(t.use && t.use.cores) ? t.use.cores.toFixed(2) : "–", scaled(t.use && t.use.peak_memory_bytes, "B"), shareBar(t.recent.share)]);
+  const columns = TASK_COLUMNS.filter((c) => !c.if_known || (state.tasks.length > 1 && state.tasks.some((t) => known(at(t, c.path)))));
+  const heads = [["Task"], ["State", "left"], ...columns.map(head), ["Time", "wide"]];
+  const rows = state.tasks.map((t) => [t.task, standing(t),
+    ...columns.map((c) => (c.of_workers && !t.task.startsWith("worker:") ? "" : cell(at(t, c.path), c))), shareBar(t.recent.share)]);
   $("tasks").replaceChildren(table("tasks", heads, rows));
   const names = new Set(state.tasks.flatMap((t) => Object.keys(t.recent.share)));
   $("legend").replaceChildren(...[...names].map((name) => make("li", {}, make("i", { style: `background:var(--${name})` }), make("span", { text: WORDS[name] || name }))));
   return ps;
 }
 function showLinks() {
-  const rows = state.tasks.flatMap((t) => (t.links || []).map((l) => [`${t.task} → ${l.to}`, l.kind + (l.encrypted ? " + TLS" : ""), known(l.round_trip_us) ? number(l.round_trip_us) + " µs" : "–",
-    scaled(l.bytes_per_s.sent, "B/s"), scaled(l.bytes_per_s.received, "B/s"), scaled(l.bytes_per_step.sent, "B"), scaled(l.bytes_per_step.received, "B")]));
+  const rows = state.tasks.flatMap((t) => (t.links || []).map((l) => [`${t.task} → ${l.to}`, l.kind + (l.encrypted ? " + TLS" : ""),
+    ...LINK_COLUMNS.map((c) => cell(at(l, c.path), c))]));
   $("links-section").hidden = rows.length === 0;
-  $("links").replaceChildren(table("links", [["From → to"], ["Kind", "left"], ["Round trip"], ["Out"], ["In"], ["Out per step"], ["In per step"]], rows));
+  $("links").replaceChildren(table("links", [["From → to"], ["Kind", "left"], ...LINK_COLUMNS.map(head)], rows));
 }
 function showInputs() {
   const rows = state.tasks.filter((t) => t.input).map((t) => [t.task, `${number(t.input.capacity)}/s`, `${t.input.threads} of ${t.input.most_threads}`, percent(t.input.seconds > 0 ? t.input.waited / t.input.seconds : null), t.input.slowest || "–", String(t.input.bad)]);

@@ -10,6 +10,7 @@
 
 #include "base/testing/error_of.h"
 #include "paceline/error.h"
+#include "run/report/testing/written_report.h"
 
 namespace paceline {
 namespace {
@@ -156,6 +157,11 @@ TEST(Report, ReadsBackEveryDigit) {
                      2};
   report.error = "worker:0 lost ps:0\n\"quoted\"";
   EXPECT_EQ(Report::from_json(report.to_json()), report);
+}
+
+TEST(Report, IsWrittenAsItAlwaysWas) {
+  const std::string written = nlohmann::ordered_json::parse(kWrittenReport).dump(2) + "\n";
+  EXPECT_EQ(Report::from_json(written).to_json(), written);
 }
 
 TEST(Report, FindsWhatWasMeasuredOfASection) {

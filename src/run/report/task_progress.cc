@@ -7,8 +7,7 @@
 #include "base/failure_text.h"
 #include "paceline/error.h"
 #include "run/report/json_place.h"
-#include "run/report/json_values.h"
-#include "run/report/report_json.h"
+#include "run/report/record_json.h"
 
 namespace paceline {
 
@@ -17,8 +16,8 @@ std::string TaskProgress::to_json() const {
   Json object;
   object["at"] = at;
   object["lines"] = lines;
-  if (!numbers.empty()) object["numbers"] = to_object(numbers);
-  object["report"] = report_to_value(report);
+  for (const auto& [tag, number] : numbers) object["numbers"][tag] = number;
+  object["report"] = to_json_value(report);
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -1,6 +1,8 @@
-// What a task says of itself while it runs, as it travels to whoever shows the job.
+// What a task says of itself while it runs, as it travels to whoever shows the job, and what is
+// known there of the task.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +23,21 @@ struct TaskProgress {
   static TaskProgress from_json(const std::string& text);
 
   bool operator==(const TaskProgress&) const = default;
+};
+
+/// A task over the last seconds.
+struct RecentTask {
+  std::optional<double> steps_per_s, examples_per_s;
+  std::vector<std::pair<std::string, double>> share = {};  // of the time; they sum to 1
+  std::optional<double> staleness;                         // mean
+  std::optional<double> sent, received;                    // bytes a second over its links
+};
+
+/// What the page and top know of a task beside its report.
+struct LiveTask {
+  std::optional<double> heard_s, still_s;  // since it was heard of, and since its last step
+  RecentTask recent = {};
+  std::vector<std::string> lines = {};  // the last that it has printed
 };
 
 }  // namespace paceline

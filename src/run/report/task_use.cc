@@ -1,8 +1,9 @@
-#include "run/report/task_use.h"
-
+// How a task used its machine, as its report shows it.
 #include <fmt/format.h>
 
 #include <vector>
+
+#include "run/report/report.h"
 
 namespace paceline {
 namespace {

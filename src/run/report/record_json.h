@@ -1,0 +1,27 @@
+// The records of a report as JSON, and out of it, by the lists of their fields.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "run/report/json_place.h"
+#include "run/report/report.h"
+#include "run/report/task_progress.h"
+
+namespace paceline {
+
+/// How numbers are written: with every digit that they need to be read back as they were, or with
+/// six, which are more than a picture shows.
+enum class Digits : std::uint8_t { kAll, kSix };
+
+/// What Report::to_json writes. The members are ordered, so that the file reads as its
+/// documentation does.
+nlohmann::ordered_json to_json_value(const Report& report);
+/// The members that LiveTask adds to those of a task.
+nlohmann::ordered_json to_json_value(const LiveTask& task, Digits digits);
+/// Null for a number that was not measured, or is none.
+nlohmann::ordered_json six_digits(std::optional<double> number);
+/// Throws kDataLoss. What earlier versions did not write may be missing.
+Report report_from_json(const JsonPlace& object);
+
+}  // namespace paceline

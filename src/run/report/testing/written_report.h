@@ -1,0 +1,53 @@
+// A report as version 0.1.0 wrote it, with every field of a worker and of a parameter server.
+#pragma once
+
+namespace paceline {
+
+constexpr const char* kWrittenReport =
+    R"json({"model": "mlp", "version": "0.1.0 (commit 1a2b3c4)", "host": "here",
+ "started": "2026-11-29T02:32:13Z", "command": "paceline train mlp", "strategy": "sync",
+ "accumulate": 2, "towers": 4, "precision": "float32", "tls": "all links (certificates)",
+ "cores": 2, "flags": {"--ps": "1", "--strategy": "sync", "batch": "16"},
+ "tasks": [{"task": "worker:0", "steps": 110, "seconds": 2.5, "steps_per_s": 40.0,
+   "examples_per_s": 640.0, "unit": "examples",
+   "step_ms": {"p50": 25.0, "p99": 30.5, "max": 31.25},
+   "share": {"input": 0.125, "compute": 0.5, "pull": 0.25, "push": 0.0625, "apply": 0.0, "wait": 0.0,
+    "other": 0.0625},
+   "hidden_ms": 1.5, "network_bytes_per_step": {"sent": 423.0, "received": 316.0},
+   "staleness": {"mean": 1.25, "p95": 3.0}, "copies_ms": 0.5, "dropped": 1, "skipped": 0,
+   "use": {"cores": 0.873, "device_busy": 0.5,
+    "network_bytes_per_s": {"sent": 11600.0, "received": 8660.0},
+    "disk_bytes_per_s": {"read": 0.0, "written": 0.0}, "peak_memory_bytes": 313978880.0,
+    "seconds": 0.0365,
+    "pressure": {"queued": 0.13, "waited": 0.129, "machine_cores": 1.1, "major_faults_per_s": 0.0,
+     "memory_wait": 0.0, "disk_wait": 0.0, "stopped_s": 0.0, "longest_stop_s": 0.0}},
+   "links": [{"to": "ps:0", "kind": "tcp", "encrypted": true, "round_trip_us": 10000.0,
+     "bytes_per_step": {"sent": 790000.0, "received": 830000.0},
+     "bytes_per_s": {"sent": 5320000.0, "received": 5580000.0, "most": 11890000.0}}],
+   "kernels": [{"op": "matmul", "per_step": 6.0, "ms": 0.25, "share": 0.75}],
+   "input": {"records": 120, "batches": 15, "bad": 0, "threads": 1, "most_threads": 2, "seconds": 0.281,
+    "waited": 0.000499, "capacity": 418848.167539267, "slowest": "cache",
+    "stages": [{"stage": "read", "records": 136, "seconds": 5.54e-05, "records_per_s": 2450000.0,
+      "fill": null},
+     {"stage": "cache", "records": 136, "seconds": 0.000594, "records_per_s": 229000.0,
+      "fill": 0.0272}]}},
+  {"task": "ps:0", "steps": 40, "seconds": 0.0685,
+   "share": {"apply": 0.00495, "queue": 0.038, "idle": 0.957},
+   "kept": {"bytes": 54400.0, "largest": "layer1/w", "largest_bytes": 49152.0},
+   "use": {"cores": 0.0434, "network_bytes_per_s": {"sent": 2610000.0, "received": 142000.0},
+    "disk_bytes_per_s": {"read": 0.0, "written": 0.0}, "peak_memory_bytes": 15556608.0,
+    "seconds": 0.0698,
+    "pressure": {"queued": 0.447, "waited": 0.0349, "machine_cores": 0.43, "major_faults_per_s": 0.0,
+     "memory_wait": 0.0, "disk_wait": 0.0, "stopped_s": 0.0, "longest_stop_s": 0.0}}}],
+ "total": {"steps_per_s": 40.0, "examples_per_s": 640.0}, "global_step": 60,
+ "loss": {"first": 1.0, "last": 1.0, "begin": {"mean": 1.06, "deviation": 0.023, "steps": 20},
+  "end": {"mean": 1.04, "deviation": 0.0281, "steps": 20}},
+ "perplexity": {"train": 7.5, "valid": null}, "fetch": [{"shape": "128x32", "local_us": 1.5}],
+ "expected": {"steps_per_s": 8590.0, "low": 537.0, "high": 9110.0,
+  "limit": "each step waits 0.184 of 0.349 ms for its contributions to be applied and answered",
+  "limited_by": "answers", "way": "--ps 1 --workers 3 --strategy sync --replicas-to-aggregate 2",
+  "other_ways": {"": 6650.0, "--ps 1 --workers 3": 8980.0}, "machine": {"cores": 2.0},
+  "workers": 3},
+ "error": "lost ps:0"})json";
+
+}  // namespace paceline
