@@ -73,8 +73,10 @@ SimulatedCluster cluster_of(const ForecastJob& job, const Way& way) {
            .rule_bytes_per_s = of_rules * host.rule_bytes_per_s,
            .thread_rule_bytes_per_s = of_rules * host.thread_rule_bytes_per_s});
     }
-    cluster.hosts.push_back({host.machine, host.link_bytes_per_s, host.latency_s});
+    cluster.hosts.push_back(
+        {host.machine, host.link_bytes_per_s, host.latency_s, host.receive_bytes_per_s});
   }
+  cluster.pairs = job.pairs;
   cluster.ps = ps_hosts_of(job, way);
   cluster.workers = worker_hosts_of(job, way, cluster.ps);
   return cluster;

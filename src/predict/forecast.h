@@ -29,13 +29,14 @@ struct ForecastHost {
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   // The same between two tasks on one core; 0: as above.
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
-  double cipher_bytes_per_s = 0;  // what a core encrypts or decrypts; 0: it takes no time
-  double core_trip_s = 0;         // of a word from one core to another; 0: not known
-  double others_share = 0;        // of the time of measuring it, in which other programs had cores
-  int devices = 1;                // workers that fit
-  double link_bytes_per_s = 0;    // payload, each way; 0: no limit
-  double latency_s = 0;           // one way, to a switch
-  int machine = 0;                // emulated hosts share one
+  double cipher_bytes_per_s = 0;   // what a core encrypts or decrypts; 0: it takes no time
+  double core_trip_s = 0;          // of a word from one core to another; 0: not known
+  double others_share = 0;         // of the time of measuring it, in which other programs had cores
+  int devices = 1;                 // workers that fit
+  double link_bytes_per_s = 0;     // payload, each way; 0: no limit
+  double receive_bytes_per_s = 0;  // payload that it receives; 0: as it sends
+  double latency_s = 0;            // one way, to a switch
+  int machine = 0;                 // emulated hosts share one
 };
 
 /// One way to distribute.
@@ -69,6 +70,7 @@ struct StepOf {
 struct ForecastJob {
   std::function<SimulatedStep(const StepOf&)> step;
   std::vector<ForecastHost> hosts;
+  std::vector<SimulatedPair> pairs = {};  // of hosts between which more is known than their links
   TransportCosts costs = {};
   bool share_memory = true;
   Tls tls = Tls::kOffHost;                    // the links that are encrypted

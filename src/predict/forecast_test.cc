@@ -92,6 +92,18 @@ TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
 
+// The links could carry ten times as much as what lies between two hosts.
+TEST(ForecastTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
+  ForecastJob job = job_on(3, 1e9);
+  job.pairs = {{.from = 0, .to = 1, .bytes_per_s = 50e6}, {.from = 1, .to = 0, .bytes_per_s = 1e9}};
+  const Way way{.strategy = {"async"}, .ps = 1, .workers = 1};
+  const Forecast made = forecast(job, way);
+  EXPECT_THAT(made.limit, HasSubstr("the network from host 0 to host 1 carries 50 MB/s; 1 worker"));
+  EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
+  job.pairs[0].bytes_per_s = 0;
+  EXPECT_THAT(forecast(job, way).steps_per_s, Gt(3 * made.steps_per_s));
+}
+
 // 80 MB a step pass a core of ps:0 each way.
 TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   ForecastJob job = job_on(2, 0);

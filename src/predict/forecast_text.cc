@@ -21,8 +21,11 @@ namespace {
 std::string interval_text(const Forecast& it) { return rounded(it.low) + "–" + rounded(it.high); }
 
 bool are_alike(const ForecastHost& one, const ForecastHost& other) {
-  constexpr std::array kNumbers = {&ForecastHost::cores, &ForecastHost::flops_per_s,
-                                   &ForecastHost::bytes_per_s, &ForecastHost::link_bytes_per_s,
+  constexpr std::array kNumbers = {&ForecastHost::cores,
+                                   &ForecastHost::flops_per_s,
+                                   &ForecastHost::bytes_per_s,
+                                   &ForecastHost::link_bytes_per_s,
+                                   &ForecastHost::receive_bytes_per_s,
                                    &ForecastHost::others_share};
   return std::ranges::all_of(kNumbers,
                              [&](const auto number) { return one.*number == other.*number; });
@@ -30,7 +33,12 @@ bool are_alike(const ForecastHost& one, const ForecastHost& other) {
 
 std::string link_text(const ForecastHost& host) {
   if (host.link_bytes_per_s == 0) return "a link without a known limit";
-  return fmt::format("a link of {} Gbit/s", rounded(host.link_bytes_per_s / kPayloadOfGigabit, 3));
+  const auto gbps = [](double rate) { return rounded(rate / kPayloadOfGigabit, 3); };
+  const std::string sends = gbps(host.link_bytes_per_s);
+  const std::string receives = gbps(host.receive_bytes_per_s);
+  if (host.receive_bytes_per_s == 0 || receives == sends)
+    return fmt::format("a link of {} Gbit/s", sends);
+  return fmt::format("a link of {} Gbit/s out and {} in", sends, receives);
 }
 
 }  // namespace

@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <span>
 #include <system_error>
 
 #include "base/nearest.h"
+#include "base/plain_text.h"
 #include "paceline/error.h"
 #include "predict/link_payload.h"
 #include "predict/roof.h"
@@ -77,12 +79,29 @@ constexpr HostNumber kHostNumbers[] = {
     {"core_trip_ns", &ForecastHost::core_trip_s, 1e-9, 0},
     {"others_percent", &ForecastHost::others_share, 1e-2, 0, 100},
     {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
+    {"receive_gbps", &ForecastHost::receive_bytes_per_s, kPayloadOfGigabit, 1e-4},
     {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
 };
 
-std::vector<std::string_view> known_keys() {
-  std::vector<std::string_view> keys = {"count", "name", "devices"};
-  for (const HostNumber& each : kHostNumbers) keys.push_back(each.name);
+/// A number of a pair.
+struct PairNumber {
+  std::string_view name;
+  double& (*into)(HostPair& pair);
+  double scale, least, most = 1e9;
+};
+constexpr PairNumber kPairNumbers[] = {
+    {"gbps", [](HostPair& it) -> double& { return it.link.bytes_per_s; }, kPayloadOfGigabit, 1e-6},
+    {"stream_gbps", [](HostPair& it) -> double& { return it.link.stream_bytes_per_s; },
+     kPayloadOfGigabit, 1e-6},
+    {"latency_us", [](HostPair& it) -> double& { return it.link.latency_s; }, 1e-6, 0},
+    {"round_trip_us", [](HostPair& it) -> double& { return it.round_trip_s; }, 1e-6, 0},
+    {"clock_ahead_ms", [](HostPair& it) -> double& { return it.clock_ahead_s; }, 1e-3, -1e15, 1e15},
+    {"clock_doubt_ms", [](HostPair& it) -> double& { return it.clock_doubt_s; }, 1e-3, 0},
+};
+
+/// The keys that may stand in a table: these, and the names of the numbers.
+std::vector<std::string_view> known_keys(std::vector<std::string_view> keys, const auto& numbers) {
+  for (const auto& each : numbers) keys.push_back(each.name);
   return keys;
 }
 
@@ -101,7 +120,8 @@ ForecastHost host_of_table(const HostsText& from, const ConfigValue& table, int&
     } else {
       refuse_host(from, item,
                   fmt::format("'{}' is nothing that a host has{}", item.key,
-                              did_you_mean(item.key, known_keys())));
+                              did_you_mean(item.key, known_keys({"count", "name", "devices"},
+                                                                kHostNumbers))));
     }
   }
   return host;
@@ -118,21 +138,90 @@ std::string text_of_file(const char* flag, const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-std::vector<ForecastHost> hosts_of(const HostsText& from) {
+int named_host(const HostsText& from, const ConfigValue& value,
+               std::span<const ForecastHost> hosts) {
+  const auto found = std::ranges::find(hosts, value.text, &ForecastHost::name);
+  if (value.kind != ConfigValue::Kind::kText || found == hosts.end()) {
+    std::vector<std::string_view> names;
+    for (const ForecastHost& host : hosts) names.push_back(host.name);
+    refuse_host(from, value,
+                fmt::format("no [[host]] has the name '{}'{}", value.text,
+                            did_you_mean(value.text, names)));
+  }
+  if (std::find_if(found + 1, hosts.end(), [&](const ForecastHost& other) {
+        return other.name == value.text;
+      }) != hosts.end()) {
+    refuse_host(
+        from, value,
+        fmt::format("several hosts have the name '{}', of which a [[pair]] names one", value.text));
+  }
+  return int(found - hosts.begin());
+}
+
+HostPair pair_of_table(const HostsText& from, const ConfigValue& table,
+                       std::span<const ForecastHost> hosts) {
+  HostPair pair;
+  pair.link.from = pair.link.to = -1;
+  for (const ConfigValue& item : table.items) {
+    const auto* const known = std::ranges::find(kPairNumbers, item.key, &PairNumber::name);
+    if (known != std::end(kPairNumbers)) {
+      known->into(pair) = number_of(from, item, known->least, known->most) * known->scale;
+    } else if (item.key == "from" || item.key == "to") {
+      (item.key == "from" ? pair.link.from : pair.link.to) = named_host(from, item, hosts);
+    } else if (item.key == "missing") {
+      pair.missing = plain_text(item.text);
+    } else {
+      refuse_host(
+          from, item,
+          fmt::format("'{}' is nothing that a pair has{}", item.key,
+                      did_you_mean(item.key, known_keys({"from", "to", "missing"}, kPairNumbers))));
+    }
+  }
+  if (pair.link.from < 0 || pair.link.to < 0 || pair.link.from == pair.link.to)
+    refuse_host(from, table, "a [[pair]] needs from and to: the names of two hosts");
+  return pair;
+}
+
+/// The tables behind lines [[key]].
+std::span<const ConfigValue> tables_of(const HostsText& from, const ConfigValue& all,
+                                       const std::string& key) {
+  const ConfigValue* const list = all.find(key);
+  if (list == nullptr) return {};
+  for (const ConfigValue& table : list->items) {
+    if (table.kind == ConfigValue::Kind::kTable) continue;
+    refuse_host(from, *list,
+                fmt::format("each {0} begins with [[{0}]], in two pairs of brackets", key));
+  }
+  return list->items;
+}
+
+std::vector<HostPair> pairs_of(const HostsText& from, const ConfigValue& all,
+                               std::span<const ForecastHost> hosts) {
+  std::vector<HostPair> pairs;
+  std::map<std::pair<int, int>, int> lines;
+  for (const ConfigValue& table : tables_of(from, all, "pair")) {
+    pairs.push_back(pair_of_table(from, table, hosts));
+    const SimulatedPair& link = pairs.back().link;
+    const auto [known, is_new] = lines.try_emplace({link.from, link.to}, table.line);
+    if (is_new) continue;
+    refuse_host(from, table,
+                fmt::format("the pair from '{}' to '{}' stands in line {}, too",
+                            hosts[std::size_t(link.from)].name, hosts[std::size_t(link.to)].name,
+                            known->second));
+  }
+  return pairs;
+}
+
+DescribedHosts hosts_of(const HostsText& from) {
   const ConfigValue all = parse_toml(from.text, from.source);
   for (const ConfigValue& item : all.items) {
-    if (item.key == "host") continue;
+    if (item.key == "host" || item.key == "pair") continue;
     refuse_host(from, item, fmt::format("'{}' must stand behind a line [[host]]", item.key));
   }
-  const ConfigValue* const list = all.find("host");
-  if (list == nullptr || list->items.empty()) {
-    refuse_host(from, all, "there is no [[host]]");
-  }
+  const std::span<const ConfigValue> tables = tables_of(from, all, "host");
+  if (tables.empty()) refuse_host(from, all, "there is no [[host]]");
   std::vector<ForecastHost> hosts;
-  for (const ConfigValue& table : list->items) {
-    if (table.kind != ConfigValue::Kind::kTable) {
-      refuse_host(from, *list, "each host begins with [[host]], in two pairs of brackets");
-    }
+  for (const ConfigValue& table : tables) {
     int count = 1;
     ForecastHost host = host_of_table(from, table, count);
     const std::string name = host.name.empty() ? "host" : host.name;
@@ -145,17 +234,56 @@ std::vector<ForecastHost> hosts_of(const HostsText& from) {
       hosts.push_back(host);
     }
   }
-  return hosts;
+  std::vector<HostPair> pairs = pairs_of(from, all, hosts);
+  return {std::move(hosts), std::move(pairs)};
+}
+
+/// As TOML takes it, whatever the text is.
+std::string in_quotes(const std::string& text) {
+  std::string quoted = "\"";
+  for (const char letter : plain_text(text)) {
+    if (letter == '"' || letter == '\\') quoted += '\\';
+    quoted += letter;
+  }
+  return quoted + "\"";
+}
+
+std::string host_lines(const ForecastHost& host) {
+  std::string text = fmt::format("[[host]]\nname = {}\n", in_quotes(host.name));
+  for (const auto& [name, number] : numbers_of(host)) {
+    text += fmt::format("{} = {:.4g}\n", name, number);
+  }
+  return text;
+}
+
+std::string pair_lines(HostPair pair, std::span<const ForecastHost> hosts) {
+  const auto name = [&](int host) { return in_quotes(hosts[std::size_t(host)].name); };
+  std::string text =
+      fmt::format("[[pair]]\nfrom = {}\nto = {}\n", name(pair.link.from), name(pair.link.to));
+  if (!pair.missing.empty()) return text + fmt::format("missing = {}\n", in_quotes(pair.missing));
+  for (const PairNumber& each : kPairNumbers) {
+    const double number = each.into(pair);
+    if (number != 0) text += fmt::format("{} = {:.4g}\n", each.name, number / each.scale);
+  }
+  return text;
 }
 
 }  // namespace
 
-std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source) {
+DescribedHosts parse_hosts(std::string_view text, const std::string& source) {
   return hosts_of({"--hosts", text, source});
 }
 
-std::vector<ForecastHost> read_hosts(const std::string& path) {
+DescribedHosts read_hosts(const std::string& path) {
   return parse_hosts(text_of_file("--hosts", path), path);
+}
+
+std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment) {
+  std::string text;
+  for (const std::string& line : comment) text += fmt::format("# {}\n", plain_text(line));
+  for (const ForecastHost& host : all.hosts) text += "\n" + host_lines(host);
+  for (const HostPair& pair : all.pairs) text += "\n" + pair_lines(pair, all.hosts);
+  return text;
 }
 
 HostNumbers numbers_of(const ForecastHost& host) {
@@ -186,16 +314,12 @@ std::string roof_file_text(const ForecastHost& host) {
     text += fmt::format("# Measured {}: measure it again when they have ended\n",
                         beside_others(host.others_share));
   }
-  text += fmt::format("[[host]]\nname = \"{}\"\n", host.name);
-  for (const auto& [name, number] : numbers_of(host)) {
-    text += fmt::format("{} = {:.4g}\n", name, number);
-  }
-  return text;
+  return text + host_lines(host);
 }
 
 ForecastHost read_roof_file(const std::string& path) {
   const std::string text = text_of_file("--roof", path);
-  ForecastHost host = hosts_of({"--roof", text, path}).front();
+  ForecastHost host = hosts_of({"--roof", text, path}).hosts.front();
   if (host.flops_per_s > 0 && host.bytes_per_s > 0) return host;
   throw Error(ErrorCode::kUsage,
               fmt::format("--roof {}: gflops or gbytes_per_s is missing; paceline roof --out FILE "

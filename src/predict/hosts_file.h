@@ -1,6 +1,8 @@
-// Hosts, as a .toml file describes them, and the roof of one, as a file keeps it.
+// Hosts and what lies between them, as a .toml file describes them, and the roof of one, as a file
+// keeps it.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +11,21 @@
 #include "predict/forecast.h"
 
 namespace paceline {
+
+/// What goes from one host to another, by their places among the hosts, as it was measured.
+struct HostPair {
+  SimulatedPair link = {};
+  // Nothing is predicted by these.
+  double round_trip_s = 0;   // the usual one of a small message
+  double clock_ahead_s = 0;  // of the clock of `to`, as seen from `from`
+  double clock_doubt_s = 0;  // give or take
+  std::string missing = {};  // why nothing was measured; empty: it was
+};
+
+struct DescribedHosts {
+  std::vector<ForecastHost> hosts;
+  std::vector<HostPair> pairs = {};  // of hosts between which more is known than their links
+};
 
 /// Reads a text such as
 ///     [[host]]
@@ -24,12 +41,21 @@ namespace paceline {
 ///     core_trip_ns = 50     # of a word from one core to another
 ///     devices = 2           # workers that fit; default 1
 ///     gbps = 1              # of its link, each way; default: no limit
+///     receive_gbps = 0.5    # of what it receives; default: as gbps
 ///     latency_us = 30       # one way, to the switch
 ///     others_percent = 40   # of the time of measuring it, in which other programs had the cores
+///     [[pair]]              # what lies between two hosts, one way; default: their links alone
+///     from = "node 0"
+///     to = "node 1"
+///     gbps = 1              # of all streams together
+///     stream_gbps = 0.4     # of one stream; default: as gbps
+///     latency_us = 60       # one way
 /// Throws kUsage, naming the place in `source`.
-std::vector<ForecastHost> parse_hosts(std::string_view text, const std::string& source);
+DescribedHosts parse_hosts(std::string_view text, const std::string& source);
 /// The same of a file. Throws kUsage when it cannot be read.
-std::vector<ForecastHost> read_hosts(const std::string& path);
+DescribedHosts read_hosts(const std::string& path);
+/// The text that parse_hosts reads, with these lines of comment before it.
+std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment);
 
 /// These say what a host can do, by the names of such a file; what is not known is left out. A name
 /// that is not known is none of the host's.

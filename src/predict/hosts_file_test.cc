@@ -26,7 +26,7 @@ std::string refusal_of(const std::string& text) {
 }
 
 TEST(HostsFileTest, ReadsHostsThatAreAlike) {
-  const auto hosts = parse_hosts(
+  const auto [hosts, pairs] = parse_hosts(
       "[[host]]\ncount = 4\ncores = 32\ngflops = 2000\ngbytes_per_s = 180\ndevices = 2\n"
       "gbps = 1\nlatency_us = 30\n[[host]]\nname = \"store\"\ncores = 8\ndevices = 0\n",
       "hosts.toml");
@@ -58,6 +58,55 @@ TEST(HostsFileTest, NamesThePlaceOfWhatIsWrong) {
   EXPECT_THAT(refusal_of("[host]\ncores = 2\n"), HasSubstr("two pairs of brackets"));
   EXPECT_THAT(refusal_of("cores = 2\n[[host]]\n"), HasSubstr("must stand behind a line [[host]]"));
   EXPECT_THAT(refusal_of("[[host]]\ncount = 2.7\n"), HasSubstr("count must be a whole number"));
+}
+
+TEST(HostsFileTest, HostsAndPairsAreReadAsTheyWereWritten) {
+  DescribedHosts all;
+  all.hosts = {{.name = "a \"b\"\\", .cores = 2, .link_bytes_per_s = 119e6},
+               {.name = "c", .cores = 4, .link_bytes_per_s = 11.9e6, .receive_bytes_per_s = 59e6}};
+  all.pairs = {{.link = {0, 1, 50e6, 20e6, 60e-6},
+                .round_trip_s = 150e-6,
+                .clock_ahead_s = -0.0031,
+                .clock_doubt_s = 70e-6},
+               {.link = {1, 0}, .missing = "host c\nwas \"lost\""}};
+  const std::vector<std::string> comment = {"made\nby a test"};
+  const std::string text = hosts_file_text(all, comment);
+  EXPECT_THAT(text, HasSubstr("# made?by a test\n"));
+  const DescribedHosts read = parse_hosts(text, "hosts.toml");
+  ASSERT_EQ(read.hosts.size(), 2u);
+  EXPECT_EQ(read.hosts[0].name, all.hosts[0].name);
+  EXPECT_THAT(read.hosts[1].receive_bytes_per_s, DoubleNear(59e6, 1e5));
+  ASSERT_EQ(read.pairs.size(), 2u);
+  const HostPair& pair = read.pairs[0];
+  EXPECT_EQ(pair.link.from, 0);
+  EXPECT_EQ(pair.link.to, 1);
+  EXPECT_THAT(pair.link.bytes_per_s, DoubleNear(50e6, 1e5));
+  EXPECT_THAT(pair.link.stream_bytes_per_s, DoubleNear(20e6, 1e5));
+  EXPECT_THAT(pair.link.latency_s, DoubleNear(60e-6, 1e-8));
+  EXPECT_THAT(pair.round_trip_s, DoubleNear(150e-6, 1e-7));
+  EXPECT_THAT(pair.clock_ahead_s, DoubleNear(-0.0031, 1e-6));
+  EXPECT_THAT(pair.clock_doubt_s, DoubleNear(70e-6, 1e-8));
+  EXPECT_EQ(read.pairs[1].missing, "host c?was \"lost\"");
+  EXPECT_THAT(hosts_text(read.hosts), HasSubstr("a link of 0.1 Gbit/s out and 0.496 in"));
+}
+
+TEST(HostsFileTest, NamesWhatIsWrongWithAPair) {
+  const std::string hosts = "[[host]]\nname = \"a\"\n[[host]]\nname = \"b\"\n";
+  const auto refusal = [&](const std::string& pair) { return refusal_of(hosts + pair); };
+  EXPECT_THAT(refusal("[[pair]]\nfrom = \"a\"\n"), HasSubstr("needs from and to"));
+  EXPECT_THAT(refusal("[[pair]]\nfrom = \"a\"\nto = \"a\"\n"), HasSubstr("needs from and to"));
+  EXPECT_THAT(refusal("[[pair]]\nfrom = \"a\"\nto = \"bb\"\n"),
+              HasSubstr("hosts.toml, line 7, column 1: no [[host]] has the name 'bb'"));
+  EXPECT_THAT(refusal("[[pair]]\nfrom = 1\nto = \"b\"\n"), HasSubstr("no [[host]] has the name"));
+  EXPECT_THAT(refusal("[[pair]]\nfrom = \"a\"\nto = \"b\"\ngbs = 1\n"),
+              HasSubstr("'gbs' is nothing that a pair has"));
+  EXPECT_THAT(refusal("[[pair]]\nfrom = \"a\"\nto = \"b\"\ngbps = 0\n"),
+              HasSubstr("gbps must be a number from"));
+  const std::string once = "[[pair]]\nfrom = \"a\"\nto = \"b\"\n";
+  EXPECT_THAT(refusal(once + once), HasSubstr("the pair from 'a' to 'b' stands in line"));
+  EXPECT_THAT(refusal_of(hosts + "[[host]]\nname = \"a\"\n" + once),
+              HasSubstr("several hosts have the name 'a'"));
+  EXPECT_THAT(refusal("[pair]\nfrom = \"a\"\n"), HasSubstr("each pair begins with [[pair]]"));
 }
 
 TEST(HostsFileTest, AFolderIsNoFile) {

@@ -48,16 +48,33 @@ class Limit {
   }
 
   std::string link() const {
+    const auto is_full = [](double rate, double moved) {
+      return rate > 0 && moved >= kUsedUp * rate;
+    };
     for (std::size_t host = 0; host < job_.cluster.hosts.size(); ++host) {
-      const double rate = job_.cluster.hosts[host].link_bytes_per_s;
-      const double most = std::max(speed_.use.sent[host], speed_.use.received[host]);
-      if (rate == 0 || most < kUsedUp * rate) continue;
-      const double wanted = most / speed_.steps_per_s * workers() / job_.step->seconds();
-      return fmt::format("{} carries {} MB/s; {} ask{} for {}", owner(host),
-                         rounded(rate * 1e-6, 3), counted(workers(), "worker"),
-                         workers() == 1 ? "s" : "", rounded(wanted * 1e-6, 3));
+      const SimulatedHost& it = job_.cluster.hosts[host];
+      const double sends = it.link_bytes_per_s, receives = it.receives_per_s();
+      const double sent = speed_.use.sent[host], received = speed_.use.received[host];
+      const bool sends_all = is_full(sends, sent), receives_all = is_full(receives, received);
+      if (!sends_all && !receives_all) continue;
+      const bool out = sends_all && (!receives_all || sent >= received);
+      return full_link(owner(host), out ? sends : receives, out ? sent : received);
+    }
+    for (std::size_t i = 0; i < job_.cluster.pairs.size(); ++i) {
+      const SimulatedPair& pair = job_.cluster.pairs[i];
+      if (!is_full(pair.bytes_per_s, speed_.use.carried[i])) continue;
+      const auto name = [&](int host) { return hosts_.hosts[std::size_t(host)].name; };
+      return full_link(fmt::format("the network from {} to {}", name(pair.from), name(pair.to)),
+                       pair.bytes_per_s, speed_.use.carried[i]);
     }
     return {};
+  }
+
+  std::string full_link(const std::string& which, double rate, double moved) const {
+    const double wanted = moved / speed_.steps_per_s * workers() / job_.step->seconds();
+    return fmt::format("{} carries {} MB/s; {} ask{} for {}", which, rounded(rate * 1e-6, 3),
+                       counted(workers(), "worker"), workers() == 1 ? "s" : "",
+                       rounded(wanted * 1e-6, 3));
   }
 
   // One that computes all the time while the others wait for it.

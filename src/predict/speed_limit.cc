@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <map>
+#include <utility>
 #include <vector>
 
 #include "base/row_count.h"
@@ -17,8 +19,14 @@ namespace {
 /// The bytes that a step of every worker moves over the links.
 struct StepBytes {
   explicit StepBytes(std::size_t hosts) : out(hosts), in(hosts) {}
-  std::vector<double> out, in;  // by host
-  double most(std::size_t host) const { return std::max(out[host], in[host]); }
+  std::vector<double> out, in;                    // by host
+  std::map<std::pair<int, int>, double> between;  // from one host to another
+
+  void move(int from, int to, double bytes) {
+    out[std::size_t(from)] += bytes;
+    in[std::size_t(to)] += bytes;
+    between[{from, to}] += bytes;
+  }
 };
 
 double given_bytes(const SimulatedStep& shared, VariableId v) {
@@ -41,13 +49,11 @@ StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
     const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
     const double each =
         given_bytes(shared, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
-    const auto ps = std::size_t(cluster.ps[std::size_t(piece.ps)]);
+    const int ps = cluster.ps[std::size_t(piece.ps)];
     for (const int worker : cluster.workers) {
-      if (std::size_t(worker) == ps) continue;
-      bytes.out[ps] += each * values;
-      bytes.in[std::size_t(worker)] += each * values;
-      bytes.out[std::size_t(worker)] += each * given;
-      bytes.in[ps] += each * given;
+      if (worker == ps) continue;
+      bytes.move(ps, worker, each * values);
+      bytes.move(worker, ps, each * given);
     }
   }
   return bytes;
@@ -63,11 +69,8 @@ StepBytes in_a_ring(const SimulatedJob& job, const SimulatedStep& shared) {
   const std::size_t workers = cluster.workers.size();
   const double each = 2 * all * double(workers - 1) / double(workers);
   for (std::size_t w = 0; w < workers; ++w) {
-    const auto from = std::size_t(cluster.workers[w]);
-    const auto to = std::size_t(cluster.workers[(w + 1) % workers]);
-    if (from == to) continue;
-    bytes.out[from] += each;
-    bytes.in[to] += each;
+    const int from = cluster.workers[w], to = cluster.workers[(w + 1) % workers];
+    if (from != to) bytes.move(from, to, each);
   }
   return bytes;
 }
@@ -98,9 +101,16 @@ double links_allow(const SimulatedJob& job, double device, double every, const S
                    bool ring) {
   const SimulatedCluster& cluster = job.cluster;
   double shared = std::numeric_limits<double>::infinity(), all = 0;
+  const auto take = [&](double rate, double moved) {
+    if (rate > 0 && moved > 0) shared = std::min(shared, rate * every / moved);
+  };
   for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-    const double rate = cluster.hosts[host].link_bytes_per_s * every;
-    if (rate > 0 && bytes.most(host) > 0) shared = std::min(shared, rate / bytes.most(host));
+    take(cluster.hosts[host].link_bytes_per_s, bytes.out[host]);
+    take(cluster.hosts[host].receives_per_s(), bytes.in[host]);
+  }
+  for (const SimulatedPair& pair : cluster.pairs) {
+    const auto found = bytes.between.find({pair.from, pair.to});
+    if (found != bytes.between.end()) take(pair.bytes_per_s, found->second);
   }
   const std::vector<double> own = own_rates(job, device);
   for (std::size_t w = 0; w < own.size(); ++w) {
@@ -129,10 +139,7 @@ double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
   const auto every = double(job.accumulate);
   StepBytes bytes = with_ps(job, sparse);
   const StepBytes reduced = in_a_ring(job, dense);
-  for (std::size_t host = 0; host < bytes.out.size(); ++host) {
-    bytes.out[host] += reduced.out[host];
-    bytes.in[host] += reduced.in[host];
-  }
+  for (const auto& [hosts, moved] : reduced.between) bytes.move(hosts.first, hosts.second, moved);
   const double step = device + seconds(dense.rule_bytes()) / every;
   return links_allow(job, step, every, bytes, true);
 }

@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-void predict_ways(const PredictedStep& step, const Cluster& cluster,
-                  const PredictionOptions& options) {
+std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& cluster,
+                                   const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/foresight.md)");
   }
@@ -35,7 +35,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
     ways.insert(ways.begin() + 1, own);
   }
   print_text(stdout, prediction.facts() + "\n");
-  const std::vector<Forecast> all = print_forecasts(prediction.job(), ways, options.time_limit_s);
+  std::vector<Forecast> all = print_forecasts(prediction.job(), ways, options.time_limit_s);
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
@@ -51,6 +51,7 @@ void predict_ways(const PredictedStep& step, const Cluster& cluster,
                                        return forecast_plot(all, title, terminal, picture);
                                      }));
   }
+  return all;
 }
 
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,

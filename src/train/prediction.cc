@@ -156,7 +156,17 @@ void Prediction::take_hosts() {
 }
 
 void Prediction::take_hosts_of_file() {
-  job_.hosts = read_hosts(options_.hosts);
+  DescribedHosts described = read_hosts(options_.hosts);
+  job_.hosts = std::move(described.hosts);
+  for (const HostPair& pair : described.pairs) {
+    if (pair.missing.empty()) {
+      job_.pairs.push_back(pair.link);
+    } else {
+      unknown_pairs_ += fmt::format("Not measured from {} to {}, predicted by their links: {}\n",
+                                    job_.hosts[std::size_t(pair.link.from)].name,
+                                    job_.hosts[std::size_t(pair.link.to)].name, pair.missing);
+    }
+  }
   for (ForecastHost& host : job_.hosts) {
     if (host.flops_per_s == 0) {
       host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
@@ -433,7 +443,7 @@ WaysAsked Prediction::asked() const {
 
 std::string Prediction::facts() const {
   const double seconds = job_.step({.own_rules = true}).seconds();
-  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) +
+  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + unknown_pairs_ +
          fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
                      kernels_in_words(nearest_pace(paces_, threads(1))));
 }

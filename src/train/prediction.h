@@ -81,6 +81,7 @@ class Prediction {
   ForecastHost here_;
   ForecastJob job_;
   std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
+  std::string unknown_pairs_;                 // lines about hosts between which nothing is known
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
   int own_hosts_ = 0;        // behind these are spare ones, for tasks that other ways have more
@@ -90,9 +91,9 @@ class Prediction {
 };
 
 /// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
-/// writes what the options ask for.
-void predict_ways(const PredictedStep& step, const Cluster& cluster,
-                  const PredictionOptions& options);
+/// writes what the options ask for. Returns them, the fastest first.
+std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& cluster,
+                                   const PredictionOptions& options);
 
 /// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
 /// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.

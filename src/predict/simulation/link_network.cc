@@ -25,21 +25,38 @@ Duration time_of(double bytes, double bytes_per_s) {
 
 }  // namespace
 
-LinkNetwork::LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum)
-    : time_(time), quantum_(quantum), sent_(hosts.size()), received_(hosts.size()) {
+LinkNetwork::LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum,
+                         std::span<const SimulatedPair> pairs)
+    : time_(time),
+      quantum_(quantum),
+      pairs_(pairs.begin(), pairs.end()),
+      sent_(hosts.size()),
+      received_(hosts.size()),
+      carried_(pairs.size()) {
   for (const SimulatedHost& host : hosts) {
     latency_.push_back(host.latency_s);
     out_.push_back({.bytes_per_s = host.link_bytes_per_s});
-    in_.push_back({.bytes_per_s = host.link_bytes_per_s});
+    in_.push_back({.bytes_per_s = host.receives_per_s()});
+  }
+  for (const SimulatedPair& pair : pairs_) {
+    pair_of_[{pair.from, pair.to}] = int(narrows_.size());
+    narrows_.push_back({.bytes_per_s = pair.bytes_per_s});
   }
 }
 
 int LinkNetwork::open(int from, int to) {
   const auto &out = out_[std::size_t(from)], &in = in_[std::size_t(to)];
-  const double late = latency_[std::size_t(from)] + latency_[std::size_t(to)];
-  streams_.push_back({.from = from, .to = to});
-  streams_.back().window =
-      kWindow * quantum_ + 2 * late * std::max(out.bytes_per_s, in.bytes_per_s);
+  double late = latency_[std::size_t(from)] + latency_[std::size_t(to)];
+  Stream stream{.from = from, .to = to};
+  if (const auto found = pair_of_.find({from, to}); found != pair_of_.end()) {
+    const SimulatedPair& pair = pairs_[std::size_t(found->second)];
+    stream.pair = found->second;
+    stream.own.bytes_per_s = pair.stream_bytes_per_s;
+    if (pair.latency_s > 0) late = pair.latency_s;
+  }
+  stream.late = span_of(late);
+  stream.window = kWindow * quantum_ + 2 * late * std::max(out.bytes_per_s, in.bytes_per_s);
+  streams_.push_back(std::move(stream));
   return int(streams_.size()) - 1;
 }
 
@@ -86,10 +103,10 @@ void LinkNetwork::send_next(int host) {
   it.waits = false;
   Part part = take_part(stream);
   const double bytes = part.bytes;
-  const Duration late = span_of(latency_[std::size_t(it.from)] + latency_[std::size_t(it.to)]);
+  const Duration late = it.late;
   const TimePoint begun = time_.now(), left = begun + time_of(part.bytes, out.bytes_per_s);
   time_.at(begun + late, [this, part = std::move(part), begun, left, late]() mutable {
-    arrive(std::move(part), begun + late, left + late);
+    pass(std::move(part), begun + late, left + late);
   });
   time_.at(left, [this, stream, host, bytes] {
     Stream& sent = streams_[std::size_t(stream)];
@@ -98,6 +115,27 @@ void LinkNetwork::send_next(int host) {
     consider(stream);
     if (sent.left) sent.left();
     send_next(host);
+  });
+}
+
+// What trickles leaves the receiving link to others until it can be received at the link's rate.
+void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
+  Stream& stream = streams_[std::size_t(part.stream)];
+  const auto through = [&](Narrow& narrow) {
+    if (narrow.bytes_per_s == 0) return;
+    first = std::max(first, narrow.free_at);
+    last = narrow.free_at = std::max(last, first + time_of(part.bytes, narrow.bytes_per_s));
+  };
+  if (stream.pair >= 0) {
+    carried_[std::size_t(stream.pair)] += part.bytes;
+    through(narrows_[std::size_t(stream.pair)]);
+  }
+  through(stream.own);
+  const Way& in = in_[std::size_t(stream.to)];
+  if (stream.pair >= 0) first = std::max(first, last - time_of(part.bytes, in.bytes_per_s));
+  if (first == time_.now()) return arrive(std::move(part), first, last);
+  time_.at(first, [this, part = std::move(part), first, last]() mutable {
+    arrive(std::move(part), first, last);
   });
 }
 

@@ -1,10 +1,14 @@
 // Hosts, each joined by a link to a switch, in virtual time: streams share the links by uneven,
 // changing shares, a window of each is under way, and what arrives is late by the links' delay.
+// Between two hosts there may be something narrower than their links.
 #pragma once
 
 #include <deque>
 #include <functional>
+#include <map>
 #include <random>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "base/virtual_time.h"
@@ -12,15 +16,30 @@
 namespace paceline {
 
 struct SimulatedHost {
-  int machine = 0;              // whose cores and memory it uses
-  double link_bytes_per_s = 0;  // payload, each way; 0: no limit
-  double latency_s = 0;         // of its link, one way
+  int machine = 0;                 // whose cores and memory it uses
+  double link_bytes_per_s = 0;     // payload, each way; 0: no limit
+  double latency_s = 0;            // of its link, one way
+  double receive_bytes_per_s = 0;  // of what it receives; 0: as of what it sends
+
+  double receives_per_s() const {
+    return receive_bytes_per_s > 0 ? receive_bytes_per_s : link_bytes_per_s;
+  }
+};
+
+/// What goes from one host to another.
+struct SimulatedPair {
+  int from = 0, to = 0;
+  double bytes_per_s = 0;         // payload of all streams together; 0: the links' limit alone
+  double stream_bytes_per_s = 0;  // of one stream; 0: as all
+  double latency_s = 0;           // one way; 0: that of both links
+  bool operator==(const SimulatedPair&) const = default;
 };
 
 class LinkNetwork {
  public:
   /// `quantum`: so many bytes of a stream follow one another.
-  LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum);
+  LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum,
+              std::span<const SimulatedPair> pairs = {});
   LinkNetwork(const LinkNetwork&) = delete;
   LinkNetwork& operator=(const LinkNetwork&) = delete;
 
@@ -38,14 +57,24 @@ class LinkNetwork {
   // Bytes that each host has sent and received until now, in the order of the hosts.
   const std::vector<double>& sent() const { return sent_; }
   const std::vector<double>& received() const { return received_; }
+  // The same of each pair, in the order of the pairs.
+  const std::vector<double>& carried() const { return carried_; }
 
  private:
   struct Queued {
     double bytes = 0, share = 1;  // of the link, beside those of other streams
     std::function<void()> arrived;
   };
+  /// Where what is sent passes one after the other; 0: at any rate.
+  struct Narrow {
+    double bytes_per_s = 0;
+    TimePoint free_at{};
+  };
   struct Stream {
     int from = 0, to = 0;
+    int pair = -1;  // of pairs_; -1: none
+    Duration late{};
+    Narrow own = {};
     std::deque<Queued> queue = {};
     double window = 0, queued = 0, under_way = 0;
     bool waits = false;  // it is in its host's list
@@ -66,14 +95,18 @@ class LinkNetwork {
   void consider(int stream);
   void send_next(int host);
   Part take_part(int stream);
+  void pass(Part part, TimePoint first, TimePoint last);
   void arrive(Part part, TimePoint first, TimePoint last);
 
   VirtualTime& time_;
   const double quantum_;
   std::vector<double> latency_;
   std::vector<Way> out_, in_;  // by host
+  std::vector<SimulatedPair> pairs_;
+  std::map<std::pair<int, int>, int> pair_of_;  // by its hosts
+  std::vector<Narrow> narrows_;                 // of each pair
   std::vector<Stream> streams_;
-  std::vector<double> sent_, received_;
+  std::vector<double> sent_, received_, carried_;
   std::mt19937_64 random_{1};
   std::normal_distribution<> normal_;
 };

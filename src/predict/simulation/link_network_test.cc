@@ -33,6 +33,53 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
+/// The moment at which a stream from host 0 to host 1 has sent a second's load of a link.
+double narrow_stream(const SimulatedPair& pair, int streams = 1) {
+  VirtualTime time;
+  const std::vector<SimulatedPair> pairs = {pair};
+  LinkNetwork network(time, hosts_with_links(2, 1e6, 0.5), kQuantum, pairs);
+  double at = 0;
+  for (int i = 0; i < streams; ++i) {
+    network.send(network.open(0, 1), 1e6 / streams, [&] { at = std::max(at, time.seconds()); });
+  }
+  time.run();
+  return at;
+}
+
+TEST(LinkNetworkTest, WhatLiesBetweenTwoHostsMayBeNarrowerThanTheirLinks) {
+  EXPECT_THAT(narrow_stream({0, 1, 0.5e6}, 4), DoubleNear(3, 0.02)) << "all streams share it";
+  EXPECT_THAT(narrow_stream({0, 1, 1e6, 0.25e6}, 1), DoubleNear(5, 0.02));
+  EXPECT_THAT(narrow_stream({0, 1, 1e6, 0.25e6}, 2), DoubleNear(3, 0.02)) << "each has its own";
+  EXPECT_THAT(narrow_stream({0, 1, 0, 0, 0.1}), DoubleNear(1.1, 0.02)) << "its own delay";
+  EXPECT_THAT(narrow_stream({1, 0, 0.1e6}), DoubleNear(2, 0.02)) << "of the other way";
+}
+
+TEST(LinkNetworkTest, ASlowPairLeavesTheLinkToOthers) {
+  VirtualTime time;
+  const std::vector<SimulatedPair> pairs = {{1, 0, 0.1e6}};
+  LinkNetwork network(time, hosts_with_links(3, 1e6), kQuantum, pairs);
+  double slow = 0, fast = 0;
+  network.send(network.open(1, 0), 0.2e6, [&] { slow = time.seconds(); });
+  network.send(network.open(2, 0), 0.9e6, [&] { fast = time.seconds(); });
+  time.run();
+  EXPECT_THAT(slow, DoubleNear(2, 0.05));
+  EXPECT_THAT(fast, DoubleNear(1, 0.05));
+  EXPECT_THAT(network.carried()[0], DoubleNear(0.2e6, 1));
+}
+
+TEST(LinkNetworkTest, AHostMayReceiveMoreSlowlyThanItSends) {
+  VirtualTime time;
+  std::vector<SimulatedHost> hosts = hosts_with_links(2, 1e6);
+  hosts[1].receive_bytes_per_s = 0.5e6;
+  LinkNetwork network(time, hosts, kQuantum);
+  double there = 0, back = 0;
+  network.send(network.open(0, 1), 1e6, [&] { there = time.seconds(); });
+  network.send(network.open(1, 0), 1e6, [&] { back = time.seconds(); });
+  time.run();
+  EXPECT_THAT(there, DoubleNear(2, 0.02));
+  EXPECT_THAT(back, DoubleNear(1, 0.02));
+}
+
 /// The moments at which four streams to one host, of one second each, have sent all, in order.
 std::vector<double> four_streams(int sends) {
   VirtualTime time;

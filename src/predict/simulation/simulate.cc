@@ -26,7 +26,7 @@ void check_strategy(const SimulatedJob& job) {
 /// What the tasks have used of the hosts at some moment.
 struct Used {
   TimePoint at{};
-  std::vector<double> sent, received, cores = {}, memory = {}, moved = {}, applying = {};
+  std::vector<double> sent, received, carried, cores = {}, memory = {}, moved = {}, applying = {};
 };
 
 class Simulation {
@@ -66,6 +66,7 @@ class Simulation {
     Used now{.at = tasks_.time().now(),
              .sent = tasks_.transport().network().sent(),
              .received = tasks_.transport().network().received(),
+             .carried = tasks_.transport().network().carried(),
              .applying = tasks_.applying()};
     for (const auto& machine : tasks_.transport().machines()) {
       now.cores.push_back(machine->core_seconds());
@@ -102,6 +103,7 @@ class Simulation {
     };
     speed.use.sent = rates(before.sent, after.sent);
     speed.use.received = rates(before.received, after.received);
+    speed.use.carried = rates(before.carried, after.carried);
     speed.use.cores = rates(before.cores, after.cores);
     speed.use.memory = rates(before.memory, after.memory);
     speed.use.moved = rates(before.moved, after.moved);

@@ -95,6 +95,7 @@ struct TransportCosts {
 struct SimulatedCluster {
   std::vector<SimulatedMachine> machines = {};
   std::vector<SimulatedHost> hosts = {};
+  std::vector<SimulatedPair> pairs = {};   // of hosts between which more is known than their links
   std::vector<int> ps = {}, workers = {};  // the host of each task
   bool share_memory = true;                // between tasks of one host
   Tls tls = Tls::kOffHost;                 // the streams that are encrypted
@@ -129,6 +130,7 @@ struct SimulatedUse {
   // Of all workers' time: on the device, waiting for values, for the answer to a step, for others.
   double device = 0, values = 0, answer = 0, others = 0, rules = 0;
   std::vector<double> sent = {}, received = {};  // bytes a second, by host
+  std::vector<double> carried = {};              // bytes a second, by pair of hosts
   std::vector<double> cores = {};                // busy, by machine: of all of its cores
   std::vector<double> memory = {};               // busy, by machine
   std::vector<double> moved = {};                // bytes a second of its memory

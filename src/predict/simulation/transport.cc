@@ -21,7 +21,10 @@ double bytes_of(const std::vector<SimulatedFrame>& frames) {
 
 Transport::Transport(VirtualTime& time, const SimulatedCluster& cluster,
                      const TransportCosts& costs)
-    : time_(time), cluster_(cluster), costs_(costs), network_(time, cluster.hosts, costs.quantum) {
+    : time_(time),
+      cluster_(cluster),
+      costs_(costs),
+      network_(time, cluster.hosts, costs.quantum, cluster.pairs) {
   for (const SimulatedMachine& machine : cluster.machines) {
     machines_.push_back(std::make_unique<MachineShare>(time, machine));
   }
