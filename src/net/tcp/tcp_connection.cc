@@ -29,11 +29,15 @@ TcpConnection::TcpConnection(std::shared_ptr<TcpConnections> connections, Stream
       heartbeat_(std::move(control)) {}
 
 void TcpConnection::start(Receiver& receiver) {
-  std::lock_guard reading(reading_mutex_);
-  receiver_ = &receiver;
-  if (!connections_->add(self())) throw Error(ErrorCode::kCancelled, "the link is being destroyed");
-  reconsider();
-  // The first frames may have come together with what was read before them.
+  {
+    std::lock_guard reading(reading_mutex_);
+    receiver_ = &receiver;
+    if (!connections_->add(self()))
+      throw Error(ErrorCode::kCancelled, "the link is being destroyed");
+    reconsider();
+  }
+  // The first frames may have come together with what was read before them. Who helps leaves them
+  // to whoever is reading.
   if (stream_->holds_unread()) help_soon();
 }
 

@@ -37,10 +37,11 @@ std::shared_ptr<LinkSecurity> with_key(Tls tls = Tls::kAlways) {
 class TlsLink : public ::testing::Test {
  protected:
   std::unique_ptr<Link> link(std::shared_ptr<const LinkSecurity> security,
-                             Duration dead_after = LinkOptions{}.dead_after) {
+                             Duration dead_after = LinkOptions{}.dead_after, int threads = 1) {
     LinkOptions options;
     options.security = std::move(security);
     options.dead_after = dead_after;
+    options.threads = threads;
     options.refused = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       refused_ += line + "\n";
@@ -49,8 +50,9 @@ class TlsLink : public ::testing::Test {
     return make_link("tcp", options);
   }
   void listen(std::shared_ptr<const LinkSecurity> security,
-              Duration dead_after = LinkOptions{}.dead_after) {
-    listener_ = std::make_unique<Listener>(link(std::move(security), dead_after), "127.0.0.1:0");
+              Duration dead_after = LinkOptions{}.dead_after, int threads = 1) {
+    listener_ = std::make_unique<Listener>(link(std::move(security), dead_after, threads),
+                                           "127.0.0.1:0");
   }
   const std::string& address() const { return listener_->address(); }
   /// Returns the first lines about refused callers.
@@ -105,6 +107,12 @@ TEST_F(TlsLink, WithAnotherKeyIsRefusedAndBothKeysAreNamedByFingerprint) {
   for (const auto& security : {here, there})
     EXPECT_THAT(refused(), Not(HasSubstr(security->key->text().substr(15, 16))));
   expect_served(here);
+}
+
+TEST_F(TlsLink, ThatSeveralThreadsReadBringsWhatCameWithTheProof) {
+  const auto security = with_key();
+  listen(security, LinkOptions{}.dead_after, 4);
+  for (int i = 0; i < 20; ++i) expect_served(security);
 }
 
 TEST_F(TlsLink, WithoutAKeyIsRefusedBeforeAWordIsSaid) {
