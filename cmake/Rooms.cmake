@@ -164,7 +164,7 @@ function(add_process_tests)
   discover_tests(process_tests
                  WAITING Absence AsyncLocalSteps ExplainTest Job/LocalSteps Job/LostWorker LabTest
                          Launcher Links/AllReduce Links/DisturbedLink LostPs HybridOnHosts
-                         Phases/FaultTest Refusal Saving Server Strategies/CutLink
+                         Phases/FaultTest Probe Refusal Saving Server Strategies/CutLink
                          Strategies/SharedRecordsOf Strategies/SlowPs Strategies/Stress
                          SyncProcesses)
 endfunction()

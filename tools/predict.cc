@@ -5,14 +5,13 @@
 #include <cstdlib>
 
 #include "base/print_text.h"
-#include "bench/step_work.h"
 #include "cli/flags/flags.h"
-#include "cli/flags/job_flags.h"
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
+#include "tools/predicted_model.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
@@ -22,30 +21,6 @@ namespace paceline {
 namespace {
 
 const double kTimeLimit = PredictionOptions().time_limit_s;
-
-constexpr const char* kExamples = R"(Examples:
-  {0}
-      on this machine: every strategy, 1 to all workers
-  {0} --ps 1 --workers 4 --device sim --sim-step-ms 5.6
-      with four devices that take 5.6 ms a step
-  {0} --hosts hosts.toml --plot speed.svg
-      on other hosts, as docs/foresight.md describes them
-  {0} --ps 1 --workers 4 --lab-gbps 1 --lab-hosts 5
-      on hosts with links of 1 Gbit/s
-
-The speed of training is predicted, not how fast the loss falls (docs/strategies.md).)";
-
-CommandLine predict_line(const models::Model& model) {
-  CommandLine line = train_flags(model);
-  line.name = fmt::format("paceline predict {}", model.name());
-  line.about = "Predicts how fast each way to distribute would be, and what limits it.";
-  line.examples = fmt::format(kExamples, line.name);
-  std::erase_if(line.flags, [](const Flag& flag) {
-    return flag.name == "--dry-run" || flag.name == "--predict" || flag.group == kOutputFlags;
-  });
-  line.flags.push_back({"--predict", "", "", ""});
-  return line;
-}
 
 std::vector<Flag> flags_of_sizes() {
   std::vector<Flag> flags = sized_flags();
@@ -71,19 +46,6 @@ CommandLine sizes_line() {
       flags_of_sizes()};
 }
 
-int predict_model(const models::Model& model, const Arguments& arguments) {
-  const CommandLine line = predict_line(model);
-  Arguments words = arguments;
-  words.front() = "--predict";
-  const std::optional<FlagValues> values = parse_job(line, words, own_environment);
-  if (!values) return 0;
-  const TrainJob job = read_train_job(model, line, *values);
-  const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
-  const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  predict_ways(step, job.cluster, job.run.prediction);
-  return 0;
-}
-
 std::string learners_answer(const FlagValues& values, const SizedJob& job) {
   const LearnerStudy study = read_learner_study(values, job);
   return learners_text(study, study_learners(study, [](const std::string& strategy) {
@@ -101,7 +63,9 @@ std::vector<CommandLine> predict_lines() {
 
 int predict_command(const Arguments& arguments) {
   if (!arguments.empty() && !arguments.front().starts_with('-')) {
-    return predict_model(named_model(arguments.front(), " --predict"), arguments);
+    predict_model(named_model(arguments.front(), " --predict"),
+                  {arguments.begin() + 1, arguments.end()});
+    return 0;
   }
   const std::optional<FlagValues> values = parse(sizes_line(), arguments);
   if (!values) return 0;

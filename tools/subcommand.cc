@@ -31,6 +31,8 @@ constexpr Subcommand kSubcommands[] = {
      explain_lines},
     {"timeline", "Put the timelines of a run's tasks into one file, with clocks aligned",
      timeline_command, timeline_lines},
+    {"probe", "Measure the network between hosts, and the hosts, for predictions", probe_command,
+     probe_lines},
     {"roof", "Print what this machine can do, for predictions", roof_command, roof_lines},
     {"compare", "Compare the reports of runs", compare_command, compare_lines},
     {"bench",

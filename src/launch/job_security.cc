@@ -122,13 +122,24 @@ std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const Lab
   return with_key;
 }
 
-std::shared_ptr<const LinkSecurity> secure_server(const Security& security,
-                                                  const std::string& bind) {
+std::shared_ptr<const LinkSecurity> secure_server(const Security& security, const std::string& bind,
+                                                  const char* flag, const char* callers) {
   std::shared_ptr<const LinkSecurity> loaded = load(security);
   const bool encrypts =
       security.tls == Tls::kAlways || (security.tls == Tls::kOffHost && !is_loopback(bind));
   if (encrypts && !loaded->has_proof())
-    refuse_without_proof(fmt::format("--bind {}: workers of other hosts may come", bind));
+    refuse_without_proof(fmt::format("{} {}: {} of other hosts may come", flag, bind, callers));
+  return loaded;
+}
+
+std::shared_ptr<const LinkSecurity> secure_calls(const Security& security,
+                                                 const std::vector<std::string>& addresses) {
+  std::shared_ptr<const LinkSecurity> loaded = load(security);
+  if (security.tls == Tls::kNever || loaded->has_proof()) return loaded;
+  if (security.tls == Tls::kAlways) refuse_without_proof("--tls on encrypts every link");
+  const auto elsewhere = std::ranges::find_if_not(addresses, is_of_this_host);
+  if (elsewhere != addresses.end())
+    refuse_without_proof(fmt::format("{} is on another host", *elsewhere));
   return loaded;
 }
 

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "launch/lab/lab_options.h"
 #include "net/tls/link_security.h"
@@ -25,9 +26,14 @@ bool is_of_this_host(const std::string& address);
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab,
                                                const std::string& hint = "");
 
-/// The same for a server that listens at `bind` for whatever job comes.
-std::shared_ptr<const LinkSecurity> secure_server(const Security& security,
-                                                  const std::string& bind);
+/// The same for a server that listens at `bind`, which `flag` names, for whatever caller comes.
+std::shared_ptr<const LinkSecurity> secure_server(const Security& security, const std::string& bind,
+                                                  const char* flag = "--bind",
+                                                  const char* callers = "workers");
+
+/// The same for a process that calls the servers at these addresses.
+std::shared_ptr<const LinkSecurity> secure_calls(const Security& security,
+                                                 const std::vector<std::string>& addresses);
 
 /// The same for the processes of a launcher that meet at `elsewhere`, which may be another host;
 /// empty: all are on this one. `hint` says how such processes are given a key.

@@ -51,8 +51,8 @@ class TlsLink : public ::testing::Test {
   }
   void listen(std::shared_ptr<const LinkSecurity> security,
               Duration dead_after = LinkOptions{}.dead_after, int threads = 1) {
-    listener_ = std::make_unique<Listener>(link(std::move(security), dead_after, threads),
-                                           "127.0.0.1:0");
+    listener_ =
+        std::make_unique<Listener>(link(std::move(security), dead_after, threads), "127.0.0.1:0");
   }
   const std::string& address() const { return listener_->address(); }
   /// Returns the first lines about refused callers.

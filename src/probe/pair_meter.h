@@ -1,0 +1,54 @@
+// Measures what lies between this host and another one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "probe/probe_call.h"
+
+namespace paceline {
+
+class PairMeter {
+ public:
+  /// The other host is served at `address` to this session. Once `stop` was asked for, nobody
+  /// waits for the figures any more.
+  PairMeter(Link& link, std::string address, std::uint64_t session, std::string process,
+            std::stop_token stop = {});
+  ~PairMeter();
+
+  /// Measures each of four rates for so long. Throws kDeadlineExceeded when the network is too
+  /// slow for that, kCancelled when it was stopped, and the errors of calls.
+  PairFigures measure(Duration each);
+
+  /// The longest that it takes.
+  static Duration longest(Duration each);
+  /// What it takes on a network without much delay.
+  static Duration usual(Duration each);
+
+ private:
+  std::unique_ptr<ProbeCall> call(ProbeRole role);
+  void ask_round_trips(PairFigures& figures);
+  double rate_out(int streams, Duration each);
+  double rate_in(int streams, Duration each);
+  ProbeCount their_count();
+  void let_pass(Duration duration);
+  /// So long from now, within what measuring may take.
+  Deadline within(Duration duration) const;
+  double rate_of(const ProbeCount (&counts)[3]) const;
+
+  Link& link_;
+  const std::string address_;
+  const ProbeHello hello_;
+  const std::stop_token stop_;
+  ProbeTally tally_;
+  std::unique_ptr<ProbeCall> lead_;
+  std::vector<std::unique_ptr<ProbeCall>> streams_;
+  Duration warm_{};
+  TimePoint ends_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,68 @@
+#include "probe/probe_meaning.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/printed.h"
+#include "predict/forecast_text.h"
+
+namespace paceline {
+namespace {
+
+std::string megabytes(double bytes) { return rounded(bytes * 1e-6, 3) + " MB"; }
+
+std::string time_text(double seconds) {
+  return seconds < 1 ? rounded(1e3 * seconds, 3) + " ms" : rounded(seconds, 3) + " s";
+}
+
+std::string slowest_way(double value_bytes, const DescribedHosts& hosts) {
+  const HostPair* slowest = nullptr;
+  for (const HostPair& pair : hosts.pairs) {
+    const double rate = pair.link.bytes_per_s;
+    if (rate > 0 && (slowest == nullptr || rate < slowest->link.bytes_per_s)) slowest = &pair;
+  }
+  if (slowest == nullptr) return "";
+  const auto name = [&](int host) { return hosts.hosts[std::size_t(host)].name; };
+  const double rate = slowest->link.bytes_per_s;
+  return fmt::format("The slowest way, from {} to {}, carries {} a second: {} take {} there.\n",
+                     name(slowest->link.from), name(slowest->link.to), megabytes(rate),
+                     megabytes(value_bytes), time_text(value_bytes / rate));
+}
+
+std::string way_in_words(const Forecast& it) {
+  return fmt::format("{}: {} steps/s, {} × one process. The limit: {}", it.way.text(),
+                     rounded(it.steps_per_s, 3), times_of(it.times_alone), it.limit);
+}
+
+}  // namespace
+
+std::string meaning_text(const std::string& model, double value_bytes, const DescribedHosts& hosts,
+                         std::span<const Forecast> forecasts) {
+  std::string text = fmt::format(
+      "What this network means for {}:\n"
+      "Its values are {}; in each step a worker that trains with others sends and receives about "
+      "as "
+      "much, unless few rows of a variable change.\n",
+      model, megabytes(value_bytes));
+  text += slowest_way(value_bytes, hosts);
+  const Forecast& best = forecasts.front();
+  const auto several = std::ranges::find_if(
+      forecasts, [](const Forecast& each) { return !each.way.is_one_process(); });
+  if (!best.way.is_one_process()) {
+    text += fmt::format("The fastest way is {}.\nIts flags: {}\n", way_in_words(best),
+                        flags_of(best.way));
+  } else if (several == forecasts.end()) {
+    text +=
+        "Only one process was predicted: name more hosts, or give it more time (--time-limit).\n";
+  } else {
+    text += fmt::format(
+        "One process is the fastest, with {} steps/s: more hosts do not help. Of "
+        "several hosts the fastest is {}.\n",
+        rounded(best.steps_per_s, 3), way_in_words(*several));
+  }
+  const std::string note = convergence_note(forecasts.first(1));
+  return note.empty() ? text : text + note + "\n";
+}
+
+}  // namespace paceline

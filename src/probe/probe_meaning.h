@@ -1,0 +1,18 @@
+// What a measured network means for a job, in words.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "predict/forecast.h"
+#include "predict/hosts_file.h"
+
+namespace paceline {
+
+/// Lines about a model of so many bytes of values on these hosts: what its steps send, how long
+/// that takes between the two hosts with the slowest way, and what the forecasts, the fastest
+/// first, say of the ways to distribute. There is at least one forecast.
+std::string meaning_text(const std::string& model, double value_bytes, const DescribedHosts& hosts,
+                         std::span<const Forecast> forecasts);
+
+}  // namespace paceline

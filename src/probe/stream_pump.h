@@ -1,0 +1,25 @@
+// Fills a stream for some time.
+#pragma once
+
+#include <memory>
+#include <stop_token>
+#include <thread>
+
+#include "net/link.h"
+
+namespace paceline {
+
+/// Sends frames of bytes over a connection for so long, each as soon as the system has taken one
+/// before it, and at last the message that these were all. The destructor ends it earlier.
+class StreamPump {
+ public:
+  StreamPump(std::shared_ptr<Connection> to, Duration duration);
+
+  /// Ends it earlier, without waiting for it.
+  void stop() { thread_.request_stop(); }
+
+ private:
+  std::jthread thread_;
+};
+
+}  // namespace paceline

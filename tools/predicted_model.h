@@ -1,0 +1,28 @@
+// The prediction of a model of the zoo, by the flags of a command line.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "predict/forecast.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+
+/// The flags of `paceline predict MODEL`.
+CommandLine predict_line(const models::Model& model);
+
+/// Reads the flags. False for --help, which is printed. Throws kUsage.
+bool can_be_predicted(const models::Model& model, const Arguments& flags);
+
+struct PredictedModel {
+  double value_bytes = 0;           // of all its variables
+  std::vector<Forecast> forecasts;  // the fastest first
+};
+/// Prints the table of `paceline predict` for the model, by these flags. Nothing for --help, which
+/// is printed. Throws kUsage.
+std::optional<PredictedModel> predict_model(const models::Model& model, const Arguments& flags);
+
+}  // namespace paceline
