@@ -121,11 +121,11 @@ INSTANTIATE_TEST_SUITE_P(
         JobWay{"sync_tcp", {.name = "sync"}, true, true, "tcp"},
         JobWay{"sync_rounded", {.name = "sync"}, true, false, "tcp", DType::kBFloat16},
         JobWay{"sync_accumulated", {.name = "sync"}, true, true, "shm", DType::kFloat32, 2},
-        JobWay{"mixed", {.name = "mixed"}, true, true},
+        JobWay{"hybrid", {.name = "hybrid"}, true, true},
         JobWay{"allreduce", {.name = "allreduce"}, false, true},
         JobWay{"allreduce_tcp", {.name = "allreduce"}, false, true, "tcp"},
-        JobWay{"local", {.name = "local", .local_steps = 4}},
-        JobWay{"local_without_ps", {.name = "local", .local_steps = 4}, false}),
+        JobWay{"local_sgd", {.name = "local_sgd", .local_steps = 4}},
+        JobWay{"local_sgd_without_ps", {.name = "local_sgd", .local_steps = 4}, false}),
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST_P(ExternalStoreJobs, TwoWorkersLearnFromDenseVariablesAndRows) {
@@ -168,7 +168,7 @@ TEST_P(ExternalStoreJobs, WorkersWithOtherVariablesAreRefusedInWords) {
     }));
   }
   const std::string first = workers[0].get(), second = workers[1].get();
-  if (GetParam().has_ps && GetParam().strategy.name != "mixed") {
+  if (GetParam().has_ps && GetParam().strategy.name != "hybrid") {
     EXPECT_THAT(first + second, HasSubstr("the chief has 'layer.weight float32 (4,2) "));
   } else {
     EXPECT_THAT(first + second, HasSubstr("its variables differ from those of worker:0"));
