@@ -2,13 +2,44 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "explain/others.h"
+#include "params/strategy/way.h"
 #include "run/report/report.h"
 
 namespace paceline {
+
+/// A number of each task, seen from one of them. Sorts them once, so that a job of thousands of
+/// tasks is explained at once. `own` is one of the numbers; where there is no other, it is what is
+/// returned.
+class Others {
+ public:
+  explicit Others(std::vector<double> all) : all_(std::move(all)) { std::ranges::sort(all_); }
+
+  double least(double own) const { return beside(own, 0); }
+  double most(double own) const { return beside(own, all_.size() < 2 ? 0 : all_.size() - 2); }
+  double median(double own) const { return beside(own, all_.empty() ? 0 : (all_.size() - 1) / 2); }
+
+ private:
+  // The number at this index once `own` is taken out.
+  double beside(double own, std::size_t index) const {
+    if (all_.size() < 2) return own;
+    return own <= all_[index] ? all_[index + 1] : all_[index];
+  }
+
+  std::vector<double> all_;
+};
+
+/// A way to distribute that the predictor has compared with that of the run.
+struct ExpectedWay {
+  std::string flags;       // that ask for it
+  std::optional<Way> way;  // nothing: this version does not know its strategy
+  double steps_per_s = 0;
+};
 
 /// A view of a report, which must outlive it.
 class RunFacts {
@@ -50,6 +81,9 @@ class RunFacts {
   double stood_still() const;
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;
+  /// The run's own way, as far as it was predicted and its strategy is known, and the others.
+  const std::optional<Way>& own_way() const { return own_way_; }
+  const std::vector<ExpectedWay>& other_ways() const { return other_ways_; }
 
   /// How much faster the run would be, if one worker's step took less time, of its own, by this
   /// share of the step: 1.25 for a quarter faster.
@@ -59,6 +93,7 @@ class RunFacts {
 
  private:
   void count_cores();
+  void read_ways();
   bool all_tell_their_use() const;
 
   const Report& run_;
@@ -66,6 +101,8 @@ class RunFacts {
   double steps_per_s_ = 0, seconds_ = 0;
   double busy_cores_ = 0, used_cores_ = 0, cores_of_others_ = 0;
   Others own_shares_{{}};  // of the workers: of a step in which they do not wait for each other
+  std::optional<Way> own_way_;
+  std::vector<ExpectedWay> other_ways_;
 };
 
 }  // namespace paceline

@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "explain/causes.h"
-#include "run/report/report_strategy.h"
 
 namespace paceline {
 namespace {
@@ -17,40 +16,42 @@ double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_s
 // either; one that is faster than expected has less to gain.
 template <typename Counts>
 std::optional<OtherWay> fastest(const RunFacts& facts, Counts&& counts) {
-  const auto& expected = facts.run().expected;
-  if (!expected || facts.steps_per_s() <= 0) return {};
-  const std::pair<std::string, double>* best = nullptr;
-  for (const auto& way : expected->other_ways) {
-    if (counts(way.first) && (best == nullptr || way.second > best->second)) best = &way;
+  if (facts.steps_per_s() <= 0) return {};
+  const ExpectedWay* best = nullptr;
+  for (const ExpectedWay& way : facts.other_ways()) {
+    if (counts(way) && (best == nullptr || way.steps_per_s > best->steps_per_s)) best = &way;
   }
   if (best == nullptr) return {};
-  const auto& [flags, speed] = *best;
-  const double gain = std::min({speed / expected->steps_per_s, speed / facts.steps_per_s(),
-                                RunFacts::gain_without(idle(facts))});
+  const double gain =
+      std::min({best->steps_per_s / facts.run().expected->steps_per_s,
+                best->steps_per_s / facts.steps_per_s(), RunFacts::gain_without(idle(facts))});
+  const std::string& flags = best->flags;
   return OtherWay{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
+}
+
+// The same way but for the wire, which is of a smaller type than float32.
+bool only_narrows_wire(Way way, const Way& own) {
+  const bool narrower = way.wire.numbers.type != DType::kFloat32 && own.wire.exact();
+  way.wire = own.wire;
+  return narrower && way == own;
 }
 
 }  // namespace
 
 // Local steps learn less each: they are told where nothing else is worth telling.
 std::optional<OtherWay> best_other_way(const RunFacts& facts) {
-  const auto exact = fastest(facts, [](const std::string& flags) {
-    const StrategyKind* const kind = strategy_kind_of_way(flags);
-    return kind == nullptr || kind->exact();
-  });
+  const auto exact = fastest(
+      facts, [](const ExpectedWay& each) { return !each.way || !each.way->makes_local_steps(); });
   return exact && exact->gain >= kWorthSaying
              ? exact
-             : fastest(facts, [](const std::string&) { return true; });
+             : fastest(facts, [](const ExpectedWay&) { return true; });
 }
 
 std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
-  const auto& expected = facts.run().expected;
-  if (!expected || expected->way.empty()) return {};
-  const auto own = flags_in(expected->way);
-  return fastest(facts, [&](const std::string& way) {
-    const auto flags = flags_in(way);
-    const auto [same, other] = std::ranges::mismatch(own, flags);
-    return same == own.end() && other != flags.end() && other->first == "--wire";
+  const std::optional<Way>& own = facts.own_way();
+  if (!own) return {};
+  return fastest(facts, [&](const ExpectedWay& each) {
+    return each.way && only_narrows_wire(*each.way, *own);
   });
 }
 

@@ -274,20 +274,6 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
 
 }  // namespace
 
-std::string Way::text() const {
-  const std::string devices = towers > 1 ? fmt::format(", {} devices", towers) : "";
-  if (is_one_process()) return "one process" + devices;
-  std::string text(kind().name);
-  if (makes_local_steps()) text += fmt::format(" H={}", strategy.local_steps);
-  if (makes_local_steps() && !kind().in_rounds(strategy)) text += " async";
-  text += ", ";
-  if (ps > 0) text += fmt::format("{} ps + ", ps);
-  text += counted(workers, "worker");
-  if (!wire.exact()) text += ", " + wire.text();
-  if (accumulate > 1) text += fmt::format(", accumulate {}", accumulate);
-  return devices.empty() ? text : text + devices + " each";
-}
-
 Forecast forecast_alone(const ForecastJob& job) {
   Forecast alone = of_way(job, {});
   alone.times_alone = 1;

@@ -7,10 +7,10 @@
 
 #include "paceline/cluster.h"
 #include "paceline/security.h"
-#include "params/strategy/strategies.h"
+#include "params/strategy/way.h"
 #include "predict/interval.h"
-#include "predict/limit_kind.h"
 #include "predict/simulation/simulated_job.h"
+#include "predict/limit_kind.h"
 
 namespace paceline {
 
@@ -37,25 +37,6 @@ struct ForecastHost {
   double receive_bytes_per_s = 0;  // payload that it receives; 0: as it sends
   double latency_s = 0;            // one way, to a switch
   int machine = 0;                 // emulated hosts share one
-};
-
-/// One way to distribute.
-struct Way {
-  Strategy strategy = {};
-  int ps = 0, workers = 1;
-  WireForm wire = {};
-  int accumulate = 1;
-  int towers = 1;  // devices of each worker, each with a batch of its own
-  /// The host of each task; those that are missing are chosen.
-  std::vector<int> ps_hosts = {}, worker_hosts = {};
-
-  bool is_one_process() const { return ps == 0 && workers == 1; }
-  const StrategyKind& kind() const { return strategy_kind(strategy, kind_of(ps, workers)); }
-  bool is_one_device() const { return is_one_process() && towers == 1; }
-  /// Workers make local steps between their rounds: each step learns less than one of other ways.
-  bool makes_local_steps() const { return kind().makes_local_steps; }
-  std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
-  bool operator==(const Way&) const = default;
 };
 
 /// The worker whose step is made.

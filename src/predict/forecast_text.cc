@@ -10,7 +10,6 @@
 #include "base/printed.h"
 #include "dashboard/palette.h"
 #include "params/strategy/strategies.h"
-#include "params/strategy/strategy_fields.h"
 #include "predict/hosts_file.h"
 #include "predict/link_payload.h"
 #include "predict/roof.h"
@@ -122,18 +121,6 @@ std::string convergence_note(std::span<const Forecast> forecasts) {
       "Workers of local_sgd make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
       found->way.strategy.local_steps);
-}
-
-std::string flags_of(const Way& way) {
-  std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
-  if (way.is_one_process()) return towers;
-  std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
-  const StrategyKind& kind = way.kind();
-  if (&kind != &default_strategy(kind.cluster)) flags += fmt::format(" --strategy {}", kind.name);
-  flags += option_flags(kind, way.strategy);
-  if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
-  if (!towers.empty()) flags += " " + towers;
-  return flags + way.wire.flags();  // a narrower one is told by what it adds (narrower_wire)
 }
 
 std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model) {

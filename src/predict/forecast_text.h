@@ -27,8 +27,6 @@ std::string fastest_text(std::span<const Forecast> forecasts);
 std::string convergence_note(std::span<const Forecast> forecasts);
 /// An object with the hosts' facts and a list of all ways.
 std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model);
-/// The flags of `paceline train` for the way: "--ps 1 --workers 4 --strategy async".
-std::string flags_of(const Way& way);
 /// Speed against workers, a line for each strategy and number of parameter servers, as a script of
 /// gnuplot.
 std::string forecast_plot(std::span<const Forecast> forecasts, const std::string& title,

@@ -8,6 +8,7 @@
 
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
+#include "predict/pack_cost.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/testing/small_jobs.h"
 

@@ -11,9 +11,9 @@
 #include "paceline/security.h"
 #include "params/outer/outer_options.h"
 #include "params/strategy/strategies.h"
+#include "params/wire/wire_form.h"
 #include "predict/simulation/link_network.h"
 #include "predict/simulation/machine_share.h"
-#include "predict/wire_form.h"
 
 namespace paceline {
 

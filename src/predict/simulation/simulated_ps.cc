@@ -9,6 +9,7 @@
 #include "paceline/error.h"
 #include "params/protocol/frame_cuts.h"
 #include "params/variable_arrays.h"
+#include "predict/pack_cost.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/simulated_worker.h"
 #include "predict/simulation/virtual_seconds.h"

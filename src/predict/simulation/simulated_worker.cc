@@ -8,6 +8,7 @@
 
 #include "paceline/error.h"
 #include "params/protocol/frame_cuts.h"
+#include "predict/pack_cost.h"
 #include "predict/simulation/known_messages.h"
 #include "predict/simulation/simulated_ps.h"
 #include "predict/simulation/virtual_seconds.h"

@@ -38,21 +38,5 @@ TEST(ReportStrategy, OneThatThisVersionDoesNotKnowHasNoTraits) {
   EXPECT_FALSE(in_rounds(run_of("gossip", 2, 1)));
 }
 
-TEST(ReportStrategy, TheFlagsOfAWayTellItsStrategy) {
-  const auto kind = [](const char* way) { return strategy_kind_of_way(way); };
-  EXPECT_EQ(kind("")->cluster, ClusterKind::kOneProcess);
-  EXPECT_EQ(kind("--ps 2 --workers 2 --wire int8")->name, "async");
-  EXPECT_EQ(kind("--ps 0 --workers 2")->name, "allreduce");
-  EXPECT_TRUE(kind("--ps 1 --workers 2 --strategy sync")->exact());
-  EXPECT_FALSE(kind("--ps 1 --workers 2 --strategy local_sgd --local-steps 20")->exact());
-  EXPECT_EQ(kind("--ps 1 --workers 2 --strategy gossip"), nullptr);
-}
-
-TEST(ReportStrategy, AWayIsItsFlagsWithTheirValues) {
-  const std::vector<std::pair<std::string, std::string>> flags = {{"--ps", "1"},
-                                                                  {"--error-feedback", ""}};
-  EXPECT_EQ(flags_in("--ps 1 --error-feedback"), flags);
-}
-
 }  // namespace
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "explain/others.h"
+#include "explain/run_facts.h"
 
 #include <gtest/gtest.h>
 

@@ -1,24 +1,6 @@
-#include "predict/wire_form.h"
-
-#include <fmt/format.h>
+#include "predict/pack_cost.h"
 
 namespace paceline {
-
-std::string WireForm::text() const {
-  if (exact()) return {};
-  std::string text{travelling_name(numbers.type)};
-  if (numbers.kept > 0) text += fmt::format(", {} of {}", numbers.kept, kScaledBlock);
-  return text;
-}
-
-std::string WireForm::flags() const {
-  std::string flags;
-  if (numbers.type != DType::kFloat32) {
-    flags += fmt::format(" --wire {}", travelling_name(numbers.type));
-  }
-  if (numbers.kept > 0) flags += fmt::format(" --top-k {}", numbers.kept);
-  return flags;
-}
 
 double pack_s_per_byte(const ContributionForm& form, bool error_feedback) {
   if (form.exact()) return 0;

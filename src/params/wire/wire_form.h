@@ -1,4 +1,4 @@
-// What a form of --wire and --top-k is called, and the time that it takes.
+// What a form of --wire and --top-k is called.
 #pragma once
 
 #include <string>
@@ -21,10 +21,5 @@ struct WireForm {
   std::string flags() const;
   bool operator==(const WireForm&) const = default;
 };
-
-/// The seconds of a core for each byte of float32 that is made to travel, and made float32 of
-/// again. Constants, measured on one core of an AMD EPYC (Zen 5) in blocks that lie in its cache.
-double pack_s_per_byte(const ContributionForm& form, bool error_feedback);
-double unpack_s_per_byte(const ContributionForm& form);
 
 }  // namespace paceline

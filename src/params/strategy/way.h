@@ -1,0 +1,37 @@
+// One way to distribute a job, and the flags that ask for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "params/strategy/strategies.h"
+#include "params/wire/wire_form.h"
+
+namespace paceline {
+
+struct Way {
+  Strategy strategy = {};
+  int ps = 0, workers = 1;
+  WireForm wire = {};
+  int accumulate = 1;
+  int towers = 1;  // devices of each worker, each with a batch of its own
+  /// The host of each task; those that are missing are chosen.
+  std::vector<int> ps_hosts = {}, worker_hosts = {};
+
+  bool is_one_process() const { return ps == 0 && workers == 1; }
+  const StrategyKind& kind() const { return strategy_kind(strategy, kind_of(ps, workers)); }
+  bool is_one_device() const { return is_one_process() && towers == 1; }
+  /// Workers make local steps between their rounds: each step learns less than one of other ways.
+  bool makes_local_steps() const { return kind().makes_local_steps; }
+  std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
+  bool operator==(const Way&) const = default;
+};
+
+/// The flags of `paceline train` for the way: "--ps 1 --workers 4 --strategy sync".
+std::string flags_of(const Way& way);
+/// The way that such flags ask for, as a report keeps them; nothing when this version does not know
+/// its strategy.
+std::optional<Way> way_of(const std::string& flags);
+
+}  // namespace paceline
