@@ -192,7 +192,7 @@ TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   worker.signal(SIGCONT);
   ASSERT_EQ(worker.wait_exit(60s), 0) << worker.output();
   const std::vector<Finding> found = findings_of(read_report(report));
-  const auto stopped = std::ranges::find(found, Cause::kStopped, &Finding::cause);
+  const auto stopped = std::ranges::find(found, Limit::kStopped, &Finding::cause);
   ASSERT_NE(stopped, found.end()) << worker.output() << read_report(report).to_json();
   EXPECT_EQ(stopped->task, "worker:0");
   EXPECT_THAT(stopped->sentence, HasSubstr("worker:0 stood still for"));

@@ -22,13 +22,13 @@ std::string CauseWatch::look(const Report& run, double seconds) {
   const RunFacts facts(window);
   if (facts.workers().empty()) return "";
   Finding now = explain(window);
-  if (now.cause == Cause::kNotKnown) now = {};
+  if (now.cause == Limit::kNotKnown) now = {};
   if (!same(now, seen_)) {
     seen_ = now;
     seen_since_ = seconds;
   }
   // A task that stood still runs again by the time it is seen.
-  const double stays = now.cause == Cause::kStopped ? 0 : kStays;
+  const double stays = now.cause == Limit::kStopped ? 0 : kStays;
   if (same(now, told_) || seconds - seen_since_ < stays) return "";
   told_ = now;
   if (!now.is_alarm()) return "Nothing holds the run back any more.";

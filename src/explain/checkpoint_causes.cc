@@ -29,7 +29,7 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts) {
   const std::string took =
       fmt::format("Each checkpoint takes {} s to write, at {} MB/s", rounded(value("seconds_each")),
                   rounded(1e-6 * value("bytes_per_s")));
-  return {{.cause = Cause::kCheckpoints,
+  return {{.cause = Limit::kCheckpoints,
            .sentence = is_late ? fmt::format("{}: the next one was wanted {:.1f} s before it could "
                                              "be begun.",
                                              took, late)

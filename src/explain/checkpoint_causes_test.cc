@@ -9,7 +9,7 @@ namespace paceline {
 namespace {
 
 const StagedRun kStagedCheckpoints[] = {
-    {"checkpoints on a slow disk", Cause::kCheckpoints, "",
+    {"checkpoints on a slow disk", Limit::kCheckpoints, "",
      "Each checkpoint takes 6.2 s to write, at 12.1 MB/s: the next one was wanted 4.2 s before it "
      "could be begun. With --out on a faster disk, or a larger --save-every.",
      [](Report& run) {
@@ -17,7 +17,7 @@ const StagedRun kStagedCheckpoints[] = {
        run.set("checkpoints", "bytes_per_s", 12.1e6);
        run.set("checkpoints", "late_s", 4.2);
      }},
-    {"a last checkpoint on a slow disk", Cause::kCheckpoints, "", "the run waited 9.5 s for them",
+    {"a last checkpoint on a slow disk", Limit::kCheckpoints, "", "the run waited 9.5 s for them",
      [](Report& run) {
        run.tasks = {worker_report(0)};
        run.set("checkpoints", "waited_s", 9.5);

@@ -17,7 +17,7 @@ Finding slower_than_others(const RunFacts& facts, const TaskReport& worker, doub
   const double own_ms = *worker.copies_ms;
   const double saved = RunFacts::copies(worker) * (1 - others_ms / own_ms);
   return {
-      .cause = Cause::kSlowMemory,
+      .cause = Limit::kSlowMemory,
       .task = worker.task,
       .sentence = fmt::format("{}'s memory is slow: copies between it and the device take {} "
                               "ms of a step, and those of others {}.",
@@ -43,7 +43,7 @@ std::vector<Finding> slow_copies(const RunFacts& facts) {
   if (least < kLeastCopies) return found;
   const bool one = facts.workers().size() == 1;
   found.push_back(
-      {.cause = Cause::kCopies,
+      {.cause = Limit::kCopies,
        .task = one ? facts.workers().front()->task : "",
        .sentence = fmt::format("Copies between the memory of the host and that of the device{} "
                                "take {} ms of each step, {:.0f}% of the time.",

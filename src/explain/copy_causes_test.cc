@@ -7,7 +7,7 @@ namespace paceline {
 namespace {
 
 const StagedRun kStagedCopies[] = {
-    {"slow memory of one worker's host", Cause::kSlowMemory, "worker:1",
+    {"slow memory of one worker's host", Limit::kSlowMemory, "worker:1",
      "worker:1's memory is slow: copies between it and the device take 62 ms of a step, and those "
      "of others 10. With memory as near as theirs: 16.58 →",
      [](Report& run) {
@@ -15,7 +15,7 @@ const StagedRun kStagedCopies[] = {
        run.tasks[0].copies_ms = 10;
        run.tasks[1].copies_ms = 62;
      }},
-    {"slow copies to the devices", Cause::kCopies, "",
+    {"slow copies to the devices", Limit::kCopies, "",
      "Copies between the memory of the host and that of the devices take 50 ms of each step, 33% "
      "of the time. With copies that take no time, up to: 13.33 → 20 steps/s.",
      [](Report& run) {
@@ -24,7 +24,7 @@ const StagedRun kStagedCopies[] = {
          run.tasks[std::size_t(i)].copies_ms = 50;
        }
      }},
-    {"slow copies to the device", Cause::kCopies, "worker:0", "that of the device take 100 ms",
+    {"slow copies to the device", Limit::kCopies, "worker:0", "that of the device take 100 ms",
      [](Report& run) {
        run.tasks = {worker_report(0)};
        slow_down(run.tasks[0], "compute", 1);

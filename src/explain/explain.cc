@@ -11,11 +11,13 @@ namespace {
 
 constexpr double kMayExplain = 0.5;  // of what the cure of another cause would bring
 
-bool is_from_outside(Cause cause) { return cause == Cause::kOthers || cause == Cause::kMemory; }
+bool is_from_outside(Limit cause) {
+  return cause == Limit::kOtherProcesses || cause == Limit::kShortMemory;
+}
 
 // A task that stood still is named whatever it cost, and checkpoints that are late cost no speed.
-double least_gain(Cause cause) {
-  return cause == Cause::kCheckpoints || cause == Cause::kStopped ? 1 : kWorthSaying;
+double least_gain(Limit cause) {
+  return cause == Limit::kCheckpoints || cause == Limit::kStopped ? 1 : kWorthSaying;
 }
 
 }  // namespace
@@ -40,7 +42,7 @@ std::vector<Finding> findings_of(const Report& run) {
   });
   // A task that stands still is waited for, and so shows in all numbers.
   std::stable_partition(all.begin(), all.end(),
-                        [](const Finding& each) { return each.cause == Cause::kStopped; });
+                        [](const Finding& each) { return each.cause == Limit::kStopped; });
   return all;
 }
 

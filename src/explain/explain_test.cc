@@ -17,14 +17,14 @@ using ::testing::Not;
 using ::testing::StartsWith;
 
 const StagedRun kStagedOtherwise[] = {
-    {"a way that waits", Cause::kWay, "", "--ps 1 --workers 2 --strategy async: 10 → 18",
+    {"a way that waits", Limit::kWay, "", "--ps 1 --workers 2 --strategy async: 10 → 18",
      [](Report& run) {
        run.strategy = "sync";
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "wait", 1);
        run.expected->steps_per_s = 10;
        run.expected->other_ways = {{"--ps 1 --workers 2 --strategy async", 18}};
      }},
-    {"slow, and nobody knows why", Cause::kNotKnown, "", "I cannot tell why",
+    {"slow, and nobody knows why", Limit::kNotKnown, "", "I cannot tell why",
      [](Report& run) {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 2);
      }},

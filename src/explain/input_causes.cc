@@ -47,17 +47,17 @@ class SlowInput {
         fmt::format("The input of {} is the limit, at {}: with {} it could make {}.", worker_.task,
                     slowest, threads(), rates());
     if (bad) {
-      return told(Cause::kBadRecords,
+      return told(Limit::kBadRecords,
                   limit + fmt::format(" {:.0f}% of the records were bad, and left out.",
                                       100 * double(input.bad) / double(input.bad + input.records)),
                   "With whole records");
     }
     if (slowest == "read") {
-      return told(Cause::kDisk, limit,
+      return told(Limit::kDisk, limit,
                   "With files on a faster disk, or in memory (the stage cache)");
     }
     return with_threads(
-        told(Cause::kInputStage, limit,
+        told(Limit::kInput, limit,
              "With a faster stage, or its results kept in memory (the stage cache)"));
   }
 
@@ -69,7 +69,7 @@ class SlowInput {
     return std::max(facts_.gain_without(worker_, saved), RunFacts::gain_without(all));
   }
 
-  Finding told(Cause cause, std::string sentence, std::string advice = {}) const {
+  Finding told(Limit cause, std::string sentence, std::string advice = {}) const {
     return {.cause = cause,
             .task = worker_.task,
             .sentence = std::move(sentence),
@@ -86,7 +86,7 @@ class SlowInput {
   // Making them ahead takes cores, too.
   Finding without_numbers() const {
     Finding found = told(
-        Cause::kInputStage,
+        Limit::kInput,
         fmt::format("Making batches takes {:.0f}% of the time of {}.", 100 * share_, worker_.task),
         "With batches that are made ahead, on other threads");
     const double busy = worker_.use.pressure.machine_cores.value_or(0) / facts_.cores();
@@ -94,13 +94,13 @@ class SlowInput {
     return found;
   }
   Finding copies() const {
-    return told(Cause::kInputCopy,
+    return told(Limit::kInputCopy,
                 fmt::format("Batches of {} were ready when they were wanted; {:.0f}% of the time "
                             "went to copying them to where the step reads them.",
                             worker_.task, 100 * share_));
   }
   Finding cores() const {
-    return told(Cause::kInputCores,
+    return told(Limit::kInputCores,
                 fmt::format("{} waited {:.0f}% of the time for batches, though with {} the input "
                             "could make {}: its threads lacked cores.",
                             worker_.task, 100 * share_, threads(), rates()),

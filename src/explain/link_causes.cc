@@ -81,7 +81,7 @@ class Links {
   Finding full_link(const std::string& task, double carries, double share) const {
     constexpr double kNearlyAll = 0.85;
     Finding found{
-        .cause = Cause::kLink,
+        .cause = Limit::kLink,
         .task = task,
         .sentence = fmt::format("{}'s link carries {:.0f} MB/s of the {:.0f} that it can, and "
                                 "the workers wait {:.0f}% of their time for it.",
@@ -89,7 +89,7 @@ class Links {
     const auto wire = narrower_wire(facts_);
     const double least = std::max(kWorthSaying, kNearlyAll * RunFacts::gain_without(share));
     if (!wire || wire->gain < least) return with_advice(std::move(found), share);
-    found.cause = Cause::kWire;
+    found.cause = Limit::kWire;
     found.advice = wire->flags;
     found.gain = wire->gain;
     return found;
@@ -169,7 +169,7 @@ class Links {
 
   static Finding slow_link(const std::string& task, double rate, double other,
                            const std::string& whose, double gain) {
-    return {.cause = Cause::kTaskLink,
+    return {.cause = Limit::kTaskLink,
             .task = task,
             .sentence = fmt::format("{}'s link is slow: it carries {:.1f} MB/s while it is waited "
                                     "for, and {} {:.1f}.",

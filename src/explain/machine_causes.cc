@@ -142,7 +142,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
     const Stops& stops = task.use.pressure.stops;
     if (task.use.seconds <= 0 || stops.seconds < kLeastStop * task.use.seconds) continue;
     found.push_back(
-        {.cause = Cause::kStopped,
+        {.cause = Limit::kStopped,
          .task = task.task,
          .sentence = fmt::format(
              "{} stood still for {:.1f} s of {:.0f}: a signal or a debugger stopped it, "
@@ -174,7 +174,7 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
     const bool makes_room = waited(task) < most || one_lags;
     if (waited(task) < kLeastQueued || (!task.is_worker() && makes_room)) continue;
     found.push_back(
-        {.cause = Cause::kOthers,
+        {.cause = Limit::kOtherProcesses,
          .task = task.task,
          .sentence = fmt::format("{} is slow: it waited {} for a free core, and other "
                                  "processes kept {:.1f} cores busy.",
@@ -191,7 +191,7 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
     raise_largest(found, bounded_by_forecast(facts, gain_of_their_cores(facts)));
     return found;
   }
-  return {{.cause = Cause::kOthers,
+  return {{.cause = Limit::kOtherProcesses,
            .sentence = fmt::format("Other processes kept {:.1f} of {} cores busy: the workers "
                                    "waited up to {:.0f}% of their time for a free one.",
                                    others, facts.cores(), 100 * most),
@@ -204,7 +204,7 @@ std::vector<Finding> short_memory(const RunFacts& facts) {
   for (const TaskReport& task : facts.run().tasks) {
     const double wait = memory_wait(task), faults = task.use.pressure.major_faults.value_or(0);
     if (faults < kLeastFaults || wait < kLeastMemoryWait) continue;
-    found.push_back({.cause = Cause::kMemory,
+    found.push_back({.cause = Limit::kShortMemory,
                      .task = task.task,
                      .sentence = fmt::format("{} lacks memory: {:.0f} of its pages a second were "
                                              "read from a disk.",

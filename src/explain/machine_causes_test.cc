@@ -10,7 +10,7 @@ namespace paceline {
 namespace {
 
 const StagedRun kStagedMachines[] = {
-    {"a worker was stopped", Cause::kStopped, "worker:1",
+    {"a worker was stopped", Limit::kStopped, "worker:1",
      "worker:1 stood still for 2.0 s of 20: a signal or a debugger stopped it, or its host was "
      "frozen. Without that: 19.05 → 20",
      [](Report& run) {
@@ -18,12 +18,12 @@ const StagedRun kStagedMachines[] = {
        run.tasks[0].steps_per_s = 10.04;
        run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
      }},
-    {"a ps was stopped", Cause::kStopped, "ps:0", "ps:0 stood still for 3.0 s",
+    {"a ps was stopped", Limit::kStopped, "ps:0", "ps:0 stood still for 3.0 s",
      [](Report& run) {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.17);
        run.tasks[2].use.pressure.stops = {.seconds = 3, .longest = 3};
      }},
-    {"a worker was stopped in rounds, and another one computes while it waits", Cause::kStopped,
+    {"a worker was stopped in rounds, and another one computes while it waits", Limit::kStopped,
      "worker:1", "worker:1 stood still for 2.0 s of 20",
      [](Report& run) {
        run.strategy = "sync";
@@ -32,7 +32,7 @@ const StagedRun kStagedMachines[] = {
        run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
        run.expected->steps_per_s = 15;
      }},
-    {"a worker was stopped in rounds, which went on without it", Cause::kStopped, "worker:1",
+    {"a worker was stopped in rounds, which went on without it", Limit::kStopped, "worker:1",
      "or its host was frozen. Without that: 11.25 → 21",
      [](Report& run) {
        run.strategy = "sync";
@@ -40,7 +40,7 @@ const StagedRun kStagedMachines[] = {
        slow_down(run.tasks[1], "wait", 1);
        run.tasks[1].use.pressure.stops = {.seconds = 14, .longest = 14};
      }},
-    {"another process on the core of one worker", Cause::kOthers, "worker:1",
+    {"another process on the core of one worker", Limit::kOtherProcesses, "worker:1",
      "worker:1 is slow: it waited 40% of its time for a free core, and other processes kept 0.6 "
      "cores busy. Without that:",
      [](Report& run) {
@@ -49,7 +49,7 @@ const StagedRun kStagedMachines[] = {
        run.tasks[1].use.cores = 0.5;
        run.tasks[2].use.cores = 0.0;
      }},
-    {"the same, while the ps makes room for that worker", Cause::kOthers, "worker:1",
+    {"the same, while the ps makes room for that worker", Limit::kOtherProcesses, "worker:1",
      "worker:1 is slow: it waited 40% of its time for a free core",
      [](Report& run) {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 0.5);
@@ -58,7 +58,8 @@ const StagedRun kStagedMachines[] = {
        run.tasks[2].use.pressure.queued = 0.5;
        run.tasks[2].use.cores = 0.3;
      }},
-    {"the same, while the ps waits for a core longer than that worker", Cause::kOthers, "worker:1",
+    {"the same, while the ps waits for a core longer than that worker", Limit::kOtherProcesses,
+     "worker:1",
      "worker:1 is slow: it waited 27% of its time for a free core, and other processes kept 0.3 "
      "cores busy. Without that: 13 → 16",
      [](Report& run) {
@@ -71,7 +72,8 @@ const StagedRun kStagedMachines[] = {
        run.tasks[2].use.cores = 0.3;
      }},
     {"another process on the core of one worker, where tasks of the run want all cores",
-     Cause::kOthers, "worker:1", "other processes kept 0.5 cores busy. Without that: 13.26 → 17.68",
+     Limit::kOtherProcesses, "worker:1",
+     "other processes kept 0.5 cores busy. Without that: 13.26 → 17.68",
      [](Report& run) {
        slow_down(run.tasks[0], "pull", 0.25);
        slow_down(run.tasks[1], "pull", 0.9);
@@ -82,7 +84,8 @@ const StagedRun kStagedMachines[] = {
          run.tasks[i].use.cores = kUsed[i];
        }
      }},
-    {"other processes on all cores", Cause::kOthers, "", "Other processes kept 1.2 of 2 cores",
+    {"other processes on all cores", Limit::kOtherProcesses, "",
+     "Other processes kept 1.2 of 2 cores",
      [](Report& run) {
        for (int i : {0, 1}) {
          Pressure& pressure = run.tasks[std::size_t(i)].use.pressure;
@@ -92,12 +95,13 @@ const StagedRun kStagedMachines[] = {
        }
        run.tasks[2].use.cores = 0.0;
      }},
-    {"too little memory", Cause::kMemory, "worker:0", "worker:0 lacks memory: 400 of its pages",
+    {"too little memory", Limit::kShortMemory, "worker:0",
+     "worker:0 lacks memory: 400 of its pages",
      [](Report& run) {
        run.tasks[0].use.pressure.major_faults = 400;
        run.tasks[0].use.pressure.memory_wait = 0.4;
      }},
-    {"too little memory, whose pages are waited for as for a disk", Cause::kMemory, "worker:0",
+    {"too little memory, whose pages are waited for as for a disk", Limit::kShortMemory, "worker:0",
      "worker:0 lacks memory: 4000 of its pages a second were read from a disk. With enough memory: "
      "15 → 20.",
      [](Report& run) {
@@ -118,9 +122,9 @@ TEST(MachineCauses, OfATaskThatStoodStillAreToldBeforeAllOthers) {
   run.set("checkpoints", "late_s", 9);
   run.tasks[1].use.pressure.stops = {.seconds = 2, .longest = 2};
   run.expected->high = run.expected->steps_per_s = 5;  // it is as fast as was expected
-  EXPECT_EQ(explain(run).cause, Cause::kStopped) << explanation(run);
+  EXPECT_EQ(explain(run).cause, Limit::kStopped) << explanation(run);
   run.tasks[1].use.pressure.stops = {.seconds = 0.3, .longest = 0.3};
-  EXPECT_NE(explain(run).cause, Cause::kStopped) << explanation(run);
+  EXPECT_NE(explain(run).cause, Limit::kStopped) << explanation(run);
 }
 
 TEST(MachineCauses, OfOtherProcessesAreNotTasksOfTheRunThatTellNothing) {

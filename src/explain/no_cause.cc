@@ -85,7 +85,7 @@ std::optional<Finding> untimed_worker(const RunFacts& facts) {
     const bool was_there = task.use.seconds > kAllTheTime * (*least)->use.seconds;
     if (!untimed || !was_there || double(task.steps) > kFew * double((*least)->steps)) continue;
     return Finding{
-        .cause = Cause::kNotKnown,
+        .cause = Limit::kNotKnown,
         .task = task.task,
         .sentence = fmt::format("{} made {} while {} made {}: too few to be timed, so that I "
                                 "cannot tell why.",
@@ -102,7 +102,7 @@ Finding no_cause(const RunFacts& facts) {
   // A task that has failed leaves its steps untold, which explains much.
   const bool whole = facts.run().error.empty() && !facts.is_short();
   if (whole && is_mysterious(facts)) {
-    return {.cause = Cause::kNotKnown,
+    return {.cause = Limit::kNotKnown,
             .sentence = fmt::format("I cannot tell why it is slower than expected: {}, and nothing "
                                     "that was measured says more.",
                                     largest_share(facts))};

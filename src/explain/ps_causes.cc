@@ -54,7 +54,7 @@ double gain_of_sharing(const RunFacts& facts, double saved) {
 }
 
 Finding unsplit(const TaskReport& ps, double others, double gain) {
-  return {.cause = Cause::kUnsplit,
+  return {.cause = Limit::kUnsplit,
           .task = ps.task,
           .sentence =
               fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
@@ -66,7 +66,7 @@ Finding unsplit(const TaskReport& ps, double others, double gain) {
 }
 
 Finding hot_shard(const TaskReport& ps, double others, double gain) {
-  return {.cause = Cause::kHotShard,
+  return {.cause = Limit::kHotShard,
           .task = ps.task,
           .sentence = fmt::format("{} is busy {:.0f}% of the time, and other parameter servers "
                                   "{:.0f}%: it has the rows that most steps touch.",
@@ -78,7 +78,7 @@ Finding hot_shard(const TaskReport& ps, double others, double gain) {
 // A rule that asks for its whole variable passes over it on all cores, while other contributions
 // wait. Another ps adds to that only what cores are free.
 Finding locked(const TaskReport& ps, double gain) {
-  return {.cause = Cause::kLock,
+  return {.cause = Limit::kLock,
           .task = ps.task,
           .sentence = fmt::format("Contributions queue {:.0f}% of the time of {}, which applies "
                                   "{:.0f}%: workers update the same variables at the same moment.",
@@ -98,7 +98,7 @@ bool was_foreseen(const RunFacts& facts) {
 // A second ps brings something on a machine with free cores only, unless the predictor knows
 // better. How long a rule of one's own takes it does not know.
 std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
-  Finding found{.cause = Cause::kPsBusy,
+  Finding found{.cause = Limit::kRules,
                 .task = ps.task,
                 .sentence = fmt::format("{} is busy {:.0f}% of the time, {} ms for each step "
                                         "of a worker.",

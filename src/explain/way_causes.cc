@@ -63,7 +63,7 @@ std::vector<Finding> slow_way(const RunFacts& facts) {
   const auto wire = narrower_wire(facts);
   const bool only_wire = wire && wire->gain >= kNearlyAsMuch * way->gain && facts.ps().size() == 1;
   if (only_wire) way = wire;
-  return {{.cause = only_wire ? Cause::kWire : Cause::kWay,
+  return {{.cause = only_wire ? Limit::kWire : Limit::kWay,
            .task = only_wire ? facts.ps().front()->task : "",
            .sentence = fmt::format("Workers wait {:.0f}% of their time for values and for each "
                                    "other.",

@@ -55,7 +55,7 @@ std::vector<Finding> awaited_device(const RunFacts& facts) {
   const double most = known ? HUGE_VAL : expected->steps_per_s / facts.steps_per_s();
   const double gain = std::min(RunFacts::gain_without(saved), most);
   if (gain < kSlower) return {};
-  return {{.cause = Cause::kSlowDevice,
+  return {{.cause = Limit::kStraggler,
            .task = slowest.task,
            .sentence = fmt::format("{}'s device is slow: it computes {:.0f}% of the time, while "
                                    "others wait {:.0f}% of it.",
@@ -83,7 +83,7 @@ std::vector<Finding> slow_devices(const RunFacts& facts) {
     const bool slower = speed < kFewerSteps * speeds.median(speed);
     if (usual <= 0 || own < kSlower * usual || !slower) continue;
     const double saved = RunFacts::share(*worker, "compute") * (1 - usual / own);
-    found.push_back({.cause = Cause::kSlowDevice,
+    found.push_back({.cause = Limit::kStraggler,
                      .task = worker->task,
                      .sentence = fmt::format("{}'s device is slow: the kernels of a step take {} "
                                              "ms, and those of others {}.",
@@ -119,7 +119,7 @@ std::vector<Finding> small_batch(const RunFacts& facts) {
   }
   const double larger = kLargerBatch * examples;
   return {
-      {.cause = Cause::kSmallBatch,
+      {.cause = Limit::kSmallBatch,
        .sentence = fmt::format("The batch is small, {:.0f} {}: {:.0f}% of a step is updates and "
                                "transfers, which take as long whatever the batch.",
                                examples, first.unit, 100 * fixed),

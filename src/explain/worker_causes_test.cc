@@ -7,10 +7,10 @@ namespace paceline {
 namespace {
 
 const StagedRun kStagedWorkers[] = {
-    {"a slow device", Cause::kSlowDevice, "worker:1",
+    {"a slow device", Limit::kStraggler, "worker:1",
      "worker:1's device is slow: the kernels of a step take 176.2 ms, and those of others 88.",
      [](Report& run) { slow_down(run.tasks[1], "compute", 0.9); }},
-    {"a slow device in rounds", Cause::kSlowDevice, "worker:0", "worker:0's device is slow",
+    {"a slow device in rounds", Limit::kStraggler, "worker:0", "worker:0's device is slow",
      [](Report& run) {
        run.strategy = "sync";
        slow_down(run.tasks[0], "compute", 1);
@@ -19,7 +19,7 @@ const StagedRun kStagedWorkers[] = {
        run.tasks[1].share[1].second -= 0.4;
        run.tasks[1].share[5].second += 0.4;
      }},
-    {"a slow device in rounds that the forecast knows", Cause::kSlowDevice, "worker:1",
+    {"a slow device in rounds that the forecast knows", Limit::kStraggler, "worker:1",
      "worker:1's device is slow: it computes",
      [](Report& run) {
        run.strategy = "sync";
@@ -29,7 +29,7 @@ const StagedRun kStagedWorkers[] = {
        run.expected->limit = "worker:1, whose steps take 2 times as long as those of the others";
        run.expected->other_ways = {{"--ps 1 --workers 2", 15}};
      }},
-    {"a small batch", Cause::kSmallBatch, "",
+    {"a small batch", Limit::kSmallBatch, "",
      "The batch is small, 4 images: 75% of a step is updates and transfers, which take as long "
      "whatever the batch. --batch 32: 40 → 116.4 images/s.",
      [](Report& run) {
@@ -37,7 +37,7 @@ const StagedRun kStagedWorkers[] = {
        run.tasks[0].examples_per_s = 40;
        run.set("bound", "rules_share", 0.75);
      }},
-    {"a small batch, whose kernels take twice as long as their FLOPs", Cause::kSmallBatch, "",
+    {"a small batch, whose kernels take twice as long as their FLOPs", Limit::kSmallBatch, "",
      "--batch 32: 40 → 152.8 images/s.",
      [](Report& run) {
        run.tasks = {worker_report(0)};

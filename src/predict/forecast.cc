@@ -260,7 +260,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
   if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
     made.limit = fmt::format("the input gives {} steps/s; the devices could make {}",
                              rounded(job.input_steps_per_s), rounded(made.steps_per_s));
-    made.limited_by = LimitKind::kInput;
+    made.limited_by = Limit::kInput;
     made.steps_per_s = job.input_steps_per_s;
   }
   const SpeedInterval interval = interval_of(made.limited_by, job.kernels);

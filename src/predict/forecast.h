@@ -10,7 +10,7 @@
 #include "params/strategy/way.h"
 #include "predict/interval.h"
 #include "predict/simulation/simulated_job.h"
-#include "predict/limit_kind.h"
+#include "run/report/limit.h"
 
 namespace paceline {
 
@@ -74,7 +74,7 @@ struct Forecast {
   double times_alone = 0;  // examples/s, of one process with one device
   double of_bound = 0;     // of what devices, links and memory allow at most
   std::string limit = {};  // in words
-  LimitKind limited_by = LimitKind::kAnswers;
+  Limit limited_by = Limit::kAnswers;
   bool measured = true;  // false where the time of the step's kernels follows from their costs
 };
 

@@ -6,38 +6,37 @@ namespace {
 // About the 10th and the 90th percentile of measured ÷ predicted, of the rows of
 // bench/foresight.csv. Few rows have a straggler, the transport of another system or local steps:
 // they are taken to be like those that wait for the same.
-SpeedInterval usual_interval(LimitKind limit) {
+SpeedInterval usual_interval(Limit limit) {
   switch (limit) {
-    case LimitKind::kAlone:
+    case Limit::kAlone:
       return {0.97, 1.02};
-    case LimitKind::kDevices:
-    case LimitKind::kStraggler:
-    case LimitKind::kInput:
+    case Limit::kDevices:
+    case Limit::kStraggler:
+    case Limit::kInput:
       return {0.97, 1.025};
-    case LimitKind::kLink:
-    case LimitKind::kTransport:
+    case Limit::kLink:
+    case Limit::kTransport:
       return {0.94, 1.06};
-    case LimitKind::kAnswers:
-    case LimitKind::kOthers:
-    case LimitKind::kExchanges:
+    case Limit::kAnswers:
+    case Limit::kOthers:
+    case Limit::kExchanges:
       return {0.93, 1.06};
-    case LimitKind::kRules:
-    case LimitKind::kMemory:
+    case Limit::kRules:
+    case Limit::kMemory:
       return {0.92, 1.08};
-    case LimitKind::kCores:
+    case Limit::kCores:
       return {0.91, 1.10};
-    case LimitKind::kKernels:
+    default:  // kernels on the cores of hosts
       return {0.86, 1.09};
   }
-  return {};
 }
 
 }  // namespace
 
-SpeedInterval interval_of(LimitKind limit, KernelsFrom kernels) {
+SpeedInterval interval_of(Limit limit, KernelsFrom kernels) {
   const SpeedInterval usual = usual_interval(limit);
   const bool of_kernels =
-      limit == LimitKind::kAlone || limit == LimitKind::kCores || limit == LimitKind::kKernels;
+      limit == Limit::kAlone || limit == Limit::kCores || limit == Limit::kKernels;
   switch (kernels) {
     case KernelsFrom::kSteps:
       return usual;

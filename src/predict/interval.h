@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "predict/limit_kind.h"
+#include "run/report/limit.h"
 
 namespace paceline {
 
@@ -23,6 +23,6 @@ enum class KernelsFrom : std::uint8_t {
 /// bench/foresight.csv). Steps that other programs disturbed were maybe slower than those to come,
 /// where kernels are the limit. Where nothing was measured any limit may be another one, and models
 /// of small ops made up to 16 times fewer steps than their FLOPs and bytes say.
-SpeedInterval interval_of(LimitKind limit, KernelsFrom kernels = KernelsFrom::kSteps);
+SpeedInterval interval_of(Limit limit, KernelsFrom kernels = KernelsFrom::kSteps);
 
 }  // namespace paceline

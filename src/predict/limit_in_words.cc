@@ -14,18 +14,18 @@ namespace {
 
 constexpr double kUsedUp = 0.88;  // of what there is
 
-class Limit {
+class JobLimits {
  public:
-  Limit(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
+  JobLimits(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
       : hosts_(hosts), job_(job), speed_(speed) {}
 
   NamedLimit found() const {
-    using enum LimitKind;
-    const LimitKind device_kind = job_.step->threads > 0 ? kKernels : kDevices;
-    const Part parts[] = {{kLink, &Limit::link},           {kStraggler, &Limit::straggler},
-                          {device_kind, &Limit::device},   {kRules, &Limit::applying},
-                          {kTransport, &Limit::transport}, {kMemory, &Limit::memory},
-                          {kCores, &Limit::cores}};
+    using enum Limit;
+    const Limit device_kind = job_.step->threads > 0 ? kKernels : kDevices;
+    const Part parts[] = {{kLink, &JobLimits::link},           {kStraggler, &JobLimits::straggler},
+                          {device_kind, &JobLimits::device},   {kRules, &JobLimits::applying},
+                          {kTransport, &JobLimits::transport}, {kMemory, &JobLimits::memory},
+                          {kCores, &JobLimits::cores}};
     for (const auto& [kind, text_of] : parts) {
       if (std::string text = (this->*text_of)(); !text.empty()) return {kind, std::move(text)};
     }
@@ -34,8 +34,8 @@ class Limit {
 
  private:
   struct Part {
-    LimitKind kind;
-    std::string (Limit::*text_of)() const;
+    Limit kind;
+    std::string (JobLimits::*text_of)() const;
   };
   int workers() const { return int(job_.cluster.workers.size()); }
   double step_ms() const { return 1e3 * workers() / speed_.steps_per_s; }
@@ -168,19 +168,19 @@ class Limit {
   NamedLimit waiting() const {
     const SimulatedUse& use = speed_.use;
     if (workers() == 1 && job_.cluster.ps.empty()) {
-      return {LimitKind::kAlone, fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time",
-                                             100 * use.device, 100 * use.rules)};
+      return {Limit::kAlone, fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time",
+                                         100 * use.device, 100 * use.rules)};
     }
-    if (kind_of(job_).makes_local_steps) return {LimitKind::kExchanges, exchanges()};
+    if (kind_of(job_).makes_local_steps) return {Limit::kExchanges, exchanges()};
     const double waits = step_ms() * (use.values + use.answer);
     if (use.others > use.values + use.answer) {
-      return {LimitKind::kOthers,
+      return {Limit::kOthers,
               fmt::format("workers wait {} of {} ms for one another",
                           rounded(use.others * step_ms(), 3), rounded(step_ms(), 3))};
     }
-    return {LimitKind::kAnswers, fmt::format("each step waits {} of {} ms for its "
-                                             "contributions to be applied and answered",
-                                             rounded(waits, 3), rounded(step_ms(), 3))};
+    return {Limit::kAnswers, fmt::format("each step waits {} of {} ms for its "
+                                         "contributions to be applied and answered",
+                                         rounded(waits, 3), rounded(step_ms(), 3))};
   }
 
   const ForecastJob& hosts_;
@@ -192,7 +192,7 @@ class Limit {
 
 NamedLimit limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
                           const SimulatedSpeed& speed) {
-  return Limit(hosts, job, speed).found();
+  return JobLimits(hosts, job, speed).found();
 }
 
 }  // namespace paceline

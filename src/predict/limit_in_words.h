@@ -8,7 +8,7 @@
 namespace paceline {
 
 struct NamedLimit {
-  LimitKind kind = LimitKind::kAnswers;
+  Limit kind = Limit::kAnswers;
   std::string words;
 };
 

@@ -15,7 +15,7 @@ void expect_told(std::span<const StagedRun> runs) {
     EXPECT_EQ(name_of(finding.cause), name_of(staged.cause)) << explanation(run);
     EXPECT_EQ(finding.task, staged.task) << explanation(run);
     EXPECT_THAT(explanation(run), ::testing::HasSubstr(staged.words));
-    EXPECT_EQ(finding.is_alarm(), staged.cause != Cause::kNothing);
+    EXPECT_EQ(finding.is_alarm(), staged.cause != Limit::kNothing);
   }
 }
 

@@ -10,7 +10,7 @@ namespace paceline {
 
 struct StagedRun {
   const char* name;
-  Cause cause;
+  Limit cause;
   const char *task, *words;    // that are to be told
   void (*stage)(Report& run);  // makes it of a healthy run
 };

@@ -1,0 +1,96 @@
+// What may hold a job back: one vocabulary for predictions, which foresee it, and for explanations,
+// which find it in a run.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <string_view>
+
+namespace paceline {
+
+enum class Limit : std::uint8_t {
+  // Foreseen and found.
+  kLink,       // a link is full: that of a parameter server, of every worker, or of another task
+  kStraggler,  // one worker's steps take longer than those of others
+  kRules,      // parameter servers apply rules all the time
+  kInput,      // making batches takes longer than the rest of a step
+  // Foreseen: what a job uses up, or waits for, when nothing is wrong.
+  kDevices,    // devices compute all the time
+  kKernels,    // the same on the cores of hosts
+  kTransport,  // of another system
+  kMemory,     // it moves as many bytes as it can
+  kCores,      // they are used up, not by kernels alone
+  kAnswers,    // nothing is: steps wait for values and answers
+  kOthers,     // the same for other workers
+  kExchanges,  // what workers do between their local steps
+  kAlone,      // one process: its kernels and rules follow one another
+  // Found: what is wrong, and nobody could foresee.
+  kNothing,         // nothing stands out
+  kNotKnown,        // it is slow, and nothing that was measured says why
+  kStopped,         // a task stood still
+  kOtherProcesses,  // they take its cores
+  kShortMemory,     // pages are read from a disk, or memory is short
+  kDisk,            // the input waits for its files
+  kBadRecords,      // records that are left out
+  kInputCores,      // the input's threads lack cores
+  kInputCopy,       // batches are copied to where the step reads them
+  kWire,            // a link is full, and a narrower wire would be enough
+  kTaskLink,        // the link of one task is slower than those of others
+  kHotShard,        // one parameter server does more than the others
+  kUnsplit,         // because it has a variable that is not split
+  kLock,            // contributions to one variable wait for each other
+  kSlowMemory,      // one worker's copies between host and device take longer than those of others
+  kCopies,          // copies between host and device
+  kWay,             // another way to distribute is faster
+  kSmallBatch,      // updates take more than the examples
+  kCheckpoints,     // they are written slowly
+};
+
+struct LimitName {
+  Limit limit;
+  std::string_view name;  // in reports (`expected.limited_by`) and files (`explain --json`)
+  bool foreseen = false;  // by predictions
+};
+
+constexpr LimitName kLimits[] = {{Limit::kLink, "link", true},
+                                 {Limit::kStraggler, "straggler", true},
+                                 {Limit::kRules, "rules", true},
+                                 {Limit::kInput, "input", true},
+                                 {Limit::kDevices, "devices", true},
+                                 {Limit::kKernels, "kernels", true},
+                                 {Limit::kTransport, "transport", true},
+                                 {Limit::kMemory, "memory", true},
+                                 {Limit::kCores, "cores", true},
+                                 {Limit::kAnswers, "answers", true},
+                                 {Limit::kOthers, "others", true},
+                                 {Limit::kExchanges, "exchanges", true},
+                                 {Limit::kAlone, "alone", true},
+                                 {Limit::kNothing, "nothing"},
+                                 {Limit::kNotKnown, "not known"},
+                                 {Limit::kStopped, "stopped"},
+                                 {Limit::kOtherProcesses, "other processes"},
+                                 {Limit::kShortMemory, "short memory"},
+                                 {Limit::kDisk, "disk"},
+                                 {Limit::kBadRecords, "bad records"},
+                                 {Limit::kInputCores, "input lacks cores"},
+                                 {Limit::kInputCopy, "input copies"},
+                                 {Limit::kWire, "wide wire"},
+                                 {Limit::kTaskLink, "link of one task"},
+                                 {Limit::kHotShard, "hot shard"},
+                                 {Limit::kUnsplit, "unsplit variable"},
+                                 {Limit::kLock, "lock"},
+                                 {Limit::kSlowMemory, "slow memory"},
+                                 {Limit::kCopies, "copies to the device"},
+                                 {Limit::kWay, "way to distribute"},
+                                 {Limit::kSmallBatch, "small batch"},
+                                 {Limit::kCheckpoints, "checkpoints"}};
+
+static_assert(std::size(kLimits) == std::size_t(Limit::kCheckpoints) + 1, "one has no name");
+
+constexpr std::string_view name_of(Limit limit) {
+  return std::ranges::find(kLimits, limit, &LimitName::limit)->name;
+}
+
+}  // namespace paceline
