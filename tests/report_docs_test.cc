@@ -4,9 +4,11 @@
 #include <fstream>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 
 #include "dashboard/live_text.h"
+#include "run/report/activities.h"
 #include "run/report/report_fields.h"
 
 namespace paceline::testing {
@@ -101,6 +103,17 @@ TEST(ReportDocs, FieldsOfSmallRecordsAreInTheRowsOfTheseRecords) {
   std::set<std::string> of_ps = names_of<KeptValues>();
   of_ps.insert("kept");
   EXPECT_EQ(missing_in(code_words_in(part_of("report.md", "A ps in `tasks`")), of_ps), "");
+}
+
+TEST(ReportDocs, EachTagOfEventFilesHasARow) {
+  std::set<std::string> tags;
+  for (const ReportField<TaskReport>& field : report_fields<TaskReport>()) {
+    const std::string tag(field.tag);
+    if (!tag.empty() && !tag.ends_with('/')) tags.insert(tag);
+    if (field.name != "share") continue;
+    for (const ActivityWords& each : kActivityWords) tags.insert(tag + std::string(each.name));
+  }
+  EXPECT_EQ(missing_in(rows_of(part_of("summaries.md", "| tag |")), tags), "");
 }
 
 TEST(ReportDocs, EachMetricHasARow) {

@@ -51,6 +51,7 @@ bool is_known(std::string_view tag) {
 std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
   if (runs.size() == 1) return {""};
   std::vector<std::string> names;
+  names.reserve(runs.size());
   for (const PlottedRun& run : runs) names.push_back(run.name);
   const auto begin_of = [](const std::string& name) {
     const std::size_t slash = name.find('/');
@@ -138,7 +139,7 @@ class Script {
       if (is_ps(task)) continue;
       const std::string of_task = workers == 1 ? "" : task.task;
       const bool both = !name.empty() && !of_task.empty();
-      workers_.push_back({name + (both ? " " : "") + of_task, &task});
+      workers_.push_back({fmt::format("{}{}{}", name, both ? " " : "", of_task), &task});
     }
   }
   std::string title(const std::string& text) {
@@ -284,6 +285,7 @@ class Script {
       }
     }
     std::vector<SummaryPoint> steps;
+    steps.reserve(shares.size());
     for (const auto& [step, parts] : shares) steps.push_back({.step = step});
     const std::int64_t widest = widest_step(steps);
     std::string rows;

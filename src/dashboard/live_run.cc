@@ -207,7 +207,7 @@ Report LiveRun::report() const {
 
 // Over the last seconds; of a run that has ended there are none, and it is explained as a whole.
 std::string LiveRun::cause(TimePoint now) const {
-  if (const std::string silent = silence(now); !silent.empty()) return silent;
+  if (std::string silent = silence(now); !silent.empty()) return silent;
   bool window = false, any = false;
   for (const auto& [name, task] : tasks_) {
     if (!task.progress) continue;

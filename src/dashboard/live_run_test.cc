@@ -16,13 +16,73 @@ namespace {
 
 using ::testing::DoubleNear;
 using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::Optional;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-constexpr const char* kMetrics = R"(METRICS)";
+constexpr const char* kMetrics = R"(# HELP paceline_info The run; the value is always 1.
+# TYPE paceline_info gauge
+paceline_info{model="mlp",strategy="sync",version="VERSION",out="run"} 1
+# HELP paceline_run_seconds Seconds since the run began.
+# TYPE paceline_run_seconds gauge
+paceline_run_seconds 2
+# HELP paceline_global_step The global step.
+# TYPE paceline_global_step gauge
+paceline_global_step 60
+# HELP paceline_loss The loss of the chief's last step.
+# TYPE paceline_loss gauge
+paceline_loss 1
+# HELP paceline_steps_per_second Steps a second of all workers now.
+# TYPE paceline_steps_per_second gauge
+# HELP paceline_examples_per_second Examples a second of all workers now.
+# TYPE paceline_examples_per_second gauge
+# HELP paceline_expected_steps_per_second The speed that was expected before the first step, with its 80% interval.
+# TYPE paceline_expected_steps_per_second gauge
+paceline_expected_steps_per_second{bound="middle"} 8590
+paceline_expected_steps_per_second{bound="low"} 537
+paceline_expected_steps_per_second{bound="high"} 9110
+# HELP paceline_task_steps_total Own steps of a worker; steps that a ps applied.
+# TYPE paceline_task_steps_total counter
+paceline_task_steps_total{task="worker:0"} 110
+paceline_task_steps_total{task="ps:0"} 40
+# HELP paceline_task_steps_per_second Steps a second of a task now.
+# TYPE paceline_task_steps_per_second gauge
+# HELP paceline_task_seconds_total Seconds of timed steps by activity.
+# TYPE paceline_task_seconds_total counter
+paceline_task_seconds_total{task="worker:0",activity="input"} 0.3125
+paceline_task_seconds_total{task="worker:0",activity="compute"} 1.25
+paceline_task_seconds_total{task="worker:0",activity="pull"} 0.625
+paceline_task_seconds_total{task="worker:0",activity="push"} 0.15625
+paceline_task_seconds_total{task="worker:0",activity="apply"} 0
+paceline_task_seconds_total{task="worker:0",activity="wait"} 0
+paceline_task_seconds_total{task="worker:0",activity="other"} 0.15625
+paceline_task_seconds_total{task="ps:0",activity="apply"} 0.00033907500000000004
+paceline_task_seconds_total{task="ps:0",activity="queue"} 0.0026030000000000003
+paceline_task_seconds_total{task="ps:0",activity="idle"} 0.0655545
+# HELP paceline_task_step_seconds The time of a timed step so far, by quantile.
+# TYPE paceline_task_step_seconds gauge
+paceline_task_step_seconds{task="worker:0",quantile="0.5"} 0.025
+paceline_task_step_seconds{task="worker:0",quantile="0.99"} 0.0305
+# HELP paceline_task_staleness Mean staleness of a worker's contributions now.
+# TYPE paceline_task_staleness gauge
+# HELP paceline_task_heard_seconds Seconds since a task was heard of.
+# TYPE paceline_task_heard_seconds gauge
+paceline_task_heard_seconds{task="worker:0"} 2
+paceline_task_heard_seconds{task="ps:0"} 2
+# HELP paceline_task_cores Cores that a task keeps busy, on average so far.
+# TYPE paceline_task_cores gauge
+paceline_task_cores{task="worker:0"} 0.873
+paceline_task_cores{task="ps:0"} 0.0434
+# HELP paceline_task_peak_memory_bytes The largest resident memory of a task.
+# TYPE paceline_task_peak_memory_bytes gauge
+paceline_task_peak_memory_bytes{task="worker:0"} 313978880
+paceline_task_peak_memory_bytes{task="ps:0"} 15556608
+# HELP paceline_link_bytes_total Bytes of frames over a link.
+# TYPE paceline_link_bytes_total counter
+paceline_link_bytes_total{task="worker:0",to="ps:0",direction="sent"} 86900000
+paceline_link_bytes_total{task="worker:0",to="ps:0",direction="received"} 91300000
+)";
 
 class LiveRunTest : public ::testing::Test {
  protected:

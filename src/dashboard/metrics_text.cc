@@ -121,7 +121,7 @@ class FieldMetrics {
   }
   // A record in a list is told from the others by its first field.
   template <typename Record>
-  void add_value(const FieldMetric&, Labels labels, const std::vector<Record>& records) {
+  void add_value(const FieldMetric&, const Labels& labels, const std::vector<Record>& records) {
     if constexpr (ReportRecord<Record>) {
       const ReportField<Record>& first = report_fields<Record>().front();
       for (const Record& each : records) {

@@ -49,43 +49,43 @@ enum class Limit : std::uint8_t {
 };
 
 struct LimitName {
-  Limit limit;
   std::string_view name;  // in reports (`expected.limited_by`) and files (`explain --json`)
+  Limit limit;
   bool foreseen = false;  // by predictions
 };
 
-constexpr LimitName kLimits[] = {{Limit::kLink, "link", true},
-                                 {Limit::kStraggler, "straggler", true},
-                                 {Limit::kRules, "rules", true},
-                                 {Limit::kInput, "input", true},
-                                 {Limit::kDevices, "devices", true},
-                                 {Limit::kKernels, "kernels", true},
-                                 {Limit::kTransport, "transport", true},
-                                 {Limit::kMemory, "memory", true},
-                                 {Limit::kCores, "cores", true},
-                                 {Limit::kAnswers, "answers", true},
-                                 {Limit::kOthers, "others", true},
-                                 {Limit::kExchanges, "exchanges", true},
-                                 {Limit::kAlone, "alone", true},
-                                 {Limit::kNothing, "nothing"},
-                                 {Limit::kNotKnown, "not known"},
-                                 {Limit::kStopped, "stopped"},
-                                 {Limit::kOtherProcesses, "other processes"},
-                                 {Limit::kShortMemory, "short memory"},
-                                 {Limit::kDisk, "disk"},
-                                 {Limit::kBadRecords, "bad records"},
-                                 {Limit::kInputCores, "input lacks cores"},
-                                 {Limit::kInputCopy, "input copies"},
-                                 {Limit::kWire, "wide wire"},
-                                 {Limit::kTaskLink, "link of one task"},
-                                 {Limit::kHotShard, "hot shard"},
-                                 {Limit::kUnsplit, "unsplit variable"},
-                                 {Limit::kLock, "lock"},
-                                 {Limit::kSlowMemory, "slow memory"},
-                                 {Limit::kCopies, "copies to the device"},
-                                 {Limit::kWay, "way to distribute"},
-                                 {Limit::kSmallBatch, "small batch"},
-                                 {Limit::kCheckpoints, "checkpoints"}};
+constexpr LimitName kLimits[] = {{"link", Limit::kLink, true},
+                                 {"straggler", Limit::kStraggler, true},
+                                 {"rules", Limit::kRules, true},
+                                 {"input", Limit::kInput, true},
+                                 {"devices", Limit::kDevices, true},
+                                 {"kernels", Limit::kKernels, true},
+                                 {"transport", Limit::kTransport, true},
+                                 {"memory", Limit::kMemory, true},
+                                 {"cores", Limit::kCores, true},
+                                 {"answers", Limit::kAnswers, true},
+                                 {"others", Limit::kOthers, true},
+                                 {"exchanges", Limit::kExchanges, true},
+                                 {"alone", Limit::kAlone, true},
+                                 {"nothing", Limit::kNothing},
+                                 {"not known", Limit::kNotKnown},
+                                 {"stopped", Limit::kStopped},
+                                 {"other processes", Limit::kOtherProcesses},
+                                 {"short memory", Limit::kShortMemory},
+                                 {"disk", Limit::kDisk},
+                                 {"bad records", Limit::kBadRecords},
+                                 {"input lacks cores", Limit::kInputCores},
+                                 {"input copies", Limit::kInputCopy},
+                                 {"wide wire", Limit::kWire},
+                                 {"link of one task", Limit::kTaskLink},
+                                 {"hot shard", Limit::kHotShard},
+                                 {"unsplit variable", Limit::kUnsplit},
+                                 {"lock", Limit::kLock},
+                                 {"slow memory", Limit::kSlowMemory},
+                                 {"copies to the device", Limit::kCopies},
+                                 {"way to distribute", Limit::kWay},
+                                 {"small batch", Limit::kSmallBatch},
+                                 {"checkpoints", Limit::kCheckpoints}};
 
 static_assert(std::size(kLimits) == std::size_t(Limit::kCheckpoints) + 1, "one has no name");
 

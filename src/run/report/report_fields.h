@@ -89,13 +89,13 @@ struct ReportField {
   /// The part of its name that files of earlier versions may lack: "use" of "use.cores". Empty:
   /// all have it.
   std::string_view later = {};
-  bool if_known = false;  // it is written unless it is as in an empty record
   bool (*is_of)(const Record& record) = nullptr;  // others do not have it; null: all have it
-  bool may_be_nan = false;                        // which is null in the file
+  bool if_known = false;    // it is written unless it is as in an empty record
+  bool may_be_nan = false;  // which is null in the file
   OverTime over_time = OverTime::kLast;
+  int shown_at = 0;  // its place in /metrics and among columns
   /// Of its numbers in event files (docs/summaries.md), or the family of several: "share/".
   std::string_view tag = {};
-  int shown_at = 0;  // its place in /metrics and among columns
   FieldMetric metric = {};
   FieldColumn column = {};
 };

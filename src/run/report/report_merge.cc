@@ -4,6 +4,7 @@
 
 #include "paceline/cluster.h"
 #include "run/report/report.h"
+#include "run/report/report_fields.h"
 
 namespace paceline {
 
@@ -48,29 +49,42 @@ void merge_sections(Report& merged, const Report& report) {
   }
 }
 
+/// Takes a field of the next report over, by what the field is.
+struct Taker {
+  // Steps that are counted, and what a worker has of which another task knows nothing.
+  void operator()(std::int64_t& merged, std::int64_t next, std::int64_t) const {
+    merged = std::max(merged, next);
+  }
+  void operator()(std::optional<std::int64_t>& merged, std::optional<std::int64_t> next,
+                  std::optional<std::int64_t>) const {
+    merged = std::max(merged, next);  // none is less than any
+  }
+  void operator()(std::vector<TaskReport>& merged, const std::vector<TaskReport>& next,
+                  const std::vector<TaskReport>&) const {
+    merged.insert(merged.end(), next.begin(), next.end());
+  }
+  void operator()(std::vector<ReportSection>&, const std::vector<ReportSection>&,
+                  const std::vector<ReportSection>&) const {}  // see merge_sections
+  template <typename T>
+  void operator()(T& merged, const T& next, const T& unknown) const {
+    if (merged == unknown) merged = next;
+  }
+};
+
 }  // namespace
 
 Report merge(std::span<const Report> reports) {
+  static const Report empty;
   Report merged;
   const std::vector<const Report*> order = in_task_order(reports);
-  if (!order.empty()) merged.precision = order.front()->precision;
   for (const Report* report : order) {
-    if (merged.model.empty()) merged.model = report->model;
-    if (merged.strategy.empty()) merged.strategy = report->strategy;
-    if (merged.tls.empty()) merged.tls = report->tls;
-    if (!merged.expected) merged.expected = report->expected;
-    merged.accumulate = std::max(merged.accumulate, report->accumulate);
-    merged.towers = std::max(merged.towers, report->towers);
-    merged.tasks.insert(merged.tasks.end(), report->tasks.begin(), report->tasks.end());
-    if (!merged.cores) merged.cores = report->cores;
-    if (merged.flags.empty()) merged.flags = report->flags;
-    if (!merged.first_loss) merged.first_loss = report->first_loss;
-    if (!merged.last_loss) merged.last_loss = report->last_loss;
-    if (!merged.loss_begin) merged.loss_begin = report->loss_begin;
-    if (!merged.loss_end) merged.loss_end = report->loss_end;
-    // None is less than any.
-    merged.global_step = std::max(merged.global_step, report->global_step);
-    if (merged.error.empty()) merged.error = report->error;
+    for (const ReportField<Report>& field : report_fields<Report>()) {
+      visit_field(field, merged, [&](const auto& place) {
+        if constexpr (requires { place.in(merged); }) {
+          Taker()(place.in(merged), place.of(*report), place.of(empty));
+        }
+      });
+    }
     merge_sections(merged, *report);
   }
   if (merged.value("perplexity", "valid")) {

@@ -341,6 +341,11 @@ TEST(MergedReport, ValidPerplexityIsTheGeometricMeanOfTheParts) {
   EXPECT_EQ(json["perplexity"]["test"], 90.0);
 }
 
+TEST(MergedReport, OfOneReportIsThatReport) {
+  const std::vector<Report> one = {Report::from_json(kWrittenReport)};
+  EXPECT_EQ(merge(one), one.front());
+}
+
 TEST(MergedReport, KeepsTheFirstError) {
   std::vector<Report> reports = {report_of(worker(0, 4)), report_of(worker(1, 4))};
   reports[1].error = "broken";
