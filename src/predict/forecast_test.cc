@@ -8,6 +8,7 @@
 
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
+#include "predict/link_payload.h"
 #include "predict/memory_passes.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
@@ -102,6 +103,15 @@ TEST(ForecastTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
   job.pairs[0].bytes_per_s = 0;
   EXPECT_THAT(forecast(job, way).steps_per_s, Gt(3 * made.steps_per_s));
+}
+
+// The bound of three workers, of which one is behind a link that carries 2.5 of its steps a second.
+TEST(ForecastTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
+  ForecastJob job = job_on(4, 10e9);
+  job.hosts[3].link_bytes_per_s = 100e6;
+  const Forecast made = forecast(job, {.strategy = {"async"}, .ps = 1, .workers = 3});
+  EXPECT_THAT(made.steps_per_s, AllOf(Gt(35), Lt(43)));
+  EXPECT_THAT(made.of_bound, AllOf(Gt(0.85), Lt(1.02)));
 }
 
 // 80 MB a step pass a core of ps:0 each way.
@@ -309,6 +319,14 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local_sgd --local-steps 50");
   asked.strategy.outer_fragments = 4;
   EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
+}
+
+TEST(HostsText, SaysWhatLiesBetweenTwoOfThem) {
+  std::vector<SimulatedPair> pairs = {{0, 1, kPayloadOfGigabit, 0, 0.002}};
+  EXPECT_EQ(pairs_text({}), "");
+  EXPECT_EQ(pairs_text(pairs), "Between two of them: 1 Gbit/s, 2 ms one way\n");
+  pairs.push_back({1, 0, kPayloadOfGigabit / 10, 0, 0.02});
+  EXPECT_EQ(pairs_text(pairs), "Between two of them: 0.1 to 1 Gbit/s, 2 to 20 ms one way\n");
 }
 
 TEST(HostsText, SaysWhatEachKindOfHostCanDo) {

@@ -66,6 +66,20 @@ std::string hosts_text(std::span<const ForecastHost> hosts) {
   return text;
 }
 
+std::string pairs_text(std::span<const SimulatedPair> pairs) {
+  if (pairs.empty()) return "";
+  const auto range = [&](double SimulatedPair::*number, double scale, const char* unit) {
+    const auto [least, most] = std::ranges::minmax(pairs, {}, number);
+    const std::string from = rounded(least.*number * scale, 3),
+                      to = rounded(most.*number * scale, 3);
+    return from == to ? fmt::format("{} {}", from, unit)
+                      : fmt::format("{} to {} {}", from, to, unit);
+  };
+  return fmt::format("Between two of them: {}, {} one way\n",
+                     range(&SimulatedPair::bytes_per_s, 1 / kPayloadOfGigabit, "Gbit/s"),
+                     range(&SimulatedPair::latency_s, 1e3, "ms"));
+}
+
 std::size_t width_of(std::span<const Way> ways) {
   std::size_t width = 11;
   for (const Way& each : ways) width = std::max(width, each.text().size());

@@ -11,6 +11,9 @@ namespace paceline {
 /// Says what the hosts can do, with a line for those in a row that are alike: "node 0 to node 3,
 /// each: 32 cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s".
 std::string hosts_text(std::span<const ForecastHost> hosts);
+/// "Between two of them: 0.1 to 1 Gbit/s, 0.013 to 20 ms one way", as a line; empty where nothing
+/// more is known than the links.
+std::string pairs_text(std::span<const SimulatedPair> pairs);
 /// A table: its head "way  steps/s  80% between  examples/s  × alone  of bound  the limit", and the
 /// row of a way below it. `width` is that of the column of ways.
 std::string forecast_head(std::size_t width);

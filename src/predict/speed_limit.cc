@@ -96,28 +96,60 @@ std::vector<double> own_rates(const SimulatedJob& job, double device) {
   return rates;
 }
 
-// Whoever needs a link shares it evenly with the others.
-double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
-                   bool ring) {
-  const SimulatedCluster& cluster = job.cluster;
-  double shared = std::numeric_limits<double>::infinity(), all = 0;
-  const auto take = [&](double rate, double moved) {
-    if (rate > 0 && moved > 0) shared = std::min(shared, rate * every / moved);
+/// What links allow, in steps per second of each worker that they serve, who share them evenly.
+struct LinkLimits {
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
+  double all = kNone;            // every worker's steps pass these
+  std::vector<double> of_hosts;  // of the workers of each host alone
+};
+
+LinkLimits limits_of_links(const SimulatedCluster& cluster, double every, const StepBytes& bytes,
+                           bool together) {
+  LinkLimits limits{.of_hosts = std::vector<double>(cluster.hosts.size(), LinkLimits::kNone)};
+  std::vector<bool> serves(cluster.hosts.size());
+  for (const int host : cluster.ps) serves[std::size_t(host)] = true;
+  const auto take = [&](double& limit, double rate, double moved) {
+    if (rate > 0 && moved > 0) limit = std::min(limit, rate * every / moved);
   };
   for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
-    take(cluster.hosts[host].link_bytes_per_s, bytes.out[host]);
-    take(cluster.hosts[host].receives_per_s(), bytes.in[host]);
+    double& limit = together || serves[host] ? limits.all : limits.of_hosts[host];
+    take(limit, cluster.hosts[host].link_bytes_per_s, bytes.out[host]);
+    take(limit, cluster.hosts[host].receives_per_s(), bytes.in[host]);
   }
   for (const SimulatedPair& pair : cluster.pairs) {
     const auto found = bytes.between.find({pair.from, pair.to});
-    if (found != bytes.between.end()) take(pair.bytes_per_s, found->second);
+    if (found == bytes.between.end()) continue;
+    const auto from = std::size_t(pair.from), to = std::size_t(pair.to);
+    if (together) {
+      take(limits.all, pair.bytes_per_s, found->second);
+    } else if (serves[from] != serves[to]) {  // else some of both hosts' workers do
+      take(limits.of_hosts[serves[from] ? to : from], pair.bytes_per_s, found->second);
+    }
   }
+  return limits;
+}
+
+// Whoever needs a link shares it evenly with the others. Where nobody waits for others, a worker
+// behind a slow link holds up no other.
+double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
+                   bool ring) {
+  const SimulatedCluster& cluster = job.cluster;
+  const bool together = ring || kind_of(job).waits_for_others(job.strategy);
+  const LinkLimits limits = limits_of_links(cluster, every, bytes, together);
   const std::vector<double> own = own_rates(job, device);
+  double all = 0, over_links = 0;
+  int linked = 0;
   for (std::size_t w = 0; w < own.size(); ++w) {
-    const bool linked = ring || is_remote(cluster, cluster.workers[w]);
-    all += linked ? std::min(own[w], shared) : own[w];
+    const int host = cluster.workers[w];
+    if (!ring && !is_remote(cluster, host)) {
+      all += own[w];
+      continue;
+    }
+    ++linked;
+    over_links += std::min(
+        {own[w], limits.of_hosts[std::size_t(host)], together ? limits.all : LinkLimits::kNone});
   }
-  return all;
+  return all + (linked > 0 ? std::min(over_links, linked * limits.all) : 0);
 }
 
 /// The rate of rules on the slowest machine of these hosts; 0: rules take no time there.

@@ -443,7 +443,8 @@ WaysAsked Prediction::asked() const {
 
 std::string Prediction::facts() const {
   const double seconds = job_.step({.own_rules = true}).seconds();
-  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + unknown_pairs_ +
+  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + pairs_text(job_.pairs) +
+         unknown_pairs_ +
          fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
                      kernels_in_words(nearest_pace(paces_, threads(1))));
 }
