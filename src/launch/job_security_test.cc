@@ -138,10 +138,26 @@ TEST_F(JobSecurity, AServerForOtherHostsNeedsAKey) {
   EXPECT_FALSE(secure_server({}, "127.0.0.1:1")->has_proof());
   EXPECT_THAT(error_of(ErrorCode::kUsage, [] { secure_server({}, "0.0.0.0:1"); }),
               HasSubstr("--bind 0.0.0.0:1: workers of other hosts may come"));
+  EXPECT_THAT(
+      error_of(ErrorCode::kUsage, [] { secure_server({}, "0.0.0.0:1", "--listen", "askers"); }),
+      HasSubstr("--listen 0.0.0.0:1: askers of other hosts may come"));
   EXPECT_TRUE(secure_server({.key_file = key_file()}, "0.0.0.0:1")->has_proof());
   EXPECT_FALSE(secure_server({.tls = Tls::kNever}, "0.0.0.0:1")->has_proof());
   EXPECT_THAT(error_of([] { secure_server({.tls = Tls::kAlways}, "127.0.0.1:1"); }),
               HasSubstr("needs a proof"));
+}
+
+TEST_F(JobSecurity, OneThatCallsOtherHostsNeedsAKey) {
+  EXPECT_FALSE(secure_calls({}, {"127.0.0.1:1", "localhost:2"})->has_proof());
+  EXPECT_THAT(error_of(ErrorCode::kUsage,
+                       [] {
+                         secure_calls({}, {"127.0.0.1:1", "192.0.2.1:2"});
+                       }),
+              HasSubstr("192.0.2.1:2 is on another host"));
+  EXPECT_THAT(error_of([] { secure_calls({.tls = Tls::kAlways}, {"127.0.0.1:1"}); }),
+              HasSubstr("needs a proof"));
+  EXPECT_TRUE(secure_calls({.key_file = key_file()}, {"192.0.2.1:2"})->has_proof());
+  EXPECT_FALSE(secure_calls({.tls = Tls::kNever}, {"192.0.2.1:2"})->has_proof());
 }
 
 TEST_F(JobSecurity, IsSaidInWords) {
