@@ -79,7 +79,8 @@ set(DECODED ${WIRE})
 list(REMOVE_ITEM DECODED params/wire/rounded_floats.cc)  # which needs kernels
 add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc
                                      params/protocol/placement.cc params/shard/chunk_versions.cc
-                                     params/variable_arrays.cc)
+                                     params/variable_arrays.cc probe/probe_desk.cc
+                                     probe/probe_messages.cc)
 # A ps needs nearly all of these folders.
 add_fuzzer(server base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc

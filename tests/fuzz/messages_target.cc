@@ -3,6 +3,8 @@
 #include "params/protocol/placement.h"
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
+#include "probe/probe_desk.h"
+#include "probe/probe_messages.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {
@@ -73,13 +75,47 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
   }
 }
 
+// What a caller of `paceline probe` says, and what a server answers.
+void decode_probe_message(ProbeType type, std::span<const std::byte> payload) {
+  ProbeDesk desk;
+  switch (type) {
+    case ProbeType::kHello:
+      // It is heard before anybody has proved who it is, on one host.
+      desk.called(1, TimePoint());
+      desk.hello(1, decode_probe_hello(payload), TimePoint());
+      break;
+    case ProbeType::kRoof:
+      decode_probe_roof(payload);
+      break;
+    case ProbeType::kMeasure:
+      decode_probe_measure(payload);
+      break;
+    case ProbeType::kMeasured:
+      decode_probe_measured(payload);
+      break;
+    case ProbeType::kFill:
+      decode_milliseconds(payload);
+      break;
+    case ProbeType::kCount:
+      decode_probe_count(payload);
+      break;
+    default:
+      decode_probe_text(payload, type);
+  }
+}
+
 }  // namespace
 
 // The first byte is the message's type.
 void fuzz_messages(Bytes bytes) {
   if (bytes.empty()) return;
   try {
-    decode_message(MessageType{bytes[0]}, std::as_bytes(bytes.subspan(1)));
+    const auto payload = std::as_bytes(bytes.subspan(1));
+    if (bytes[0] >= std::uint16_t(ProbeType::kHello)) {
+      decode_probe_message(ProbeType{bytes[0]}, payload);
+    } else {
+      decode_message(MessageType{bytes[0]}, payload);
+    }
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;
   }
