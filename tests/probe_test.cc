@@ -26,7 +26,7 @@ class Probe : public ::testing::Test {
  protected:
   /// The address of a new server.
   std::string serve(const Words& more = {}) {
-    const std::string address = free_address();
+    std::string address = free_address();
     servers_.push_back(
         std::make_unique<Process>(join({paceline_words({"probe", "--listen", address}), more})));
     EXPECT_TRUE(servers_.back()->wait_for("serves at " + address, seconds(60)))
@@ -105,6 +105,11 @@ TEST_F(Probe, ItsMistakesAreNamedBeforeAnythingIsMeasured) {
   EXPECT_THAT(refusal({address, "--seconds", "0.01"}), HasSubstr("--seconds 0.01"));
   EXPECT_THAT(refusal({address, "--out", folder_.path("no/such")}), HasSubstr("--out"));
   EXPECT_THAT(refusal({"--listen", "nowhere"}), HasSubstr("--listen"));
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder_.path());
+  write_text_file("a file", "hosts.toml", "of my own\n");
+  EXPECT_THAT(refusal({address}), HasSubstr("hosts.toml is there already: --out hosts.toml"));
+  std::filesystem::current_path(before);
 }
 
 TEST_F(Probe, BeyondTheLoopbackNeedsTheKey) {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "base/address.h"
 #include "base/memory_file.h"
@@ -66,7 +67,9 @@ Exit status: 0 if all was measured, 1 if not, 2 if used wrongly.)",
       {host,
        {"--listen", "HOST:PORT",
         "The address to serve at (default 0.0.0.0:2220, every address of this host)", "Serving"},
-       {"--out", "FILE", "The file of hosts to write (default hosts.toml)", "What is measured"},
+       {"--out", "FILE",
+        "The file of hosts to write (default hosts.toml, which is not written over)",
+        "What is measured"},
        {"--partial", "",
         "Write the file also when not all could be measured; it says what is missing and why",
         "What is measured"},
@@ -74,7 +77,7 @@ Exit status: 0 if all was measured, 1 if not, 2 if used wrongly.)",
         "What is measured"},
        {"--remote-only", "", "Leave this host out, where it only asks and will train nothing",
         "What is measured"},
-       {"--for", "MODEL …",
+       {"--for", "MODEL",
         "Say what the network means for a training: the model, behind which all further words are "
         "flags of `paceline predict MODEL`. It stands last",
         "What is measured"}}};
@@ -236,6 +239,11 @@ int measure_hosts(const FlagValues& values, const Arguments& prediction) {
                              kLeastSeconds));
   std::vector<std::string> addresses;
   for (const std::string& host : values.all("HOST")) addresses.push_back(with_port(host));
+  if (!values.given("--out") && std::filesystem::exists(out))
+    refuse_flags(
+        fmt::format("{0} is there already: --out {0} writes over it, and --out FILE "
+                    "another one",
+                    out));
   check_new_file("--out", out);
   if (!are_read(prediction)) return 0;
   const Security security = read_security(values);

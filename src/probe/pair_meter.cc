@@ -127,6 +127,7 @@ double PairMeter::rate_of(const ProbeCount (&counts)[3]) const {
 
 double PairMeter::rate_out(int streams, Duration each) {
   std::vector<std::unique_ptr<StreamPump>> pumps;
+  pumps.reserve(std::size_t(streams));
   const ProbeCount begin = their_count();
   for (int i = 0; i < streams; ++i) {
     pumps.push_back(std::make_unique<StreamPump>(streams_[std::size_t(i)]->connection(),

@@ -53,6 +53,8 @@ std::string ProbeDesk::why_not(const ProbeHello& hello, TimePoint now) const {
   if (!asker_ && works_)
     return "this host still measures for somebody who has left: ask again in some seconds";
   if (!asker_) return "";
+  if (hello.session == session_)
+    return "it was called already for this measurement: two of the names are of one host";
   using std::chrono::ceil, std::chrono::seconds;
   return fmt::format("this host is being measured by {}, for {} s more at most: ask again then",
                      process_, std::max<std::int64_t>(1, ceil<seconds>(ends_ - now).count()));

@@ -2,6 +2,7 @@
 // and the time go in, and what they are answered comes out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>

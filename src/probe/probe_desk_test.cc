@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "base/testing/error_of.h"
 
 namespace paceline {
@@ -48,6 +50,11 @@ TEST_F(ProbeDeskTest, ServesOneAskerAndTellsTheNextWhoAndHowLong) {
   EXPECT_THAT(desk_.left(1), ElementsAre(2, 3)) << "all of its session go with it";
   EXPECT_EQ(desk_.served(), "");
   EXPECT_EQ(come(5, ProbeRole::kAsks, 5), "");
+}
+
+TEST_F(ProbeDeskTest, OneHostByTwoNamesIsNotTwoHosts) {
+  EXPECT_EQ(come(4, ProbeRole::kAsks),
+            "it was called already for this measurement: two of the names are of one host");
 }
 
 TEST_F(ProbeDeskTest, TakesMeasurementsOfItsSessionOnly) {

@@ -6,6 +6,7 @@
 
 #include "base/printed.h"
 #include "predict/forecast_text.h"
+#include "predict/roof.h"
 
 namespace paceline {
 namespace {
@@ -61,8 +62,14 @@ std::string meaning_text(const std::string& model, double value_bytes, const Des
         "several hosts the fastest is {}.\n",
         rounded(best.steps_per_s, 3), way_in_words(*several));
   }
-  const std::string note = convergence_note(forecasts.first(1));
-  return note.empty() ? text : text + note + "\n";
+  if (const std::string note = convergence_note(forecasts.first(1)); !note.empty())
+    text += note + "\n";
+  const bool beside_others = std::ranges::any_of(
+      hosts.hosts, [](const ForecastHost& host) { return is_beside_others(host.others_share); });
+  return beside_others ? text +
+                             "Other programs had the cores of some hosts: measure again when they "
+                             "have ended.\n"
+                       : text;
 }
 
 }  // namespace paceline

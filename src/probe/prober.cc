@@ -248,6 +248,7 @@ std::string probed_text(const Probed& probed) {
                       milliseconds_text(way.clock_ahead_s), milliseconds_text(it.clock_doubt_s));
     }
   }
+  if (!encrypted && !plain) return text;
   text += fmt::format("Rates in Gbit/s, of frames as a job sends them{}.\n",
                       encrypted && plain ? ", encrypted where they leave a host"
                       : encrypted        ? ", encrypted"

@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
+#include <memory>
 #include <mutex>
 
 #include "base/testing/error_of.h"
 #include "net/tls/link_security.h"
+#include "paceline/error.h"
 #include "predict/link_payload.h"
 #include "probe/probe_meaning.h"
 #include "probe/probe_server.h"
@@ -157,6 +160,7 @@ TEST_F(ProberTest, ARoofThatCannotBeMeasuredIsMissing) {
   EXPECT_FALSE(probed.is_whole());
   EXPECT_EQ(probed.missing[0], "no memory");
   EXPECT_EQ(probed.pairs[0].missing, "no memory");
+  EXPECT_THAT(probed_text(probed), Not(HasSubstr("encrypted"))) << "nothing has a rate";
   EXPECT_THAT(described(probed).hosts, SizeIs(1));
 }
 
@@ -216,7 +220,7 @@ TEST(DescribedNetwork, TheLinkOfAHostIsItsFastestPairAndPairsKeepTheirOwn) {
 }
 
 TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
-  const DescribedHosts hosts = described(three_hosts());
+  DescribedHosts hosts = described(three_hosts());
   Forecast alone, several;
   alone.steps_per_s = 2;
   alone.times_alone = 1;
@@ -240,6 +244,9 @@ TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
               AllOf(HasSubstr("One process is the fastest, with 2 steps/s"),
                     HasSubstr("allreduce, 2 workers: 1 steps/s, 0.50 × one process")));
   EXPECT_THAT(meaning_text("resnet", 100e6, hosts, {&alone, 1}), HasSubstr("--time-limit"));
+  EXPECT_THAT(meaning_text("resnet", 100e6, hosts, slower), Not(HasSubstr("measure again")));
+  hosts.hosts[1].others_share = 0.4;
+  EXPECT_THAT(meaning_text("resnet", 100e6, hosts, slower), HasSubstr("measure again"));
 }
 
 }  // namespace
