@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -98,6 +99,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& texts) {
 }  // namespace
 
 std::string ExitStatus::str() const {
+  if (lost) return why;
   if (signal != 0) return fmt::format("killed by signal {} ({}){}", signal, strsignal(signal), why);
   return fmt::format("exit status {}", code);
 }
@@ -120,12 +122,8 @@ void ChildSignals::drain() const {
   }
 }
 
-ChildProcess::ChildProcess(const TaskCommand& command, const std::string& prefix, int out, int err)
-    : name_(command.name),
-      is_ps_(command.is_ps),
-      is_evaluator_(command.is_evaluator),
-      out_{-1, LinePrefixer(prefix, out)},
-      err_{-1, LinePrefixer(command.prefixed_errors ? prefix : "", err)} {
+ChildProcess::ChildProcess(const TaskCommand& command, TaskOutput out, TaskOutput err)
+    : RunningTask(command), out_{-1, std::move(out)}, err_{-1, std::move(err)} {
   std::vector<std::string> texts = {command.program};
   texts.insert(texts.end(), command.arguments.begin(), command.arguments.end());
   const bool by_variable = !command.task_variable.empty();
@@ -181,6 +179,15 @@ void ChildProcess::send_signal(int signal) {
   if (running()) kill(-pid_, signal);
 }
 
+void ChildProcess::watch(std::vector<pollfd>& watched) const {
+  for (const int fd : {exit_fd_, out_.fd, err_.fd}) watched.push_back({fd, POLLIN, 0});
+}
+
+bool ChildProcess::has_ended() const {
+  pollfd exit{exit_fd_, POLLIN, 0};
+  return running() && poll(&exit, 1, 0) == 1;
+}
+
 void ChildProcess::note_stops() {
   siginfo_t info{};
   while (running() && waitid(P_PID, id_t(pid_), &info, WSTOPPED | WCONTINUED | WNOHANG) == 0 &&
@@ -206,7 +213,7 @@ void ChildProcess::forward(Stream& stream) {
 }
 
 void ChildProcess::end(Stream& stream) {
-  stream.lines.finish();
+  if (stream.fd >= 0) stream.lines.end();
   if (stream.fd >= 0) close(std::exchange(stream.fd, -1));
 }
 
@@ -220,7 +227,7 @@ void ChildProcess::reap() {
   while (waitid(P_PID, id_t(pid_), &info, WEXITED) != 0 && errno == EINTR) {
   }
   const bool exited = info.si_code == CLD_EXITED;
-  status_ = ExitStatus{exited ? info.si_status : 0, exited ? 0 : info.si_status, ""};
+  status_ = ExitStatus{exited ? info.si_status : 0, exited ? 0 : info.si_status};
   forward_output();
   end(out_);
   end(err_);

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
+
+#include "launch/line_prefixer.h"
 
 namespace paceline {
 
@@ -16,6 +19,7 @@ namespace {
 constexpr Duration kShortLife = std::chrono::seconds(10);
 constexpr int kMostShortLives = 3;
 constexpr int kWrongUsage = 2;
+constexpr Duration kReachedWithin = std::chrono::seconds(3);  // another host, by a signal
 
 TimePoint now() { return std::chrono::steady_clock::now(); }
 
@@ -23,6 +27,11 @@ int milliseconds_until(const std::optional<TimePoint>& moment) {
   if (!moment) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(*moment - now());
   return int(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
+}
+
+TaskOutput prefixed_lines(const std::string& prefix, int fd) {
+  const auto lines = std::make_shared<LinePrefixer>(prefix, fd);
+  return {[lines](std::string_view chunk) { lines->add(chunk); }, [lines] { lines->finish(); }};
 }
 
 }  // namespace
@@ -35,8 +44,19 @@ TaskGroup::~TaskGroup() {
 }
 
 void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
-  starts_.push_back({command, prefix, now()});
-  children_.push_back(std::make_unique<ChildProcess>(command, prefix, options_.out, options_.err));
+  start(command, prefix, this_host_);
+}
+
+void TaskGroup::start(const TaskCommand& command, const std::string& prefix, TaskStarter& host) {
+  starts_.push_back({command, prefix, &host, now()});
+  children_.push_back(begin(starts_.back()));
+}
+
+std::unique_ptr<RunningTask> TaskGroup::begin(const Start& start) const {
+  const TaskCommand& command = start.command;
+  return start.host->start(
+      command, prefixed_lines(start.prefix, options_.out),
+      prefixed_lines(command.prefixed_errors ? start.prefix : "", options_.err));
 }
 
 TaskGroupResult TaskGroup::run() {
@@ -75,10 +95,7 @@ bool TaskGroup::evaluator_running() const {
 void TaskGroup::wait_for_events() {
   std::vector<pollfd> watched = {{signals_.fd(), POLLIN, 0}, {child_signals_.fd(), POLLIN, 0}};
   for (const auto& child : children_) {
-    if (!child->running()) continue;
-    for (const int fd : {child->exit_fd(), child->out_fd(), child->err_fd()}) {
-      watched.push_back({fd, POLLIN, 0});  // poll passes over −1
-    }
+    if (child->running()) child->watch(watched);
   }
   std::optional<TimePoint> wakes = next_;
   if (stopped_until_ && (!wakes || *stopped_until_ < *wakes)) wakes = stopped_until_;
@@ -106,11 +123,11 @@ void TaskGroup::take_stops() {
 void TaskGroup::take_exits() {
   std::vector<std::size_t> ended;
   for (std::size_t task = 0; task < children_.size(); ++task) {
-    ChildProcess& child = *children_[task];
-    pollfd exit{child.exit_fd(), POLLIN, 0};
-    if (!child.running() || poll(&exit, 1, 0) != 1) continue;
+    RunningTask& child = *children_[task];
+    if (!child.running() || !child.has_ended()) continue;
     child.reap();
-    if (child.status().signal == SIGKILL) child.explain(memory_kills_.newly_killed());
+    if (child.status().signal == SIGKILL && child.host().empty())
+      child.explain(memory_kills_.newly_killed());
     ended.push_back(task);
   }
   // A task that was killed is the cause of those that ended because of it, if both are seen at
@@ -121,11 +138,11 @@ void TaskGroup::take_exits() {
 }
 
 void TaskGroup::judge(std::size_t task) {
-  const ChildProcess& child = *children_[task];
+  const RunningTask& child = *children_[task];
   const bool was_stopped = std::ranges::count(result_.stopped, child.name()) > 0;
   if (asked_ || was_stopped || child.status().good()) return;
   if (options_.on_failure == OnFailure::kRestart && start_again(task)) return;
-  const TaskFailure failure{child.name(), child.status()};
+  const TaskFailure failure{child.name(), child.status(), child.host()};
   if (child.is_evaluator()) {
     result_.evaluator_failure = failure;
     if (options_.say) options_.say(child.name() + " has failed: the job goes on without it");
@@ -137,7 +154,7 @@ void TaskGroup::judge(std::size_t task) {
 }
 
 // Its variables are lost, and the workers would wait in vain until somebody starts it again.
-void TaskGroup::end_without(const ChildProcess& ps) {
+void TaskGroup::end_without(const RunningTask& ps) {
   if (options_.say) {
     options_.say(fmt::format(
         "{} has ended ({}), and no worker can go on without its variables: the job is ended "
@@ -150,19 +167,19 @@ void TaskGroup::end_without(const ChildProcess& ps) {
 // Returns false for a task that would fail again: its command is wrong, or its processes end as
 // soon as they have begun.
 bool TaskGroup::start_again(std::size_t task) {
-  const ChildProcess& child = *children_[task];
+  const RunningTask& child = *children_[task];
   Start& start = starts_[task];
   const bool short_life = now() - start.at < kShortLife;
   start.short_lives = short_life ? start.short_lives + 1 : 0;
-  if (child.status().code == kWrongUsage || start.short_lives > kMostShortLives) return false;
+  const bool in_vain = child.status().code == kWrongUsage || start.short_lives > kMostShortLives;
+  if (in_vain || !start.host->can_start()) return false;
   if (options_.say) {
     options_.say(
         fmt::format("{} has ended ({}): it is started again", child.name(), child.status().str()));
   }
   start.command.arguments = start.command.restart_arguments;
   start.at = now();
-  children_[task] =
-      std::make_unique<ChildProcess>(start.command, start.prefix, options_.out, options_.err);
+  children_[task] = begin(start);
   return true;
 }
 
@@ -180,7 +197,7 @@ void TaskGroup::after_workers() {
 // They end only when training is over and nobody is connected. A worker that still runs then
 // started too late and waits for them in vain.
 void TaskGroup::after_ps() {
-  const bool has_ps = std::ranges::any_of(children_, &ChildProcess::is_ps);
+  const bool has_ps = std::ranges::any_of(children_, &RunningTask::is_ps);
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
   ps_over_ = true;
   next_ = now() + options_.outlives_the_other_job;
@@ -207,7 +224,7 @@ void TaskGroup::after_job() {
 }
 
 // Workers are waited for first, then ps tasks, and then the evaluator.
-bool TaskGroup::is_waited_for(const ChildProcess& child) const {
+bool TaskGroup::is_waited_for(const RunningTask& child) const {
   if (!child.running()) return false;
   return child.is_evaluator() ? !any_running() : child.is_ps() == workers_over_;
 }
@@ -252,6 +269,7 @@ void TaskGroup::ask_all(int signal, Duration within) {
 }
 
 void TaskGroup::ask_ps() {
+  if (killed_) return;
   next_ = now() + within_;
   for (const auto& child : children_) {
     if (child->is_ps()) child->send_signal(signal_);
@@ -260,7 +278,9 @@ void TaskGroup::ask_ps() {
 
 void TaskGroup::kill_all() {
   asked_ = true;
-  for (const auto& child : children_) child->send_signal(SIGKILL);
+  for (const auto& child : children_) killed_ ? child->give_up() : child->send_signal(SIGKILL);
+  killed_ = true;
+  next_ = now() + kReachedWithin;
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// The processes of one job on this machine: started together, watched, and ended together.
+// The processes of one job: started together, watched, and ended together.
 #pragma once
 
 #include <chrono>
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "launch/child_process.h"
+#include "launch/running_task.h"
 #include "paceline/cluster.h"
 #include "run/ending_signals.h"
 #include "run/limits.h"
@@ -37,6 +38,7 @@ struct TaskGroupOptions {
 struct TaskFailure {
   std::string task;
   ExitStatus status;
+  std::string host = {};  // on which it ran; empty: this one
 };
 
 struct TaskGroupResult {
@@ -55,19 +57,29 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  /// Throws kUnavailable.
+  /// On this host, or on that of a starter which outlives the group. Throws kUnavailable.
   void start(const TaskCommand& command, const std::string& prefix);
+  void start(const TaskCommand& command, const std::string& prefix, TaskStarter& host);
   /// Returns when every task has ended.
   TaskGroupResult run();
 
  private:
+  struct Start {
+    TaskCommand command;
+    std::string prefix;
+    TaskStarter* host;
+    TimePoint at;
+    int short_lives = 0;  // of its processes, one after the other
+  };
+
+  std::unique_ptr<RunningTask> begin(const Start& start) const;
   void wait_for_events();
   void take_signal();
   void take_stops();
   void take_exits();
   void judge(std::size_t task);
   bool start_again(std::size_t task);
-  void end_without(const ChildProcess& ps);
+  void end_without(const RunningTask& ps);
   /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
   void after_workers();
   void after_ps();
@@ -77,30 +89,27 @@ class TaskGroup {
   void after_job();
   /// Kills the tasks that are waited for when each of them is stopped and does not go on.
   void after_the_others();
-  bool is_waited_for(const ChildProcess& child) const;
+  bool is_waited_for(const RunningTask& child) const;
   /// Asks all to end, workers first, and kills them when they have not in time.
   void ask_all(int signal, Duration within);
   void ask_ps();
+  /// Kills all; when it is called again, it waits no longer for those that cannot be reached.
   void kill_all();
   bool any_running() const;
   bool any_running(bool ps) const;
   bool evaluator_running() const;
 
   TaskGroupOptions options_;
+  ThisHost this_host_;
   MemoryKills memory_kills_;
   EndingSignals signals_;
   ChildSignals child_signals_;
   /// By task; its process is the one that was started last.
-  struct Start {
-    TaskCommand command;
-    std::string prefix;
-    TimePoint at;
-    int short_lives = 0;  // of its processes, one after the other
-  };
   std::vector<Start> starts_;
-  std::vector<std::unique_ptr<ChildProcess>> children_;  // by task
+  std::vector<std::unique_ptr<RunningTask>> children_;  // by task
   TaskGroupResult result_;
   TimePoint interrupted_at_;
+  bool killed_ = false;
   bool asked_ = false;  // tasks were told to end: their failures are ours
   int signal_ = 0;      // with which, and how long they may take
   Duration within_{};
