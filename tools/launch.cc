@@ -1,15 +1,23 @@
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/flags/cluster_reader.h"
+#include "cli/flags/flag_checks.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/lab_reader.h"
 #include "cli/flags/launch_environment.h"
 #include "cli/flags/run_options_reader.h"
 #include "cli/task_program.h"
+#include "launch/ssh/host_agent.h"
+#include "launch/ssh/ssh_options.h"
 #include "paceline/error.h"
+#include "predict/hosts_file.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -22,6 +30,15 @@ constexpr const char* kLaunchersFlags[] = {
     "--lab-place", "--lab-gbps", "--lab-delay-ms", "--alone",     "--report",
     "--timeline",  "--quiet",    "--log-level",    "--log-format"};
 
+/// Those of them that were given. A training program has another --hosts.
+FlagValues of_training(const FlagValues& values) {
+  FlagValues own;
+  for (const char* const flag : kLaunchersFlags) {
+    for (const std::string& value : values.all(flag)) own.add(flag, value);
+  }
+  return own;
+}
+
 /// The tasks encrypt as their launcher does. The key comes through a pipe.
 std::vector<std::string> flags_of_tasks(const FlagValues& values) {
   std::vector<std::string> flags;
@@ -32,20 +49,114 @@ std::vector<std::string> flags_of_tasks(const FlagValues& values) {
   return flags;
 }
 
+// A list has no slash, and no host a name like that of a file.
+bool is_file_of_hosts(const std::string& text) {
+  return text.ends_with(".toml") || text.find('/') != std::string::npos;
+}
+
+std::vector<SshHost> hosts_of_file(const std::string& path) {
+  std::vector<SshHost> hosts;
+  for (const ForecastHost& host : read_hosts(path)) {
+    if (host.name.find(' ') != std::string::npos) {
+      refuse_flag("--hosts", path,
+                  fmt::format("'{}' is no name by which ssh reaches a host: each needs a [[host]] "
+                              "with its name, and no count",
+                              host.name));
+    }
+    if (host.devices > 0) hosts.push_back({.name = host.name, .room = host.devices});
+  }
+  read_flag("--hosts", [&] { check_ssh_hosts(hosts); });
+  return hosts;
+}
+
+/// NAME=VALUE, of what --env says.
+std::string variable_of(const std::string& text) {
+  const std::string name = text.substr(0, text.find('='));
+  if (name.empty()) refuse_flag("--env", text, "must be NAME or NAME=VALUE");
+  if (name.size() < text.size()) return text;
+  const char* const value = own_environment(name.c_str());
+  if (value == nullptr)
+    refuse_flag("--env", text, fmt::format("is not set here: --env {}=VALUE says a value", name));
+  return name + "=" + value;
+}
+
+std::vector<Flag> ssh_flags() {
+  const std::string group = "Other hosts";
+  return {
+      {"--hosts", "LIST|FILE",
+       "Start the tasks on these hosts over ssh: a list such as a,user@b:4, where 4 is the number "
+       "of "
+       "workers that fit, or a .toml file, as paceline predict --hosts reads it. Each task gets a "
+       "host of its own where there are enough, the parameter servers first; else both go round "
+       "the "
+       "hosts",
+       group},
+      {"--cwd", "PATH", "The working folder on each host (default: the path of this one)", group},
+      {"--env", "NAME[=VALUE]",
+       "Give the tasks this variable, with its value here, or another one; no other variable "
+       "travels. May be repeated",
+       group, true},
+      {"--ssh", "TEXT",
+       "The words of the shell that run ssh, such as 'ssh -p 2222 -i key' (default ssh)", group},
+      {"--first-port", "PORT",
+       "The tasks of a host listen at this port and those after it (default: the host's system "
+       "chooses)",
+       group},
+      {"--host-timeout", "S",
+       "A host that nothing is heard of for so long is given up, and the tasks of one that hears "
+       "nothing of the launcher end (default 30, at least 3)",
+       group},
+  };
+}
+
+SshOptions read_ssh(const FlagValues& values, const Cluster& cluster) {
+  SshOptions ssh;
+  if (!values.given("--hosts")) {
+    for (const Flag& flag : ssh_flags())
+      check_together(values, flag.name, "--hosts", "the hosts that ssh reaches");
+    return ssh;
+  }
+  const std::string hosts = values.text("--hosts");
+  ssh.hosts = is_file_of_hosts(hosts)
+                  ? hosts_of_file(hosts)
+                  : read_flag("--hosts", [&] { return parse_ssh_hosts(hosts); });
+  ssh.placement = read_flag("--hosts", [&] {
+    return place_on_hosts(ssh.hosts, cluster.local_ps, cluster.local_workers);
+  });
+  if (values.given("--ssh")) ssh.program = values.text("--ssh");
+  ssh.paceline = std::filesystem::read_symlink("/proc/self/exe");
+  ssh.folder =
+      values.given("--cwd") ? values.text("--cwd") : std::filesystem::current_path().string();
+  for (const std::string& variable : values.all("--env"))
+    ssh.environment.push_back(variable_of(variable));
+  ssh.first_port = int(values.whole_number("--first-port", 1, 65'000).value_or(0));
+  if (const auto seconds = values.whole_number("--host-timeout", 3, 86'400))
+    ssh.silence = std::chrono::seconds(*seconds);
+  return ssh;
+}
+
 CommandLine launch_line() {
   CommandLine line;
   line.name = "paceline launch";
   line.about =
-      "Starts a command on this machine once for each task of a job: parameter servers and "
-      "workers. $PACELINE_TASK says to each which task it is, and $PACELINE_KEY_FILE names a pipe "
+      "Starts a command once for each task of a job, parameter servers and workers, on this "
+      "machine "
+      "or on other hosts (--hosts). $PACELINE_TASK says to each which task it is, and "
+      "$PACELINE_KEY_FILE names a pipe "
       "with the job's key, so that the command may be any, within which one program that uses "
       "run_program (or paceline train) is started. Their lines are passed on with the task's name "
       "before them; Ctrl-C ends all, and when one fails the others are ended (--on-failure). What "
-      "else the training needs are flags of the command.";
+      "else the training needs are flags of the command. Other hosts are reached over ssh, which "
+      "must "
+      "ask nothing; they have this paceline and the command at the same paths, and each of them "
+      "reaches the others by the names of --hosts. The job's key reaches the tasks by ssh, and no "
+      "file or command line has it.";
   line.examples = R"(Examples:
   paceline launch --ps 1 --workers 4 -- train mlp --steps 1000
   paceline launch --ps 1 --workers 2 -- numactl --interleave=all ./my_program --steps 1000
   paceline launch --ps 0 --workers 2 -- sh -c '. ./settings; exec ./my_program --strategy allreduce'
+  paceline launch --hosts a,b,c --ps 1 --workers 2 -- train mlp --steps 1000
+  paceline launch --hosts a,b --env DATA --cwd /work --ps 1 --workers 4 -- ./my_program
 
 Exit status: 0 if all tasks ended well, 1 if one failed, 2 if used wrongly, 130 after Ctrl-C.)";
   for (const auto& flags : {cluster_flags(), run_flags()}) {
@@ -54,6 +165,8 @@ Exit status: 0 if all tasks ended well, 1 if one failed, 2 if used wrongly, 130 
         line.flags.push_back(flag);
     }
   }
+  const std::vector<Flag> more = ssh_flags();
+  line.flags.insert(line.flags.end(), more.begin(), more.end());
   return line;
 }
 
@@ -62,9 +175,11 @@ Exit status: 0 if all tasks ended well, 1 if one failed, 2 if used wrongly, 130 
 std::vector<CommandLine> launch_lines() { return {launch_line()}; }
 
 int launch_command(const Arguments& arguments) {
+  if (arguments == Arguments{kAgentWord}) return run_agent();
   const auto values = parse(launch_line(), {arguments.begin(), std::ranges::find(arguments, "--")});
   if (!values) return 0;
-  Program program{read_cluster(*values), read_run_options(*values), "", arguments, nullptr};
+  Program program{read_cluster(*values), read_run_options(of_training(*values)), "", arguments,
+                  nullptr};
   program.command =
       command_after(arguments, "paceline launch --ps 1 --workers 2 -- train mlp --steps 1000");
   if (program.cluster.role != Cluster::Role::kLauncher)
@@ -72,6 +187,7 @@ int launch_command(const Arguments& arguments) {
   check_one_of_several(*values, own_environment);
   program.command_flags = flags_of_tasks(*values);
   program.lab = read_lab(*values, program.cluster);
+  program.ssh = read_ssh(*values, program.cluster);
   program.run.flags = values->listed();
   return run_role(program);
 }

@@ -20,7 +20,7 @@ constexpr Subcommand kSubcommands[] = {
      server_lines},
     {"key", "Make the key that all tasks of a job share, or show its fingerprint", key_command,
      key_lines},
-    {"launch", "Start a command as each task of a job, on this machine", launch_command,
+    {"launch", "Start a command as each task of a job, on this machine or over ssh", launch_command,
      launch_lines},
     {"lab", "Train on emulated hosts of this machine, joined by links of a limited rate",
      lab_command, lab_lines},

@@ -21,7 +21,7 @@ bool is_ipv6(const Address& address) { return address.host.find(':') != std::str
 
 /// Every address of this host, of the family and at the port of that one.
 std::string everywhere_at(const Address& address) {
-  return text_of({is_ipv6(address) ? "::" : "0.0.0.0", address.port});
+  return text_of({everywhere(address.host), address.port});
 }
 
 std::string place_of(const MeetingPlan& plan) {

@@ -152,6 +152,12 @@ int evaluate(const Program& program, const Log& log) {
   return 0;
 }
 
+/// Why the tasks that it launches are on several hosts, in words; empty when they are not.
+std::string why_apart(const Program& program) {
+  if (program.lab.hosts > 1) return "the tasks are on several emulated hosts";
+  return program.ssh.several() ? "the tasks are on several hosts" : "";
+}
+
 LaunchProgram launched_program(const Program& program) {
   if (program.command.empty())
     return {std::filesystem::read_symlink("/proc/self/exe"), program.arguments, program.lab};
@@ -159,7 +165,8 @@ LaunchProgram launched_program(const Program& program) {
           .arguments = {program.command.begin() + 1, program.command.end()},
           .lab = program.lab,
           .by_variable = true,
-          .task_flags = program.command_flags};
+          .task_flags = program.command_flags,
+          .ssh = program.ssh};
 }
 
 int run_with(const Program& program, const Log& log) {
@@ -225,7 +232,7 @@ int run_role(const Program& asked) {
   }
   Program program = asked;
   Security& security = program.cluster.security;
-  security.loaded = secure_job(program.cluster, program.lab, program.key_hint);
+  security.loaded = secure_job(program.cluster, why_apart(program), program.key_hint);
   if (!program.placed.empty()) log.info(program.placed);
   const std::string unused = unused_devices(own_environment);
   if (!unused.empty() && !program.cluster.launched) log.info(unused);

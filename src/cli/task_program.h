@@ -7,6 +7,7 @@
 
 #include "cli/evaluator_task.h"
 #include "launch/lab/lab_options.h"
+#include "launch/ssh/ssh_options.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
 #include "params/shard/after_read.h"
@@ -28,7 +29,8 @@ struct Program {
   std::string placed = {};  // which task a launcher has made of this process; empty: none has
   std::string old_name_hint = {};  // how what the flags call by an old name is called now
   std::string key_hint = {};       // how its launcher's users give each task the job's key
-  LabOptions lab = {};             // the hosts for the tasks that it launches
+  LabOptions lab = {};             // emulated hosts for the tasks that it launches
+  SshOptions ssh = {};             // other hosts for them, where it launches any command
   /// The command that it launches for each task; empty: itself, with its arguments.
   std::vector<std::string> command = {};
   std::vector<std::string> command_flags = {};  // of its tasks

@@ -180,7 +180,12 @@ void ChildProcess::send_signal(int signal) {
 }
 
 void ChildProcess::watch(std::vector<pollfd>& watched) const {
-  for (const int fd : {exit_fd_, out_.fd, err_.fd}) watched.push_back({fd, POLLIN, 0});
+  watched.push_back({exit_fd_, POLLIN, 0});
+  watch_outputs(watched);
+}
+
+void ChildProcess::watch_outputs(std::vector<pollfd>& watched) const {
+  for (const int fd : {out_.fd, err_.fd}) watched.push_back({fd, POLLIN, 0});
 }
 
 bool ChildProcess::has_ended() const {

@@ -44,6 +44,8 @@ class ChildProcess : public RunningTask {
   /// The pipe to its standard input; −1 once it was ended.
   int in_fd() const { return in_.get(); }
   void watch(std::vector<pollfd>& watched) const override;
+  /// The same of its outputs alone.
+  void watch_outputs(std::vector<pollfd>& watched) const;
   void forward_output() override;
   bool has_ended() const override;
   /// True when all who have its outputs have closed them: what it has started has ended, too.

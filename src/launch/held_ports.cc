@@ -1,21 +1,26 @@
 #include "launch/held_ports.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
+#include "base/address.h"
+#include "net/tcp/name_lookup.h"
 #include "paceline/error.h"
 
 namespace paceline {
 
-HeldPorts::HeldPorts(int count) {
+std::string everywhere(const std::string& host) {
+  return host.find(':') == std::string::npos ? "0.0.0.0" : "::";
+}
+
+HeldPorts::HeldPorts(int count, const std::string& host, int first_port) {
   try {
-    for (int i = 0; i < count; ++i) hold_one();
+    for (int i = 0; i < count; ++i) hold_one(host, first_port == 0 ? 0 : first_port + i);
   } catch (...) {
     for (const int socket : sockets_) close(socket);
     throw;
@@ -28,22 +33,21 @@ HeldPorts::~HeldPorts() {
 
 // Linux lets a second socket bind a port when both say SO_REUSEADDR and none listens; a port that
 // was only looked up and released could be taken before the task starts.
-void HeldPorts::hold_one() {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+void HeldPorts::hold_one(const std::string& host, int port) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // it needs no waiting
+  SocketAddress address = look_up({host, std::uint16_t(port)}, deadline).front();
+  const int fd = socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) sockets_.push_back(fd);
   const int yes = 1;
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
   const bool bound = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
-                     bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
-                     getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) == 0;
+                     bind(fd, address.get(), address.bytes) == 0 &&
+                     getsockname(fd, address.get(), &address.bytes) == 0;
   if (!bound) {
+    const std::string what = port == 0 ? "no free port" : fmt::format("no port {}", port);
     throw Error(ErrorCode::kUnavailable,
-                fmt::format("no free port on 127.0.0.1: {}", std::strerror(errno)));
+                fmt::format("{} on {}: {}", what, host, std::strerror(errno)));
   }
-  addresses_.push_back(fmt::format("127.0.0.1:{}", ntohs(address.sin_port)));
+  addresses_.push_back(text_of(address));
 }
 
 }  // namespace paceline

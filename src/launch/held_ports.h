@@ -1,17 +1,23 @@
-// Free ports of the loopback, kept for tasks that are about to listen on them.
+// Free ports of this host, kept for tasks that are about to listen on them.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 namespace paceline {
 
-/// Binds `count` sockets of 127.0.0.1 and never listens on them, so that the system gives the ports
-/// to nobody else, while a task that listens with SO_REUSEADDR still may. Threads: one at a time.
+/// Every address of a host, of the family of `host`, which is an address or a name.
+std::string everywhere(const std::string& host);
+
+/// Binds `count` sockets and never listens on them, so that the system gives the ports to nobody
+/// else, while a task that listens with SO_REUSEADDR still may. Threads: one at a time.
 class HeldPorts {
  public:
-  /// Throws kUnavailable when there are not enough ports.
-  explicit HeldPorts(int count);
+  /// At an address of this host, without a port. The first of them has `first_port`, and the others
+  /// those after it; 0: the system chooses. Throws kUnavailable when there are not enough ports, or
+  /// another process listens there.
+  explicit HeldPorts(int count, const std::string& host = "127.0.0.1", int first_port = 0);
   ~HeldPorts();
   HeldPorts(const HeldPorts&) = delete;
   HeldPorts& operator=(const HeldPorts&) = delete;
@@ -20,7 +26,7 @@ class HeldPorts {
   const std::vector<std::string>& addresses() const { return addresses_; }
 
  private:
-  void hold_one();
+  void hold_one(const std::string& host, int port);
 
   std::vector<int> sockets_;
   std::vector<std::string> addresses_;

@@ -71,11 +71,11 @@ std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
 }
 
 /// Why links of the job are encrypted, in words; nothing when none is.
-std::optional<std::string> why_encrypted(const Cluster& cluster, const LabOptions& lab) {
+std::optional<std::string> why_encrypted(const Cluster& cluster, const std::string& apart) {
   const Tls tls = cluster.security.tls;
   if (tls == Tls::kNever) return std::nullopt;
   if (tls == Tls::kAlways) return "--tls on encrypts every link";
-  if (lab.hosts > 1) return "the tasks are on several emulated hosts";
+  if (!apart.empty()) return apart;
   return task_elsewhere(cluster.spec);
 }
 
@@ -102,11 +102,11 @@ bool is_of_this_host(const std::string& address) {
   }
 }
 
-std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab,
+std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint) {
   if (!cluster.distributed() || cluster.role == Cluster::Role::kEvaluator) return nullptr;
   std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
-  const std::optional<std::string> why = why_encrypted(cluster, lab);
+  const std::optional<std::string> why = why_encrypted(cluster, apart);
   if (!why) return loaded;
   if (!collectives_kind(cluster.collectives).over_links) {
     refuse(

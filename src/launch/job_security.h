@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "launch/lab/lab_options.h"
 #include "net/tls/link_security.h"
 #include "paceline/cluster.h"
 
@@ -18,12 +17,13 @@ extern const char* const kGivenUp;
 /// interfaces. A name that cannot be resolved belongs to another host.
 bool is_of_this_host(const std::string& address);
 
-/// Reads the proof that the cluster names (load_security); null for a process without links. A
+/// Reads the proof that the cluster names (load_security); null for a process without links.
+/// `apart` says why its tasks are on several hosts, where their addresses do not say so. A
 /// launcher whose tasks need one and that
 /// has none makes a key for its job. Throws kUsage when the proof cannot be read, when a link needs
 /// one and there is none (`hint` says how the tasks of this job are given one), and when MPI would
 /// send to other hosts in the clear.
-std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const LabOptions& lab,
+std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint = "");
 
 /// The same for a server that listens at `bind`, which `flag` names, for whatever caller comes.

@@ -51,13 +51,14 @@ class JobSecurity : public ::testing::Test {
     std::filesystem::permissions(path, std::filesystem::perms(0600));
     return path;
   }
-  static std::string refusal(const Cluster& cluster, const LabOptions& lab = {}) {
-    return error_of(ErrorCode::kUsage, [&] { secure_job(cluster, lab); });
+  static std::string refusal(const Cluster& cluster, const std::string& apart = "") {
+    return error_of(ErrorCode::kUsage, [&] { secure_job(cluster, apart); });
   }
 
   const TemporaryFolder folder_;
 };
 
+const char* const kApart = "the tasks are on several hosts";
 const char* const kHere = "ps=127.0.0.1:1;worker=localhost:2";
 const char* const kElsewhere = "ps=127.0.0.1:1;worker=localhost:2,192.0.2.1:3";
 
@@ -87,20 +88,20 @@ TEST_F(JobSecurity, ThatIsAlwaysEncryptedNeedsAKeyWithinAHostToo) {
 }
 
 TEST_F(JobSecurity, ALauncherMakesAKeyForTheTasksThatNeedOne) {
-  const auto made = secure_job(launcher(), {.hosts = 2});
+  const auto made = secure_job(launcher(), kApart);
   ASSERT_TRUE(made->key);
-  EXPECT_NE(made->key->fingerprint(), secure_job(launcher(), {.hosts = 2})->key->fingerprint());
-  EXPECT_FALSE(secure_job(launcher(), {.hosts = 1})->key);
+  EXPECT_NE(made->key->fingerprint(), secure_job(launcher(), kApart)->key->fingerprint());
+  EXPECT_FALSE(secure_job(launcher(), "")->key);
   Cluster always = launcher();
   always.security.tls = Tls::kAlways;
   EXPECT_TRUE(secure_job(always, {})->key);
   Cluster own = launcher();
   own.security.key_file = key_file();
-  EXPECT_EQ(secure_job(own, {.hosts = 2})->key->fingerprint(),
+  EXPECT_EQ(secure_job(own, kApart)->key->fingerprint(),
             SecretKey::read(own.security.key_file).fingerprint());
   Cluster insecure = launcher();
   insecure.security.tls = Tls::kNever;
-  EXPECT_FALSE(secure_job(insecure, {.hosts = 2})->key);
+  EXPECT_FALSE(secure_job(insecure, kApart)->key);
 }
 
 // A key of its own would be none that the servers have.

@@ -19,6 +19,7 @@
 #include "kernels/device_kind.h"
 #include "launch/held_ports.h"
 #include "launch/lab/lab.h"
+#include "launch/ssh/remote_hosts.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "run/interrupt.h"
@@ -36,10 +37,17 @@ namespace {
 // whatever ends the launcher.
 class TaskFiles {
  public:
+  explicit TaskFiles(bool has_timelines) : has_timelines_(has_timelines) {}
   std::string report_of(const std::string& task) const { return reports_[task].path(); }
   std::string timeline_of(const std::string& task) const { return timelines_[task].path(); }
+  std::vector<std::string> of(const TaskId& task) const {
+    std::vector<std::string> files = {report_of(task.str())};
+    if (has_timelines_) files.push_back(timeline_of(task.str()));
+    return files;
+  }
 
  private:
+  const bool has_timelines_;
   mutable std::map<std::string, MemoryFile> reports_, timelines_;
 };
 
@@ -102,7 +110,8 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   } catch (const Error&) {
     // It died before it could say why.
   }
-  return fmt::format("{} failed first: {}", failure.task, cause);
+  const std::string where = failure.host.empty() ? "" : fmt::format(" (on {})", failure.host);
+  return fmt::format("{}{} failed first: {}", failure.task, where, cause);
 }
 
 // The global step of the newest checkpoint, 0 without one; nothing when none are made.
@@ -173,6 +182,61 @@ void run_on(const Lab& lab, int host, TaskCommand& command) {
   words = lab.on_host(host, words);
   command.program = words.front();
   command.arguments.assign(words.begin() + 1, words.end());
+}
+
+TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
+                       const TaskId& task, const TaskPlace& place) {
+  TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
+                      run.log_format != "json"};
+  auto more = task_arguments(cluster, task, place);
+  if (program.by_variable) {
+    more.insert(more.end(), program.task_flags.begin(), program.task_flags.end());
+    command.task_variable = task_variable(more);
+  } else {
+    command.arguments.insert(command.arguments.end(), more.begin(), more.end());
+  }
+  if (const auto& security = cluster.security.loaded) command.key = security->key;
+  return command;
+}
+
+void check_tasks_allowed(std::size_t tasks) {
+  // Those of a task with one thread were counted: its own, of a link, heartbeats and timers.
+  constexpr std::int64_t kLeastThreads = 6;
+  check_processes_allowed(counted(std::int64_t(tasks), "task"),
+                          kLeastThreads * std::int64_t(tasks));
+}
+
+Places places_with(const TaskFiles& files, const Cluster& cluster,
+                   const std::vector<std::string>& addresses) {
+  Places places = places_here(cluster, addresses);
+  auto place = places.tasks.begin();
+  for (const TaskId& task : all_tasks(cluster)) (place++)->files = files.of(task);
+  return places;
+}
+
+Places places_elsewhere(const std::vector<TaskId>& tasks, RemoteHosts& hosts) {
+  Places places{.where = hosts.where(), .shared = hosts.shared_text()};
+  for (const TaskId& task : tasks) {
+    RemoteHost& host = hosts.of(task);
+    places.tasks.push_back({.address = hosts.address_of(task),
+                            .files = host.place_of(task.str()).files,
+                            .cores = host.cores(),
+                            .workers = hosts.workers_beside(task),
+                            .flags = hosts.flags_of(task),
+                            .host = &host});
+  }
+  return places;
+}
+
+void connect(RemoteHosts& hosts, const Cluster& cluster, const std::vector<TaskId>& tasks,
+             const LaunchProgram& program, const TaskFiles& files, const TaskGroupOptions& options,
+             int ending) {
+  hosts.connect({.tasks = tasks,
+                 .program = program.path,
+                 .files_here = [&](const TaskId& task) { return files.of(task); },
+                 .prefix = [&](const std::string& host) { return padded_prefix(cluster, host); },
+                 .err = options.err},
+                ending);
 }
 
 // It evaluates on one thread, at the lowest priority.
@@ -247,6 +311,23 @@ void print_end(const std::string& steps, bool failed, const std::string& error,
 
 }  // namespace
 
+std::vector<std::string> Places::addresses() const {
+  std::vector<std::string> all;
+  for (const TaskPlace& place : tasks) all.push_back(place.address);
+  return all;
+}
+
+Places places_here(const Cluster& cluster, const std::vector<std::string>& addresses) {
+  const int cores = usable_cores();
+  Places places{.where = "this machine",
+                .shared = fmt::format("  The tasks share {}.\n", counted(cores, "core"))};
+  for (const std::string& address : addresses)
+    places.tasks.push_back({.address = address, .cores = cores, .workers = cluster.local_workers});
+  return places;
+}
+
+bool is_on_one_machine(const Cluster& cluster) { return cluster.launched && cluster.bind.empty(); }
+
 std::string device_of(const Cluster& cluster, const TaskId& task) {
   if (task.job == TaskId::Job::kPs) return "";
   if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
@@ -264,21 +345,23 @@ std::string devices_of(const Cluster& cluster, const TaskId& task) {
                      std::stoi(first.substr(colon)) + cluster.towers - 1);
 }
 
-int threads_of_worker(const Cluster& cluster, int cores) {
+int threads_of_worker(const Cluster& cluster, const TaskPlace& place) {
   if (cluster.threads > 0) return cluster.threads;
   const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
-  return std::max(least, cores / std::max(1, cluster.local_workers));
+  return std::max(least, place.cores / std::max(1, place.workers));
 }
 
-std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
-                                        const std::string& report) {
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
+                                        const TaskPlace& place) {
   std::vector<std::string> arguments = {
-      "--launched",   "--cluster",        cluster.spec.str(), "--task", task.str(),
-      "--cluster-id", cluster.cluster_id, "--report",         report,
+      "--launched",       "--cluster", cluster.spec.str(),  "--task", task.str(), "--cluster-id",
+      cluster.cluster_id, "--report",  place.files.front(),
   };
+  if (place.files.size() > 1) arguments.insert(arguments.end(), {"--timeline", place.files[1]});
+  arguments.insert(arguments.end(), place.flags.begin(), place.flags.end());
   if (task.job == TaskId::Job::kPs) return arguments;
   arguments.insert(arguments.end(), {"--device", device_of(cluster, task), "--threads",
-                                     std::to_string(threads_of_worker(cluster, cores))});
+                                     std::to_string(threads_of_worker(cluster, place))});
   return arguments;
 }
 
@@ -300,32 +383,35 @@ std::string task_variable(const std::vector<std::string>& arguments) {
 
 std::vector<std::string> evaluator_arguments() { return {"--launched", "--task", kEvaluatorTask}; }
 
-std::string announcement(const Cluster& cluster, int cores) {
-  std::string text = fmt::format("{} ps + {} worker{} on this machine\n", cluster.local_ps,
-                                 cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
-  if (cluster.local_ps == 0) {
-    text = fmt::format("{} worker{} on this machine, without a parameter server\n",
-                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s");
-  }
+std::string announcement(const Cluster& cluster, const Places& places) {
+  const std::string& where = places.where;
+  const std::string workers = counted(cluster.local_workers, "worker");
+  std::string text = fmt::format("{} ps + {} on {}\n", cluster.local_ps, workers, where);
+  if (cluster.local_ps == 0)
+    text = fmt::format("{} on {}, without a parameter server\n", workers, where);
   if (cluster.existing_servers) {
-    text = fmt::format("{} worker{} on this machine, with existing servers, which stay: {}\n",
-                       cluster.local_workers, cluster.local_workers == 1 ? "" : "s",
+    text = fmt::format("{} on {}, with existing servers, which stay: {}\n", workers, where,
                        fmt::join(cluster.spec.ps, ", "));
   }
-  const int threads = threads_of_worker(cluster, cores);
+  std::size_t width = 17;
+  for (const auto* addresses : {&cluster.spec.ps, &cluster.spec.workers}) {
+    for (const std::string& address : *addresses) width = std::max(width, address.size());
+  }
+  auto place = places.tasks.begin();
   for (const TaskId& task : all_tasks(cluster)) {
     const bool ps = task.job == TaskId::Job::kPs;
     const std::string& address =
         (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
+    const int threads = threads_of_worker(cluster, *place++);
     std::string device = devices_of(cluster, task);
-    if (!ps) device += fmt::format(", {} thread{}", threads, threads == 1 ? "" : "s");
-    text += fmt::format("  {:<10}{:<17}  {}\n", task.str(), address, device);
+    if (!ps) device += ", " + counted(threads, "thread");
+    text += fmt::format("  {:<10}{:<{}}  {}\n", task.str(), address, width, device);
   }
   if (cluster.evaluator) {
     text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
   }
   if (device_kind(cluster.device.kind).shares_cores) {
-    text += fmt::format("  The tasks share {} core{}.\n", cores, cores == 1 ? "" : "s");
+    text += places.shared;
   } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
     text +=
         fmt::format("  Warning: all {} workers share device {}; --device {} gives each its own.\n",
@@ -337,42 +423,33 @@ std::string announcement(const Cluster& cluster, int cores) {
 int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options) {
   const std::vector<TaskId> tasks = all_tasks(asked);
-  // Those of a task with one thread were counted: its own, of a link, heartbeats and timers.
-  constexpr std::int64_t kLeastThreads = 6;
-  check_processes_allowed(counted(std::int64_t(tasks.size()), "task"),
-                          kLeastThreads * std::int64_t(tasks.size()));
+  const bool here = !program.ssh.asked();
+  if (here) check_tasks_allowed(tasks.size());
   const LabOptions& hosts = program.lab;
   std::optional<Lab> lab;
   if (hosts.asked()) lab.emplace(hosts.hosts, LabLinks{hosts.gbps, hosts.delay_ms});
-  const HeldPorts ports(lab ? 0 : int(tasks.size()));
-  const TaskFiles files;
-  Cluster cluster = asked;
-  cluster.spec = local_spec(cluster, lab ? lab_addresses(hosts, tasks) : ports.addresses());
-  const int cores = usable_cores();
+  const HeldPorts ports(lab || !here ? 0 : int(tasks.size()));
+  const TaskFiles files(!run.timeline.empty());
+  RemoteHosts remote(program.ssh);
   TaskGroup group(options);  // from here on a signal is kept for the tasks
+  if (!here) connect(remote, asked, tasks, program, files, options, group.ending_fd());
+  const Places places =
+      here ? places_with(files, asked, lab ? lab_addresses(hosts, tasks) : ports.addresses())
+           : places_elsewhere(tasks, remote);
+  Cluster cluster = asked;
+  cluster.spec = local_spec(cluster, places.addresses());
   if (!run.quiet) {
-    print_text(stdout, announcement(cluster, cores));
+    print_text(stdout, announcement(cluster, places));
     if (lab) print_text(stdout, lab_text(hosts));
   }
   std::fflush(stdout);
 
-  for (const TaskId& task : tasks) {
-    TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
-                        run.log_format != "json"};
-    auto more = task_arguments(cluster, task, cores, files.report_of(task.str()));
-    if (!run.timeline.empty())
-      more.insert(more.end(), {"--timeline", files.timeline_of(task.str())});
-    if (program.by_variable) {
-      more.insert(more.end(), program.task_flags.begin(), program.task_flags.end());
-      command.task_variable = task_variable(more);
-    } else {
-      command.arguments.insert(command.arguments.end(), more.begin(), more.end());
-    }
-    if (const auto& security = cluster.security.loaded) command.key = security->key;
-    if (lab) run_on(*lab, host_of(hosts, task), command);
+  for (std::size_t i = 0; i < tasks.size(); ++i) {
+    TaskCommand command = command_of(cluster, run, program, tasks[i], places.tasks[i]);
+    if (lab) run_on(*lab, host_of(hosts, tasks[i]), command);
     const bool resumes = !command.is_ps && !run.out.empty();
     command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
-    group.start(command, padded_prefix(cluster, task.str()));
+    group.start(command, padded_prefix(cluster, command.name), places.tasks[i].host);
   }
   if (cluster.evaluator) {
     group.start(evaluator_command(program, run), padded_prefix(cluster, kEvaluatorTask));

@@ -1,10 +1,11 @@
-// Starts every task of a cluster on this machine as a process of its own, and sees them through.
+// Starts every task of a cluster as a process of its own, and sees them through.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "launch/lab/lab_options.h"
+#include "launch/ssh/ssh_options.h"
 #include "launch/task_group.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
@@ -17,21 +18,46 @@ namespace paceline {
 struct LaunchProgram {
   std::string path = "/proc/self/exe";
   std::vector<std::string> arguments;  // as the user gave them, without the program's name
-  LabOptions lab = {};                 // the hosts of the tasks; none: this machine
+  LabOptions lab = {};                 // emulated hosts for the tasks; none: this machine
   bool by_variable = false;            // it may be any command, within which a task is started
   std::vector<std::string> task_flags = {};  // that $PACELINE_TASK has, too
+  SshOptions ssh = {};                       // other hosts; only where it is any command
 };
 
-/// Starts all tasks, on this machine or on emulated hosts, prints what each of them gets, passes on
-/// their output, merges their reports into RunOptions::report, and prints at the end which task
-/// failed first and why. Returns the exit status.
+/// Where a task runs, and what is there for it.
+struct TaskPlace {
+  std::string address = {};             // by which the others reach it
+  std::vector<std::string> files = {};  // its report, and its timeline where one is asked for
+  int cores = 1;                        // which it shares
+  int workers = 1;                      // with so many workers
+  std::vector<std::string> flags = {};  // that it is given for that place
+  TaskStarter* host = nullptr;          // null: this one
+};
+/// The places of all tasks, in the order in which they are started.
+struct Places {
+  std::vector<TaskPlace> tasks = {};
+  std::string where;   // "this machine"
+  std::string shared;  // lines: "  The tasks share 2 cores."
+
+  std::vector<std::string> addresses() const;
+};
+
+/// The places of tasks with these addresses that share this machine.
+Places places_here(const Cluster& cluster, const std::vector<std::string>& addresses);
+
+/// Starts all tasks, on this machine, on emulated hosts or over ssh, prints what each of them gets,
+/// passes on their output, merges their reports into RunOptions::report, and prints at the end
+/// which task failed first and why. Returns the exit status.
 int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options);
 
+/// True for a task whose launcher has started all of them on its own machine, on emulated hosts of
+/// it or not: on other hosts they listen elsewhere than at their addresses.
+bool is_on_one_machine(const Cluster& cluster);
 /// The arguments that make the program this task: appended to the user's own, which they override.
-/// `spec` has every task's address; `cores` are those of the machine.
-std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
-                                        const std::string& report);
+/// The cluster's spec has every task's address.
+std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
+                                        const TaskPlace& place);
 /// The same arguments as $PACELINE_TASK says them, which stands for --launched: an object of JSON
 /// with the flags, as in a file of them.
 std::string task_variable(const std::vector<std::string>& arguments);
@@ -41,9 +67,9 @@ std::vector<std::string> evaluator_arguments();
 std::string device_of(const Cluster& cluster, const TaskId& task);
 /// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".
 std::string devices_of(const Cluster& cluster, const TaskId& task);
-/// The number of threads of a worker when the tasks share `cores`.
-int threads_of_worker(const Cluster& cluster, int cores);
-/// The lines that show the cores and the device of each task.
-std::string announcement(const Cluster& cluster, int cores);
+/// The number of threads of a worker.
+int threads_of_worker(const Cluster& cluster, const TaskPlace& place);
+/// The lines that show the threads and the device of each task.
+std::string announcement(const Cluster& cluster, const Places& places);
 
 }  // namespace paceline

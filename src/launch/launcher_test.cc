@@ -445,19 +445,21 @@ TEST_F(Launcher, TellsEachTaskWhatItHas) {
   cluster_.spec = {{"127.0.0.1:1"}, {"127.0.0.1:2", "127.0.0.1:3"}};
   cluster_.device = {"sim", -1, 36, 0};
   EXPECT_THAT(
-      task_arguments(cluster_, {TaskId::Job::kWorker, 1}, 4, "r.json"),
+      task_arguments(cluster_, {TaskId::Job::kWorker, 1},
+                     {.files = {"r.json"}, .cores = 4, .workers = 2}),
       ElementsAre("--launched", "--cluster", "ps=127.0.0.1:1;worker=127.0.0.1:2,127.0.0.1:3",
                   "--task", "worker:1", "--cluster-id", "test", "--report", "r.json", "--device",
                   "sim:1", "--threads", "2"));
-  EXPECT_THAT(task_arguments(cluster_, {TaskId::Job::kPs, 0}, 4, "r.json"),
+  EXPECT_THAT(task_arguments(cluster_, {TaskId::Job::kPs, 0}, {.files = {"r.json"}}),
               Not(testing::Contains("--device")));
-  EXPECT_EQ(threads_of_worker(cluster_, 1), 1);
+  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 1);
   cluster_.towers = 3;
-  EXPECT_EQ(threads_of_worker(cluster_, 1), 1);
+  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 1);
   cluster_.device.kind = "cpu";
-  EXPECT_EQ(threads_of_worker(cluster_, 1), 3) << "each tower has a thread";
+  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 3)
+      << "each tower has a thread";
   cluster_.threads = 8;
-  EXPECT_EQ(threads_of_worker(cluster_, 1), 8);
+  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 8);
 }
 
 TEST_F(Launcher, TellsACommandInAVariableWhichTaskItIs) {
@@ -504,17 +506,19 @@ TEST_F(Launcher, NamesACommandThatCannotBeExecuted) {
 TEST_F(Launcher, AnnouncesWhatIsShared) {
   cluster_.spec = {{"127.0.0.1:1"}, {"127.0.0.1:2", "127.0.0.1:3"}};
   cluster_.device = {"cpu", -1, 0, 0};
-  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("The tasks share 2 cores."));
-  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("no device"));
+  const TaskPlace place{.cores = 2, .workers = 2};
+  const Places two{{place, place, place}, "this machine", "  The tasks share 2 cores.\n"};
+  EXPECT_THAT(announcement(cluster_, two), HasSubstr("The tasks share 2 cores."));
+  EXPECT_THAT(announcement(cluster_, two), HasSubstr("no device"));
   cluster_.device = {"sim", -1, 36, 0};
-  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("device sim:1, 1 thread"));
-  EXPECT_THAT(announcement(cluster_, 2), Not(HasSubstr("Warning")));
+  EXPECT_THAT(announcement(cluster_, two), HasSubstr("device sim:1, 1 thread"));
+  EXPECT_THAT(announcement(cluster_, two), Not(HasSubstr("Warning")));
   cluster_.towers = 3;
-  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("devices sim:3 to sim:5, 1 thread"));
+  EXPECT_THAT(announcement(cluster_, two), HasSubstr("devices sim:3 to sim:5, 1 thread"));
   EXPECT_EQ(device_of(cluster_, {TaskId::Job::kWorker, 1}), "sim:3");
   cluster_.towers = 1;
   cluster_.device.index = 1;
-  EXPECT_THAT(announcement(cluster_, 2), HasSubstr("Warning: all 2 workers share device sim:1"));
+  EXPECT_THAT(announcement(cluster_, two), HasSubstr("Warning: all 2 workers share device sim:1"));
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <memory>
 
 namespace paceline {
 
@@ -38,6 +39,11 @@ void LinePrefixer::write_line(std::string_view line) {
     if (written < 0 && errno != EINTR) return;
     if (written > 0) rest.remove_prefix(std::size_t(written));
   }
+}
+
+TaskOutput prefixed_lines(const std::string& prefix, int fd) {
+  const auto lines = std::make_shared<LinePrefixer>(prefix, fd);
+  return {[lines](std::string_view chunk) { lines->add(chunk); }, [lines] { lines->finish(); }};
 }
 
 }  // namespace paceline

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "launch/running_task.h"
+
 namespace paceline {
 
 /// Turns the output of one task, which arrives in chunks cut anywhere, into whole lines
@@ -23,5 +25,8 @@ class LinePrefixer {
   int fd_;
   std::string unfinished_;
 };
+
+/// The lines of one output of a task, through a LinePrefixer.
+TaskOutput prefixed_lines(const std::string& prefix, int fd);
 
 }  // namespace paceline

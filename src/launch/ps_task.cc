@@ -7,6 +7,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "launch/job_security.h"
+#include "launch/launcher.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "run/interrupt.h"
@@ -30,7 +31,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
   options.bind = cluster.bind;
-  options.this_machine = cluster.launched;
+  options.this_machine = is_on_one_machine(cluster);
   options.link = cluster.link;
   options.security = cluster.security;
   options.join_timeout =

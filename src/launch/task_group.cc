@@ -29,11 +29,6 @@ int milliseconds_until(const std::optional<TimePoint>& moment) {
   return int(std::max<std::chrono::milliseconds::rep>(left.count(), 0));
 }
 
-TaskOutput prefixed_lines(const std::string& prefix, int fd) {
-  const auto lines = std::make_shared<LinePrefixer>(prefix, fd);
-  return {[lines](std::string_view chunk) { lines->add(chunk); }, [lines] { lines->finish(); }};
-}
-
 }  // namespace
 
 TaskGroup::TaskGroup(const TaskGroupOptions& options) : options_(options) {}
@@ -43,12 +38,8 @@ TaskGroup::~TaskGroup() {
   if (result_.interrupted) signals_.drain();
 }
 
-void TaskGroup::start(const TaskCommand& command, const std::string& prefix) {
-  start(command, prefix, this_host_);
-}
-
-void TaskGroup::start(const TaskCommand& command, const std::string& prefix, TaskStarter& host) {
-  starts_.push_back({command, prefix, &host, now()});
+void TaskGroup::start(const TaskCommand& command, const std::string& prefix, TaskStarter* host) {
+  starts_.push_back({command, prefix, host == nullptr ? &this_host_ : host, now()});
   children_.push_back(begin(starts_.back()));
 }
 

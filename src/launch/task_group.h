@@ -57,9 +57,11 @@ class TaskGroup {
   TaskGroup(const TaskGroup&) = delete;
   TaskGroup& operator=(const TaskGroup&) = delete;
 
-  /// On this host, or on that of a starter which outlives the group. Throws kUnavailable.
-  void start(const TaskCommand& command, const std::string& prefix);
-  void start(const TaskCommand& command, const std::string& prefix, TaskStarter& host);
+  /// Starts it on this host (null), or on another one, which outlives the group. Throws
+  /// kUnavailable.
+  void start(const TaskCommand& command, const std::string& prefix, TaskStarter* host = nullptr);
+  /// A descriptor that is readable once a signal asks to end; for whoever waits before run().
+  int ending_fd() const { return signals_.fd(); }
   /// Returns when every task has ended.
   TaskGroupResult run();
 

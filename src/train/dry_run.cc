@@ -48,7 +48,8 @@ std::string local_cluster_text(Cluster cluster) {
     cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
   }
   cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
-  return announcement(cluster, usable_cores());
+  const auto tasks = std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers);
+  return announcement(cluster, places_here(cluster, std::vector(tasks, address)));
 }
 
 std::string task_lines(const Cluster& cluster, TaskId::Job job) {

@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "kernels/cpu/instruction_set.h"
 #include "kernels/device_kind.h"
+#include "launch/launcher.h"
 #include "net/link_kind.h"
 #include "params/strategy/strategies.h"
 #include "predict/bound.h"
@@ -107,11 +108,11 @@ void Session::Impl::start_use() {
   use_.start();
 }
 
-// Of this task's host, each way; nothing where the system does not say. Tasks that were launched
-// together on hosts that are not emulated have no network between them.
+// Of this task's host, each way; nothing where the system does not say. Tasks of one machine, on
+// hosts that are not emulated, have no network between them.
 std::optional<double> Session::Impl::network_bytes_per_s() const {
   double gbps = run_options.prediction.link_gbps;
-  if (gbps == 0 && !cluster.launched) gbps = network_gbps();
+  if (gbps == 0 && !is_on_one_machine(cluster)) gbps = network_gbps();
   if (gbps == 0) return std::nullopt;
   return gbps * kPayloadOfGigabit;
 }
@@ -193,7 +194,7 @@ void Session::Impl::add_losses(Report& to) const {
 // same work, as each of its towers does. It is measured once training is over, when it disturbs
 // nothing.
 void Session::Impl::add_bound() {
-  const bool here = !cluster.distributed() || cluster.launched;
+  const bool here = !cluster.distributed() || is_on_one_machine(cluster);
   const std::optional<double> made = task_at_end_->steps_per_s;
   if (trained.size() != 1 || !device_kind(cluster.device.kind).meets_roof || !here ||
       !cluster.is_chief() || !made) {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "launch/placement.h"
 #include "paceline/cluster.h"
 #include "paceline/error.h"
 
@@ -64,11 +65,9 @@ LabOptions parse_lab_place(const std::string& text) {
 }
 
 void spread_tasks(LabOptions& lab, int ps, int workers) {
-  const bool apart = lab.hosts >= ps + workers;
-  lab.ps.clear();
-  lab.workers.clear();
-  for (int i = 0; i < ps; ++i) lab.ps.push_back(i % lab.hosts);
-  for (int i = 0; i < workers; ++i) lab.workers.push_back(((apart ? ps : 0) + i) % lab.hosts);
+  const Placement placement = spread_tasks(lab.hosts, ps, workers);
+  lab.ps = placement.ps;
+  lab.workers = placement.workers;
 }
 
 std::string lab_text(const LabOptions& lab) {

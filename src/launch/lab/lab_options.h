@@ -22,8 +22,7 @@ struct LabOptions {
 /// are numbered in the order of the hosts. Throws kInvalidArgument.
 LabOptions parse_lab_place(const std::string& text);
 
-/// Spreads tasks over hosts: each on a host of its own where there are enough, the parameter
-/// servers first; else parameter servers and workers each one after the other.
+/// Spreads tasks over the hosts, as spread_tasks(hosts, …) does (launch/placement.h).
 void spread_tasks(LabOptions& lab, int ps, int workers);
 
 /// "Emulated hosts, with links of 1 Gbit/s:", and a line for each: its address and its tasks.

@@ -1,0 +1,19 @@
+// The agent of a launcher on another host, as ssh starts it there.
+#pragma once
+
+#include <string>
+
+namespace paceline {
+
+/// `paceline launch --agent` is that agent. No user types it.
+extern const char* const kAgentWord;
+
+/// The line that an agent writes first: whatever the user's shell has printed ends before it.
+std::string agent_greeting();
+
+/// Does what the launcher says that is at the other end of the standard streams, until that says no
+/// more: then it ends the tasks that are left, and kills those that do not end in time, with all
+/// that they have started. Returns the exit status.
+int run_agent();
+
+}  // namespace paceline

@@ -1,0 +1,74 @@
+// What a launcher and its agent on a host tell each other through ssh. Both are of one version, so
+// that the format may change with any of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace paceline {
+
+struct HostMessage {
+  enum class Kind : std::uint8_t {
+    // To the agent:
+    kPrepare,   // texts: those of a HostJob
+    kStart,     // a process with the number `task`; texts: name, program, $PACELINE_TASK, key, and
+                // then its arguments
+    kSignal,    // number: the signal, for the process
+    kEndInput,  // of the process
+    // To the launcher:
+    kReady,    // number: the cores; texts: of each task its port, and then its files
+    kRefused,  // texts: why
+    kOutput,   // number: 1 or 2; texts: a chunk of it
+    kStopped,  // number: 1 when the process is stopped, 0 when it goes on
+    kFile,     // number: which file of its task; texts: what is in it
+    kEnded,    // number: its exit status; texts: its signal, and why
+  };
+  Kind kind = Kind::kPrepare;
+  std::int32_t task = 0, number = 0;
+  std::vector<std::string> texts = {};  // of any bytes
+  bool operator==(const HostMessage&) const = default;
+};
+
+/// Returns the bytes of a message, in chunks that a pipe takes whole: between two of them another
+/// process may write a pulse, by which the other side knows that it is still heard.
+std::vector<std::string> chunks_of(const HostMessage& message);
+/// An empty chunk.
+std::string pulse();
+
+/// Takes bytes as they arrive, and gives the messages.
+class HostMessageReader {
+ public:
+  void add(std::string_view bytes) { bytes_ += bytes; }
+  /// Throws kDataLoss for bytes that are no message.
+  std::optional<HostMessage> next();
+
+ private:
+  void join_chunks();
+
+  std::string bytes_;   // in chunks
+  std::string joined_;  // messages
+};
+
+/// What an agent does first: it goes to a folder, and keeps ports and files for tasks.
+struct HostJob {
+  std::string folder;
+  std::string program;  // which the tasks will be
+  std::string bind;     // the address to keep ports of: "127.0.0.1"
+  int first_port = 0;
+  int files = 1;  // for each task
+  std::int64_t silence_ms = 0, end_within_ms = 0;
+  std::vector<std::string> environment = {};  // "NAME=VALUE"
+  std::vector<std::string> tasks = {};        // "worker:1"
+  bool operator==(const HostJob&) const = default;
+};
+HostMessage message_of(const HostJob& job);
+/// Throws kDataLoss.
+HostJob job_of(const HostMessage& message);
+
+/// The number that a text says. Throws kDataLoss.
+std::int64_t number_in(const std::string& text);
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// The command that runs a program on another host, and its failures in words.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "launch/ssh/ssh_options.h"
+
+namespace paceline {
+
+/// The words by which sh runs the options' ssh, which runs the agent of a launcher on the host. It
+/// asks nothing, and gives up a host that does not answer.
+std::vector<std::string> ssh_words(const SshOptions& options, const SshHost& host);
+
+/// A sentence about a host that could not be reached, of what ssh has written and its exit status:
+/// it names the host, has ssh's own words, and says what to do.
+std::string why_not_reached(const SshOptions& options, const SshHost& host,
+                            const std::string& written, int status);
+/// The same about one whose connection was lost.
+std::string why_lost(const SshHost& host, const std::string& written);
+
+}  // namespace paceline
