@@ -64,7 +64,7 @@ std::vector<CommandLine> launch_lines() { return {launch_line()}; }
 int launch_command(const Arguments& arguments) {
   const auto values = parse(launch_line(), {arguments.begin(), std::ranges::find(arguments, "--")});
   if (!values) return 0;
-  Program program{read_cluster(*values), read_run_options(*values), "", arguments, nullptr};
+  Program program{read_cluster(*values), read_run_options(*values), {}, "", arguments, nullptr};
   program.command =
       command_after(arguments, "paceline launch --ps 1 --workers 2 -- train mlp --steps 1000");
   if (program.cluster.role != Cluster::Role::kLauncher)

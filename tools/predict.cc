@@ -11,12 +11,12 @@
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
+#include "predict/prediction.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
-#include "train/prediction.h"
 
 namespace paceline {
 namespace {
@@ -80,7 +80,7 @@ int predict_model(const models::Model& model, const Arguments& arguments) {
   const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  predict_ways(step, job.cluster, job.run.prediction);
+  predict_ways(step, job.cluster, job.observers.prediction);
   return 0;
 }
 

@@ -17,8 +17,8 @@
 #include "base/printed.h"
 #include "explain/explain.h"
 #include "kernels/device_kind.h"
-#include "launch/held_ports.h"
 #include "launch/lab/lab.h"
+#include "net/held_ports.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "run/interrupt.h"
@@ -26,6 +26,7 @@
 #include "run/report/expected_in_words.h"
 #include "run/report/report_strategy.h"
 #include "run/report/run_folder.h"
+#include "run/task_devices.h"
 #include "trace/job_timeline.h"
 
 namespace paceline {
@@ -246,29 +247,6 @@ void print_end(const std::string& steps, bool failed, const std::string& error,
 }
 
 }  // namespace
-
-std::string device_of(const Cluster& cluster, const TaskId& task) {
-  if (task.job == TaskId::Job::kPs) return "";
-  if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
-  if (cluster.device.index >= 0)
-    return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
-  return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
-}
-
-std::string devices_of(const Cluster& cluster, const TaskId& task) {
-  const std::string first = device_of(cluster, task);
-  if (first.empty()) return "no device";
-  if (cluster.towers == 1) return "device " + first;
-  const std::size_t colon = first.find(':') + 1;
-  return fmt::format("devices {} to {}{}", first, first.substr(0, colon),
-                     std::stoi(first.substr(colon)) + cluster.towers - 1);
-}
-
-int threads_of_worker(const Cluster& cluster, int cores) {
-  if (cluster.threads > 0) return cluster.threads;
-  const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
-  return std::max(least, cores / std::max(1, cluster.local_workers));
-}
 
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task, int cores,
                                         const std::string& report) {

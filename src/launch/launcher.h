@@ -37,12 +37,6 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
 std::string task_variable(const std::vector<std::string>& arguments);
 /// task_arguments for the evaluator of a job.
 std::vector<std::string> evaluator_arguments();
-/// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
-std::string device_of(const Cluster& cluster, const TaskId& task);
-/// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".
-std::string devices_of(const Cluster& cluster, const TaskId& task);
-/// The number of threads of a worker when the tasks share `cores`.
-int threads_of_worker(const Cluster& cluster, int cores);
 /// The lines that show the cores and the device of each task.
 std::string announcement(const Cluster& cluster, int cores);
 

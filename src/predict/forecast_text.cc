@@ -12,8 +12,8 @@
 #include "params/strategy/strategies.h"
 #include "params/strategy/strategy_fields.h"
 #include "predict/hosts_file.h"
-#include "predict/link_payload.h"
 #include "predict/roof.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/cores.h"
-#include "launch/launcher.h"
+#include "run/task_devices.h"
 
 namespace paceline {
 
