@@ -2,11 +2,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <stdexcept>
+#include <thread>
 
+#include "base/deadline.h"
 #include "base/temporary_folder.h"
-#include "base/testing/error_of.h"
 #include "exec/plan.h"
 #include "paceline/error.h"
 #include "paceline/evaluator.h"
@@ -15,6 +17,7 @@
 #include "run/report/report.h"
 #include "run/report/task_progress.h"
 #include "train/planned_only.h"
+#include "train/testing/served.h"
 #include "train/testing/session_fixture.h"
 
 namespace paceline {
@@ -96,6 +99,31 @@ TEST_F(SessionObserversTest, SeeASessionFromItsPlanToItsEnd) {
   EXPECT_THAT(seen_, ElementsAre("planned line", "joining", "joined 2", "begins 16", "progressed 0",
                                  "progressed 3", "ended", "summed up", "gone"));
   EXPECT_EQ(read_report(run_.report).value("mine", "steps"), 3);
+}
+
+// The ps answers with nothing to say, and is heard all the same.
+TEST_F(SessionObserversTest, EachHearsOfTheOtherTasks) {
+  struct Hears : SessionObserver {
+    explicit Hears(int& how_often) : heard(how_often) {}
+    void begins(RunningSession& session) override {
+      const Deadline deadline = Deadline::after(std::chrono::seconds(30));
+      bool of_ps = false;
+      while (!of_ps && !deadline.passed()) {
+        session.ask_others();
+        for (const TaskWords& each : session.hear()) of_ps = of_ps || each.task == "ps:0";
+        std::this_thread::yield();
+      }
+      heard += of_ps ? 1 : 0;
+    }
+    int& heard;
+  };
+  int heard = 0;
+  observe_by<Hears>(heard);
+  observe_by<Hears>(heard);
+  run_.steps = 1;
+  const Served served;
+  { Session(training(), served.cluster(), run_).run(feeding()); }
+  EXPECT_EQ(heard, 2);
 }
 
 TEST_F(SessionObserversTest, AnObserverThatThrowsEndsTheSession) {
