@@ -12,7 +12,7 @@
 #include "kernels/cpu/instruction_set.h"
 #include "paceline/error.h"
 #include "predict/bound.h"
-#include "train/worker_step_cost.h"
+#include "predict/worker_step_cost.h"
 
 namespace paceline::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include "bench/roof.h"
 #include "models/mlp.h"
 #include "paceline/ops.h"
-#include "train/worker_step_cost.h"
+#include "predict/worker_step_cost.h"
 
 namespace paceline::bench {
 namespace {

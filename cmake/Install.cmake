@@ -1,5 +1,5 @@
 # `cmake --install`: the command with its pages and completions; and the component `development`:
-# headers, library, and what find_package(paceline) reads.
+# headers, libraries, and what find_package(paceline) reads.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS paceline_command COMPONENT command)
@@ -15,7 +15,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE TYPE DOC COMPONENT licence)
 
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/paceline TYPE INCLUDE COMPONENT development
         FILES_MATCHING PATTERN "*.h")
-install(TARGETS paceline EXPORT paceline-targets COMPONENT development)
+install(TARGETS paceline_core paceline EXPORT paceline-targets COMPONENT development)
 set(PACELINE_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/paceline)
 install(EXPORT paceline-targets NAMESPACE paceline:: DESTINATION ${PACELINE_PACKAGE_DIR}
         COMPONENT development)

@@ -48,6 +48,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
 libwebp-dev, libssl-dev")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_RECOMMENDS paceline)
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION
-"Headers and the static library, for models, data and ops of one's own, found
-by CMake's find_package(paceline).")
+"Headers and static libraries, for models, data and ops of one's own, found by
+CMake's find_package(paceline): paceline::core, which trains, and
+paceline::paceline over it, with flags, live pages and predictions.")
 include(CPack)

@@ -50,22 +50,34 @@ function(add_lower_instruction_set_tests)
   endforeach()
 endfunction()
 
-# The library that is installed: the objects of all rooms in one archive.
-function(add_paceline_library)
-  set(objects "")
+# add_paceline_libraries(ROOM): the two libraries that are installed. paceline_core has the objects of
+# the rooms up to this one, with which a program of one's own trains; paceline has those of the others.
+function(add_paceline_libraries last_of_core)
+  set(rooms "")
   foreach(room ${PACELINE_ROOMS})
-    list(APPEND objects $<TARGET_OBJECTS:paceline_${room}>)
+    list(APPEND rooms ${room})
+    if(room STREQUAL last_of_core)
+      list(TRANSFORM rooms REPLACE ".+" "$<TARGET_OBJECTS:paceline_\\0>" OUTPUT_VARIABLE objects)
+      add_library(paceline_core STATIC ${objects})
+      set(rooms "")
+    endif()
   endforeach()
+  list(TRANSFORM rooms REPLACE ".+" "$<TARGET_OBJECTS:paceline_\\0>" OUTPUT_VARIABLE objects)
   add_library(paceline STATIC ${objects})
-  set_target_properties(paceline PROPERTIES LINKER_LANGUAGE CXX)
-  target_include_directories(paceline PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
-                                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
-  target_compile_features(paceline PUBLIC cxx_std_20)
-  target_link_libraries(paceline PUBLIC Threads::Threads fmt::fmt $<LINK_ONLY:DNNL::dnnl>
-                                        $<LINK_ONLY:PkgConfig::HWY>
-                                        $<LINK_ONLY:JPEG::JPEG> $<LINK_ONLY:PNG::PNG>
-                                        $<LINK_ONLY:PkgConfig::WEBP> $<LINK_ONLY:OpenSSL::SSL>
-                                        $<LINK_ONLY:OpenMP::OpenMP_CXX>)
+  list(JOIN rooms "," rooms)
+  set(PACELINE_ROOMS_OVER_CORE ${rooms} PARENT_SCOPE)
+  set_target_properties(paceline paceline_core PROPERTIES LINKER_LANGUAGE CXX)
+  set_target_properties(paceline_core PROPERTIES EXPORT_NAME core)
+  target_include_directories(paceline_core PUBLIC
+                             $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>
+                             $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+  target_compile_features(paceline_core PUBLIC cxx_std_20)
+  target_link_libraries(paceline_core PUBLIC Threads::Threads fmt::fmt $<LINK_ONLY:DNNL::dnnl>
+                                             $<LINK_ONLY:PkgConfig::HWY>
+                                             $<LINK_ONLY:JPEG::JPEG> $<LINK_ONLY:PNG::PNG>
+                                             $<LINK_ONLY:PkgConfig::WEBP> $<LINK_ONLY:OpenSSL::SSL>
+                                             $<LINK_ONLY:OpenMP::OpenMP_CXX>)
+  target_link_libraries(paceline PUBLIC paceline_core)
 endfunction()
 
 # The model zoo sees only include/paceline/.
@@ -156,7 +168,8 @@ function(add_process_tests)
                                                    PACELINE_MPI_VALUES="$<TARGET_FILE:mpi_values>"
                                                    PACELINE_HOLD_SAVES="$<TARGET_FILE:hold_saves>"
                                                    PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
-                                                   PACELINE_BUILD="${PROJECT_BINARY_DIR}")
+                                                   PACELINE_BUILD="${PROJECT_BINARY_DIR}"
+                                                   PACELINE_ROOMS_OVER_CORE="${PACELINE_ROOMS_OVER_CORE}")
   target_link_libraries(process_tests PRIVATE paceline_models paceline_cli
                                               nlohmann_json::nlohmann_json)
   add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves

@@ -27,7 +27,7 @@
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
-#include "train/prediction.h"
+#include "predict/prediction.h"
 
 namespace paceline::bench {
 namespace {

@@ -9,9 +9,9 @@
 
 #include "base/temporary_folder.h"
 #include "bench/train_run.h"
-#include "launch/held_ports.h"
 #include "launch/lab/lab.h"
 #include "launch/lab/lab_options.h"
+#include "net/held_ports.h"
 #include "net/tls/secret_key.h"
 #include "summary/event_folder.h"
 

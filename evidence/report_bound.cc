@@ -5,7 +5,7 @@
 #include "evidence/ps_bound.h"
 #include "launch/lab/lab_options.h"
 #include "paceline/tensor.h"
-#include "predict/link_payload.h"
+#include "run/network_rate.h"
 
 namespace paceline::bench {
 namespace {

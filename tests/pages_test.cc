@@ -154,9 +154,9 @@ TEST_F(Curves, HaveATableAndGoOnWhereTheyWere) {
   EXPECT_THAT(make(paceline(), "curves").output, HasSubstr("0 runs are there, 15 to make"));
   EXPECT_THAT(make(paceline(), "wires").output, HasSubstr("7 runs are there, 0 to make"));
   EXPECT_EQ(calls(), 7u + 15u);
-  EXPECT_THAT(
-      text_of_file("strategies.md"),
-      AllOf(HasSubstr("| local, H = 20 | 4 | 110.00 | 111.50 |"), HasSubstr("| int8 | 110.00 |")));
+  EXPECT_THAT(text_of_file("strategies.md"),
+              AllOf(HasSubstr("| local_sgd, H = 20 | 4 | 110.00 | 111.50 |"),
+                    HasSubstr("| int8 | 110.00 |")));
   EXPECT_THAT(text_of_file("plots"), HasSubstr("title '4 workers'"));
 }
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "launch/held_ports.h"
 #include "models/resnet_graph.h"
+#include "net/held_ports.h"
 #include "paceline/session.h"
 
 namespace paceline::testing {

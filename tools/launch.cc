@@ -56,7 +56,7 @@ bool is_file_of_hosts(const std::string& text) {
 
 std::vector<SshHost> hosts_of_file(const std::string& path) {
   std::vector<SshHost> hosts;
-  for (const ForecastHost& host : read_hosts(path)) {
+  for (const ForecastHost& host : read_hosts(path).hosts) {
     if (host.name.find(' ') != std::string::npos) {
       refuse_flag("--hosts", path,
                   fmt::format("'{}' is no name by which ssh reaches a host: each needs a [[host]] "
@@ -178,8 +178,8 @@ int launch_command(const Arguments& arguments) {
   if (arguments == Arguments{kAgentWord}) return run_agent();
   const auto values = parse(launch_line(), {arguments.begin(), std::ranges::find(arguments, "--")});
   if (!values) return 0;
-  Program program{read_cluster(*values), read_run_options(of_training(*values)), "", arguments,
-                  nullptr};
+  Program program{
+      read_cluster(*values), read_run_options(of_training(*values)), {}, "", arguments, nullptr};
   program.command =
       command_after(arguments, "paceline launch --ps 1 --workers 2 -- train mlp --steps 1000");
   if (program.cluster.role != Cluster::Role::kLauncher)

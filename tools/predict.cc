@@ -9,13 +9,13 @@
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
+#include "predict/prediction.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
 #include "tools/predicted_model.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
-#include "train/prediction.h"
 
 namespace paceline {
 namespace {

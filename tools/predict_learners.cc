@@ -1,7 +1,7 @@
 #include "tools/predict_learners.h"
 
 #include "cli/flags/flag_checks.h"
-#include "predict/link_payload.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

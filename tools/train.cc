@@ -10,6 +10,7 @@
 #include "base/nearest.h"
 #include "bench/step_work.h"
 #include "cli/automatic_way.h"
+#include "cli/dry_run.h"
 #include "cli/flags/cluster_reader.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/job_flags.h"
@@ -20,10 +21,9 @@
 #include "cli/task_program.h"
 #include "models/model.h"
 #include "paceline/error.h"
+#include "predict/prediction.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
-#include "train/dry_run.h"
-#include "train/prediction.h"
 
 namespace paceline {
 namespace {
@@ -100,6 +100,7 @@ Program program_of(const Model& model, const TrainJob& job) {
   Program program;
   program.cluster = job.cluster;
   program.run = job.run;
+  program.observers = job.observers;
   program.model = model.name();
   program.lab = job.lab;
   program.after_reads = model.after_reads(job.settings);
@@ -128,7 +129,7 @@ std::string dry_run_of(const Model& model, const TrainJob& job) {
 std::vector<ComparedWay> ways_of(const Model& model, const TrainJob& job) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   return compare_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
-                      job.run.prediction);
+                      job.observers.prediction);
 }
 
 int train(const Model& model, const Arguments& arguments) {
@@ -139,10 +140,10 @@ int train(const Model& model, const Arguments& arguments) {
   const std::unique_ptr<JoinedJob> joined = join_job(*values);
   check_one_of_several(*values, own_environment);
   TrainJob job = read_train_job(model, line, *values);
-  if (job.run.prediction.asked) {
+  if (job.observers.prediction.asked) {
     const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
     predict_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
-                 job.run.prediction);
+                 job.observers.prediction);
     return 0;
   }
   if (leaves_way_open(*values, job.cluster)) {
@@ -151,7 +152,7 @@ int train(const Model& model, const Arguments& arguments) {
     };
     words = with_fastest_way(words, *values, ways_of(model, job), read);
   }
-  if (job.run.dry_run) {
+  if (job.observers.dry_run) {
     fmt::print("{}", dry_run_of(model, job));
     return 0;
   }
@@ -168,10 +169,10 @@ int train(const Model& model, const Arguments& arguments) {
 TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagValues& values) {
   return values.with_places([&] {
     check_taken(model, line, values);
-    TrainJob job{read_cluster(values), read_run_options(values),
+    TrainJob job{read_cluster(values), read_run_options(values), read_observer_options(values),
                  read_settings(model.settings().declared(), values)};
     job.lab = read_lab(values, job.cluster);
-    set_places(job.lab, job.run.prediction);
+    set_places(job.lab, job.observers.prediction);
     job.run.flags = flags_and_settings(values, job.settings);
     model.check(job.cluster, job.run, job.settings);
     return job;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "cli/flags/command_line.h"
+#include "cli/observer_options.h"
 #include "launch/lab/lab_options.h"
 #include "models/model.h"
 
@@ -18,6 +19,7 @@ const models::Model& named_model(const std::string& name, const std::string& fla
 struct TrainJob {
   Cluster cluster;
   RunOptions run;
+  ObserverOptions observers;
   Settings settings;
   LabOptions lab = {};
 };

@@ -18,9 +18,9 @@
 #include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
+#include "predict/prediction.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
-#include "train/prediction.h"
 
 namespace paceline {
 namespace {
@@ -181,7 +181,7 @@ Forecast forecast_of(const models::Model& model, const Flags& flags,
   const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  const Prediction prediction(step, job.cluster, job.run.prediction, machine);
+  const Prediction prediction(step, job.cluster, job.observers.prediction, machine);
   return forecast(prediction.job(), prediction.own_way());
 }
 

@@ -10,6 +10,7 @@
 #include "paceline/hooks.h"
 #include "paceline/input.h"
 #include "paceline/minimize.h"
+#include "paceline/observer.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "paceline/program.h"

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
+#include "paceline/dashboard.h"
 #include "paceline/run_options.h"
 
 namespace paceline {
@@ -105,6 +106,11 @@ class Settings {
 /// 2 wrong usage, 130 interrupted.
 int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
+
+/// The observers that run_program adds to a run that trains (RunOptions::observers), for a program
+/// with a main function of its own: the page at `dashboard`, if that names an address, what the
+/// chief expects of the job, what its machine could do, and what held the run back.
+std::vector<MakeObserver> program_observers(const DashboardOptions& dashboard = {});
 
 /// The result of one pass over the examples for evaluation.
 struct Evaluation {

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,8 +14,9 @@ namespace paceline {
 
 class Interrupt;
 class Log;
+class SessionObserver;
+struct PlannedSession;
 struct Report;
-struct ComparedWay;
 
 /// An interval: a number of global steps or of seconds. If both are 0, it never elapses.
 struct Interval {
@@ -33,37 +35,9 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// The wishes of the user about predictions of a job's speed.
-struct PredictionOptions {
-  /// A session prints how fast each way to distribute the job would be, and ends the program
-  /// (run_program then returns 0).
-  bool asked = false;
-  std::string hosts;  // a file that describes the hosts (docs/foresight.md); empty: this machine
-  std::string roof;   // a file with the roof of this machine; empty: it is measured
-  std::string json;   // a file to which all ways are written too; empty: none
-  std::string plot;   // a picture, FILE.svg or FILE.png; empty: none
-  /// Some steps are timed first, in 2 s at most or in one step, unless undisturbed ones of the same
-  /// graph were timed before: FLOPs and bytes alone say little about kernels of the cores.
-  bool trial = false;
-  double time_limit_s = 30;  // no way is tried after so long
-  double link_gbps = 0;      // the rate of each host's link; 0: not known
-  double link_delay_ms = 0;  // the delay of a packet from a host to the switch
-  /// The tasks of each way are spread over so many emulated hosts; 0: those of the job have places.
-  int open_hosts = 0;
-  /// The emulated host of each ps, by its index; empty: the addresses say it.
-  std::vector<int> ps_hosts;
-  std::vector<int> worker_hosts;  // the same of the workers
-  /// The worker whose simulated device is slower than those of the others.
-  int straggler = 0;
-  double straggler_times = 1;  // as long as those of the others are its steps; 1: none is slower
-  bool any_ps = false;         // the launcher's number of parameter servers may be chosen
-  bool any_workers = false;    // the same of its workers
-  bool this_strategy = false;  // the table of ways has no other than the job's
-  bool this_wire = false;      // the same of the form of contributions
-  /// For run_program: a session lists here the ways to distribute the job that it compared, and
-  /// ends the program. Null: it trains.
-  std::vector<ComparedWay>* compared = nullptr;
-};
+/// Makes an observer of the session that is planned so (paceline/observer.h); null: the session has
+/// none. Several sessions may be made at once.
+using MakeObserver = std::function<std::unique_ptr<SessionObserver>(const PlannedSession&)>;
 
 /// The parts of a step that summaries show besides its numbers, on wish (docs/summaries.md).
 struct SummaryOf {
@@ -86,16 +60,7 @@ struct RunOptions {
   std::string timeline;
   std::int64_t timeline_first = 10;  // the first of these steps, counted from 0
   std::int64_t timeline_end = 30;    // the step after the last of them
-  /// The address "host:port" at which the chief serves a live page of the run while it trains
-  /// (docs/dashboard.md); port 0: one that is free. If it is empty, none is served.
-  std::string dashboard;
-  /// The file of the token that whoever asks for that page must give; empty: anybody may ask.
-  std::string dashboard_token;
-  /// The PEM file of the certificate that the page shows, with those between it and the
-  /// authority's; empty: the page is not encrypted.
-  std::string dashboard_certificate;
-  std::string dashboard_key;  // the PEM file of the certificate's private key
-  bool quiet = false;         // only warnings and errors are printed
+  bool quiet = false;                // only warnings and errors are printed
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
   /// of them is written.
   std::string out;
@@ -117,11 +82,14 @@ struct RunOptions {
   /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
   /// It changes no bit of the result.
   bool fused_update = true;
-  /// A session prints what the job would be, from the flags and its graph alone, and ends the
-  /// program (run_program then returns 0).
-  bool dry_run = false;
-  PredictionOptions prediction;  // the wishes about a prediction of its speed
-  std::uint64_t seed = 1;        // the seed of all random numbers
+  /// What looks at each session of the run, in the order in which it is called. run_program adds
+  /// its own: the live page, what is expected of the job and what held it back; of a dry run or a
+  /// prediction, what is printed in place of training.
+  std::vector<MakeObserver> observers;
+  /// Nothing is trained, since a prediction is all that is asked for: the data need not be there.
+  bool predicts = false;
+  double link_gbps = 0;    // the rate of each emulated host's link; 0: no host is emulated
+  std::uint64_t seed = 1;  // the seed of all random numbers
   /// It reports SIGINT, SIGTERM and SIGHUP, and must outlive the run. If it is null, nobody watches
   /// for them.
   const Interrupt* interrupt = nullptr;

@@ -233,6 +233,11 @@ class Session {
   void summarise(const std::string& tag, double value);
   /// The run options that the session was made with.
   const RunOptions& run_options() const;
+  /// False when an observer wanted no more than the plan (SessionObserver::planned), as in a dry
+  /// run: nothing was started, and nothing will be. Training has ended before its first step, all
+  /// values are zeros, feed functions and hooks are not called, and nothing is printed or written.
+  /// A program that writes results of its own asks this first.
+  bool started() const;
   /// True when this is worker 0 or the only process.
   bool is_chief() const;
   /// The index of this worker, from 0; 0 when alone.

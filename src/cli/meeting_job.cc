@@ -9,9 +9,9 @@
 #include "base/cores.h"
 #include "base/this_process.h"
 #include "cli/flags/placed_flags.h"
-#include "launch/held_ports.h"
 #include "launch/job_security.h"
 #include "launch/meeting_point.h"
+#include "net/held_ports.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -8,7 +8,7 @@
 
 #include "cli/flags/command_line.h"
 #include "cli/joined_job.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "params/collective/mpi_calls.h"
 
 namespace paceline {

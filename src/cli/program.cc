@@ -25,6 +25,7 @@
 #include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
+#include "predict/prediction.h"
 #include "run/standard_streams.h"
 
 namespace paceline {
@@ -48,7 +49,11 @@ using Work = std::function<void(const Cluster&, const RunOptions&, const Setting
 Program program_of(const FlagValues& values, const std::vector<std::string>& arguments,
                    const ProgramOptions& options, const Work& work) {
   const Settings settings = read_settings(options.settings, values);
-  Program program{read_cluster(values), read_run_options(values), "", arguments,
+  Program program{read_cluster(values),
+                  read_run_options(values),
+                  read_observer_options(values),
+                  "",
+                  arguments,
                   [&work, settings](const Cluster& cluster, const RunOptions& run) {
                     work(cluster, run, settings);
                   }};
@@ -56,7 +61,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
   program.placed = placed_in_words(values);
   program.old_name_hint = old_name_hint(values, program.cluster);
   program.key_hint = key_hint(values);
-  set_places(program.lab, program.run.prediction);
+  set_places(program.lab, program.observers.prediction);
   if (options.evaluate) {
     program.evaluate = [&options, settings](const RunOptions& run) {
       return options.evaluate(run, settings);
@@ -67,10 +72,10 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
 }
 
 // The ways that the program's first session compares.
-std::vector<ComparedWay> compared_by(Program program) {
+std::vector<ComparedWay> compared_by(const Program& program) {
   std::vector<ComparedWay> ways;
-  program.run.prediction.compared = &ways;
-  run_dry(program);
+  const auto list = [&](std::vector<ComparedWay> compared) { ways = std::move(compared); };
+  run_dry(program, list_ways(program.observers.prediction, list));
   return ways;
 }
 

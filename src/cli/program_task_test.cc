@@ -6,7 +6,7 @@
 
 #include "base/temporary_folder.h"
 #include "checkpoint/input_file.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "paceline/error.h"
 #include "paceline/external_store.h"
 #include "paceline/program.h"

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <exception>
 #include <filesystem>
+#include <utility>
 
 #include "base/failure_text.h"
 #include "base/plain_text.h"
@@ -27,7 +28,6 @@
 #include "run/log.h"
 #include "run/report/report.h"
 #include "run/report/run_folder.h"
-#include "train/dry_run.h"
 
 namespace paceline {
 
@@ -193,6 +193,7 @@ int run_with(const Program& program, const Log& log) {
     }
     return launch(program.cluster, run, launched_program(program), options);
   }
+  run.observers = program.observers.observers();
   Interrupt interrupt(program.cluster.launched ? STDIN_FILENO : -1);
   run.interrupt = &interrupt;
   Report last_report;
@@ -216,18 +217,17 @@ int run_with(const Program& program, const Log& log) {
 
 }  // namespace
 
-void run_dry(const Program& program) {
-  try {
-    program.work(program.cluster, program.run);
-  } catch (const DryRunShown&) {
-  }
+void run_dry(const Program& program, MakeObserver observer) {
+  RunOptions run = program.run;
+  run.observers = {std::move(observer)};
+  program.work(program.cluster, run);
 }
 
 int run_role(const Program& asked) {
   const Log log(log_options(asked.cluster, asked.run));
   if (!asked.old_name_hint.empty() && !asked.cluster.launched) log.warning(asked.old_name_hint);
-  if (asked.run.dry_run || asked.run.prediction.asked) {
-    run_dry(asked);
+  if (asked.observers.only_plan()) {
+    run_dry(asked, asked.observers.observers().front());
     return 0;
   }
   Program program = asked;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/evaluator_task.h"
+#include "cli/observer_options.h"
 #include "launch/lab/lab_options.h"
 #include "launch/ssh/ssh_options.h"
 #include "paceline/cluster.h"
@@ -17,6 +18,7 @@ namespace paceline {
 struct Program {
   Cluster cluster;
   RunOptions run;
+  ObserverOptions observers;
   std::string model;                   // for the report of a ps, which knows no model; may be empty
   std::vector<std::string> arguments;  // the command line as given, without the program's name
   /// It trains, as the only process or as a worker.
@@ -36,9 +38,8 @@ struct Program {
   std::vector<std::string> command_flags = {};  // of its tasks
 };
 
-/// Works until the first session has shown the plan of the job, or its prediction, and thrown
-/// DryRunShown.
-void run_dry(const Program& program);
+/// Works with an observer that lets no session start.
+void run_dry(const Program& program, MakeObserver observer);
 
 /// Does the work of this process's role and returns the exit status. Reads the job's key before
 /// anything else, and once. A task that fails writes a

@@ -10,11 +10,11 @@
 #include <memory>
 
 #include "base/address.h"
+#include "dashboard/https_context.h"
 #include "net/poll/poll_until.h"
 #include "net/stream/socket_stream.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_socket.h"
-#include "net/tls/https_context.h"
 
 namespace paceline {
 namespace {

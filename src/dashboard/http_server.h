@@ -15,11 +15,11 @@
 
 #include "base/deadline.h"
 #include "dashboard/http_request.h"
+#include "dashboard/https_context.h"
 #include "net/poll/event_fd.h"
 #include "net/poll/file_descriptor.h"
 #include "net/stream/byte_stream.h"
 #include "net/tcp/tcp_socket.h"
-#include "net/tls/https_context.h"
 
 namespace paceline {
 

@@ -48,12 +48,10 @@ void RunWatch::ask() {
 
 // A task whose words make no sense is one that is not heard of.
 void RunWatch::hear(TimePoint now) {
-  std::vector<ProgressBoard::Heard> heard = options_.board->take();
-  heard.push_back({options_.own_task, options_.board->told()});
-  for (const ProgressBoard::Heard& each : heard) {
-    if (each.text.empty()) continue;
+  for (const TaskWords& each : options_.hear()) {
+    if (each.progress.empty()) continue;
     try {
-      run_.heard(each.task, TaskProgress::from_json(each.text), now);
+      run_.heard(each.task, TaskProgress::from_json(each.progress), now);
     } catch (const Error&) {
       continue;
     }

@@ -5,12 +5,12 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "dashboard/live_run.h"
 #include "net/heartbeat_thread.h"
-#include "params/progress_board.h"
+#include "paceline/observer.h"
 
 namespace paceline {
 
@@ -19,9 +19,9 @@ class RunWatch {
  public:
   struct Options {
     RunAbout about;
-    std::string own_task = "worker:0";
-    const Clock* clock = nullptr;    // not null; it outlives this, as the board does
-    ProgressBoard* board = nullptr;  // not null: what this task tells, and hears of others
+    const Clock* clock = nullptr;  // not null; it outlives this
+    /// Returns what tasks have said since the last call, and this one the last time.
+    std::function<std::vector<TaskWords>()> hear;
     Duration every = std::chrono::seconds(1);
   };
   /// `look` is called, in the watch's own thread, each time that the tasks were heard.

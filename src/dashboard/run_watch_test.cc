@@ -8,6 +8,7 @@
 #include "base/deadline.h"
 #include "base/real_clock.h"
 #include "paceline/error.h"
+#include "params/progress_board.h"
 
 namespace paceline {
 namespace {
@@ -20,7 +21,14 @@ class RunWatchTest : public ::testing::Test {
     RunWatch::Options options;
     options.about.tasks = {"worker:0", "worker:1"};
     options.clock = &clock_;
-    options.board = &board_;
+    options.hear = [this] {
+      std::vector<TaskWords> heard;
+      for (const ProgressBoard::Heard& each : board_.heard_after(heard_)) {
+        heard.push_back({each.task, each.text});
+      }
+      heard.push_back({"worker:0", board_.told()});
+      return heard;
+    };
     options.every = 1ms;
     return options;
   }
@@ -55,6 +63,7 @@ class RunWatchTest : public ::testing::Test {
 
   RealClock clock_;
   ProgressBoard board_;
+  std::int64_t heard_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::int64_t> steps_;

@@ -17,9 +17,6 @@
 
 namespace paceline {
 
-const char* const kGivenUp =
-    "whoever reaches a port may join the job, read and change what is sent";
-
 namespace {
 
 constexpr Duration kLookUpWithin = std::chrono::seconds(5);
@@ -156,15 +153,6 @@ std::shared_ptr<const LinkSecurity> secure_meeting(const Security& security,
             : fmt::format("the processes meet at {}, also from other hosts", elsewhere),
         hint);
   return loaded;
-}
-
-std::string tls_in_words(const Security& security) {
-  if (security.tls == Tls::kNever) return fmt::format("none (--insecure): {}", kGivenUp);
-  std::string links = security.tls == Tls::kAlways ? "all links" : "links that leave the host";
-  if (security.loaded == nullptr || !security.loaded->has_proof()) return links;
-  return security.loaded->key
-             ? fmt::format("{} (key {})", links, security.loaded->key->fingerprint())
-             : links + " (certificates)";
 }
 
 }  // namespace paceline

@@ -10,9 +10,6 @@
 
 namespace paceline {
 
-/// The price of --insecure, in words.
-extern const char* const kGivenUp;
-
 /// True when the address ("host:port") belongs to this host: to its loopback or to one of its
 /// interfaces. A name that cannot be resolved belongs to another host.
 bool is_of_this_host(const std::string& address);
@@ -40,8 +37,5 @@ std::shared_ptr<const LinkSecurity> secure_calls(const Security& security,
 std::shared_ptr<const LinkSecurity> secure_meeting(const Security& security,
                                                    const std::string& elsewhere,
                                                    const std::string& hint);
-
-/// The links that are encrypted, and by what proof, for the report.
-std::string tls_in_words(const Security& security);
 
 }  // namespace paceline

@@ -17,9 +17,9 @@
 #include "base/printed.h"
 #include "explain/explain.h"
 #include "kernels/device_kind.h"
-#include "launch/held_ports.h"
 #include "launch/lab/lab.h"
 #include "launch/ssh/remote_hosts.h"
+#include "net/held_ports.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "run/interrupt.h"
@@ -27,6 +27,7 @@
 #include "run/report/expected_in_words.h"
 #include "run/report/report_strategy.h"
 #include "run/report/run_folder.h"
+#include "run/task_devices.h"
 #include "trace/job_timeline.h"
 
 namespace paceline {
@@ -326,31 +327,6 @@ Places places_here(const Cluster& cluster, const std::vector<std::string>& addre
   return places;
 }
 
-bool is_on_one_machine(const Cluster& cluster) { return cluster.launched && cluster.bind.empty(); }
-
-std::string device_of(const Cluster& cluster, const TaskId& task) {
-  if (task.job == TaskId::Job::kPs) return "";
-  if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
-  if (cluster.device.index >= 0)
-    return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);
-  return fmt::format("{}:{}", cluster.device.kind, task.index * cluster.towers);
-}
-
-std::string devices_of(const Cluster& cluster, const TaskId& task) {
-  const std::string first = device_of(cluster, task);
-  if (first.empty()) return "no device";
-  if (cluster.towers == 1) return "device " + first;
-  const std::size_t colon = first.find(':') + 1;
-  return fmt::format("devices {} to {}{}", first, first.substr(0, colon),
-                     std::stoi(first.substr(colon)) + cluster.towers - 1);
-}
-
-int threads_of_worker(const Cluster& cluster, const TaskPlace& place) {
-  if (cluster.threads > 0) return cluster.threads;
-  const int least = device_kind(cluster.device.kind).shares_cores ? cluster.towers : 1;
-  return std::max(least, place.cores / std::max(1, place.workers));
-}
-
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
                                         const TaskPlace& place) {
   std::vector<std::string> arguments = {
@@ -360,8 +336,9 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
   if (place.files.size() > 1) arguments.insert(arguments.end(), {"--timeline", place.files[1]});
   arguments.insert(arguments.end(), place.flags.begin(), place.flags.end());
   if (task.job == TaskId::Job::kPs) return arguments;
-  arguments.insert(arguments.end(), {"--device", device_of(cluster, task), "--threads",
-                                     std::to_string(threads_of_worker(cluster, place))});
+  arguments.insert(arguments.end(),
+                   {"--device", device_of(cluster, task), "--threads",
+                    std::to_string(threads_of_worker(cluster, place.cores, place.workers))});
   return arguments;
 }
 
@@ -402,7 +379,8 @@ std::string announcement(const Cluster& cluster, const Places& places) {
     const bool ps = task.job == TaskId::Job::kPs;
     const std::string& address =
         (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
-    const int threads = threads_of_worker(cluster, *place++);
+    const int threads = threads_of_worker(cluster, place->cores, place->workers);
+    ++place;
     std::string device = devices_of(cluster, task);
     if (!ps) device += ", " + counted(threads, "thread");
     text += fmt::format("  {:<10}{:<{}}  {}\n", task.str(), address, width, device);

@@ -51,9 +51,6 @@ Places places_here(const Cluster& cluster, const std::vector<std::string>& addre
 int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
            const TaskGroupOptions& options);
 
-/// True for a task whose launcher has started all of them on its own machine, on emulated hosts of
-/// it or not: on other hosts they listen elsewhere than at their addresses.
-bool is_on_one_machine(const Cluster& cluster);
 /// The arguments that make the program this task: appended to the user's own, which they override.
 /// The cluster's spec has every task's address.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
@@ -63,12 +60,6 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
 std::string task_variable(const std::vector<std::string>& arguments);
 /// task_arguments for the evaluator of a job.
 std::vector<std::string> evaluator_arguments();
-/// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
-std::string device_of(const Cluster& cluster, const TaskId& task);
-/// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".
-std::string devices_of(const Cluster& cluster, const TaskId& task);
-/// The number of threads of a worker.
-int threads_of_worker(const Cluster& cluster, const TaskPlace& place);
 /// The lines that show the threads and the device of each task.
 std::string announcement(const Cluster& cluster, const Places& places);
 

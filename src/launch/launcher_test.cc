@@ -452,14 +452,6 @@ TEST_F(Launcher, TellsEachTaskWhatItHas) {
                   "sim:1", "--threads", "2"));
   EXPECT_THAT(task_arguments(cluster_, {TaskId::Job::kPs, 0}, {.files = {"r.json"}}),
               Not(testing::Contains("--device")));
-  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 1);
-  cluster_.towers = 3;
-  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 1);
-  cluster_.device.kind = "cpu";
-  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 3)
-      << "each tower has a thread";
-  cluster_.threads = 8;
-  EXPECT_EQ(threads_of_worker(cluster_, {.cores = 1, .workers = 2}), 8);
 }
 
 TEST_F(Launcher, TellsACommandInAVariableWhichTaskItIs) {
@@ -515,7 +507,6 @@ TEST_F(Launcher, AnnouncesWhatIsShared) {
   EXPECT_THAT(announcement(cluster_, two), Not(HasSubstr("Warning")));
   cluster_.towers = 3;
   EXPECT_THAT(announcement(cluster_, two), HasSubstr("devices sim:3 to sim:5, 1 thread"));
-  EXPECT_EQ(device_of(cluster_, {TaskId::Job::kWorker, 1}), "sim:3");
   cluster_.towers = 1;
   cluster_.device.index = 1;
   EXPECT_THAT(announcement(cluster_, two), HasSubstr("Warning: all 2 workers share device sim:1"));

@@ -7,7 +7,6 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "launch/job_security.h"
-#include "launch/launcher.h"
 #include "paceline/error.h"
 #include "params/server/server.h"
 #include "run/interrupt.h"
@@ -16,6 +15,7 @@
 #include "run/report/report.h"
 #include "run/report/run_folder.h"
 #include "run/report/task_progress.h"
+#include "run/task_devices.h"
 #include "trace/task_timeline.h"
 
 namespace paceline {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -39,26 +40,32 @@ class ProgressBoard {
   /// Another task's answer; "ps:0".
   struct Heard {
     std::string task, text;
+    std::int64_t number = 0;  // of the answers that were heard, from 1
   };
   /// Keeps the newest of each task.
   void heard(const std::string& task, std::string text) {
     const std::lock_guard lock(mutex_);
-    for (Heard& each : heard_) {
-      if (each.task == task) return void(each.text = std::move(text));
-    }
-    heard_.push_back({task, std::move(text)});
+    std::erase_if(heard_, [&](const Heard& each) { return each.task == task; });
+    heard_.push_back({task, std::move(text), ++answers_});
   }
-  /// Takes what was heard since the last call.
-  std::vector<Heard> take() {
+  /// Returns the newest answer of each task that was heard after the one with that number, 0 for
+  /// all, and sets `after` to the last of them.
+  std::vector<Heard> heard_after(std::int64_t& after) const {
     const std::lock_guard lock(mutex_);
-    return std::exchange(heard_, {});
+    std::vector<Heard> newer;
+    for (const Heard& each : heard_) {
+      if (each.number > after) newer.push_back(each);
+    }
+    after = answers_;
+    return newer;
   }
 
  private:
   mutable std::mutex mutex_;
   std::string own_;
   std::atomic<bool> wanted_{false};
-  std::vector<Heard> heard_;
+  std::vector<Heard> heard_;  // the newest of each task, in the order of their numbers
+  std::int64_t answers_ = 0;
 };
 
 }  // namespace paceline

@@ -20,11 +20,13 @@ using Texts = std::map<std::string, std::string>;
 // Asks until so many tasks have been heard of.
 Texts ask(JobControl& chief, ProgressBoard& board, std::size_t tasks) {
   Texts texts;
+  std::int64_t heard_so_far = 0;
+  board.heard_after(heard_so_far);
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));
   while (texts.size() < tasks && !deadline.passed()) {
     chief.ask_progress();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    for (const ProgressBoard::Heard& heard : board.take()) texts[heard.task] = heard.text;
+    for (const auto& heard : board.heard_after(heard_so_far)) texts[heard.task] = heard.text;
   }
   return texts;
 }
@@ -96,6 +98,24 @@ INSTANTIATE_TEST_SUITE_P(Ways, ProgressOfAllReduce,
                          ::testing::Values(CollectiveWay{.name = "inproc"},
                                            CollectiveWay{.name = "tcp", .link = "tcp"}),
                          [](const auto& way) { return std::string(way.param.name); });
+
+TEST(ProgressBoard, WhoeverListensHearsTheNewestOfEachTaskOnce) {
+  ProgressBoard board;
+  std::int64_t one = 0, other = 0;
+  const auto heard = [&](std::int64_t& after) {
+    Texts texts;
+    for (const auto& each : board.heard_after(after)) texts[each.task] = each.text;
+    return texts;
+  };
+  board.heard("ps:0", "a");
+  board.heard("worker:1", "b");
+  board.heard("ps:0", "c");
+  EXPECT_THAT(heard(one), ElementsAre(Pair("ps:0", "c"), Pair("worker:1", "b")));
+  EXPECT_TRUE(heard(one).empty());
+  board.heard("worker:1", "d");
+  EXPECT_THAT(heard(one), ElementsAre(Pair("worker:1", "d")));
+  EXPECT_THAT(heard(other), ElementsAre(Pair("ps:0", "c"), Pair("worker:1", "d")));
+}
 
 TEST(ProgressBoard, ATextThatIsTooLongSaysNothing) {
   ProgressBoard board;

@@ -8,10 +8,10 @@
 
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
-#include "predict/link_payload.h"
 #include "predict/memory_passes.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -11,8 +11,8 @@
 #include "dashboard/palette.h"
 #include "params/strategy/strategies.h"
 #include "predict/hosts_file.h"
-#include "predict/link_payload.h"
 #include "predict/roof.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -16,9 +16,9 @@
 #include "base/nearest.h"
 #include "base/plain_text.h"
 #include "paceline/error.h"
-#include "predict/link_payload.h"
 #include "predict/roof.h"
 #include "run/config/config_value.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <filesystem>
-#include <fstream>
-#include <system_error>
 
 #include "base/cores.h"
 #include "base/printed.h"
@@ -98,18 +95,5 @@ SeenHost host_of_moment() {
 RoofCache this_roof_cache() { return RoofCache(file_in_cache("roof")); }
 
 PaceCache this_pace_cache() { return PaceCache(file_in_cache("pace")); }
-
-double network_gbps() {
-  double most = 0;
-  std::error_code ignored;
-  for (const auto& card : std::filesystem::directory_iterator("/sys/class/net", ignored)) {
-    // Bridges and pairs of virtual cards tell speeds that no cable has.
-    if (!std::filesystem::exists(card.path() / "device", ignored)) continue;
-    std::ifstream file(card.path() / "speed");
-    double megabits = 0;
-    if (file >> megabits) most = std::max(most, megabits / 1000);
-  }
-  return most;
-}
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// What is known of this machine: its roof, its network, and the pace of steps on it.
+// What is known of this machine: its roof, and the pace of steps on it.
 #pragma once
 
 #include <string>
@@ -23,7 +23,5 @@ SeenHost host_of_moment();
 RoofCache this_roof_cache();
 /// The paces that are kept in the cache folder.
 PaceCache this_pace_cache();
-/// The rate of the fastest network card in Gbit/s; 0 when the system does not say.
-double network_gbps();
 
 }  // namespace paceline

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "predict/link_payload.h"
 #include "predict/simulation/step_of_plan.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/printed.h"
 #include "base/this_process.h"
 #include "paceline/error.h"
-#include "predict/link_payload.h"
 #include "predict/roof.h"
 #include "probe/probe_server.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -11,9 +11,9 @@
 #include "base/testing/error_of.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
-#include "predict/link_payload.h"
 #include "probe/probe_meaning.h"
 #include "probe/probe_server.h"
+#include "run/network_rate.h"
 
 namespace paceline {
 namespace {

@@ -12,7 +12,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "paceline/ops.h"

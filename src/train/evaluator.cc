@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "base/cores.h"
@@ -27,17 +28,18 @@ DeviceOptions device_with(const Cluster& cluster, int threads) {
 
 struct Evaluator::Impl {
   Impl(Session::Impl& for_session, std::unique_ptr<Device> on)
-      : session(for_session),
-        device(std::move(on)),
-        context({.store = session.job->store(),
-                 .device = *device,
-                 .step_account = account,
-                 .evaluation_account = account,
-                 .rewrite = session.rewrite,
-                 .normals = session.normals,
-                 .seed = session.run_options.seed,
-                 .task = session.cluster.task.index,
-                 .examples = session.options.examples_per_step}) {}
+      : session(for_session), device(std::move(on)) {
+    if (!session.started()) return;
+    context.emplace(DeviceContext::Parts{.store = session.job->store(),
+                                         .device = *device,
+                                         .step_account = account,
+                                         .evaluation_account = account,
+                                         .rewrite = session.rewrite,
+                                         .normals = session.normals,
+                                         .seed = session.run_options.seed,
+                                         .task = session.cluster.task.index,
+                                         .examples = session.options.examples_per_step});
+  }
 
   /// Marks the evaluator as used as long as it lives.
   class Use {
@@ -58,7 +60,8 @@ struct Evaluator::Impl {
   Session::Impl& session;
   std::unique_ptr<Device> device;
   StepAccount account{session.clock};
-  DeviceContext context;
+  std::optional<DeviceContext> context;  // none: the session was not started
+  UnstartedValues unstarted;
   std::atomic<bool> used = false, cancelled = false;
 };
 
@@ -73,22 +76,26 @@ Evaluator::~Evaluator() = default;
 
 void Evaluator::take_values(EvaluateWith with) {
   const Impl::Use use(impl_->used, "take_values");
+  if (!impl_->context) return;
   Session::Impl& session = impl_->session;
-  session.guarded([&] { session.excluded([&] { impl_->context.snapshot().refresh(with); }); });
+  session.guarded([&] { session.excluded([&] { impl_->context->snapshot().refresh(with); }); });
 }
 
-std::int64_t Evaluator::global_step() const { return impl_->context.snapshot().global_step(); }
+std::int64_t Evaluator::global_step() const {
+  return impl_->context ? impl_->context->snapshot().global_step() : 0;
+}
 
 std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
                                                          std::span<const Value> fetches,
                                                          const std::function<void(Feed&)>& feed) {
   const Impl::Use use(impl_->used, "evaluate");
   if (impl_->cancelled) throw Error(ErrorCode::kCancelled, "[evaluator] was cancelled");
-  if (impl_->context.snapshot().empty()) {
+  if (!impl_->context) return impl_->unstarted.of(graph, fetches);
+  if (impl_->context->snapshot().empty()) {
     throw Error(ErrorCode::kFailedPrecondition,
                 "[evaluator] has no values yet: call take_values first");
   }
-  return impl_->context.read(StepKind::kEvaluate, graph, fetches, false, feed);
+  return impl_->context->read(StepKind::kEvaluate, graph, fetches, false, feed);
 }
 
 std::vector<Tensor> Evaluator::evaluate(const Graph& graph, std::span<const Value> fetches,
@@ -103,7 +110,7 @@ Tensor Evaluator::evaluate(Value value, const std::function<void(Feed&)>& feed) 
 
 void Evaluator::reset_locals(const Graph& graph) {
   const Impl::Use use(impl_->used, "reset_locals");
-  impl_->context.plans().locals(graph).reset();
+  if (impl_->context) impl_->context->plans().locals(graph).reset();
 }
 
 void Evaluator::cancel() { impl_->cancelled = true; }

@@ -6,7 +6,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_save.h"
 #include "checkpoint/checkpoints.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "params/job_control.h"
 #include "params/testing/fast_clock.h"
 #include "run/report/run_folder.h"

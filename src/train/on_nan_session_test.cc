@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "run/report/report.h"

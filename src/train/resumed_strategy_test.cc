@@ -16,7 +16,7 @@
 #include "base/temporary_folder.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "train/testing/quiet.h"

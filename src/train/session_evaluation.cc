@@ -48,7 +48,7 @@ Session& Session::share(const Graph& graph) {
   impl_->guarded([&] {
     std::vector<const Graph*> with_it = impl_->graphs;
     with_it.push_back(&graph);
-    const auto known = impl_->job->store().variables();
+    const std::vector<VariableSpec> known = impl_->variables();
     for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
       if (std::ranges::find(known, spec.name, &VariableSpec::name) != known.end()) continue;
       throw Error(
@@ -56,7 +56,7 @@ Session& Session::share(const Graph& graph) {
           "[session] variable '" + spec.name + "' is in no graph that the session was made with");
     }
     impl_->graphs = std::move(with_it);
-    impl_->saving->restore_locals(impl_->graphs.size() - 1);
+    if (started()) impl_->saving->restore_locals(impl_->graphs.size() - 1);
   });
   return *this;
 }
@@ -64,6 +64,7 @@ Session& Session::share(const Graph& graph) {
 std::span<const TensorView> Session::evaluate_in_place(const Graph& graph,
                                                        std::span<const Value> fetches,
                                                        const std::function<void(Feed&)>& feed) {
+  if (!started()) return impl_->unstarted.of(graph, fetches);
   return impl_->guarded([&] {
     return impl_->excluded([&] {
       if (impl_->context->snapshot().empty() || impl_->snapshot_step != impl_->own_steps()) {
@@ -89,11 +90,13 @@ Tensor Session::evaluate(Value value, const std::function<void(Feed&)>& feed) {
 }
 
 void Session::begin_evaluation(EvaluateWith with) {
+  if (!started()) return;
   impl_->guarded([&] { impl_->excluded([&] { impl_->refresh_snapshot(with); }); });
 }
 
 std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const Value> fetches,
                                            const std::function<void(Feed&)>& feed) {
+  if (!started()) return impl_->unstarted.of(graph, fetches);
   return impl_->guarded([&] {
     impl_->limit->start_when_warm();
     impl_->start_use();
@@ -107,10 +110,16 @@ std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const V
 }
 
 void Session::reset_locals(const Graph& graph) {
+  if (!started()) return;
   for (DeviceContext* const each : impl_->contexts()) each->plans().locals(graph).reset();
 }
 
 void Session::see_variables(const std::function<void(const std::string&, const Tensor&)>& see) {
+  if (!started()) {
+    for (const VariableSpec& spec : impl_->variables())
+      see(spec.name, Tensor(spec.dtype, spec.shape));
+    return;
+  }
   impl_->guarded([&] {
     impl_->excluded([&] {
       const std::span<const VariableSpec> variables = impl_->job->store().variables();
@@ -126,17 +135,18 @@ void Session::see_variables(const std::function<void(const std::string&, const T
 
 std::vector<std::string> Session::variable_names() const {
   std::vector<std::string> names;
-  for (const VariableSpec& spec : impl_->job->store().variables()) names.push_back(spec.name);
+  for (const VariableSpec& spec : impl_->variables()) names.push_back(spec.name);
   return names;
 }
 
 Tensor Session::variable(std::string_view name) {
   return impl_->guarded([&] {
-    const auto specs = impl_->job->store().variables();
+    const std::vector<VariableSpec> specs = impl_->variables();
     const auto found = std::ranges::find(specs, name, &VariableSpec::name);
     if (found == specs.end()) {
       throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
     }
+    if (!started()) return Tensor(found->dtype, found->shape);
     const VariableId id = VariableId(found - specs.begin());
     return impl_->job->store().read({&id, 1}).front().value;
   });

@@ -9,7 +9,7 @@
 #include "graph/gradient_norm.h"
 #include "kernels/device_kind.h"
 #include "kernels/traced_device.h"
-#include "launch/job_security.h"
+#include "net/tls/link_security.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
 #include "run/interrupt.h"
@@ -38,7 +38,8 @@ Cluster prepared(Cluster cluster, const SessionOptions& options) {
 }  // namespace
 
 Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
-                    const RunOptions& run_with, const SessionOptions& session_options)
+                    const RunOptions& run_with, const SessionOptions& session_options,
+                    SessionObservers with_observers)
     : trainings(prepared(std::move(with), on.on_nan)),
       graphs(std::move(all)),
       trained_graphs(trainings.empty() ? 0 : graphs.size()),
@@ -46,7 +47,14 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
       run_options(run_with),
       options(session_options),
       console(run_with.quiet, run_with.log),
+      observers(std::move(with_observers)),
       exceptions_(std::uncaught_exceptions()) {
+  for (const Value& value : options.watch) watched.emplace_back(value.dtype(), value.shape());
+  if (!started()) {
+    ended = true;
+    return;
+  }
+  show_to_observers();
   options.data_names = kept_names(std::move(options.data_names));
   report.model = options.model;
   report.strategy = strategy_name(cluster);
@@ -69,6 +77,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
 }
 
 Session::Impl::~Impl() {
+  if (!started()) return;
   // An exception of the program itself: whoever catches it knows what it says.
   if (unwinding() && job != nullptr) job->fail();
   if (!unwinding() && report.error.empty()) end_well();
@@ -93,7 +102,7 @@ void Session::Impl::make_parts() {
     device = make_traced_device(std::move(device), *timeline);
   }
   const std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
-  watch_run();
+  observers.tell(&SessionObserver::joining);
   job = std::make_unique<Job>(Job::Options{.cluster = cluster,
                                            .run = run_options,
                                            .data = {options.data_names, options.shared_records},
@@ -102,8 +111,8 @@ void Session::Impl::make_parts() {
                                            .timeline = timeline.get(),
                                            .progress = &progress},
                               variables);
-  let_watch_ask(true);
-  look_at_machine();
+  observers.tell(&SessionObserver::joined);
+  is_watched_ = observers.want_progress();
   job->initialise([&] {
     return make_beginning(graphs, job->store(), run_options, options.data_names, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
@@ -114,6 +123,17 @@ void Session::Impl::make_parts() {
   limit = std::make_unique<TrainLimit>(run_options, *meter, job->control());
   if (!trainings.empty()) make_loop();
   make_saving();
+}
+
+std::vector<VariableSpec> Session::Impl::variables() const {
+  if (!started()) return variable_specs(graphs, trainings);
+  const std::span<const VariableSpec> all = job->store().variables();
+  return {all.begin(), all.end()};
+}
+
+const StepResult& Session::Impl::last_step() const {
+  static constexpr StepResult kNone{};
+  return loop != nullptr ? loop->last() : kNone;
 }
 
 ThreadPool& Session::Impl::pool() { return all_cores ? *all_cores : device->threads(); }
@@ -193,7 +213,6 @@ Session::Impl::Trained Session::Impl::make_trained(const Training& training) {
 void Session::Impl::make_loop() {
   check_watched();
   if (job->restored()) restored = job->restored()->position;
-  for (const Value& value : options.watch) watched.emplace_back(value.dtype(), value.shape());
   for (const Training& training : trainings) trained.push_back(make_trained(training));
   std::vector<TrainLoop::Trained> turns;
   for (Trained& each : trained) {
@@ -254,7 +273,7 @@ void Session::Impl::check_interrupt() {
   if (cluster.is_chief() && !cluster.launched && loop != nullptr) {
     message += how_to_go_on(run_options);
   }
-  let_watch_ask(false);
+  observers.tell(&SessionObserver::leaving);
   job->leave();
   throw Error(ErrorCode::kCancelled, message);
 }

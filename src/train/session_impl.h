@@ -5,29 +5,27 @@
 #include <exception>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/failure_text.h"
-#include "dashboard/dashboard.h"
-#include "dashboard/run_watch.h"
 #include "paceline/hooks.h"
 #include "paceline/session.h"
-#include "predict/forecast.h"
 #include "run/report/report.h"
 #include "trace/use_meter.h"
 #include "train/console.h"
 #include "train/device_context.h"
 #include "train/job.h"
 #include "train/learning_rates.h"
+#include "train/session_observers.h"
 #include "train/session_saving.h"
 #include "train/session_towers.h"
 #include "train/step_details.h"
 #include "train/step_meter.h"
 #include "train/train_limit.h"
 #include "train/train_loop.h"
+#include "train/unstarted_values.h"
 
 namespace paceline {
 
@@ -35,8 +33,15 @@ class Session::Impl {
  public:
   /// The graphs of the trainings, or one without any.
   Impl(std::vector<Training> trainings, std::vector<const Graph*> graphs, const Cluster& cluster,
-       const RunOptions& run, const SessionOptions& options);
+       const RunOptions& run, const SessionOptions& options, SessionObservers observers);
   ~Impl();
+
+  /// False: an observer wanted no more than the plan. Of all parts below there are the values
+  /// alone, and training has ended.
+  bool started() const { return observers.let_start(); }
+  /// Those of the job, or of the graphs of a session that was not started.
+  std::vector<VariableSpec> variables() const;
+  const StepResult& last_step() const;
 
   /// Calls `part`. An exception of it becomes the session's error, in the report.
   template <typename F>
@@ -71,10 +76,9 @@ class Session::Impl {
 
   // session_report.cc
   void fail(const std::string& message);
-  // session_watch.cc
-  void watch_run();
-  /// Lets the watch ask the other tasks from now on, or no more.
-  void let_watch_ask(bool may);
+  // session_observed.cc
+  /// The report as if the run ended now.
+  Report report_so_far() const;
   /// Tells what this task has done so far, once a second while somebody watches; at once when
   /// `anyway`.
   void tell_progress(bool anyway = false);
@@ -100,10 +104,7 @@ class Session::Impl {
   StepAccount account{clock}, evaluation_account{clock};
   ProgressBoard progress;
   std::unique_ptr<Job> job;
-  std::unique_ptr<Dashboard> dashboard;  // null: none is served here
-  mutable std::mutex hearing;
-  Report heard;                     // of the whole job, as the watch heard it last
-  std::unique_ptr<RunWatch> watch;  // null: nobody looks on here. It asks the job.
+  SessionObservers observers;  // They may ask the job, from threads of their own.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
@@ -124,6 +125,7 @@ class Session::Impl {
   TaskPosition restored;
   std::unique_ptr<SessionSaving> saving;
   std::vector<std::unique_ptr<Hook>> hooks;
+  UnstartedValues unstarted;
 
   bool ran = false;
   bool running = false;               // hooks have seen a run begin, which the next step goes on
@@ -143,11 +145,9 @@ class Session::Impl {
   void check_watched() const;
   RewriteOptions make_rewrite() const;
 
-  // session_watch.cc
-  void serve_dashboard(const RunAbout& about);
-  /// The report of this task, with the others as this one heard of them last.
-  Report report_of_job() const;
-  void keep_heard(Report whole);
+  // session_observed.cc
+  class Observed;
+  void show_to_observers();
 
   // session_steps.cc
   void add_summaries();
@@ -155,16 +155,9 @@ class Session::Impl {
   bool call_hooks(Session& session);
   void read_watched();
 
-  // session_expectation.cc
-  bool says_expected() const;
-  void look_at_machine();
-  void say_expected();
-  void keep_pace() const;
-
   // session_report.cc
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
-  void add_bound();
   /// That of the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
@@ -177,15 +170,13 @@ class Session::Impl {
   void failed_end(const std::string& message) const;
   void write_timeline();
   void print_summary() const;
-  void say_why() const;
 
-  std::optional<ForecastHost>
-      machine_;  // before the job was initialised, where a speed is expected
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   Duration copies_before_{0};                   // Device::copy_time then
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;
+  bool is_watched_ = false;  // by an observer that wants progress
   TimePoint told_progress_{};
   const int exceptions_;  // under way when the session was made
 };

@@ -5,25 +5,17 @@
 #include <cstdint>
 #include <cstdio>
 
-#include "base/cores.h"
 #include "base/failure_text.h"
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
 #include "base/printed.h"
-#include "explain/explain.h"
-#include "kernels/cpu/instruction_set.h"
-#include "kernels/device_kind.h"
-#include "launch/launcher.h"
 #include "net/link_kind.h"
 #include "params/strategy/strategies.h"
-#include "predict/bound.h"
-#include "predict/link_payload.h"
-#include "predict/machine_facts.h"
-#include "predict/roof_cache.h"
+#include "run/network_rate.h"
 #include "run/report/bad_records_in_words.h"
-#include "run/report/expected_in_words.h"
 #include "run/report/run_folder.h"
 #include "run/report/staleness_in_words.h"
+#include "run/task_devices.h"
 #include "trace/task_timeline.h"
 #include "train/session_impl.h"
 
@@ -54,19 +46,6 @@ std::vector<KernelReport> top_kernels(const KernelMeter& meter) {
   return top;
 }
 
-// Returns the bound of one step of a worker from that of one batch and one update. The batches of
-// towers are computed on all threads, as if one after another. Steps that are accumulated, or those
-// of all workers in a synchronous round, share an update.
-Bound bound_of_step(Bound bound, const Cluster& cluster) {
-  bound.ops *= double(cluster.towers);
-  bound.rules /= double(cluster.accumulate);
-  const StrategyKind& kind = strategy_kind(cluster);
-  if (kind.exact() && kind.ps_closes_rounds(cluster.strategy)) {
-    bound.rules /= double(cluster.workers());
-  }
-  return bound;
-}
-
 // "3,000 global steps (1,500 here)"
 std::string steps_text(const Cluster& cluster, std::int64_t global_step, const TaskReport& task) {
   std::string text = counted(global_step, "global step");
@@ -77,23 +56,32 @@ std::string steps_text(const Cluster& cluster, std::int64_t global_step, const T
 }  // namespace
 
 void Session::summarise(const std::string& tag, double value) {
+  if (!started()) return;
   impl_->summarised[tag] = value;
   for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
 }
 
 std::vector<std::pair<std::string, double>> Session::seconds_spent() {
+  if (!started()) return {};
   return impl_->meter->seconds_spent();
 }
 
-Staleness Session::staleness() const { return impl_->job->store().staleness(); }
+Staleness Session::staleness() const {
+  return started() ? impl_->job->store().staleness() : Staleness();
+}
 
 void Session::report(const std::string& section, const std::string& key,
                      std::optional<double> value) {
   impl_->report.set(section, key, value);
 }
 
-void Session::print(const std::string& line) { impl_->console.print(line); }
-void Session::print_progress(const std::string& line) { impl_->console.print_progress(line); }
+void Session::print(const std::string& line) {
+  if (started()) impl_->console.print(line);
+}
+
+void Session::print_progress(const std::string& line) {
+  if (started()) impl_->console.print_progress(line);
+}
 
 void Session::Impl::fail(const std::string& message) {
   if (report.error.empty()) report.error = message;
@@ -111,7 +99,7 @@ void Session::Impl::start_use() {
 // Of this task's host, each way; nothing where the system does not say. Tasks of one machine, on
 // hosts that are not emulated, have no network between them.
 std::optional<double> Session::Impl::network_bytes_per_s() const {
-  double gbps = run_options.prediction.link_gbps;
+  double gbps = run_options.link_gbps;
   if (gbps == 0 && !is_on_one_machine(cluster)) gbps = network_gbps();
   if (gbps == 0) return std::nullopt;
   return gbps * kPayloadOfGigabit;
@@ -190,32 +178,6 @@ void Session::Impl::add_losses(Report& to) const {
   to.loss_end = loop->losses().end();
 }
 
-// The bound holds for all workers of a job whose tasks are on this machine, each of which does the
-// same work, as each of its towers does. It is measured once training is over, when it disturbs
-// nothing.
-void Session::Impl::add_bound() {
-  const bool here = !cluster.distributed() || is_on_one_machine(cluster);
-  const std::optional<double> made = task_at_end_->steps_per_s;
-  if (trained.size() != 1 || !device_kind(cluster.device.kind).meets_roof || !here ||
-      !cluster.is_chief() || !made) {
-    return;
-  }
-  const StepCost work = step_work(*trained[0].plans[0].plan, job->store().variables());
-  const RoofCache cache = this_roof_cache();
-  const DType products = product_dtype(cluster.precision);
-  const int threads = cluster.distributed() ? usable_cores() : pool().threads();
-  Roof roof = cache.roof(products, threads);
-  const auto bound = [&] { return bound_of_step(bound_of(work, roof), cluster); };
-  const auto allowed = [&] { return 1 / bound().total(); };
-  // Other processes were running when the roof was measured.
-  if (*made * cluster.workers() > allowed()) roof = cache.measure(products, threads);
-  report.set("bound", "steps_per_s", allowed());
-  report.set("bound", "rules_share", bound().rules / bound().total());
-  report.set("bound", "gflops_per_s", roof.flops_per_s * 1e-9);
-  report.set("bound", "gbytes_per_s", roof.bytes_per_s * 1e-9);
-  report.set("bound", "rule_gbytes_per_s", roof.rule_bytes_per_s * 1e-9);
-}
-
 void Session::Impl::write_report() {
   add_results();
   if (run_options.seconds_counted != nullptr && limit != nullptr) {
@@ -247,34 +209,19 @@ void Session::Impl::write_timeline() {
 void Session::Impl::end_well() {
   try {
     if (loop != nullptr && loop->steps_made() > 0) saving->save_at_end();
+    task_at_end_ = measured_task();  // without the memory that observers take to measure more
+    report.tasks = {*task_at_end_};
+    observers.tell(&SessionObserver::ended);
+    print_summary();
+    add_results();
+    observers.tell(&SessionObserver::summed_up);
   } catch (const std::exception& error) {
     fail(error.what());
     return failed_end(error.what());
   }
-  try {
-    task_at_end_ = measured_task();  // without the memory that the roof takes
-    if (loop != nullptr) add_bound();
-    keep_pace();
-  } catch (const std::exception&) {
-    // oneDNN may have no such product, and the memory may be short: the bound is not known then.
-  }
-  print_summary();
-  add_results();
-  if (!cluster.launched) say_why();
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
   if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
-}
-
-// The launcher says it of tasks that it started.
-void Session::Impl::say_why() const {
-  const Report whole = report_of_job();
-  const auto timed = std::ranges::count_if(
-      whole.tasks, [](const TaskReport& task) { return task.is_worker() && task.steps_per_s; });
-  const std::string beside = timed == cluster.workers() ? expected_in_words(whole) : "";
-  for (const std::string& line : {beside, explanation(whole)}) {
-    if (!line.empty()) console.print(line);
-  }
 }
 
 void Session::Impl::print_summary() const {

@@ -21,6 +21,7 @@ constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
 bool Session::run(const std::function<void(Feed&)>& feed) {
   return impl_->guarded([&] {
     impl_->check_one_training();
+    if (!started()) return false;
     if (impl_->running) impl_->end_run(*this, false);
     impl_->begin_run(*this);
     while (impl_->running) impl_->make_step(*this, 0, feed, true);
@@ -35,7 +36,7 @@ std::optional<StepResult> Session::step(const std::function<void(Feed&)>& feed) 
 
 std::optional<StepResult> Session::step(int training, const std::function<void(Feed&)>& feed) {
   return impl_->guarded([&]() -> std::optional<StepResult> {
-    const std::size_t trainings = impl_->trained.size();
+    const std::size_t trainings = impl_->trainings.size();
     if (training < 0 || std::size_t(training) >= trainings) {
       throw Error(trainings == 0 ? ErrorCode::kFailedPrecondition : ErrorCode::kInvalidArgument,
                   fmt::format("[session] there is no training {}: it has {}", training, trainings));
@@ -49,10 +50,7 @@ std::optional<StepResult> Session::step(int training, const std::function<void(F
 
 bool Session::ended() const { return impl_->ended; }
 
-const StepResult& Session::last_step() const {
-  static constexpr StepResult kNone{};
-  return impl_->loop != nullptr ? impl_->loop->last() : kNone;
-}
+const StepResult& Session::last_step() const { return impl_->last_step(); }
 
 const TaskPosition& Session::position() const {
   return impl_->loop != nullptr ? impl_->loop->position() : impl_->restored;
@@ -73,6 +71,7 @@ const Tensor& Session::value(Value watched) const {
 }
 
 void Session::finish_training() {
+  if (!started()) return;
   impl_->guarded([&] {
     while (!impl_->job->wait_all_done(Deadline::after(kLookForInterruptEvery))) {
       impl_->check_interrupt();
@@ -81,16 +80,17 @@ void Session::finish_training() {
 }
 
 void Session::stop_all() {
-  impl_->guarded([&] { impl_->job->control().end_training(); });
+  if (started()) impl_->guarded([&] { impl_->job->control().end_training(); });
 }
 
 void Session::Impl::check_one_training() const {
-  if (trained.size() == 1) return;
+  if (trainings.size() == 1) return;
   throw Error(ErrorCode::kFailedPrecondition,
-              trained.empty() ? "[session] made without a training, cannot run"
-                              : fmt::format("[session] has {} trainings: step(training, feed) says "
-                                            "whose step is made",
-                                            trained.size()));
+              trainings.empty()
+                  ? "[session] made without a training, cannot run"
+                  : fmt::format("[session] has {} trainings: step(training, feed) says "
+                                "whose step is made",
+                                trainings.size()));
 }
 
 void Session::Impl::begin_run(Session& session) {
@@ -99,7 +99,7 @@ void Session::Impl::begin_run(Session& session) {
   start_use();
   if (!std::exchange(ran, true)) {
     add_summaries();
-    say_expected();
+    observers.tell(&SessionObserver::begins);
   }
   tell_progress(true);
   for (const auto& hook : hooks) hook->begin(session);

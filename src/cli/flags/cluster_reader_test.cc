@@ -45,12 +45,12 @@ TEST(Flags, WhatARunLeaves) {
 }
 
 TEST(Flags, TimelineOfSomeSteps) {
-  EXPECT_EQ(read("").run.dashboard, "");
-  EXPECT_EQ(read("--dashboard :8080").run.dashboard, "127.0.0.1:8080");
-  EXPECT_EQ(read("--dashboard 8080").run.dashboard, "127.0.0.1:8080");
-  EXPECT_EQ(read("--dashboard [::1]:0").run.dashboard, "[::1]:0");
-  EXPECT_EQ(read("--dashboard 0 --dashboard-token t").run.dashboard_token, "t");
-  EXPECT_EQ(read("--dashboard 0.0.0.0:0 --dashboard-token t --insecure").run.dashboard,
+  EXPECT_EQ(read("").observers.dashboard.at, "");
+  EXPECT_EQ(read("--dashboard :8080").observers.dashboard.at, "127.0.0.1:8080");
+  EXPECT_EQ(read("--dashboard 8080").observers.dashboard.at, "127.0.0.1:8080");
+  EXPECT_EQ(read("--dashboard [::1]:0").observers.dashboard.at, "[::1]:0");
+  EXPECT_EQ(read("--dashboard 0 --dashboard-token t").observers.dashboard.token, "t");
+  EXPECT_EQ(read("--dashboard 0.0.0.0:0 --dashboard-token t --insecure").observers.dashboard.at,
             "0.0.0.0:0");
   EXPECT_EQ(read("").run.timeline, "");
   const RunOptions run = read("--timeline t.json").run;

@@ -4,6 +4,7 @@
 #include "cli/flags/command_line.h"
 #include "launch/lab/lab_options.h"
 #include "paceline/cluster.h"
+#include "predict/prediction_options.h"
 
 namespace paceline {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "cli/flags/command_line.h"
-#include "paceline/run_options.h"
+#include "predict/prediction_options.h"
 
 namespace paceline {
 

@@ -42,27 +42,27 @@ std::string read_dashboard(const FlagValues& values) {
 
 // Whoever reaches the page may read it, unless there is a token; whoever sees a token on its way
 // may, too, unless the page is encrypted.
-void read_page_security(const FlagValues& values, RunOptions& run) {
+void read_page_security(const FlagValues& values, DashboardOptions& page) {
   for (const char* flag : {"--dashboard-token", "--dashboard-cert", "--dashboard-key"})
     check_together(values, flag, "--dashboard", "the address of the page");
   check_together(values, "--dashboard-cert", "--dashboard-key", "the certificate's private key");
   check_together(values, "--dashboard-key", "--dashboard-cert", "the certificate");
-  const bool from_elsewhere = !run.dashboard.empty() && !is_loopback(run.dashboard);
+  const bool from_elsewhere = !page.at.empty() && !is_loopback(page.at);
   const bool task_has_certificate = values.given("--tls-cert") && values.given("--tls-key");
   const bool as_task = from_elsewhere && task_has_certificate && !values.given("--dashboard-cert");
-  run.dashboard_token = values.text("--dashboard-token");
-  run.dashboard_certificate = values.text(as_task ? "--tls-cert" : "--dashboard-cert");
-  run.dashboard_key = values.text(as_task ? "--tls-key" : "--dashboard-key");
+  page.token = values.text("--dashboard-token");
+  page.certificate = values.text(as_task ? "--tls-cert" : "--dashboard-cert");
+  page.key = values.text(as_task ? "--tls-key" : "--dashboard-key");
   if (!from_elsewhere) return;
   if (!values.given("--dashboard-token") ||
-      (run.dashboard_certificate.empty() && !values.given("--insecure"))) {
+      (page.certificate.empty() && !values.given("--insecure"))) {
     refuse_flag(
         "--dashboard", values.text("--dashboard"),
         fmt::format("other hosts reach it: give --dashboard-token FILE, which whoever asks must "
                     "know, and --dashboard-cert FILE with --dashboard-key FILE, which encrypt it "
                     "(or --insecure, which leaves it in the clear); or leave the host out, and "
                     "`ssh -L PORT:localhost:{} HOST` reaches it encrypted",
-                    parse_address(run.dashboard).port));
+                    parse_address(page.at).port));
   }
 }
 
@@ -117,16 +117,25 @@ RunOptions read_run_options(const FlagValues& values) {
   run.seed = std::uint64_t(values.whole_number("--seed", 0, INT64_MAX).value_or(1));
   read_what_is_left(values, run);
   read_timeline(values, run);
-  run.dashboard = read_dashboard(values);
-  read_page_security(values, run);
-  run.dry_run = values.given("--dry-run");
-  run.prediction = read_prediction(values);
+  run.predicts = values.given("--predict");
+  if (values.given("--lab-hosts") || values.given("--lab-place")) {
+    run.link_gbps = values.positive_number("--lab-gbps").value_or(1);
+  }
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
   run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})
                       .value_or(run.quiet ? "warning" : "info");
   run.log_format = values.choice("--log-format", {"text", "json"}).value_or("text");
   return run;
+}
+
+ObserverOptions read_observer_options(const FlagValues& values) {
+  ObserverOptions observers;
+  observers.dashboard.at = read_dashboard(values);
+  read_page_security(values, observers.dashboard);
+  observers.dry_run = values.given("--dry-run");
+  observers.prediction = read_prediction(values);
+  return observers;
 }
 
 }  // namespace paceline

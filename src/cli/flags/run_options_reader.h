@@ -2,11 +2,15 @@
 #pragma once
 
 #include "cli/flags/command_line.h"
+#include "cli/observer_options.h"
 #include "paceline/run_options.h"
 
 namespace paceline {
 
-/// The options, complete with defaults. Throws kUsage that names the flag and what is allowed.
+/// The options, complete with defaults but for observers. Throws kUsage that names the flag and
+/// what is allowed.
 RunOptions read_run_options(const FlagValues& values);
+/// What its observers are to do. Throws kUsage, too.
+ObserverOptions read_observer_options(const FlagValues& values);
 
 }  // namespace paceline

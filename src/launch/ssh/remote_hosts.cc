@@ -19,7 +19,7 @@
 #include "base/address.h"
 #include "base/deadline.h"
 #include "base/printed.h"
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -1,11 +1,17 @@
 #include "net/tls/link_security.h"
 
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <filesystem>
 
 #include "paceline/error.h"
 
 namespace paceline {
+
+const char* const kGivenUp =
+    "whoever reaches a port may join the job, read and change what is sent";
+
 namespace {
 
 const char* key_file_of_environment() {
@@ -55,6 +61,15 @@ std::shared_ptr<const LinkSecurity> load_security(const Security& security) {
     loaded->key = key_of(security.key_file);
   }
   return loaded;
+}
+
+std::string tls_in_words(const Security& security) {
+  if (security.tls == Tls::kNever) return fmt::format("none (--insecure): {}", kGivenUp);
+  std::string links = security.tls == Tls::kAlways ? "all links" : "links that leave the host";
+  if (security.loaded == nullptr || !security.loaded->has_proof()) return links;
+  return security.loaded->key
+             ? fmt::format("{} (key {})", links, security.loaded->key->fingerprint())
+             : links + " (certificates)";
 }
 
 }  // namespace paceline

@@ -39,4 +39,9 @@ std::string usual_key_file();
 /// given.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 
+/// The price of --insecure, in words.
+extern const char* const kGivenUp;
+/// The links that are encrypted, and by what proof, for the report.
+std::string tls_in_words(const Security& security);
+
 }  // namespace paceline

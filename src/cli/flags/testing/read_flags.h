@@ -18,6 +18,7 @@ namespace paceline {
 struct Parsed {
   Cluster cluster;
   RunOptions run;
+  ObserverOptions observers;
   LabOptions lab = {};
   std::string old_name_hint = {};
 };
@@ -31,7 +32,7 @@ inline Parsed read(const std::string& text) {
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word == "_" ? "" : word);
   const FlagValues values = parse(line, words).value();
-  Parsed parsed{read_cluster(values), read_run_options(values)};
+  Parsed parsed{read_cluster(values), read_run_options(values), read_observer_options(values)};
   parsed.lab = read_lab(values, parsed.cluster);
   parsed.old_name_hint = old_name_hint(values, parsed.cluster);
   return parsed;

@@ -1,4 +1,4 @@
-#include "train/kernel_seconds.h"
+#include "predict/kernel_seconds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,10 @@
-#include "train/dry_run.h"
+#include "cli/dry_run.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <iterator>
 #include <numeric>
 #include <set>
@@ -12,13 +13,16 @@
 
 #include "base/cores.h"
 #include "base/grouped_digits.h"
+#include "base/print_text.h"
 #include "base/row_count.h"
 #include "launch/launcher.h"
 #include "params/hybrid/hybrid_store.h"
 #include "params/protocol/placement.h"
 #include "params/strategy/strategies.h"
 #include "params/variable_arrays.h"
-#include "train/worker_step_cost.h"
+#include "predict/worker_step_cost.h"
+#include "run/task_devices.h"
+#include "train/planned_only.h"
 
 namespace paceline {
 namespace {
@@ -252,6 +256,28 @@ class DryJob {
   std::vector<Piece> pieces_;  // of on_ps_
 };
 
+DryStep dry_step(const Graph& graph, const Training* training, const SessionOptions& options) {
+  DryStep step;
+  step.request.graph = &graph;
+  step.request.training = training;
+  for (const Value& value : options.watch) {
+    if (&value.graph() == &graph) step.request.fetches.push_back(value);
+  }
+  return step;
+}
+
+std::vector<DryStep> dry_steps(const PlannedSession& session) {
+  std::vector<DryStep> steps;
+  for (const Training& training : session.trainings) {
+    steps.push_back(dry_step(training.graph(), &training, session.options));
+    if (session.trainings.size() > 1) {
+      steps.back().section = fmt::format("training {}", steps.size() - 1);
+    }
+  }
+  if (steps.empty()) steps.push_back(dry_step(*session.graphs[0], nullptr, session.options));
+  return steps;
+}
+
 }  // namespace
 
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
@@ -261,6 +287,14 @@ std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
          fmt::format("strategy {}, link {}{}\n", strategy_name(cluster),
                      cluster.distributed() ? cluster.link : "none", mean_text(cluster)) +
          job.parameters() + job.placement() + job.steps();
+}
+
+MakeObserver show_dry_run() {
+  return planned_only([](const PlannedSession& session) {
+    print_text(stdout, dry_run_text(session.options.model, dry_steps(session), session.cluster,
+                                    session.run));
+    return true;
+  });
 }
 
 }  // namespace paceline

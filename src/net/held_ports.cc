@@ -1,4 +1,4 @@
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "net/tls/https_context.h"
+#include "dashboard/https_context.h"
 
 #include <openssl/ssl.h>
 #include <openssl/x509.h>

@@ -1,4 +1,4 @@
-#include "train/trial_steps.h"
+#include "predict/trial_steps.h"
 
 #include <algorithm>
 #include <chrono>

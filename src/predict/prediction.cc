@@ -1,4 +1,4 @@
-#include "train/prediction.h"
+#include "predict/prediction.h"
 
 #include <fmt/format.h>
 
@@ -21,13 +21,13 @@
 #include "params/strategy/strategies.h"
 #include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
-#include "predict/link_payload.h"
 #include "predict/machine_facts.h"
 #include "predict/memory_passes.h"
 #include "predict/simulation/step_of_plan.h"
+#include "predict/trial_steps.h"
+#include "run/network_rate.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
-#include "train/trial_steps.h"
 #include "train/worker_device.h"
 
 namespace paceline {

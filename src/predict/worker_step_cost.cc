@@ -1,4 +1,4 @@
-#include "train/worker_step_cost.h"
+#include "predict/worker_step_cost.h"
 
 #include "net/link_kind.h"
 #include "params/wire/travelling_type.h"

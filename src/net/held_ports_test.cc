@@ -1,4 +1,4 @@
-#include "launch/held_ports.h"
+#include "net/held_ports.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>

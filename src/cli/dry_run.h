@@ -1,4 +1,4 @@
-// The plan of a job, from its flags and its graphs alone: --dry-run.
+// The description of a job, from its flags and its graphs alone: --dry-run.
 #pragma once
 
 #include <span>
@@ -17,12 +17,12 @@ struct DryStep {
   PlanRequest request;
 };
 
-/// A session of a dry run throws it when it has printed what the job would be. It is no error.
-struct DryRunShown {};
-
 /// The cluster; parameters; which ps keeps what; FLOPs and bytes of a step, and its bytes on links.
 /// Starts nothing and connects to nobody.
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster, const RunOptions& run);
+
+/// Makes an observer that prints this of the first session that is planned, and lets none start.
+MakeObserver show_dry_run();
 
 }  // namespace paceline

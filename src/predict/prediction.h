@@ -2,6 +2,7 @@
 // machine.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,9 +12,10 @@
 #include "base/real_clock.h"
 #include "exec/plan.h"
 #include "paceline/cluster.h"
-#include "paceline/run_options.h"
+#include "paceline/observer.h"
 #include "predict/forecast.h"
 #include "predict/pace_cache.h"
+#include "predict/prediction_options.h"
 #include "predict/roof.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
@@ -99,6 +101,13 @@ std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& clu
 /// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
                                       const PredictionOptions& options);
+
+/// Makes an observer that prints that table for the first session that trains, and lets none start.
+MakeObserver show_ways(const PredictionOptions& options);
+/// Makes an observer that calls `list` with those speeds for the first session that trains, and
+/// lets none start. There are none for a session of several trainings.
+MakeObserver list_ways(const PredictionOptions& options,
+                       std::function<void(std::vector<ComparedWay>)> list);
 
 /// What is expected of a job of several tasks, before its first step.
 struct Expectation {

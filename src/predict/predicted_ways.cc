@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include "base/print_text.h"
 #include "base/real_clock.h"
@@ -12,10 +15,26 @@
 #include "paceline/error.h"
 #include "predict/forecast_text.h"
 #include "predict/growing_table.h"
+#include "predict/prediction.h"
 #include "run/gnuplot.h"
-#include "train/prediction.h"
+#include "train/planned_only.h"
 
 namespace paceline {
+namespace {
+
+PredictedStep step_of(const PlannedSession& session) {
+  PredictedStep step{.model = session.options.model,
+                     .request = {},
+                     .examples = double(session.options.examples_per_step)};
+  step.request.graph = &session.trainings[0].graph();
+  step.request.training = session.trainings.data();
+  for (const Value& value : session.options.watch) {
+    if (&value.graph() == step.request.graph) step.request.fetches.push_back(value);
+  }
+  return step;
+}
+
+}  // namespace
 
 std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& cluster,
                                    const PredictionOptions& options) {
@@ -88,6 +107,25 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
                         .steps_per_s = made.steps_per_s});
   }
   return compared;
+}
+
+MakeObserver show_ways(const PredictionOptions& options) {
+  return planned_only([options](const PlannedSession& session) {
+    if (session.trainings.empty()) return false;
+    predict_ways(step_of(session), session.cluster, options);
+    return true;
+  });
+}
+
+MakeObserver list_ways(const PredictionOptions& options,
+                       std::function<void(std::vector<ComparedWay>)> list) {
+  return planned_only([options, list = std::move(list)](const PlannedSession& session) {
+    if (session.trainings.empty()) return false;
+    if (session.trainings.size() == 1) {
+      list(compare_ways(step_of(session), session.cluster, options));
+    }
+    return true;
+  });
 }
 
 Expectation expect(const PredictedStep& step, const Cluster& cluster,

@@ -1,0 +1,95 @@
+// Observers: what looks at a session from outside, such as a live page, a prediction of its speed,
+// a dry run, or a program that sends its numbers elsewhere.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "paceline/session.h"
+
+namespace paceline {
+
+class Plan;
+struct Report;
+struct VariableSpec;
+
+/// What a session is made of, before anything of it is started. The session's caller owns it.
+struct PlannedSession {
+  std::span<const Training> trainings;   // empty: the session trains nothing
+  std::span<const Graph* const> graphs;  // each once; those that are trained come first
+  const Cluster& cluster;                // the job's tasks
+  const RunOptions& run;                 // the options of the run
+  const SessionOptions& options;         // the options of the session
+};
+
+/// What a task of the job says of itself.
+struct TaskWords {
+  std::string task;      // "worker:0", "ps:1"
+  std::string progress;  // an object of JSON: "report" is its report so far (docs/report.md)
+};
+
+/// A session that was started, as its observers see it. The session's thread alone calls it, except
+/// where another thread may. It outlives the observers.
+class RunningSession {
+ public:
+  virtual ~RunningSession() = default;
+  /// What the session is made of; SessionOptions::examples_per_step is known from
+  /// SessionObserver::begins on.
+  virtual PlannedSession made_of() const = 0;
+  /// The last step of this task; zeros before its first.
+  virtual const StepResult& last_step() const = 0;
+  /// Prints a line for the user, unless RunOptions::quiet is set. Any thread may call it.
+  virtual void print(const std::string& line) = 0;
+  /// Adds to the report, as Session::report does.
+  virtual void add_to_report(const std::string& section, const std::string& key,
+                             std::optional<double> value) = 0;
+  /// The report of this task as JSON (docs/report.md), as if the run ended now.
+  virtual std::string report_text() const = 0;
+  /// Asks all other tasks for their progress. Their answers are heard later. Any thread may call
+  /// it, between SessionObserver::joined and SessionObserver::leaving.
+  virtual void ask_others() = 0;
+  /// What other tasks have answered since this observer's last call, and what this one has told
+  /// last. Any thread may call it, one at a time.
+  virtual std::vector<TaskWords> hear() = 0;
+
+  /// The report of this task, for observers within Paceline, as the next functions are.
+  virtual Report& report() = 0;
+  /// The plan of a step of a training, from 0, from SessionObserver::begins on.
+  virtual const Plan& plan(int training) const = 0;
+  /// The shared variables, from SessionObserver::joined on.
+  virtual std::span<const VariableSpec> variables() const = 0;
+  /// The number of threads that compute.
+  virtual int threads() const = 0;
+};
+
+/// An observer sees one session from its plan to its end. The session owns it, and calls it on its
+/// own thread. An exception that it throws ends the session as an error of the program.
+class SessionObserver {
+ public:
+  virtual ~SessionObserver() = default;
+  /// The session is planned, and nothing of it is started: no device is made, no task is
+  /// connected. If an observer returns false, nothing will be: those after it are not asked, and
+  /// the session has ended before its first step (Session::started).
+  virtual bool planned(const PlannedSession&) { return true; }
+  /// The session is about to join its job, which may mean to wait for the other tasks.
+  virtual void joining(RunningSession&) {}
+  /// The session has joined. The variables have no values yet, so that no worker trains.
+  virtual void joined(RunningSession&) {}
+  /// The plans are made and the sizes known; the first step is next.
+  virtual void begins(RunningSession&) {}
+  /// If true, once all observers have joined, `progressed` is called.
+  virtual bool wants_progress() const { return false; }
+  /// It is called between two steps, about once a second, and where a run begins and ends.
+  virtual void progressed(RunningSession&) {}
+  /// The user has interrupted the job, and the session is about to leave it.
+  virtual void leaving(RunningSession&) {}
+  /// The session ends well. The numbers of its report are measured, and more can be added.
+  virtual void ended(RunningSession&) {}
+  /// The last lines of the session are printed; an observer may print some of its own.
+  virtual void summed_up(RunningSession&) {}
+};
+
+}  // namespace paceline

@@ -1,0 +1,22 @@
+// What run_program's observers of a run are to do, as the flags say it.
+#pragma once
+
+#include <vector>
+
+#include "paceline/dashboard.h"
+#include "predict/prediction_options.h"
+
+namespace paceline {
+
+struct ObserverOptions {
+  DashboardOptions dashboard;
+  PredictionOptions prediction;
+  bool dry_run = false;
+
+  /// True when the job is described or predicted in place of being trained.
+  bool only_plan() const { return dry_run || prediction.asked; }
+  /// Those of a run that trains, or those that stand in the place of training.
+  std::vector<MakeObserver> observers() const;
+};
+
+}  // namespace paceline

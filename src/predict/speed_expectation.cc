@@ -1,0 +1,110 @@
+#include "predict/speed_expectation.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <optional>
+
+#include "base/failure_text.h"
+#include "base/printed.h"
+#include "paceline/error.h"
+#include "paceline/observer.h"
+#include "predict/forecast_text.h"
+#include "predict/hosts_file.h"
+#include "predict/machine_facts.h"
+#include "predict/prediction.h"
+#include "run/report/report.h"
+
+namespace paceline {
+namespace {
+
+class SpeedExpectation : public SessionObserver {
+ public:
+  explicit SpeedExpectation(const PredictionOptions& options) : options_(options) {}
+
+  // No worker trains before the job is initialised: nothing of it runs beside the measurement.
+  void joined(RunningSession& session) override {
+    if (!options_.roof.empty()) return;
+    try {
+      const SeenHost seen = this_host();
+      machine_ = seen.host;
+      if (!seen.discarded.empty()) session.print(seen.discarded);
+    } catch (const std::exception&) {
+      // The prediction fails then, and says why.
+    }
+  }
+
+  // A prediction that fails stops no training.
+  void begins(RunningSession& session) override {
+    try {
+      expect_of(session);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::kUsage) throw;  // a file that a flag names is none
+      session.print(fmt::format("No speed is expected: {}", error.what()));
+    } catch (const std::exception& error) {
+      session.print(fmt::format("No speed is expected: {}", failure_text(error)));
+    }
+  }
+
+ private:
+  void expect_of(RunningSession& session) const {
+    const PlannedSession made_of = session.made_of();
+    PredictedStep step{
+        .model = made_of.options.model,
+        .request = {},
+        .examples = double(made_of.options.examples_per_step) / double(made_of.cluster.towers)};
+    step.request.graph = made_of.graphs[0];
+    step.request.training = made_of.trainings.data();
+    // It is borrowed: the session outlives the prediction.
+    step.plan = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &session.plan(0));
+    const Expectation expected = expect(step, made_of.cluster, options_, machine_);
+    keep(expected, session.report());
+    session.print("Expected: " + forecast_line(expected.own));
+    if (expected.better) warn_of(*expected.better, expected.own, session);
+  }
+
+  static void keep(const Expectation& expected, Report& report) {
+    const Forecast& own = expected.own;
+    report.expected = {
+        own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
+        flags_of(own.way)};
+    report.expected->machine = numbers_of(expected.machine);
+    report.expected->workers = own.way.workers;
+    for (const Forecast& other : expected.others) {
+      // In steps of this run's batch: a step of other numbers of towers has another one.
+      report.expected->other_ways.emplace_back(
+          flags_of(other.way), own.steps_per_s * other.times_alone / own.times_alone);
+    }
+  }
+
+  static void warn_of(const Forecast& better, const Forecast& own, RunningSession& session) {
+    const std::string flags = flags_of(better.way);
+    session.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
+                              flags.empty() ? "one process, without --ps and --workers," : flags,
+                              rounded(better.steps_per_s),
+                              times_of(better.times_alone / own.times_alone),
+                              better.way.makes_local_steps() && !own.way.makes_local_steps()
+                                  ? ", each of which learns less (docs/strategies.md)"
+                                  : ""));
+  }
+
+  const PredictionOptions options_;
+  std::optional<ForecastHost> machine_;  // before the job was initialised
+};
+
+// Several trainings and sums in the middle of a step are not predicted.
+bool says_expected(const PlannedSession& session) {
+  const Cluster& cluster = session.cluster;
+  const bool several = cluster.distributed() || cluster.towers > 1;
+  return several && cluster.is_chief() && session.trainings.size() == 1 && !cluster.sync_batch_norm;
+}
+
+}  // namespace
+
+MakeObserver expect_speed(const PredictionOptions& options) {
+  return [options](const PlannedSession& session) {
+    return says_expected(session) ? std::make_unique<SpeedExpectation>(options) : nullptr;
+  };
+}
+
+}  // namespace paceline
