@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "base/temporary_folder.h"
 #include "run/report/report.h"
@@ -118,9 +119,8 @@ TEST_F(LaunchOverSsh, NamesAPortThatIsTaken) {
       return false;
     }
   };
-  for (const auto until = std::chrono::steady_clock::now() + 60s;
-       !listens() && std::chrono::steady_clock::now() < until;) {
-  }
+  const auto until = std::chrono::steady_clock::now() + 60s;
+  while (!listens() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
   const Finished run = this->run(
       {"--hosts", "localhost", "--ps", "0", "--workers", "1", "--first-port", port}, {"true"});
   EXPECT_EQ(run.status, 1);

@@ -82,12 +82,12 @@ struct RunOptions {
   /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
   /// It changes no bit of the result.
   bool fused_update = true;
+  /// Nothing is trained, since a prediction is all that is asked for: the data need not be there.
+  bool predicts = false;
   /// What looks at each session of the run, in the order in which it is called. run_program adds
   /// its own: the live page, what is expected of the job and what held it back; of a dry run or a
   /// prediction, what is printed in place of training.
   std::vector<MakeObserver> observers;
-  /// Nothing is trained, since a prediction is all that is asked for: the data need not be there.
-  bool predicts = false;
   double link_gbps = 0;    // the rate of each emulated host's link; 0: no host is emulated
   std::uint64_t seed = 1;  // the seed of all random numbers
   /// It reports SIGINT, SIGTERM and SIGHUP, and must outlive the run. If it is null, nobody watches

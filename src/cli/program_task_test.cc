@@ -86,6 +86,7 @@ TEST(ProgramTask, AParameterServerServesUntilTheWorkersHaveEnded) {
   };
   auto ps = std::async(std::launch::async, [&] { return ProgramTask(flags("ps:0")).status(); });
   std::vector<std::future<std::size_t>> workers;
+  workers.reserve(2);
   for (int worker = 0; worker < 2; ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker] {
       ProgramTask task(flags("worker:" + std::to_string(worker)));

@@ -23,9 +23,7 @@
 namespace paceline {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Keeps the moments of its session in a list that all of them share.

@@ -14,7 +14,7 @@ const HostMessage kMessage{HostMessage::Kind::kStart, 7, -3, {"", std::string("a
 
 std::string bytes_of_all(const std::vector<std::string>& chunks, const std::string& between = "") {
   std::string all;
-  for (const std::string& chunk : chunks) all += between + chunk + between;
+  for (const std::string& chunk : chunks) all.append(between).append(chunk).append(between);
   return all;
 }
 

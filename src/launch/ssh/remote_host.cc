@@ -15,6 +15,7 @@
 #include "launch/line_prefixer.h"
 #include "launch/ssh/host_agent.h"
 #include "launch/ssh/ssh_command.h"
+#include "paceline/error.h"
 
 namespace paceline {
 
@@ -113,7 +114,7 @@ void RemoteHost::take(const HostMessage& message) {
 }
 
 void RemoteHost::take_places(const HostMessage& ready) {
-  const auto of_each = std::size_t(1 + job_.files);
+  const auto of_each = 1 + std::size_t(job_.files);
   if (ready.texts.size() != of_each * job_.tasks.size()) return fail("its answer is no answer");
   cores_ = ready.number;
   written_.clear();  // such as a banner
@@ -177,7 +178,7 @@ RemoteTask::RemoteTask(RemoteHost& host, std::int32_t number, const TaskCommand&
 }
 
 RemoteTask::~RemoteTask() {
-  send_signal(SIGKILL);
+  RemoteTask::send_signal(SIGKILL);
   host_.tasks_.erase(number_);
 }
 

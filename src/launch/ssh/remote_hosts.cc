@@ -53,6 +53,7 @@ std::int64_t milliseconds_of(Duration duration) {
 
 Pulse::Pulse(const std::vector<int>& pipes, Duration every) {
   std::vector<pollfd> polled;
+  polled.reserve(pipes.size());
   for (const int pipe : pipes) polled.push_back({pipe, POLLOUT, 0});
   const int parent = getpid();
   pid_ = fork();

@@ -93,6 +93,7 @@ void check_ssh_hosts(const std::vector<SshHost>& hosts) {
 
 Placement place_on_hosts(const std::vector<SshHost>& hosts, int ps, int workers) {
   std::vector<int> room;
+  room.reserve(hosts.size());
   for (const SshHost& host : hosts) room.push_back(host.room == 0 ? workers : host.room);
   return spread_tasks(int(hosts.size()), ps, workers, room);
 }
