@@ -155,7 +155,8 @@ TEST_F(ExternalStoreTest, AGradientThatIsNotHandedOverCountsAsZeros) {
   ExternalStore& store = this->store();
   const std::vector<Tensor> before = values_of(store);
   ASSERT_TRUE(store.begin_step());
-  store.ready(1, gradient(1).view());
+  const Tensor handed = gradient(1);
+  store.ready(1, handed.view());
   EXPECT_EQ(store.end_step().global_step, 1);
   const std::vector<Tensor> after = values_of(store);
   for (std::size_t v = 0; v < before.size(); ++v) {
@@ -350,7 +351,8 @@ TEST_F(ExternalStoreTest, AStepThatIsAbandonedEndsTheSessionWithItsReason) {
 TEST_F(ExternalStoreTest, AStoreMayBeLeftInTheMiddleOfAStep) {
   ExternalStore& store = this->store();
   ASSERT_TRUE(store.begin_step());
-  store.ready(0, gradient(0).view());
+  const Tensor handed = gradient(0);
+  store.ready(0, handed.view());
   store_.reset();
 }
 

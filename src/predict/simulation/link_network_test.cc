@@ -18,6 +18,7 @@ constexpr double kQuantum = 1000;
 
 std::vector<SimulatedHost> hosts_with_links(int count, double bytes_per_s, double latency_s = 0) {
   std::vector<SimulatedHost> all;
+  all.reserve(std::size_t(count));
   for (int i = 0; i < count; ++i) all.push_back({i, bytes_per_s, latency_s});
   return all;
 }
