@@ -235,6 +235,7 @@ int ExternalStore::index_of(std::string_view name) const {
   const auto found = std::ranges::find(all, name, &ExternalVariable::name);
   if (found != all.end()) return int(found - all.begin());
   std::vector<std::string_view> names;
+  names.reserve(all.size());
   for (const ExternalVariable& variable : all) names.emplace_back(variable.name);
   throw Error(ErrorCode::kNotFound,
               fmt::format("[store] there is no variable '{}'{}", name, did_you_mean(name, names)));

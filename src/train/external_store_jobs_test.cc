@@ -79,6 +79,7 @@ std::vector<Learned> train_all(const ExternalJob& job, bool table, std::int64_t 
                                std::int64_t steps, const RunOptions& run,
                                const MinimizeOptions& options = {}) {
   std::vector<std::future<Learned>> workers;
+  workers.reserve(std::size_t(job.workers()));
   for (int worker = 0; worker < job.workers(); ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker] {
       ExternalTrainee model(table, worker, job.workers());
@@ -152,6 +153,7 @@ TEST_P(ExternalStoreJobs, TwoWorkersLearnFromDenseVariablesAndRows) {
 TEST_P(ExternalStoreJobs, WorkersWithOtherVariablesAreRefusedInWords) {
   const ExternalJob job(GetParam(), 2);
   std::vector<std::future<std::string>> workers;
+  workers.reserve(2);
   for (int worker = 0; worker < 2; ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker]() -> std::string {
       Cluster cluster = job.cluster(worker);

@@ -138,6 +138,7 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
       for (std::size_t v = 0; v < order.size(); ++v) order[v] = int(v);
       if (shuffled) std::ranges::shuffle(order, random);
       std::vector<std::future<void>> threads;
+      threads.reserve(order.size());
       for (const int v : order) {
         threads.push_back(std::async(shuffled ? std::launch::async : std::launch::deferred, [&, v] {
           model_.hand_over(store, v, made.gradients[std::size_t(v)], i);

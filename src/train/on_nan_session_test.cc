@@ -120,6 +120,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
     const int workers = GetParam().workers;
     BadBatch bad_batch;
     std::vector<std::future<TrainedThroughNan>> training;
+    training.reserve(std::size_t(workers));
     for (int worker = 0; worker < workers; ++worker) {
       training.push_back(std::async(std::launch::async, [&, worker] {
         RunOptions run;
@@ -130,6 +131,7 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
       }));
     }
     std::vector<TrainedThroughNan> trained;
+    trained.reserve(training.size());
     for (auto& worker : training) trained.push_back(worker.get());
     return trained;
   }
