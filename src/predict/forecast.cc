@@ -239,6 +239,7 @@ Forecast of_way(const ForecastJob& job, const Way& way) {
                          .warm_steps = 3,
                          .gives_up = job.gives_up};
   simulated.costs = costs_of(job, simulated.cluster);
+  if (way.is_one_process()) simulated.costs.step_s = simulated.costs.alone_step_s;
   simulated.cluster.slowness = slowness_of(job, way);
   const bool own_rules = way.makes_local_steps() || way.is_one_process();
   const SimulatedStep step = simulated_step_of(

@@ -60,6 +60,15 @@ TEST(ForecastTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
 }
 
+// What a step takes beside its kernels is for the messages of other tasks.
+TEST(ForecastTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
+  ForecastJob job = job_on(1, 0);
+  job.step = [](const StepOf&) {
+    return simulated_step(ModelSizes{.parameters = 1000, .step_seconds = 50e-6});
+  };
+  EXPECT_THAT(forecast_alone(job).steps_per_s, AllOf(Gt(18'000), Lt(20'000)));
+}
+
 // The step takes hardly more than the pass of its rule, over 12 bytes of each parameter.
 TEST(ForecastTest, RulesPassFasterOverWhatTheCachesHold) {
   const auto times_as_fast = [](double parameters) {

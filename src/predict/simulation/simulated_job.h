@@ -80,7 +80,9 @@ struct TransportCosts {
     return bytes * contributions / contributions_of_rules;
   }
   double wake_s = 30e-6;   // until a thread that sleeps goes on
-  double step_s = 100e-6;  // of a step, beside kernels and messages
+  double step_s = 100e-6;  // of a step of several tasks, beside kernels and messages
+  /// The same of one process: reports of mlp, whose steps take 0.19 ms, give it 1 to 3 us.
+  double alone_step_s = 3e-6;
   /// A stream moves at most so many bytes in a second, whatever its link could; 0: no limit.
   double stream_bytes_per_s = 0;
   /// Each ps handles one variable's message and its answer after the other, in so much time; 0: as
