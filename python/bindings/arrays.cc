@@ -120,17 +120,6 @@ HostArray host_array(nb::handle array, const std::string& what) {
   return array_at(numpy.attr("ascontiguousarray")(numpy.attr("from_dlpack")(array)), what);
 }
 
-HostArray writable_array(nb::handle array, const std::string& what) {
-  HostArray made = array_at(array, what);
-  if (!is_row_major(made.owner))
-    refuse(what,
-           "its rows do not follow each other in memory, so that it cannot be written in place; "
-           "give a contiguous array");
-  if (is_numpy(array) && !nb::cast<bool>(array.attr("flags").attr("writeable")))
-    refuse(what, "the array is read-only; give one that can be written");
-  return made;
-}
-
 std::string text_of(DType dtype, const Shape& shape) {
   return fmt::format("{} {}", name_of(dtype), shape.str());
 }

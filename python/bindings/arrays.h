@@ -21,10 +21,6 @@ struct HostArray {
 /// 'w'"). Throws kInvalidArgument for what is no such array, for one on another device than the
 /// CPU, and for a type of elements that Paceline does not have.
 HostArray host_array(nanobind::handle array, const std::string& what);
-/// The same of memory that is to be written in place: throws also for an array that is read-only or
-/// not row-major.
-HostArray writable_array(nanobind::handle array, const std::string& what);
-
 /// "float32 (3,4)"
 std::string text_of(DType dtype, const Shape& shape);
 /// Throws kInvalidArgument unless `given` is of this type and shape, naming both sides.

@@ -9,5 +9,6 @@ void bind_errors(nanobind::module_& module);
 void bind_rules(nanobind::module_& module);
 void bind_strategy(nanobind::module_& module);
 void bind_checkpoint(nanobind::module_& module);
+void bind_store(nanobind::module_& module);
 
 }  // namespace paceline::python

@@ -36,6 +36,7 @@ NB_MODULE(_paceline, module) {
   bind_rules(module);
   bind_strategy(module);
   bind_checkpoint(module);
+  bind_store(module);
 }
 
 }  // namespace paceline::python

@@ -4,7 +4,7 @@ Values travel as arrays of NumPy, or of any framework that speaks DLPack. docs/p
 """
 
 from ._checkpoint import Checkpoint, load
-from ._errors import Cancelled, DeadlineExceeded, Error, InvalidArgument, NameNotFound, NotFound
+from ._errors import DeadlineExceeded, Error, InvalidArgument, NameNotFound, NotFound, TrainingEnded
 from ._paceline import (
     Adagrad,
     Adam,
@@ -19,12 +19,14 @@ from ._paceline import (
     Rmsprop,
     Rule,
     Sgd,
+    StepResult,
     Strategy,
     devices,
     strategy_names,
     version,
     version_text,
 )
+from ._store import Step, Store, Variable
 
 __version__: str = version().split()[0]
 
@@ -34,7 +36,6 @@ __all__ = [
     "AdamW",
     "Add",
     "Assign",
-    "Cancelled",
     "Checkpoint",
     "DeadlineExceeded",
     "DelayedNesterov",
@@ -49,7 +50,12 @@ __all__ = [
     "Rmsprop",
     "Rule",
     "Sgd",
+    "Step",
+    "StepResult",
+    "Store",
     "Strategy",
+    "TrainingEnded",
+    "Variable",
     "devices",
     "load",
     "strategy_names",

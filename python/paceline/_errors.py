@@ -32,10 +32,8 @@ class DeadlineExceeded(Error, TimeoutError):
     """A wait that took longer than it may."""
 
 
-class Cancelled(KeyboardInterrupt):
-    """The user has interrupted the job. It is no Error, so that no `except Exception` holds it up."""
-
-    code = ErrorCode.CANCELLED
+class TrainingEnded(Error):
+    """There is no further step: a limit is reached, or another worker has ended the training."""
 
 
 _KINDS: dict[ErrorCode, type[Error]] = {
@@ -46,9 +44,11 @@ _KINDS: dict[ErrorCode, type[Error]] = {
 }
 
 
-def error_of(code: ErrorCode, message: str, of_mapping: bool) -> Error | Cancelled:
+def error_of(code: ErrorCode, message: str, of_mapping: bool) -> BaseException:
     """The exception of a failure in the library, which calls this."""
-    if code == ErrorCode.CANCELLED:
-        return Cancelled(message)
+    if code == ErrorCode.CANCELLED:  # no Error: no `except Exception` is to hold it up, and Python ends with status 130
+        interrupted = KeyboardInterrupt(message)
+        interrupted.code = code  # type: ignore[attr-defined]
+        return interrupted
     kind = NameNotFound if of_mapping else _KINDS.get(code, Error)
     return kind(message, code)

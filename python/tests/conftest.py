@@ -1,11 +1,11 @@
 """What tests share: the command, and files to read."""
 
 import json
-import os
 import pathlib
 import struct
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -44,7 +44,6 @@ def write_safetensors(path: pathlib.Path, tensors: dict[str, tuple[str, np.ndarr
     return path
 
 
-def run_python(program: str, **options: object) -> subprocess.CompletedProcess[str]:
+def run_python(program: str, arguments: Sequence[object] = ()) -> subprocess.CompletedProcess[str]:
     """Runs a program in a Python of its own."""
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, env=os.environ,
-                          **options)  # type: ignore[call-overload]
+    return subprocess.run([sys.executable, "-c", program, *map(str, arguments)], capture_output=True, text=True, timeout=120)

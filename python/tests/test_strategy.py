@@ -20,17 +20,17 @@ def test_options_are_the_commands_flags(command: str) -> None:
 
 def test_a_strategy_is_what_its_text_says() -> None:
     for strategy in (paceline.Strategy(), paceline.Strategy("ssp", staleness=3), paceline.Strategy("sync", late="fold"),
-                     paceline.Strategy("local", local_steps=8, outer_rate=1, outer_momentum=0, outer="async", outer_delay=2),
+                     paceline.Strategy("local_sgd", local_steps=8, outer_rate=1, outer_momentum=0, outer="async", outer_delay=2),
                      paceline.Strategy("sync", replicas_to_aggregate=None), paceline.Strategy("auto")):
         assert eval(repr(strategy), vars(paceline)) == strategy
         assert hash(strategy) == hash(eval(repr(strategy), vars(paceline)))
 
 
 def test_options_are_read_as_they_were_given() -> None:
-    strategy = paceline.Strategy("local", outer_rate=0.9, outer="async")
-    assert (strategy.name, strategy.outer_rate, strategy.outer, strategy.local_steps) == ("local", 0.9, "async", 20)
+    strategy = paceline.Strategy("local_sgd", outer_rate=0.9, outer="async")
+    assert (strategy.name, strategy.outer_rate, strategy.outer, strategy.local_steps) == ("local_sgd", 0.9, "async", 20)
     assert strategy.outer_delay is None
-    assert strategy != paceline.Strategy("local")
+    assert strategy != paceline.Strategy("local_sgd")
 
 
 @pytest.mark.parametrize("options, message", [

@@ -1,0 +1,237 @@
+"""paceline.torch: models of PyTorch train as they do by torch's own optimizers."""
+
+import contextlib
+import copy
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import paceline
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+if torch is not None:
+    import paceline.torch
+
+
+def small_model() -> "torch.nn.Module":
+    torch.manual_seed(1)
+    return torch.nn.Sequential(torch.nn.Linear(6, 16), torch.nn.Tanh(), torch.nn.Linear(16, 3))
+
+
+def batch(step: int) -> tuple["torch.Tensor", "torch.Tensor"]:
+    generator = torch.Generator().manual_seed(step)
+    return torch.randn(8, 6, generator=generator), torch.randn(8, 3, generator=generator)
+
+
+def loss_of(model: "torch.nn.Module", step: int) -> "torch.Tensor":
+    inputs, targets = batch(step)
+    return ((model(inputs) - targets) ** 2).mean()
+
+
+def train_plain(model: "torch.nn.Module", optimizer: "torch.optim.Optimizer", steps: int) -> list[float]:
+    losses = []
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = loss_of(model, step)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+@pytest.mark.parametrize("rule, of_torch", [
+    (paceline.Sgd(0.1), lambda p: torch.optim.SGD(p, 0.1)),
+    (paceline.Momentum(0.1), lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)),
+    (paceline.Adam(1e-2), lambda p: torch.optim.Adam(p, 1e-2)),
+    (paceline.AdamW(1e-2), lambda p: torch.optim.AdamW(p, 1e-2)),
+])
+def test_one_process_trains_as_torch_does(rule: paceline.Rule, of_torch: object) -> None:
+    plain = small_model()
+    expected = train_plain(plain, of_torch(plain.parameters()), 50)  # type: ignore[operator]
+    model = small_model()
+    losses = []
+    with paceline.torch.distribute(model, rule, quiet=True) as trainer:
+        for step in range(50):
+            loss = loss_of(model, step)
+            loss.backward()
+            trainer.step(loss)
+            losses.append(loss.item())
+    assert losses == pytest.approx(expected, rel=1e-5)
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_state_dict_and_evaluation_see_the_last_update() -> None:
+    model = small_model()
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True) as trainer:
+        before = copy.deepcopy(model.state_dict())
+        loss_of(model, 0).backward()
+        trainer.step()
+        after = model.state_dict()
+        assert not torch.equal(before["0.weight"], after["0.weight"])
+        torch.testing.assert_close(after["0.weight"], torch.from_numpy(trainer.store.read("0.weight")))
+        model.eval()
+        with torch.no_grad():
+            one = model(batch(1)[0])
+        model.train()
+    torch.testing.assert_close(one, model(batch(1)[0]))
+
+
+def test_gradients_are_read_in_place() -> None:
+    model = small_model()
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True) as trainer:
+        seen = {}
+        ready = trainer.store.ready
+        trainer.store.ready = lambda name, gradient: (seen.update({name: gradient.data_ptr()}), ready(name, gradient))  # type: ignore
+        loss_of(model, 0).backward()
+        assert seen == {name: p.grad.data_ptr() for name, p in model.named_parameters()}
+        assert list(seen)[0] == "2.bias" or list(seen)[0] == "2.weight"  # the last layer's leave first
+        trainer.step()
+        assert all(p.grad is None for p in model.parameters())
+
+
+class Twice(torch.nn.Module):
+    """A weight that is used twice, one that is frozen, one that some steps do not use, and batch norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(2)
+        self.shared = torch.nn.Linear(6, 6)
+        self.again = torch.nn.Linear(6, 6)
+        self.again.weight = self.shared.weight
+        self.norm = torch.nn.BatchNorm1d(6)
+        self.rare = torch.nn.Linear(6, 6)
+        self.fixed = torch.nn.Linear(6, 3)
+        self.fixed.weight.requires_grad = False
+        self.use_rare = False
+
+    def forward(self, inputs: "torch.Tensor") -> "torch.Tensor":
+        hidden = self.norm(torch.tanh(self.again(torch.tanh(self.shared(inputs)))))
+        return self.fixed(self.rare(hidden) if self.use_rare else hidden)
+
+
+def test_parameters_used_twice_frozen_or_seldom_and_batch_norm() -> None:
+    plain, model = Twice(), Twice()
+    optimizer = torch.optim.SGD([p for p in plain.parameters() if p.requires_grad], 0.1)
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True) as trainer:
+        for step in range(10):
+            plain.use_rare = model.use_rare = step % 3 == 0
+            optimizer.zero_grad()
+            loss_of(plain, step).backward()
+            optimizer.step()
+            loss_of(model, step).backward()
+            trainer.step()
+    for (name, ours), theirs in zip(model.state_dict().items(), plain.state_dict().values(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, msg=name)
+
+
+def test_accumulation_without_exchange_is_the_sum() -> None:
+    plain, model = small_model(), small_model()
+    optimizer = torch.optim.SGD(plain.parameters(), 0.1)
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True) as trainer:
+        for step in range(3):
+            optimizer.zero_grad()
+            for part in range(4):
+                loss_of(plain, 10 * step + part).backward()
+                with trainer.no_exchange() if part < 3 else contextlib.nullcontext():
+                    loss_of(model, 10 * step + part).backward()
+            optimizer.step()
+            trainer.step()
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_groups_and_schedulers_act() -> None:
+    plain, model = small_model(), small_model()
+    optimizer = torch.optim.SGD([{"params": plain[2].parameters(), "lr": 0.05}, {"params": plain[0].parameters(), "lr": 0.1}])
+    plain_schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), groups=[{"params": list(model[2].parameters()), "rule": paceline.Sgd(0.05)}],
+                                   quiet=True) as trainer:
+        schedule = torch.optim.lr_scheduler.StepLR(trainer.optimizer, 2, 0.5)
+        for step in range(7):
+            optimizer.zero_grad()
+            loss_of(plain, step).backward()
+            optimizer.step()
+            plain_schedule.step()
+            loss_of(model, step).backward()
+            trainer.step()
+            schedule.step()
+    for ours, theirs in zip(model.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6)
+
+
+def test_autocast_trains() -> None:
+    model = small_model()
+    losses = []
+    with paceline.torch.distribute(model, paceline.Adam(1e-2), quiet=True) as trainer:
+        for _ in range(50):
+            with torch.autocast("cpu", torch.bfloat16):
+                loss = loss_of(model, 0)
+            loss.backward()
+            trainer.step(loss)
+            losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_parameter_that_cannot_be_exchanged_is_named() -> None:
+    with pytest.raises(ValueError, match="parameter '0.weight' cannot be exchanged: it is torch.float16"):
+        paceline.torch.distribute(small_model().half(), paceline.Sgd())
+    with pytest.raises(ValueError, match="'weight'.*no shape yet"):
+        paceline.torch.distribute(torch.nn.LazyLinear(3), paceline.Sgd())
+    frozen = small_model().requires_grad_(False)
+    with pytest.raises(ValueError, match="no parameter that requires a gradient"):
+        paceline.torch.distribute(frozen, paceline.Sgd())
+    with pytest.raises(ValueError, match="a group has a parameter"):
+        paceline.torch.distribute(small_model(), paceline.Sgd(), groups=[{"params": list(small_model().parameters())}])
+
+
+def test_a_loss_or_a_gradient_that_is_not_finite_is_told(tmp_path: pathlib.Path) -> None:
+    model = small_model()
+    with pytest.raises(paceline.Error, match="not finite|NaN|nan"), paceline.torch.distribute(model, paceline.Sgd(), quiet=True) as trainer:
+        loss = loss_of(model, 0) * float("nan")
+        loss.backward()
+        trainer.step(loss)
+
+
+def test_training_ends_by_the_flag_steps() -> None:
+    model = small_model()
+    with paceline.torch.distribute(model, paceline.Sgd(), steps=3, quiet=True) as trainer:
+        made = 0
+        for step in trainer.batches(range(100)):
+            loss_of(model, step).backward()
+            trainer.step()
+            made += 1
+    assert made == 3
+
+
+PROGRAM = '''
+import sys, torch, paceline, paceline.torch
+sys.path.insert(0, sys.argv[1])
+from test_torch import small_model, batch
+torch.set_num_threads(1)
+model = small_model()
+with paceline.torch.distribute(model, paceline.Momentum(0.1), arguments=sys.argv[2:]) as trainer:
+    part = slice(None) if trainer.store.workers == 1 else slice(4 * trainer.store.worker, 4 * trainer.store.worker + 4)
+    for step in trainer.batches(range(50)):
+        inputs, targets = (half[part] for half in batch(step))
+        loss = ((model(inputs) - targets) ** 2).mean()
+        loss.backward()
+        trainer.step(loss)
+print("norm", sum(float((p.double() ** 2).sum()) for p in model.parameters()), flush=True)
+'''
+
+
+@pytest.mark.parametrize("ps, flags", [(1, ["--strategy", "sync"]), (0, ["--strategy", "allreduce"])])
+def test_two_workers_are_as_good_as_one_with_the_whole_batch(command: str, tmp_path: pathlib.Path, ps: int, flags: list[str]) -> None:
+    plain = small_model()
+    train_plain(plain, torch.optim.SGD(plain.parameters(), 0.1, momentum=0.9), 50)
+    expected = sum(float((p.double() ** 2).sum()) for p in plain.parameters())
+    (tmp_path / "train.py").write_text(PROGRAM)
+    done = subprocess.run([command, "launch", "--ps", str(ps), "--workers", "2", "--", sys.executable, tmp_path / "train.py",
+                           pathlib.Path(__file__).parent, "--steps", "50", *flags], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    norms = [float(line.split()[-1]) for line in done.stdout.splitlines() if "norm " in line]
+    assert norms == pytest.approx([expected] * 2, rel=1e-5)
