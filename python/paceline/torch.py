@@ -218,8 +218,9 @@ def distribute(
         variables[n] = Variable(parameter.detach().cpu(), rule=own.get("rule"), weight_decay=own.get("weight_decay", 0.0))
     for n, buffer in buffers.items():
         variables[f"buffer:{n}"] = Variable(buffer.detach().cpu(), rule=_Assign())
+    options: dict[str, Any] = dict(flags)
     store = Store(variables, rule, strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
-                  examples_per_step=examples_per_step, unit=unit, arguments=arguments, **flags)
+                  examples_per_step=examples_per_step, unit=unit, arguments=arguments, **options)
     rates = [{"params": list(group["params"]), "lr": _rate(group.get("rule", rule))} for group in groups or ()]
     rest = [p for p in trained.values() if id(p) not in owns]
     if rest:

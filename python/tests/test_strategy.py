@@ -50,7 +50,7 @@ def test_a_value_that_cannot_be_is_a_value_error(options: dict[str, object], mes
 
 
 def test_a_name_that_there_is_not_is_told_with_all_names() -> None:
-    with pytest.raises(ValueError, match="none named 'synch'; there are local, async, ssp, sync"):
+    with pytest.raises(ValueError, match="none named 'synch'; there are alone, async, ssp, sync"):
         paceline.Strategy("synch")
 
 
