@@ -38,6 +38,7 @@ struct Source {
   std::vector<GivenFlag> (*read)(const Environment& environment, const GivenTasks& tasks) = nullptr;
   /// Reads where the processes meet to learn them. Both null: it is recognised, and not joined.
   MeetingPlan (*meet)(const Environment& environment) = nullptr;
+  const char* address = nullptr;  // the variable with the host where they meet
 
   bool joins() const { return read != nullptr || meet != nullptr; }
 };
@@ -64,10 +65,10 @@ constexpr Source kSources[] = {
      "each host has its file in ~/.config/paceline, or where PACELINE_KEY_FILE says, which "
      "torchrun "
      "hands on",
-     nullptr, meeting_of_torchrun},
+     nullptr, meeting_of_torchrun, "MASTER_ADDR"},
     // Kubeflow gives torchrun its flags so, and starts one process on each node.
     {"pet", "Kubeflow (PET)", "PET_NNODES", "PET_NODE_RANK", "one replica", "PET_NNODES",
-     kKeyInSecret, nullptr, meeting_of_pet},
+     kKeyInSecret, nullptr, meeting_of_pet, "PET_MASTER_ADDR"},
     {"openmpi", "Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun -n 1",
      "OMPI_COMM_WORLD_SIZE", kKeyInHome, nullptr, meeting_of_open_mpi},
     {"mvapich", "MVAPICH", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK", "mpirun -n 1",
@@ -99,6 +100,23 @@ std::optional<int> most_of(std::string_view text) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+// A process that has a number above 0, or one and the address of others, is one of several.
+void refuse_a_number_without_their_count(const Environment& environment) {
+  for (const Source& source : kSources) {
+    const std::string_view index = text_in(environment, source.index);
+    if (source.processes == nullptr || index.empty() ||
+        !text_in(environment, source.processes).empty())
+      continue;
+    const std::string_view address = text_in(environment, source.address);
+    if (address.empty() && index == "0") continue;
+    refuse_flags(fmt::format(
+        "{}: {} is not set, and {}={}{} says that this is one of several processes; --alone lets "
+        "it train without the others",
+        source.system, source.processes, source.index, index,
+        address.empty() ? "" : fmt::format(", {}={}", source.address, address)));
+  }
 }
 
 bool is_one_of_several(const LaunchedBy& by) { return by.processes.value_or(2) > 1; }
@@ -336,7 +354,10 @@ void check_one_of_several(const FlagValues& values, const Environment& environme
     return;
   const std::vector<LaunchedBy> all = launched_by(environment);
   const auto found = std::ranges::find_if(all, is_one_of_several);
-  if (found == all.end()) return;
+  if (found == all.end()) {
+    if (all.empty()) refuse_a_number_without_their_count(environment);
+    return;
+  }
   const bool launches = values.given("--workers") || values.given("--ps");
   throw Error(
       ErrorCode::kUsage,

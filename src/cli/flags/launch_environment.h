@@ -75,7 +75,8 @@ std::string key_hint(const FlagValues& values);
 std::string placed_in_words(const FlagValues& values);
 
 /// Throws kUsage when a system has started several processes and no flag says which task this one
-/// is: each would train the whole job. --alone, or --launcher none, says that this is meant.
+/// is, or when one says this process's number and not how many there are: each would train the
+/// whole job. --alone, or --launcher none, says that this is meant.
 void check_one_of_several(const FlagValues& values, const Environment& environment);
 
 /// Returns a line for the user about devices that the environment offers and this version does not

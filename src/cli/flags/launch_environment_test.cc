@@ -26,6 +26,13 @@ std::string refusal_under(const Variables& variables, const FlagValues& values =
                   [&] { check_one_of_several(values, environment_of(variables)); });
 }
 
+/// The values of a command line: pairs of a flag and its value.
+FlagValues flags_with(const std::vector<std::pair<std::string, std::string>>& given) {
+  FlagValues values;
+  for (const auto& [flag, value] : given) values.add(flag, value);
+  return values;
+}
+
 // As each system was seen to set them; the last is empty where one process is meant.
 TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
   const std::vector<std::pair<Variables, std::string>> cases = {
@@ -59,6 +66,20 @@ TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
   }
 }
 
+TEST(LaunchEnvironment, ANumberWithoutTheirCountIsRefused) {
+  const Variables torchrun = {{"RANK", "0"}, {"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}};
+  EXPECT_THAT(refusal_under(torchrun),
+              HasSubstr("torchrun: WORLD_SIZE is not set, and RANK=0, MASTER_ADDR=h says"));
+  EXPECT_THAT(refusal_under({{"SLURM_PROCID", "1"}}),
+              HasSubstr("Slurm: SLURM_STEP_NUM_TASKS is not set, and SLURM_PROCID=1 says"));
+  EXPECT_EQ(refusal_under({{"RANK", "0"}}), "");
+  EXPECT_EQ(refusal_under({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}}), "");
+  EXPECT_EQ(refusal_under(torchrun, flags_with({{"--alone", ""}})), "");
+  EXPECT_EQ(refusal_under(torchrun, flags_with({{"--launcher", "none"}})), "");
+  // A process of a step of Slurm has another reader of its variables.
+  EXPECT_THAT(refusal_under({{"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}}), "");
+}
+
 TEST(LaunchEnvironment, WhoSaysItsTaskOrMeansItIsNotRefused) {
   const Variables four = {{"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"}};
   for (const char* const flag : {"--alone", "--task", "--job-name", "--one-task", "--launched"}) {
@@ -80,13 +101,6 @@ TEST(LaunchEnvironment, TfConfigGivesFlags) {
       flags_of_environment({}, environment_of({{"TF_CONFIG", kTfConfigOfPs}}));
   ASSERT_EQ(flags.size(), 2u);
   EXPECT_EQ(flags[1].values[0], "ps:0");
-}
-
-/// The values of a command line: pairs of a flag and its value.
-FlagValues flags_with(const std::vector<std::pair<std::string, std::string>>& given) {
-  FlagValues values;
-  for (const auto& [flag, value] : given) values.add(flag, value);
-  return values;
 }
 
 const Variables kSlurmOfFour = {{"SLURM_JOB_ID", "7"},
