@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "params/savable_store.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/ps_connection.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 
@@ -15,7 +15,7 @@ namespace paceline {
 /// written here, from what they send. Core and connections must outlive it.
 class CheckpointClient : public StoreSaving {
  public:
-  CheckpointClient(Arrivals& core, std::vector<std::unique_ptr<PsConnection>>& connections)
+  CheckpointClient(WorkerState& core, std::vector<std::unique_ptr<PsConnection>>& connections)
       : core_(core), connections_(connections) {}
 
   std::vector<std::string> prepare_saving(const std::string& folder) override;
@@ -38,7 +38,7 @@ class CheckpointClient : public StoreSaving {
   }
   void add_other_workers(SavedShards& shards, const SavedShard& counts);
 
-  Arrivals& core_;
+  WorkerState& core_;
   std::vector<std::unique_ptr<PsConnection>>& connections_;
   std::vector<bool> sees_;  // the folder, by ps
   std::vector<std::byte> fetched_;

@@ -12,11 +12,11 @@
 namespace paceline {
 namespace {
 
-Shape place_shape(const Arrivals& core, const PlanBinding::Use& use) {
+Shape place_shape(const WorkerState& core, const PlanBinding::Use& use) {
   return contribution_shape(core.variables()[std::size_t(use.variable)], use.most_rows);
 }
 
-std::size_t space_bytes(const Arrivals& core, const PlanBinding::Use& use) {
+std::size_t space_bytes(const WorkerState& core, const PlanBinding::Use& use) {
   const DType dtype = core.variables()[std::size_t(use.variable)].dtype;
   return round_up(std::size_t(place_shape(core, use).elements()) * size_of(dtype),
                   kBufferAlignment);
@@ -36,7 +36,7 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
   for (const PlanBinding::Use& use : uses) {
     ContributionBuffer& space = core_.space(use.variable);
     if (!use.updated || space.fits(place_shape(core_, use).elements())) continue;
-    state_.wait_until_taken(use.variable);
+    context_.wait_until_taken(use.variable);
     space.ids.reserve(std::size_t(use.most_rows));
     without.push_back(&use);
   }
@@ -46,13 +46,13 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
 // Returns null when there is no ps on this host, or when too much has been shared with it.
 std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
-  const bool few = state_.shared_memories < kMostSharedMemories &&
-                   state_.shared_bytes + bytes <= most_shared_bytes(core_.variables());
+  const bool few = context_.shared_memories < kMostSharedMemories &&
+                   context_.shared_bytes + bytes <= most_shared_bytes(core_.variables());
   if (!core_.options().share_memory || !few) return memory;
-  for (const auto& ps : state_.connections) {
+  for (const auto& ps : context_.connections) {
     if (!ps->can_share()) continue;
     if (memory == nullptr) memory = SharedMemory::create(bytes);
-    ps->share(state_.shared_memories, memory);
+    ps->share(context_.shared_memories, memory);
   }
   return memory;
 }
@@ -62,7 +62,7 @@ void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
   const bool rounds = std::ranges::any_of(core_.pieces_of(variable), [&](const Piece& piece) {
-    return !state_.connection(piece).wire_of(spec.dtype).exact();
+    return !context_.connection(piece).wire_of(spec.dtype).exact();
   });
   if (core_.options().error_feedback && rounds && space.errors.empty()) {
     space.errors.assign(std::size_t(spec.shape.elements()), 0.0f);
@@ -74,7 +74,7 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
   std::size_t bytes = 0;
   for (const PlanBinding::Use* use : uses) bytes += space_bytes(core_, *use);
   const auto memory = bytes > 0 ? share_memory(bytes) : nullptr;
-  ContributionBuffer::Place place{state_.shared_memories, 0};
+  ContributionBuffer::Place place{context_.shared_memories, 0};
   for (const PlanBinding::Use* use : uses) {
     ContributionBuffer& space = core_.space(use->variable);
     const DType dtype = core_.variables()[std::size_t(use->variable)].dtype;
@@ -90,8 +90,8 @@ void ContributionSender::make_spaces(std::span<const PlanBinding::Use> all) {
     keep_errors(use->variable);
   }
   if (memory == nullptr) return;
-  ++state_.shared_memories;
-  state_.shared_bytes += bytes;
+  ++context_.shared_memories;
+  context_.shared_bytes += bytes;
 }
 
 void ContributionSender::take(VariableId variable, const Contribution& contribution) {
@@ -116,7 +116,7 @@ void ContributionSender::send(VariableId variable, std::uint64_t step, bool rene
 
 ContributionRoute ContributionSender::route(const Piece& piece,
                                             const ContributionBuffer& space) const {
-  const PsConnection& ps = state_.connection(piece);
+  const PsConnection& ps = context_.connection(piece);
   return {.sparse = core_.variables()[std::size_t(piece.variable)].sparse,
           .in_shared_memory = space.shared && ps.can_share(),
           .memory = space.shared ? space.shared->memory : 0,
@@ -190,7 +190,7 @@ template <typename Payload>
 void ContributionSender::send_frames(const Piece& piece, const ContributionRoute& route,
                                      ContributionBuffer& space, std::size_t begin,
                                      std::span<const std::int32_t> ids, Payload&& payload_of) {
-  PsConnection& ps = state_.connection(piece);
+  PsConnection& ps = context_.connection(piece);
   core_.expect(piece, awaited_after(route));
   for_contribution_frames(route, [&](const ContributionFrame& frame) {
     FrameHeader header{

@@ -16,7 +16,7 @@ namespace paceline {
 /// Sends the contributions of one plan. One step thread.
 class ContributionSender {
  public:
-  explicit ContributionSender(WorkerContext& state) : state_(state), core_(state.core) {}
+  explicit ContributionSender(WorkerContext& context) : context_(context), core_(context.core) {}
 
   /// Makes space for the contributions of these uses: in memory that the ps tasks of this host
   /// read, if there are any. Waits until the contribution in a space that is too small was taken.
@@ -45,8 +45,8 @@ class ContributionSender {
   void send_frames(const Piece& piece, const ContributionRoute& route, ContributionBuffer& space,
                    std::size_t begin, std::span<const std::int32_t> ids, Payload&& payload_of);
 
-  WorkerContext& state_;
-  Arrivals& core_;
+  WorkerContext& context_;
+  WorkerState& core_;
   std::vector<float> row_errors_;  // of the rows that are sent now
   std::uint64_t step_ = 0;
   bool renew_copy_ = false;

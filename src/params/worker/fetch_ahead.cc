@@ -4,8 +4,8 @@
 
 namespace paceline {
 
-FetchAhead::FetchAhead(WorkerContext& state)
-    : state_(state), core_(state.core), machine_(core_.variables().size()) {}
+FetchAhead::FetchAhead(WorkerContext& context)
+    : context_(context), core_(context.core), machine_(core_.variables().size()) {}
 
 bool FetchAhead::may_have_come(const std::vector<PlanBinding::Use>& uses) const {
   return std::ranges::any_of(uses, [this](const PlanBinding::Use& use) {
@@ -17,7 +17,7 @@ bool FetchAhead::may_have_come(const std::vector<PlanBinding::Use>& uses) const 
 // are read in this order, a value that arrives in between is not pulled as well.
 KnownValue FetchAhead::known(VariableId variable) const {
   KnownValue known;
-  known.by_fetch = state_.held[std::size_t(variable)] == Freshness::kByFetch;
+  known.by_fetch = context_.held[std::size_t(variable)] == Freshness::kByFetch;
   known.changes_after_reads = core_.changes_after_reads(variable);
   known.next_asked = core_.pulled(variable).next_asked();
   known.changed = core_.changed(variable);
@@ -34,7 +34,7 @@ void FetchAhead::note_pulled(VariableId variable) { machine_.pulled(variable, kn
 
 bool FetchAhead::waits(VariableId variable) const {
   return machine_.waits(variable, core_.pulled(variable).next_asked(),
-                        core_.changes_after_reads(variable), state_.uses);
+                        core_.changes_after_reads(variable), context_.uses);
 }
 
 bool FetchAhead::fits_one_frame(VariableId variable) const {
@@ -46,14 +46,14 @@ bool FetchAhead::fits_one_frame(VariableId variable) const {
 
 void FetchAhead::go_on(VariableId variable) {
   const AskAhead::Decision decision = machine_.needed(variable, core_.next_is_newer(variable),
-                                                      fits_one_frame(variable), state_.uses);
+                                                      fits_one_frame(variable), context_.uses);
   if (decision.take_next) core_.take_next(variable);
   if (!decision.ask_next) return;
   core_.pulled(variable).ask_next();
   const Piece& piece = core_.pieces_of(variable).front();
-  state_.connection(piece).send(MessageType::kPullNext,
-                                {.id = piece.id, .step = core_.held_version(piece)}, {}, nullptr,
-                                nullptr);
+  context_.connection(piece).send(MessageType::kPullNext,
+                                  {.id = piece.id, .step = core_.held_version(piece)}, {}, nullptr,
+                                  nullptr);
 }
 
 }  // namespace paceline

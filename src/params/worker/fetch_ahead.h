@@ -13,7 +13,7 @@ namespace paceline {
 /// The fetch steps of one plan over frames. One step thread.
 class FetchAhead {
  public:
-  explicit FetchAhead(WorkerContext& state);
+  explicit FetchAhead(WorkerContext& context);
 
   /// True when a value that the plan uses is known to change.
   bool may_have_come(const std::vector<PlanBinding::Use>& uses) const;
@@ -30,8 +30,8 @@ class FetchAhead {
   KnownValue known(VariableId variable) const;
   bool fits_one_frame(VariableId variable) const;
 
-  WorkerContext& state_;
-  Arrivals& core_;
+  WorkerContext& context_;
+  WorkerState& core_;
   AskAhead machine_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 }  // namespace
 
-PsConnection::PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::string address)
+PsConnection::PsConnection(WorkerState& core, WorkerDriver& driver, int ps, std::string address)
     : core_(core),
       driver_(driver),
       ps_(ps),

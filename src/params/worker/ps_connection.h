@@ -14,8 +14,8 @@
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
 #include "params/wire/travelling_type.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/control_buffers.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 
@@ -25,7 +25,7 @@ class WorkerDriver;
 /// outlives this, the link does not.
 class PsConnection : public Receiver {
  public:
-  PsConnection(Arrivals& core, WorkerDriver& driver, int ps, std::string address);
+  PsConnection(WorkerState& core, WorkerDriver& driver, int ps, std::string address);
 
   /// One try; throws what Link::connect throws.
   void connect(Link& link, Deadline deadline);
@@ -101,7 +101,7 @@ class PsConnection : public Receiver {
   void on_state(const FrameHeader& header);
   void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
 
-  Arrivals& core_;
+  WorkerState& core_;
   WorkerDriver& driver_;
   const int ps_;
   const std::string address_;

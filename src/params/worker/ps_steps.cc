@@ -10,20 +10,20 @@
 #include "params/wire/fields.h"
 
 namespace paceline {
-PsSteps::PsSteps(WorkerContext& state, const PlanBinding& plan, float clip_norm)
-    : state_(state),
-      core_(state.core),
+PsSteps::PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm)
+    : context_(context),
+      core_(context.core),
       uses_(plan.uses),
       clipped_(clip_norm > 0),
       reads_(core_.variables().size()),
       contributed_(core_.variables().size(), false),
-      ahead_(state),
-      sender_(state),
+      ahead_(context),
+      sender_(context),
       begin_{.clipped = clipped_,
              .clip_norm = in_rounds() && std::isfinite(clip_norm) ? clip_norm : 0,
              .learning_rates = {}},
-      ends_(state.connections.size()),
-      handle_(state) {
+      ends_(context.connections.size()),
+      handle_(context) {
   for (const PlanBinding::Use& use : uses_) check(use);
   sender_.make_spaces(uses_);
 }
@@ -64,20 +64,20 @@ void PsSteps::check_use(VariableId variable, const char* call) const {
 
 void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) {
   core_.check();
-  state_.driver.wait_initialised();
+  context_.driver.wait_initialised();
   kind_ = kind;
   if (kind == StepKind::kFetch) core_.look(ahead_.may_have_come(uses_));
   send_order();
   if (kind == StepKind::kTrain) {
     bool outdated = false;
-    step_ = state_.driver.begin_step(outdated);
+    step_ = context_.driver.begin_step(outdated);
     if (outdated) forget_values();
     send_step_begin(scalars, reads_now(rows) && !fetched_);
   }
   fetched_ = kind == StepKind::kFetch || (fetched_ && kind == StepKind::kEvaluate);
   pull_stale(kind);
   if (kind != StepKind::kEvaluate) pull_rows(rows);
-  ++state_.uses;
+  ++context_.uses;
 }
 
 template <typename F>
@@ -91,8 +91,8 @@ void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
 
 // Once, unless plans take turns.
 void PsSteps::send_order() {
-  if (std::exchange(state_.ordered_by, this) == this) return;
-  for (const auto& ps : state_.connections) {
+  if (std::exchange(context_.ordered_by, this) == this) return;
+  for (const auto& ps : context_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
     WireWriter writer(buffer.bytes);
     for_pieces_on(*ps, [&](const PlanBinding::Use&, const Piece& piece) { writer.put(piece.id); });
@@ -103,8 +103,8 @@ void PsSteps::send_order() {
 // Others have made steps since this worker's last one ended: what its answers brought is too old
 // for the bound.
 void PsSteps::forget_values() {
-  std::ranges::fill(state_.held, Freshness::kNothing);
-  ++state_.uses;
+  std::ranges::fill(context_.held, Freshness::kNothing);
+  ++context_.uses;
 }
 
 // A contribution may also be made from what fetch steps have read before.
@@ -116,12 +116,12 @@ bool PsSteps::reads_now(std::span<const RowSet> rows) const {
 // The answers to the last train step say so.
 bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const {
   const ValueUse how = use_of(use);
-  const Freshness held = state_.held[std::size_t(use.variable)];
+  const Freshness held = context_.held[std::size_t(use.variable)];
   if (!how.trained) return false;
   if (how.in_place) return how.in_copy && !must_renew_copy(StepKind::kTrain, held, how);
   if (!how.sparse) return !paceline::must_pull(StepKind::kTrain, held, how);
   const auto asked = std::ranges::find(rows, use.variable, &RowSet::variable);
-  return asked == rows.end() || next_rows_.on_their_way(*asked, state_.uses);
+  return asked == rows.end() || next_rows_.on_their_way(*asked, context_.uses);
 }
 
 void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
@@ -133,7 +133,7 @@ void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
   const bool finite = core_.options().on_nan == OnNan::kStop;
   const auto flags = std::uint16_t((reads_now ? kReadsNow : 0) | (finite ? kMustBeFinite : 0));
-  for (const auto& ps : state_.connections) {
+  for (const auto& ps : context_.connections) {
     ControlBuffers::Buffer& buffer = ps->control().take();
     encode(begin_, buffer.bytes);
     ps->send_control(MessageType::kStepBegin, {.flags = flags, .step = step_}, buffer);
@@ -159,12 +159,12 @@ bool PsSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
   if (kind == StepKind::kFetch && !how.in_place && !how.sparse) {
     return ahead_.must_pull(use.variable);
   }
-  return paceline::must_pull(kind, state_.held[std::size_t(use.variable)], how);
+  return paceline::must_pull(kind, context_.held[std::size_t(use.variable)], how);
 }
 
 template <typename Asks>
 void PsSteps::send_pulls(std::uint16_t flags, Asks&& asks) {
-  for (const auto& ps : state_.connections) {
+  for (const auto& ps : context_.connections) {
     ControlBuffers::Buffer* buffer = nullptr;
     for_pieces_on(*ps, [&](const PlanBinding::Use& use, const Piece& piece) {
       if (!asks(use, piece)) return;
@@ -188,20 +188,20 @@ void PsSteps::pull_stale(StepKind kind) {
     return true;
   });
   send_pulls(kIntoCopy, [&](const PlanBinding::Use& use, const Piece& piece) {
-    const Freshness held = state_.held[std::size_t(use.variable)];
+    const Freshness held = context_.held[std::size_t(use.variable)];
     if (!must_renew_copy(kind, held, use_of(use))) return false;
     core_.expect(piece, 1);
     return true;
   });
   for (const PlanBinding::Use& use : uses_) {
-    state_.held[std::size_t(use.variable)] = freshness_after(kind, use_of(use));
+    context_.held[std::size_t(use.variable)] = freshness_after(kind, use_of(use));
   }
 }
 
 void PsSteps::pull_rows(std::span<const RowSet> rows) {
   for (const RowSet& set : rows) {
     check_use(set.variable, "rows");
-    if (reads_in_place(set.variable) || next_rows_.on_their_way(set, state_.uses)) continue;
+    if (reads_in_place(set.variable) || next_rows_.on_their_way(set, context_.uses)) continue;
     core_.allocate(set.variable);
     for (const Piece& piece : core_.pieces_of(set.variable)) {
       const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
@@ -224,7 +224,7 @@ void PsSteps::wait_for_values(VariableId variable) {
   const Piece* const missing = core_.missing(variable);
   const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
   core_.fail_late("no values of " + core_.variables()[std::size_t(variable)].name + " came",
-                  "from " + state_.connection(piece).text());
+                  "from " + context_.connection(piece).text());
 }
 
 // The ps copies each chunk under its lock, for which it waits like any writer.
@@ -279,7 +279,7 @@ AsyncView PsSteps::need(VariableId variable) {
 AsyncView PsSteps::place(VariableId variable) {
   check_use(variable, "place");
   ContributionBuffer& space = core_.space(variable);
-  state_.wait_until_taken(variable);
+  context_.wait_until_taken(variable);
   return space.values;
 }
 
@@ -299,7 +299,7 @@ void PsSteps::send_contribution(VariableId variable) {
 // A step that is skipped has no factor.
 void PsSteps::send_kept(float clip_scale) {
   if (!keeps_contributions()) return;
-  for (const auto& ps : state_.connections) {
+  for (const auto& ps : context_.connections) {
     if (is_skipped(clip_scale)) break;
     ControlBuffers::Buffer& buffer = ps->control().take();
     encode(StepClip{clip_scale}, buffer.bytes);
@@ -312,13 +312,13 @@ void PsSteps::send_kept(float clip_scale) {
 StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
   core_.check();
   if (kind_ == StepKind::kTrain) {
-    state_.driver.end_step();
-    if (is_skipped(clip_scale)) ++state_.skipped;
+    context_.driver.end_step();
+    if (is_skipped(clip_scale)) ++context_.skipped;
     send_kept(clip_scale);
     if (core_.options().aggregation.outdates_answers()) next_rows = {};
-    for (const auto& ps : state_.connections) send_step_end(*ps, clip_scale, next_rows);
+    for (const auto& ps : context_.connections) send_step_end(*ps, clip_scale, next_rows);
     handle_.wait_for(core_.steps_sent);
-    next_rows_.ended(++state_.uses, next_rows);
+    next_rows_.ended(++context_.uses, next_rows);
   } else if (kind_ == StepKind::kFetch) {
     send_read_done();
   }
@@ -358,13 +358,13 @@ void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const 
 }
 
 std::int64_t PsSteps::Handle::global_step() {
-  Arrivals& core = state_.core;
+  WorkerState& core = context_.core;
   if (core.options().aggregation.kind == AggregationKind::kRounds) {
-    state_.driver.wait_for_rounds(steps_);
+    context_.driver.wait_for_rounds(steps_);
   }
   if (!core.wait_for_reply([&] { return core.steps_done >= steps_; })) {
     throw Error(ErrorCode::kDeadlineExceeded,
-                "no global step from " + state_.connections.front()->text());
+                "no global step from " + context_.connections.front()->text());
   }
   return core.global_step;
 }

@@ -19,7 +19,7 @@ class PsSteps : public StoreSteps {
  public:
   /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
   /// In rounds the store clips by `clip_norm`; else the plan does, if it is above 0.
-  PsSteps(WorkerContext& state, const PlanBinding& plan, float clip_norm);
+  PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm);
 
   NormBy norm_by() const override { return in_rounds() ? NormBy::kStore : NormBy::kPlan; }
   bool wants_next_rows() const override;
@@ -32,12 +32,12 @@ class PsSteps : public StoreSteps {
  private:
   class Handle : public StepHandle {
    public:
-    explicit Handle(WorkerContext& state) : state_(state) {}
+    explicit Handle(WorkerContext& context) : context_(context) {}
     void wait_for(std::int64_t steps) { steps_ = steps; }
     std::int64_t global_step() override;
 
    private:
-    WorkerContext& state_;
+    WorkerContext& context_;
     std::int64_t steps_ = 0;
   };
 
@@ -75,7 +75,7 @@ class PsSteps : public StoreSteps {
   void send_read_done();
   void check_use(VariableId variable, const char* call) const;
   PsConnection& connection(const Piece& piece) const {
-    return *state_.connections[std::size_t(piece.ps)];
+    return *context_.connections[std::size_t(piece.ps)];
   }
 
   /// True when contributions wait for the factor by which the plan clips them: a ps that knows it
@@ -83,8 +83,8 @@ class PsSteps : public StoreSteps {
   bool keeps_contributions() const { return clipped_ && !in_rounds(); }
   bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
 
-  WorkerContext& state_;
-  Arrivals& core_;
+  WorkerContext& context_;
+  WorkerState& core_;
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
   std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it

@@ -10,12 +10,12 @@
 #include "params/variable_arrays.h"
 #include "params/wire/fields.h"
 #include "params/wire/traced_messages.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/checkpoint_client.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/ps_steps.h"
 #include "params/worker/round_commits.h"
 #include "params/worker/worker_driver.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 namespace {
@@ -116,7 +116,7 @@ class PsStoreImpl : public PsStore {
 
   const PsStoreOptions options_;
   const LinkOptions link_options_ = link_options(options_);
-  Arrivals core_;
+  WorkerState core_;
   WorkerDriver driver_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   WorkerContext steps_;

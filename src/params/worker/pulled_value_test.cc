@@ -88,7 +88,7 @@ class FromThePs : public ::testing::Test {
   }
 
   const PsStoreOptions options_ = of_one_ps();
-  Arrivals core_{{kVector}, options_};
+  WorkerState core_{{kVector}, options_};
   WorkerDriver driver_{options_, core_};
   PsConnection ps_{core_, driver_, 0, "ps:1"};
   SilentPeer peer_;

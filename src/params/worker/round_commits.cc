@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "paceline/error.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/worker_driver.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 namespace {
@@ -19,31 +19,31 @@ constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
 // No ps waits for another worker before it answers.
 template <typename Predicate>
 void RoundCommits::wait_for_ps(const char* what, Predicate&& come) {
-  Arrivals& core = state_.core;
+  WorkerState& core = context_.core;
   std::optional<AccountScope> scope;
   if (core.options().account != nullptr) scope.emplace(*core.options().account, Activity::kWait);
   if (core.wait_for_reply(come)) return;
   core.fail_late(fmt::format("{} of round {} did not come", what, round_), "from the ps tasks");
 }
 
-bool RoundCommits::is_done() const { return state_.core.steps_done >= state_.core.steps_sent; }
+bool RoundCommits::is_done() const { return context_.core.steps_done >= context_.core.steps_sent; }
 
 void RoundCommits::others_went_on(std::int64_t round) const {
   throw LeftBehind(
       fmt::format("the others went on without worker:{}: the ps tasks have closed {} rounds, and "
                   "its own group {}",
-                  state_.core.options().task.index, state_.core.global_step.load(), round));
+                  context_.core.options().task.index, context_.core.global_step.load(), round));
 }
 
 void RoundCommits::begin(std::int64_t round) {
   wait_closed();
   round_ = round;
-  Arrivals& core = state_.core;
+  WorkerState& core = context_.core;
   if (!settled_ || core.global_step < round) {
-    state_.driver.await_round(round);
+    context_.driver.await_round(round);
     wait_for_ps("the end", [&] { return core.round_is_open.load(); });
-    std::ranges::fill(state_.held, Freshness::kNothing);
-    ++state_.uses;
+    std::ranges::fill(context_.held, Freshness::kNothing);
+    ++context_.uses;
   }
   if (core.global_step != round) others_went_on(round);
   settled_ = true;
@@ -51,7 +51,7 @@ void RoundCommits::begin(std::int64_t round) {
 
 bool RoundCommits::lets_others_tell() const {
   return untold_->contributors.size() > 1 &&
-         untold_->contributors.front() == state_.core.options().task.index;
+         untold_->contributors.front() == context_.core.options().task.index;
 }
 
 // The member that has committed first may be lost with its word to the others, who then make the
@@ -60,22 +60,23 @@ bool RoundCommits::lets_others_tell() const {
 template <typename Predicate>
 void RoundCommits::tell_commit(Predicate&& known) {
   if (!untold_) return;
-  if (lets_others_tell()) state_.core.wait(Deadline::after(kOthersTellWithin), known);
-  state_.driver.commit(*untold_);
+  if (lets_others_tell()) context_.core.wait(Deadline::after(kOthersTellWithin), known);
+  context_.driver.commit(*untold_);
   untold_.reset();
 }
 
 // A contribution that is late is dropped at once, and its step done.
 void RoundCommits::wait_given() {
   committed_.reset();
-  wait_for_ps("the receipt",
-              [this] { return state_.core.steps_given >= state_.core.steps_sent || is_done(); });
+  wait_for_ps("the receipt", [this] {
+    return context_.core.steps_given >= context_.core.steps_sent || is_done();
+  });
 }
 
 float RoundCommits::commit(std::span<const std::int32_t> contributors,
                            std::optional<double> squares) {
   committed_ = fingerprint_of(contributors);
-  Arrivals& core = state_.core;
+  WorkerState& core = context_.core;
   untold_ = {.round = round_,
              .contributors = {contributors.begin(), contributors.end()},
              .squares = squares.value_or(0)};
@@ -91,20 +92,20 @@ float RoundCommits::commit(std::span<const std::int32_t> contributors,
 // Otherwise the word of those that have committed the round without this worker is on its way.
 void RoundCommits::lose(std::int64_t round) {
   settled_ = false;
-  if (round <= round_) state_.driver.withdraw(state_.core.steps_sent - 1);
+  if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
   wait_for_ps("the end", [this] { return is_done(); });
 }
 
 void RoundCommits::wait_closed() {
   tell_commit([this] { return is_done(); });
   if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
-  if (committed_ && *committed_ != state_.core.last_contributors) others_went_on(round_ + 1);
+  if (committed_ && *committed_ != context_.core.last_contributors) others_went_on(round_ + 1);
 }
 
-void RoundCommits::check() const { state_.core.check(); }
+void RoundCommits::check() const { context_.core.check(); }
 
-bool RoundCommits::is_cut_off() const { return state_.core.cut_off > 0; }
+bool RoundCommits::is_cut_off() const { return context_.core.cut_off > 0; }
 
-std::uint64_t RoundCommits::ps_incarnation() const { return state_.driver.ps_incarnation(); }
+std::uint64_t RoundCommits::ps_incarnation() const { return context_.driver.ps_incarnation(); }
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ namespace paceline {
 
 class RoundCommits : public CommittedRounds {
  public:
-  explicit RoundCommits(WorkerContext& state) : state_(state) {}
+  explicit RoundCommits(WorkerContext& context) : context_(context) {}
 
   void begin(std::int64_t round) override;
   void wait_given() override;
@@ -21,7 +21,7 @@ class RoundCommits : public CommittedRounds {
   void lose(std::int64_t round) override;
   void wait_closed() override;
   void begin_again(const std::string& why, std::vector<std::int32_t> unreached) override {
-    state_.driver.begin_again(why, {std::move(unreached)});
+    context_.driver.begin_again(why, {std::move(unreached)});
   }
   void check() const override;
   bool is_cut_off() const override;
@@ -36,7 +36,7 @@ class RoundCommits : public CommittedRounds {
   void tell_commit(Predicate&& known);
   [[noreturn]] void others_went_on(std::int64_t round) const;
 
-  WorkerContext& state_;
+  WorkerContext& context_;
   std::int64_t round_ = 0;                  // of the step that was begun last
   bool settled_ = false;                    // all that the last answers brought is of one round
   std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts

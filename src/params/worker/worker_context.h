@@ -1,4 +1,4 @@
-// WorkerContext: the state that all plans of one worker's store share.
+// WorkerContext: what the steps of all plans of one worker's store share.
 #pragma once
 
 #include <cstdint>
@@ -6,15 +6,15 @@
 #include <vector>
 
 #include "params/protocol/value_requests.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/ps_connection.h"
 #include "params/worker/worker_driver.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 
 /// One step thread.
 struct WorkerContext {
-  Arrivals& core;
+  WorkerState& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;
   WorkerDriver& driver;
   std::vector<Freshness> held;  // by variable

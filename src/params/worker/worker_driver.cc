@@ -17,7 +17,7 @@ constexpr Duration kOneTry = std::chrono::seconds(5);
 constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 constexpr Duration kSaySlow = std::chrono::seconds(10);
 
-WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& core) {
+WorkerJobOptions machine_options(const PsStoreOptions& options, const WorkerState& core) {
   WorkerJobOptions machine;
   machine.worker = options.task.index;
   machine.workers = int(options.spec.workers.size());
@@ -43,7 +43,7 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const Arrivals& 
 
 }  // namespace
 
-WorkerDriver::WorkerDriver(const PsStoreOptions& options, Arrivals& core)
+WorkerDriver::WorkerDriver(const PsStoreOptions& options, WorkerState& core)
     : options_(options), core_(core), machine_(machine_options(options, core), now()) {
   if (!options.shares_records) return;
   records_ = std::make_shared<GivenRecordQueue>(

@@ -12,20 +12,20 @@
 
 #include "net/link.h"
 #include "params/protocol/worker_job.h"
-#include "params/worker/arrivals.h"
 #include "params/worker/given_records.h"
 #include "params/worker/ps_store.h"
+#include "params/worker/worker_state.h"
 
 namespace paceline {
 
 class PsConnection;
 
 /// One thread joins, steps and leaves; connections call from threads of the link. What is published
-/// of the machine's state is in Arrivals (global_step, steps_done, all_warm, …).
+/// of the machine's state is in WorkerState (global_step, steps_done, all_warm, …).
 class WorkerDriver {
  public:
   /// The options and the core outlive this.
-  WorkerDriver(const PsStoreOptions& options, Arrivals& core);
+  WorkerDriver(const PsStoreOptions& options, WorkerState& core);
   ~WorkerDriver();
   /// The store's connections, which outlive the calls below.
   void use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections);
@@ -97,7 +97,7 @@ class WorkerDriver {
   TimePoint now() const { return options_.clock->now(); }
 
   const PsStoreOptions& options_;
-  Arrivals& core_;
+  WorkerState& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
   std::mutex sending_mutex_;  // what the machine sends, in its order; before mutex_

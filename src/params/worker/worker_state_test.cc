@@ -1,4 +1,4 @@
-#include "params/worker/arrivals.h"
+#include "params/worker/worker_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,9 @@ using testing::HasSubstr;
 
 constexpr Duration kReplyTimeout = std::chrono::milliseconds(20);
 
-class ArrivalsTest : public testing::Test {
+class WorkerStateTest : public testing::Test {
  protected:
-  ArrivalsTest() { core_.set_link(link_.get(), LinkOptions{}.spin); }
+  WorkerStateTest() { core_.set_link(link_.get(), LinkOptions{}.spin); }
 
   static PsStoreOptions of_one_ps() {
     PsStoreOptions options;
@@ -25,22 +25,22 @@ class ArrivalsTest : public testing::Test {
 
   const std::unique_ptr<Link> link_ = make_link("tcp", {});
   const PsStoreOptions options_ = of_one_ps();
-  Arrivals core_{{}, options_};
+  WorkerState core_{{}, options_};
 };
 
 // Ten times as long as one reply may take.
-TEST_F(ArrivalsTest, WaitsAsLongAsSomethingComes) {
+TEST_F(WorkerStateTest, WaitsAsLongAsSomethingComes) {
   const TimePoint begin = std::chrono::steady_clock::now();
   EXPECT_TRUE(core_.wait_for_all(
       [&] { return 20 - (std::chrono::steady_clock::now() - begin) / (kReplyTimeout / 2); }));
 }
 
-TEST_F(ArrivalsTest, WaitsNoLongerWhenNothingComes) {
+TEST_F(WorkerStateTest, WaitsNoLongerWhenNothingComes) {
   EXPECT_FALSE(core_.wait_for_all([] { return 1; }));
   EXPECT_FALSE(core_.failed());
 }
 
-TEST_F(ArrivalsTest, SaysWhatIsLateAndWhose) {
+TEST_F(WorkerStateTest, SaysWhatIsLateAndWhose) {
   EXPECT_THAT(
       error_of(ErrorCode::kDeadlineExceeded, [&] { core_.fail_late("nothing came", "from ps:3"); }),
       HasSubstr("nothing came within 0 s from ps:3"));

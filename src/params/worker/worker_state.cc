@@ -1,4 +1,4 @@
-#include "params/worker/arrivals.h"
+#include "params/worker/worker_state.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ int num_ps(const PsStoreOptions& options) { return int(options.spec.ps.size()); 
 
 }  // namespace
 
-Arrivals::Arrivals(std::vector<VariableSpec> variables, const PsStoreOptions& options)
+WorkerState::WorkerState(std::vector<VariableSpec> variables, const PsStoreOptions& options)
     : variables_(std::move(variables)),
       pieces_(place_variables(variables_, num_ps(options))),
       options_(options),
@@ -43,18 +43,18 @@ Arrivals::Arrivals(std::vector<VariableSpec> variables, const PsStoreOptions& op
   first_piece_.push_back(pieces_.size());
 }
 
-std::span<const Piece> Arrivals::pieces_of(VariableId variable) const {
+std::span<const Piece> WorkerState::pieces_of(VariableId variable) const {
   const std::size_t first = first_piece_[std::size_t(variable)];
   return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
 }
 
-bool Arrivals::copy_mapped_chunks(VariableId variable) {
+bool WorkerState::copy_mapped_chunks(VariableId variable) {
   allocate(variable);
   return std::ranges::all_of(pieces_of(variable),
                              [this](const Piece& piece) { return copy_piece(piece); });
 }
 
-bool Arrivals::copy_piece(const Piece& piece) {
+bool WorkerState::copy_piece(const Piece& piece) {
   const int tries = options_.torn_free_tries;
   const std::span<std::byte> to = value_of(piece);
   const std::byte* const from =
@@ -72,7 +72,7 @@ bool Arrivals::copy_piece(const Piece& piece) {
   return true;
 }
 
-std::span<std::byte> Arrivals::value_of(const Piece& piece) const {
+std::span<std::byte> WorkerState::value_of(const Piece& piece) const {
   if (!pulled(piece.variable).held()) {
     throw Error(ErrorCode::kDataLoss, fmt::format("[store] values of piece {}, unasked", piece.id));
   }
@@ -81,17 +81,17 @@ std::span<std::byte> Arrivals::value_of(const Piece& piece) const {
           std::size_t(piece.rows) * row};
 }
 
-void Arrivals::expect(const Piece& piece, std::size_t bytes) {
+void WorkerState::expect(const Piece& piece, std::size_t bytes) {
   arrivals_[piece.id].expected += std::int64_t(bytes);
 }
 
-void Arrivals::arrive(const Piece& piece, std::size_t bytes) {
+void WorkerState::arrive(const Piece& piece, std::size_t bytes) {
   Arrival& arrival = arrivals_[piece.id];
   const std::int64_t arrived = arrival.arrived += std::int64_t(bytes);
   if (arrived >= arrival.expected) wakeup_.notify();
 }
 
-const Piece* Arrivals::missing(VariableId variable) const {
+const Piece* WorkerState::missing(VariableId variable) const {
   for (const Piece& piece : pieces_of(variable)) {
     const Arrival& arrival = arrivals_[piece.id];
     if (arrival.arrived < arrival.expected) return &piece;
@@ -99,7 +99,7 @@ const Piece* Arrivals::missing(VariableId variable) const {
   return nullptr;
 }
 
-void Arrivals::note_changes_after_reads(VariableId variable) {
+void WorkerState::note_changes_after_reads(VariableId variable) {
   if (variable < 0 || std::size_t(variable) >= variables_.size()) {
     throw Error(ErrorCode::kDataLoss,
                 fmt::format("[store] a ps changes variable {} of {}", variable, variables_.size()));
@@ -107,7 +107,7 @@ void Arrivals::note_changes_after_reads(VariableId variable) {
   changes_after_reads_[std::size_t(variable)] = true;
 }
 
-void Arrivals::take(const Piece& piece) {
+void WorkerState::take(const Piece& piece) {
   ContributionBuffer& taken = space(piece.variable);
   if (taken.in_flight <= 0) {
     throw Error(ErrorCode::kDataLoss,
@@ -117,7 +117,7 @@ void Arrivals::take(const Piece& piece) {
   ContributionBuffer::sent(&taken);
 }
 
-void Arrivals::copied(const Piece& piece) {
+void WorkerState::copied(const Piece& piece) {
   const Arrival& arrival = arrivals_[piece.id];
   if (arrival.arrived >= arrival.expected) {
     throw Error(ErrorCode::kDataLoss,
@@ -126,49 +126,49 @@ void Arrivals::copied(const Piece& piece) {
   arrive(piece, 1);
 }
 
-void Arrivals::note_version(const Piece& piece, std::uint64_t version) {
+void WorkerState::note_version(const Piece& piece, std::uint64_t version) {
   Arrival& arrival = arrivals_[piece.id];
   if (version > arrival.newest_version) arrival.newest_version = version;
 }
 
-void Arrivals::note_held_version(const Piece& piece, std::uint64_t version) {
+void WorkerState::note_held_version(const Piece& piece, std::uint64_t version) {
   note_version(piece, version);
   arrivals_[piece.id].held_version = version;
 }
 
-bool Arrivals::changed(VariableId variable) const {
+bool WorkerState::changed(VariableId variable) const {
   return std::ranges::any_of(pieces_of(variable), [this](const Piece& piece) {
     const Arrival& arrival = arrivals_[piece.id];
     return arrival.newest_version > arrival.held_version;
   });
 }
 
-void Arrivals::next_arrived(const Piece& piece, std::uint64_t version) {
+void WorkerState::next_arrived(const Piece& piece, std::uint64_t version) {
   arrivals_[piece.id].next_version = version;
   pulled(piece.variable).next_arrived();
   note_version(piece, version);
   wakeup_.notify();
 }
 
-bool Arrivals::next_is_newer(VariableId variable) const {
+bool WorkerState::next_is_newer(VariableId variable) const {
   if (!pulled(variable).next_came()) return false;
   const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
   return arrival.next_version > arrival.held_version;
 }
 
-bool Arrivals::next_is_newest(VariableId variable) const {
+bool WorkerState::next_is_newest(VariableId variable) const {
   if (!pulled(variable).next_came()) return false;
   const Arrival& arrival = arrivals_[pieces_of(variable).front().id];
   return arrival.next_version >= arrival.newest_version;
 }
 
-void Arrivals::take_next(VariableId variable) {
+void WorkerState::take_next(VariableId variable) {
   pulled(variable).take_next();
   Arrival& arrival = arrivals_[pieces_of(variable).front().id];
   arrival.held_version = arrival.next_version.load();
 }
 
-void Arrivals::look(bool at_once) {
+void WorkerState::look(bool at_once) {
   if (!spinning_) return;
   const TimePoint now = options_.clock->now();
   if (!at_once && now - looked_ < kLookEvery) return;
@@ -176,7 +176,7 @@ void Arrivals::look(bool at_once) {
   link_->help();
 }
 
-void Arrivals::fail(const Error& error) {
+void WorkerState::fail(const Error& error) {
   {
     const std::lock_guard lock(error_mutex_);
     if (!error_) error_ = error;
@@ -187,7 +187,7 @@ void Arrivals::fail(const Error& error) {
   save_inbox_.wake();
 }
 
-void Arrivals::fail_late(const std::string& what, const std::string& whom) {
+void WorkerState::fail_late(const std::string& what, const std::string& whom) {
   const std::chrono::duration<double> timeout = options_.reply_timeout;
   const Error late(ErrorCode::kDeadlineExceeded,
                    fmt::format("{} within {:.0f} s {}", what, timeout.count(), whom));
@@ -196,20 +196,20 @@ void Arrivals::fail_late(const std::string& what, const std::string& whom) {
   throw late;
 }
 
-void Arrivals::check() const {
+void WorkerState::check() const {
   if (!failed_) return;
   const std::lock_guard lock(error_mutex_);
   throw Error(*error_);
 }
 
-PendingRead& Arrivals::start_read(std::span<const VariableId> variables) {
+PendingRead& WorkerState::start_read(std::span<const VariableId> variables) {
   auto read = std::make_unique<PendingRead>(variables_, pieces_, variables, num_ps(options_));
   reading_ = read.get();
   read_ = std::move(read);
   return *read_;
 }
 
-PendingRead& Arrivals::reading() const {
+PendingRead& WorkerState::reading() const {
   PendingRead* const reading = reading_;
   if (reading == nullptr)
     throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");

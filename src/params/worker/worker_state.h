@@ -1,4 +1,4 @@
-// Arrivals: the connections of a worker's store write into it, and its steps wait on it.
+// The state of a worker's store: its connections write what has arrived, and its steps wait on it.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ namespace paceline {
 
 /// Values of all variables, and how much of what was asked for has arrived. One step thread asks
 /// and waits; threads of the link fill, and it too while it waits.
-class Arrivals {
+class WorkerState {
  public:
   /// The options must outlive it.
-  Arrivals(std::vector<VariableSpec> variables, const PsStoreOptions& options);
+  WorkerState(std::vector<VariableSpec> variables, const PsStoreOptions& options);
 
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> pieces() const { return pieces_; }
