@@ -301,7 +301,7 @@ void PsJob::tell_limits(Outbox& out) {
 TimePoint PsJob::tick(TimePoint now, Outbox& out) {
   tell_job_state(now, out);
   TimePoint next = std::min(give_up_lost(now, out), stop_waiting_for_absent(now, out));
-  if (coordinator_link_) next = std::min(next, coordinator_link_->tick(now, out));
+  if (coordinator_search_) next = std::min(next, coordinator_search_->tick(now, out));
   if (!waits_for_job_) next = std::min(next, membership_.next_change(now));
   for (auto& [id, peer] : peers_) {
     if (!peer.unidentified() || peer.refused) continue;

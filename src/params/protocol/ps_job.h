@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "params/protocol/aggregation.h"
-#include "params/protocol/coordinator_link.h"
+#include "params/protocol/coordinator_search.h"
 #include "params/protocol/membership.h"
 #include "params/protocol/outbox.h"
 #include "params/protocol/record_shares.h"
@@ -249,7 +249,7 @@ class PsJob {
   AggregationOutbox decided_;
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
   std::unique_ptr<RoundNorms> norms_;              // the same
-  std::unique_ptr<CoordinatorLink> coordinator_link_;
+  std::unique_ptr<CoordinatorSearch> coordinator_search_;
   std::unique_ptr<RecordShares> shares_;       // on ps 0, where records are shared out
   std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
   std::optional<TimePoint> waits_for_absent_;  // until then

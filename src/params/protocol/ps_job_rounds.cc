@@ -48,16 +48,17 @@ void PsJob::open_rounds(TimePoint now) {
       waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);
     return;
   }
-  coordinator_link_ = std::make_unique<CoordinatorLink>(Hello{.version = kProtocolVersion,
-                                                              .job = "ps",
-                                                              .index = options_.ps,
-                                                              .cluster_id = options_.cluster_id,
-                                                              .incarnation = options_.incarnation,
-                                                              .ps = 0,
-                                                              .workers = options_.workers,
-                                                              .process = name(),
-                                                              .credentials = {}},
-                                                        now);
+  coordinator_search_ =
+      std::make_unique<CoordinatorSearch>(Hello{.version = kProtocolVersion,
+                                                .job = "ps",
+                                                .index = options_.ps,
+                                                .cluster_id = options_.cluster_id,
+                                                .incarnation = options_.incarnation,
+                                                .ps = 0,
+                                                .workers = options_.workers,
+                                                .process = name(),
+                                                .credentials = {}},
+                                          now);
 }
 
 TimePoint PsJob::stop_waiting_for_absent(TimePoint now, Outbox& out) {
@@ -326,14 +327,14 @@ void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Ou
 
 // ps 0, as the others see it.
 
-void PsJob::coordinator_connected(Outbox& out) { coordinator_link_->connected(out); }
+void PsJob::coordinator_connected(Outbox& out) { coordinator_search_->connected(out); }
 
 void PsJob::coordinator_failed(const std::string& why, TimePoint now) {
-  coordinator_link_->connect_failed(why, now);
+  coordinator_search_->connect_failed(why, now);
 }
 
 void PsJob::coordinator_closed(std::uint64_t handled, TimePoint now) {
-  coordinator_link_->closed(handled, now);
+  coordinator_search_->closed(handled, now);
 }
 
 void PsJob::from_coordinator(const ControlMessage& message, TimePoint now, Outbox& out) {
@@ -341,7 +342,7 @@ void PsJob::from_coordinator(const ControlMessage& message, TimePoint now, Outbo
     return out.add(Outbox::Clip{message.as<RoundScale>()});
   }
   if (message.type != MessageType::kDecided) {
-    return coordinator_link_->received(message, now, out);
+    return coordinator_search_->received(message, now, out);
   }
   const RoundDecision& decision = message.as<RoundDecision>();
   if (decision.closes && decision.round != membership_.global_step()) {

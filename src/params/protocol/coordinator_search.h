@@ -11,10 +11,10 @@ namespace paceline {
 
 /// The peer of the outbox is Outbox::kCoordinator. It looks for ps 0 for as long as it is asked to:
 /// without ps 0 no worker of the job goes on either.
-class CoordinatorLink {
+class CoordinatorSearch {
  public:
   /// `hello` says who this ps is.
-  CoordinatorLink(Hello hello, TimePoint now);
+  CoordinatorSearch(Hello hello, TimePoint now);
 
   /// Does what time alone brings about. Returns when to call again at the latest.
   TimePoint tick(TimePoint now, Outbox& out);

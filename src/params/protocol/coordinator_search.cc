@@ -1,4 +1,4 @@
-#include "params/protocol/coordinator_link.h"
+#include "params/protocol/coordinator_search.h"
 
 #include <fmt/format.h>
 
@@ -16,10 +16,10 @@ constexpr Duration kSayAfter = std::chrono::seconds(2);
 
 }  // namespace
 
-CoordinatorLink::CoordinatorLink(Hello hello, TimePoint now)
+CoordinatorSearch::CoordinatorSearch(Hello hello, TimePoint now)
     : hello_(std::move(hello)), try_at_(now), apart_since_(now) {}
 
-TimePoint CoordinatorLink::tick(TimePoint now, Outbox& out) {
+TimePoint CoordinatorSearch::tick(TimePoint now, Outbox& out) {
   if (phase_ == Phase::kWelcomed || phase_ == Phase::kOver) return TimePoint::max();
   const TimePoint say_at = told_ ? TimePoint::max() : apart_since_ + kSayAfter;
   if (now >= say_at) {
@@ -35,24 +35,24 @@ TimePoint CoordinatorLink::tick(TimePoint now, Outbox& out) {
                   phase_ == Phase::kApart ? try_at_ : TimePoint::max());
 }
 
-void CoordinatorLink::connected(Outbox& out) {
+void CoordinatorSearch::connected(Outbox& out) {
   if (phase_ != Phase::kConnecting) return;  // it has ended already
   phase_ = Phase::kGreeted;
   out.send(Outbox::kCoordinator, MessageType::kHello, hello_);
 }
 
-void CoordinatorLink::try_again(TimePoint now) {
+void CoordinatorSearch::try_again(TimePoint now) {
   phase_ = Phase::kApart;
   try_at_ = now + kTryEvery;
 }
 
-void CoordinatorLink::connect_failed(const std::string& why, TimePoint now) {
+void CoordinatorSearch::connect_failed(const std::string& why, TimePoint now) {
   why_ = why;
   try_again(now);
 }
 
 // Where ps 0 was restarted all begins again: the chief says so.
-void CoordinatorLink::received(const ControlMessage& message, TimePoint now, Outbox& out) {
+void CoordinatorSearch::received(const ControlMessage& message, TimePoint now, Outbox& out) {
   switch (message.type) {
     case MessageType::kWelcome: {
       const Welcome& welcome = message.as<Welcome>();
@@ -77,7 +77,7 @@ void CoordinatorLink::received(const ControlMessage& message, TimePoint now, Out
   }
 }
 
-void CoordinatorLink::closed(std::uint64_t handled, TimePoint now) {
+void CoordinatorSearch::closed(std::uint64_t handled, TimePoint now) {
   hello_.handled = handled;
   if (phase_ == Phase::kOver) return;
   if (phase_ == Phase::kWelcomed) apart_since_ = now;
