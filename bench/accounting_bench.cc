@@ -13,7 +13,7 @@
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "params/local/local_store.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "params/worker/ps_store.h"
 #include "train/initial_values.h"
 #include "train/train_loop.h"
@@ -65,15 +65,15 @@ class SlowServer {
  public:
   SlowServer(Clock& clock, Duration added, const std::vector<VariableSpec>& specs) {
     const ClusterSpec spec = ClusterSpec::parse("ps=ps:1;worker=worker:1");
-    ServerOptions server;
-    server.spec = spec;
-    server.task = {TaskId::Job::kPs, 0};
-    server.cluster_id = "accounting";
-    server.link_factory = [this](const LinkOptions& options) { return link(options); };
-    thread_ = std::jthread([server] { serve(server); });
+    PsOptions ps;
+    ps.spec = spec;
+    ps.task = {TaskId::Job::kPs, 0};
+    ps.cluster_id = "accounting";
+    ps.link_factory = [this](const LinkOptions& options) { return link(options); };
+    thread_ = std::jthread([ps] { serve(ps); });
     PsStoreOptions worker;
     worker.spec = spec;
-    worker.cluster_id = server.cluster_id;
+    worker.cluster_id = ps.cluster_id;
     worker.link_factory = [this, &clock, added](const LinkOptions& options) {
       return slow_link(link(options), clock, added);
     };

@@ -3,7 +3,7 @@
 if(PACELINE_TESTS)
   file(GLOB targets CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/fuzz/*_target.cc)
   add_executable(play_fuzz ${PROJECT_SOURCE_DIR}/tests/fuzz/play_fuzz.cc
-                           ${PROJECT_SOURCE_DIR}/tests/fuzz/server_script.cc ${targets})
+                           ${PROJECT_SOURCE_DIR}/tests/fuzz/ps_script.cc ${targets})
   target_include_directories(play_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
   target_compile_options(play_fuzz PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(play_fuzz PRIVATE paceline_cli)
@@ -51,7 +51,7 @@ function(list_params folder list)
   set(${list} ${sources} PARENT_SCOPE)
 endfunction()
 list_params(protocol PROTOCOL)
-list_params(server SERVER)
+list_params(ps PS)
 list_params(shard SHARD)
 list_params(wire WIRE)
 
@@ -82,15 +82,15 @@ add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc
                                      params/variable_arrays.cc probe/probe_desk.cc
                                      probe/probe_messages.cc)
 # A ps needs nearly all of these folders.
-add_fuzzer(server base checkpoint net FILES
+add_fuzzer(ps base checkpoint net FILES
            graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
            graph/rule_program.cc kernels/cpu/element_function.cc kernels/cpu/gemm.cc
            kernels/cpu/instruction_set.cc kernels/cpu/rule_program_pass.cc
            kernels/cpu/rule_program_whole.cc kernels/cpu/rules.cc kernels/cpu/tile_blocks.cc
            kernels/cpu/tile_grid.cc kernels/cpu/vector_cast.cc kernels/cpu/vector_functions.cc
            kernels/cpu/vector_math.cc kernels/cpu/vector_program.cc kernels/finite.cc
-           ${PROTOCOL} ${SERVER} ${SHARD} ${WIRE} params/clip_scale.cc params/clock_questions.cc
+           ${PROTOCOL} ${PS} ${SHARD} ${WIRE} params/clip_scale.cc params/clock_questions.cc
            params/resumable_connection.cc params/variable_arrays.cc params/weighted_sum.cc
            trace/clock_samples.cc trace/pressure_counters.cc trace/proc_text.cc trace/stop_watch.cc
            trace/timeline.cc trace/use_meter.cc)
-target_link_libraries(fuzz_server PRIVATE OpenSSL::SSL PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)
+target_link_libraries(fuzz_ps PRIVATE OpenSSL::SSL PkgConfig::HWY DNNL::dnnl OpenMP::OpenMP_CXX)

@@ -7,7 +7,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "tests/fuzz/server_seeds.h"
+#include "tests/fuzz/ps_seeds.h"
 #include "tests/fuzz/targets.h"
 
 namespace paceline::testing {
@@ -40,16 +40,16 @@ TEST(FuzzCorpus, EveryReaderReturns) {
 
 // With PACELINE_WRITE_SEEDS set the scripts are written anew, as a change of the messages needs.
 TEST(FuzzCorpus, ScriptsForAPsReachWhatTheyAreFor) {
-  for (const ServerSeed& seed : server_seeds()) {
+  for (const PsSeed& seed : ps_seeds()) {
     SCOPED_TRACE(seed.name);
     const std::vector<std::uint8_t>& bytes = seed.script.bytes();
-    const std::string path = PACELINE_SOURCE "/tests/fuzz/corpus/server/" + seed.name;
+    const std::string path = PACELINE_SOURCE "/tests/fuzz/corpus/ps/" + seed.name;
     const std::string content(bytes.begin(), bytes.end());
     if (std::getenv("PACELINE_WRITE_SEEDS") != nullptr) {
       std::ofstream(path, std::ios::binary) << content;
     }
     EXPECT_EQ(file_content(path), content) << "write the seeds anew";
-    const ServerEnd end = play_server_script(bytes);
+    const PsEnd end = play_ps_script(bytes);
     EXPECT_EQ(end.applied, seed.applied) << end.warnings;
     EXPECT_THAT(end.said, IsSupersetOf(seed.said)) << end.warnings;
     EXPECT_THAT(end.warnings, HasSubstr(seed.warning));

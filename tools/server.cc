@@ -12,7 +12,7 @@
 #include "launch/ps_task.h"
 #include "net/link_kind.h"
 #include "paceline/error.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "run/interrupt.h"
 #include "run/log.h"
 #include "tools/subcommand.h"
@@ -78,8 +78,8 @@ std::vector<std::string> links_of_processes() {
   return names;
 }
 
-ServerOptions server_options(const FlagValues& values, const Log& log) {
-  ServerOptions options;
+PsOptions server_options(const FlagValues& values, const Log& log) {
+  PsOptions options;
   options.any_job = true;
   options.task = {TaskId::Job::kPs, 0};
   options.bind = values.text("--bind");
@@ -99,7 +99,7 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
       std::chrono::duration<double>(values.number_from_zero("--reconnect-timeout").value_or(30)));
   options.say = [&log](const std::string& line) { log.info(line); };
   options.warn = [&log](const std::string& line) { log.warning(line); };
-  options.progress_text = [&log](const ServerSummary& now) {
+  options.progress_text = [&log](const PsSummary& now) {
     Cluster cluster;
     cluster.task = {TaskId::Job::kPs, 0};
     return ps_progress(now, cluster, &log);
@@ -107,15 +107,15 @@ ServerOptions server_options(const FlagValues& values, const Log& log) {
   return options;
 }
 
-void say_end(const Log& log, const ServerSummary& summary) {
+void say_end(const Log& log, const PsSummary& summary) {
   log.info(fmt::format("job {} has ended{}: {} in {:.1f} s; its variables are forgotten",
                        summary.job, summary.error.empty() ? "" : " (" + summary.error + ")",
                        counted(summary.applied, "step"), summary.seconds));
 }
 
 /// Serves one job. Returns false when the server was stopped between two jobs.
-bool serve_next(const ServerOptions& options, const Log& log) {
-  ServerSummary summary;
+bool serve_next(const PsOptions& options, const Log& log) {
+  PsSummary summary;
   try {
     serve(options, &summary);
   } catch (const Error& error) {
@@ -139,7 +139,7 @@ int server_command(const Arguments& arguments) {
     LogOptions log_to = log_options({}, read_run_options(*values));
     log_to.task = "server";
     const Log log(log_to);
-    ServerOptions options = server_options(*values, log);
+    PsOptions options = server_options(*values, log);
     const auto jobs = values->whole_number("--jobs", 1, INT64_MAX);
     Interrupt interrupt;
     options.stop_fd = interrupt.fd();

@@ -8,7 +8,7 @@
 #include "base/printed.h"
 #include "launch/job_security.h"
 #include "paceline/error.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "run/interrupt.h"
 #include "run/log.h"
 #include "run/report/ps_summaries.h"
@@ -25,8 +25,8 @@ namespace {
 // The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
-ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
-  ServerOptions options;
+PsOptions ps_options(const Cluster& cluster, const RunOptions& run, Timeline* timeline) {
+  PsOptions options;
   options.spec = cluster.spec;
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
@@ -61,7 +61,7 @@ ServerOptions server_options(const Cluster& cluster, const RunOptions& run, Time
   return options;
 }
 
-TaskReport task_report(const ServerSummary& summary, const Cluster& cluster) {
+TaskReport task_report(const PsSummary& summary, const Cluster& cluster) {
   TaskReport task;
   task.task = cluster.task.str();
   task.steps = summary.applied;
@@ -77,7 +77,7 @@ TaskReport task_report(const ServerSummary& summary, const Cluster& cluster) {
   return task;
 }
 
-Report report_of(const ServerSummary& summary, const Cluster& cluster, const std::string& model) {
+Report report_of(const PsSummary& summary, const Cluster& cluster, const std::string& model) {
   Report report;
   report.model = model;
   report.strategy = cluster.strategy.name;
@@ -89,7 +89,7 @@ Report report_of(const ServerSummary& summary, const Cluster& cluster, const std
 
 }  // namespace
 
-std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, const Log* log) {
+std::string ps_progress(const PsSummary& summary, const Cluster& cluster, const Log* log) {
   TaskProgress now;
   now.at =
       std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -100,19 +100,17 @@ std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, co
 
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
             const AfterReads& after_reads) {
-  ServerSummary summary;
+  PsSummary summary;
   std::optional<PsSummaries> summaries;
   if (!run.out.empty() && !run.summary_every.never()) {
     summaries.emplace(run.out + "/summaries", cluster.task, run.log);
   }
   std::optional<Timeline> timeline;
   if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
-  ServerOptions options = server_options(cluster, run, timeline ? &*timeline : nullptr);
+  PsOptions options = ps_options(cluster, run, timeline ? &*timeline : nullptr);
   options.after_reads = after_reads;
-  options.progress_text = [&](const ServerSummary& now) {
-    return ps_progress(now, cluster, run.log);
-  };
-  if (summaries) options.progress = [&](const ServerSummary& now) { summaries->add(now); };
+  options.progress_text = [&](const PsSummary& now) { return ps_progress(now, cluster, run.log); };
+  if (summaries) options.progress = [&](const PsSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);
     const Report report = report_of(summary, cluster, model);

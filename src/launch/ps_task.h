@@ -5,7 +5,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "params/shard/after_read.h"
 #include "run/log.h"
 
@@ -16,6 +16,6 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
             const AfterReads& after_reads);
 
 /// What a ps answers when the chief asks for its progress (TaskProgress); the log may be null.
-std::string ps_progress(const ServerSummary& summary, const Cluster& cluster, const Log* log);
+std::string ps_progress(const PsSummary& summary, const Cluster& cluster, const Log* log);
 
 }  // namespace paceline

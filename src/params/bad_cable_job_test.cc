@@ -25,11 +25,11 @@ class BadCableRun : public JobFixture {
   explicit BadCableRun(std::optional<Flip> flip) {
     spec_ = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
     std::promise<std::string> address;
-    ServerOptions options = server_options(0);
+    PsOptions options = ps_options(0);
     options.link_factory = nullptr;
     options.link = "tcp";
     options.listening = [&](const std::string& at) { address.set_value(at); };
-    servers_.push_back(start_ps(options));
+    ps_tasks_.push_back(start_ps(options));
     proxy_.emplace(address.get_future().get());
     proxy_->set(flip);
     spec_.ps = {proxy_->address()};

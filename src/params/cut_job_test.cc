@@ -35,11 +35,11 @@ class CutJob : public JobFixture {
     for (int i = 0; i < num_ps; ++i) spec_.ps[std::size_t(i)] = "127.0.0.1:0";
     for (int i = 0; i < num_ps; ++i) {
       std::promise<std::string> address;
-      ServerOptions options = server_options(i);
+      PsOptions options = ps_options(i);
       options.link_factory = nullptr;
       options.link = "tcp";
       options.listening = [&](const std::string& at) { address.set_value(at); };
-      servers_.push_back(start_ps(options));
+      ps_tasks_.push_back(start_ps(options));
       proxies_.push_back(std::make_unique<CuttingProxy>(address.get_future().get()));
     }
     for (int i = 0; i < num_ps; ++i) spec_.ps[std::size_t(i)] = proxies_[std::size_t(i)]->address();
@@ -108,7 +108,7 @@ class CutEverywhere : public CutJob {
                         const std::vector<std::vector<float>>& expected) {
     spec_ = {};
     proxies_.clear();
-    servers_.clear();
+    ps_tasks_.clear();
     start_behind_proxies(1, 1);
     proxies_.front()->cut(first, every);
     SCOPED_TRACE("cut at frame " + std::to_string(first));
@@ -116,7 +116,7 @@ class CutEverywhere : public CutJob {
       const auto store = PsStore::join(tcp_options(0), cut_variables());
       const TemporaryFolder folder;
       EXPECT_EQ(WholeJob(*store, clipped).run(folder.path()), expected);
-      EXPECT_EQ(servers_.front().get().applied, 6);
+      EXPECT_EQ(ps_tasks_.front().get().applied, 6);
     } catch (const Error& error) {
       ADD_FAILURE() << error.what();
     }
@@ -197,7 +197,7 @@ TEST_P(CutWorkers, MakeAllTheirStepsOnTwoPsTasks) {
   } else {
     EXPECT_EQ(last, kWorkers * kSteps);
   }
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, kWorkers * kSteps);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, kWorkers * kSteps);
   EXPECT_GT(cuts(), 10u);
 }
 
@@ -271,14 +271,14 @@ INSTANTIATE_TEST_SUITE_P(Links, CutSharedMemory,
 TEST_P(CutSharedMemory, GivesTheBitsOfTheLocalStore) {
   make_spec(1, 2);
   if (GetParam().link == "shm") spec_.ps = {"127.0.0.1:0"};
-  ServerOptions serving = server_options(0);
+  PsOptions serving = ps_options(0);
   std::promise<std::string> address;
   if (GetParam().link == "shm") {
     serving.link_factory = nullptr;
     serving.link = "shm";
     serving.listening = [&](const std::string& at) { address.set_value(at); };
   }
-  servers_.push_back(start_ps(serving));
+  ps_tasks_.push_back(start_ps(serving));
   if (GetParam().link == "shm") spec_.ps = {address.get_future().get()};
   PsStoreOptions options = store_options(0);
   options.link_factory = cutting_links(9);

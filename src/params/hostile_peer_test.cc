@@ -14,7 +14,7 @@ struct Attack {
   std::function<void(RawPeer&)> send;
 };
 
-class HostilePeer : public ServerTest, public ::testing::WithParamInterface<Attack> {};
+class HostilePeer : public PsTest, public ::testing::WithParamInterface<Attack> {};
 
 TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
   initialise();
@@ -26,7 +26,7 @@ TEST_P(HostilePeer, EndsOnlyItsOwnConnection) {
 }
 
 // The peer asks for one copy of a piece four million times, and takes no answer.
-TEST_F(ServerTest, ThrowsOffAPeerThatLetsAnswersPileUp) {
+TEST_F(PsTest, ThrowsOffAPeerThatLetsAnswersPileUp) {
   initialise();
   auto peer = member();
   peer->set_deaf(true);

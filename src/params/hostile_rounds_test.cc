@@ -16,8 +16,7 @@ struct RoundAttack {
 };
 
 /// The chief goes on with rounds of its own contributions once worker:1 has gone.
-class HostileInRounds : public RoundsServerTest,
-                        public ::testing::WithParamInterface<RoundAttack> {};
+class HostileInRounds : public RoundsPsTest, public ::testing::WithParamInterface<RoundAttack> {};
 
 TEST_P(HostileInRounds, EndsOnlyItsOwnConnection) {
   initialise();

@@ -14,11 +14,11 @@ class LinkJob : public JobFixture, public ::testing::WithParamInterface<const ch
   void start_linked_ps() {
     spec_ = {.ps = {"127.0.0.1:0"}, .workers = {"127.0.0.1:1"}};
     std::promise<std::string> address;
-    ServerOptions options = server_options(0);
+    PsOptions options = ps_options(0);
     options.link_factory = nullptr;
     options.link = GetParam();
     options.listening = [&](const std::string& at) { address.set_value(at); };
-    servers_.push_back(start_ps(options));
+    ps_tasks_.push_back(start_ps(options));
     spec_.ps = {address.get_future().get()};
   }
   std::unique_ptr<PsStore> join_linked(const std::vector<VariableSpec>& variables) {
@@ -56,7 +56,7 @@ TEST_P(LinkJob, GivesTheBitsOfTheLocalStore) {
   }
   EXPECT_GT(account.transfer.count(), 0);
   remote->goodbye();
-  EXPECT_EQ(servers_.front().get().applied, 20);
+  EXPECT_EQ(ps_tasks_.front().get().applied, 20);
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/text_file.h"
 #include "net/tls/link_security.h"
 #include "params/collective/collective_store.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "params/testing/raw_peer.h"
 #include "params/worker/ps_store.h"
 #include "params/worker/ps_strategy.h"
@@ -53,10 +53,10 @@ class LinkSecurityOfATask : public ::testing::Test {
 
 TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
   const auto print = [](const std::string&) {};
-  ServerOptions server;
-  server.task = {TaskId::Job::kPs, 0};
-  server.warn = print;
-  expect_secured(made_with(server, [](const ServerOptions& options) { serve(options); }));
+  PsOptions ps;
+  ps.task = {TaskId::Job::kPs, 0};
+  ps.warn = print;
+  expect_secured(made_with(ps, [](const PsOptions& options) { serve(options); }));
   DistributionOptions worker{.cluster = cluster_, .say = print};
   PsStoreOptions store = ps_store_options(worker);
   EXPECT_EQ(store.security.key_file, cluster_.security.key_file);
@@ -72,9 +72,9 @@ TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
 TEST_F(LinkSecurityOfATask, IsReadOnce) {
   cluster_.security.loaded = load_security(cluster_.security);
   std::filesystem::remove(folder_.path("key"));
-  ServerOptions server;
-  server.warn = [](const std::string&) {};
-  expect_secured(made_with(server, [](const ServerOptions& options) { serve(options); }));
+  PsOptions ps;
+  ps.warn = [](const std::string&) {};
+  expect_secured(made_with(ps, [](const PsOptions& options) { serve(options); }));
 }
 
 }  // namespace

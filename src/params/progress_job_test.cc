@@ -36,11 +36,11 @@ class ProgressJob : public JobFixture {};
 TEST_F(ProgressJob, TheChiefHearsOfEachPsAndOfEachOtherWorker) {
   make_spec(2, 3);
   for (int ps = 0; ps < 2; ++ps) {
-    ServerOptions options = server_options(ps);
-    options.progress_text = [ps](const ServerSummary& now) {
+    PsOptions options = ps_options(ps);
+    options.progress_text = [ps](const PsSummary& now) {
       return "ps " + std::to_string(ps) + " applied " + std::to_string(now.applied);
     };
-    servers_.push_back(start_ps(options));
+    ps_tasks_.push_back(start_ps(options));
   }
   std::vector<ProgressBoard> boards(3);
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {64, 8}}};

@@ -10,9 +10,9 @@
 namespace paceline {
 namespace {
 
-class RoundAnswers : public RoundsServerTest {
+class RoundAnswers : public RoundsPsTest {
  protected:
-  RoundAnswers() : RoundsServerTest(1) {}
+  RoundAnswers() : RoundsPsTest(1) {}
 };
 
 // It may use the memory of its contributions, and begin the next step, while values still travel.

@@ -146,8 +146,8 @@ class SyncJob : public JobFixture {
   /// Ends the job whole, so that another one may begin at the same addresses.
   void end_job() {
     leave_all();
-    for (auto& server : servers_) server.get();
-    servers_.clear();
+    for (auto& ps : ps_tasks_) ps.get();
+    ps_tasks_.clear();
     stores_.clear();
     spec_ = {};
   }
@@ -295,7 +295,7 @@ TEST_F(SyncJob, ALateContributionIsDroppedAndCounted) {
   EXPECT_EQ(slow.step({{1}}, 1), 2) << "the next one is in time";
   EXPECT_EQ(stores_[1]->staleness().dropped, 1);
   leave_all();
-  for (auto& server : servers_) EXPECT_EQ(server.get().late, 1);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().late, 1);
 }
 
 TEST_F(SyncJob, ALateContributionIsFoldedIntoTheOpenRound) {
@@ -342,9 +342,9 @@ TEST_F(SyncJob, RoundsGoOnWithoutAWorkerWhoseDataHasEnded) {
 TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   make_spec(2, 2);
   for (int ps = 0; ps < 2; ++ps) {
-    ServerOptions server = server_options(ps);
-    server.join_timeout = 300ms;
-    servers_.push_back(start_ps(server));
+    PsOptions options = ps_options(ps);
+    options.join_timeout = 300ms;
+    ps_tasks_.push_back(start_ps(options));
   }
   stores_.resize(2);
   stores_[0] = PsStore::join(options(0), one_variable());
@@ -368,7 +368,7 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   while (!has_left) EXPECT_EQ(early.step({{0}}, 1), ++rounds);
   late.join();
   leave_all();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, rounds + 1);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, rounds + 1);
 }
 
 // Ten seconds pass before it says so.

@@ -57,7 +57,7 @@ TEST_P(WholeRuleJob, AppliesItAsOneProcessDoes) {
     }
   }
   remote->goodbye();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 10);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 10);
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ void fuzz_tls(Bytes bytes);               // the first bytes of an encrypted soc
 void fuzz_messages(Bytes bytes);          // a message's type and payload
 void fuzz_records(Bytes bytes);           // a file of records of one length
 void fuzz_image(Bytes bytes);             // a JPEG or PNG file
-void fuzz_server(Bytes bytes);            // a script of several peers of a ps (server_script.h)
+void fuzz_ps(Bytes bytes);                // a script of several peers of a ps (ps_script.h)
 
 struct FuzzTarget {
   std::string_view name;  // also the name of its folder in corpus/
@@ -46,7 +46,7 @@ constexpr FuzzTarget kFuzzTargets[] = {
     {"messages", fuzz_messages},
     {"records", fuzz_records},
     {"image", fuzz_image},
-    {"server", fuzz_server},
+    {"ps", fuzz_ps},
 };
 
 }  // namespace paceline::testing

@@ -25,7 +25,7 @@ TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
   }
   EXPECT_EQ(everything(*near.store), everything(*far.store));
   far.control->goodbye();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 20);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(equal_batches_cases()),

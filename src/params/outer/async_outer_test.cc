@@ -251,7 +251,7 @@ TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   EXPECT_LT(first.mean_of(40), before);
   for (Distribution& worker : workers) leave(worker);
   std::int64_t applied = 0;
-  for (auto& server : servers_) applied = server.get().applied;
+  for (auto& ps : ps_tasks_) applied = ps.get().applied;
   EXPECT_EQ(applied, (68 + 48) / 4);
 }
 

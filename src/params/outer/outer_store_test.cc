@@ -196,7 +196,7 @@ TEST_P(OuterJob, FragmentsGoByTurnsInRoundsOfAllWorkers) {
   };
   const double one = at_end(alone(120)), together = at_end(train(120));
   EXPECT_NEAR(together, one, 0.2 * one);
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 60 * kWorkers);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 60 * kWorkers);
 }
 
 INSTANTIATE_TEST_SUITE_P(Memory, OuterJob, ::testing::Bool(),

@@ -25,7 +25,7 @@ struct PsJobOptions {
   int ps = 0;       // the index of this task
   int workers = 0;  // in the cluster spec
   std::string cluster_id;
-  /// Serves the job whose worker comes first, and then another (ServerOptions::any_job).
+  /// Serves the job whose worker comes first, and then another (PsOptions::any_job).
   bool any_job = false;
   std::uint64_t incarnation = 0;  // of this process, and of what it keeps
   std::uint64_t first_epoch = 1;  // of the membership

@@ -39,8 +39,8 @@ bool JobFixture::wait_said(const std::string& text) {
   return changed_.wait_for(lock, 60s, [&] { return said_.find(text) != std::string::npos; });
 }
 
-ServerOptions JobFixture::server_options(int ps) {
-  ServerOptions options;
+PsOptions JobFixture::ps_options(int ps) {
+  PsOptions options;
   options.spec = spec_;
   options.task = {TaskId::Job::kPs, ps};
   options.cluster_id = "test";
@@ -64,9 +64,9 @@ PsStoreOptions JobFixture::store_options(int worker) {
   return options;
 }
 
-std::future<ServerSummary> JobFixture::start_ps(const ServerOptions& options) {
-  std::packaged_task<ServerSummary()> task([options] { return serve(options); });
-  std::future<ServerSummary> future = task.get_future();
+std::future<PsSummary> JobFixture::start_ps(const PsOptions& options) {
+  std::packaged_task<PsSummary()> task([options] { return serve(options); });
+  std::future<PsSummary> future = task.get_future();
   threads_.emplace_back(std::move(task));
   return future;
 }
@@ -75,7 +75,7 @@ void JobFixture::stop_all_ps() { eventfd_write(stop_fd_, 1); }
 
 void JobFixture::start_all_ps() {
   for (std::size_t i = 0; i < spec_.ps.size(); ++i) {
-    servers_.push_back(start_ps(server_options(int(i))));
+    ps_tasks_.push_back(start_ps(ps_options(int(i))));
   }
 }
 

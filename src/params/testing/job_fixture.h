@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "net/inproc/inproc_hub.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "params/worker/ps_store.h"
 
 namespace paceline {
@@ -22,10 +22,10 @@ namespace paceline {
 class JobFixture : public ::testing::Test {
  protected:
   void make_spec(int num_ps, int num_workers);
-  ServerOptions server_options(int ps);
+  PsOptions ps_options(int ps);
   PsStoreOptions store_options(int worker);
   /// Serves in a thread. The future gets its summary, or its error.
-  std::future<ServerSummary> start_ps(const ServerOptions& options);
+  std::future<PsSummary> start_ps(const PsOptions& options);
   void start_all_ps();
   void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
@@ -40,7 +40,7 @@ class JobFixture : public ::testing::Test {
   ~JobFixture() override;  // stops the ps tasks that still serve
 
   ClusterSpec spec_;
-  std::vector<std::future<ServerSummary>> servers_;
+  std::vector<std::future<PsSummary>> ps_tasks_;
   AfterReads after_reads_;  // of each ps that is started from now on
   ManualClock clock_;       // the time of tasks whose options name it
   Duration reconnect_timeout_ = std::chrono::seconds(30);  // of tasks that are started from now on

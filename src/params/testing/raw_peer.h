@@ -129,7 +129,7 @@ inline std::vector<std::byte> step_end(std::uint32_t piece, bool contributed) {
   return bytes;
 }
 
-class ServerTest : public JobFixture {
+class PsTest : public JobFixture {
  protected:
   void SetUp() override {
     make_spec(1, 2);
@@ -163,9 +163,9 @@ class ServerTest : public JobFixture {
 };
 
 /// The same in synchronous rounds, which so many contributions close; 0: those of all.
-class RoundsServerTest : public ServerTest {
+class RoundsPsTest : public PsTest {
  protected:
-  explicit RoundsServerTest(int needed = 0) : needed_(needed) {}
+  explicit RoundsPsTest(int needed = 0) : needed_(needed) {}
   void SetUp() override {
     make_spec(1, 2);
     start_all_ps();

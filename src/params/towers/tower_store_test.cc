@@ -76,7 +76,7 @@ TEST_P(TowersOfAModel, FourOf32TrainAsOneDeviceWith128) {
   }
   EXPECT_EQ(everything(*near.store), everything(*far));
   far->goodbye();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 20);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 20);
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, TowersOfAModel, ::testing::ValuesIn(equal_batches_cases()),

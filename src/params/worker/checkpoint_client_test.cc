@@ -50,9 +50,9 @@ class CheckpointClientTest : public JobFixture {
 TEST_F(CheckpointClientTest, IsOfTheStepAtWhichItWasMarkedWithSharedFilesAndWithout) {
   make_spec(2, 1);
   for (const int ps : {0, 1}) {
-    ServerOptions options = server_options(ps);
+    PsOptions options = ps_options(ps);
     options.sees_files = ps == 0;
-    servers_.push_back(start_ps(options));
+    ps_tasks_.push_back(start_ps(options));
   }
   const auto store = PsStore::join(store_options(0), kVariables);
   store->write(initial_states(kVariables), 0);

@@ -34,10 +34,10 @@ struct Case {
   int num_ps;
 };
 
-class ServerStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
+class PsStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
 
 // One worker: whatever goes over the wire, every bit is that of the store in this process.
-TEST_P(ServerStoreSame, AsTheLocalStoreBitForBit) {
+TEST_P(PsStoreSame, AsTheLocalStoreBitForBit) {
   const Case& test = GetParam();
   const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);
   make_spec(test.num_ps, 1);
@@ -60,7 +60,7 @@ TEST_P(ServerStoreSame, AsTheLocalStoreBitForBit) {
     }
   }
   remote->goodbye();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 50);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 50);
 }
 
 std::vector<Case> cases() {
@@ -86,12 +86,12 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Rules, ServerStoreSame, ::testing::ValuesIn(cases()),
+INSTANTIATE_TEST_SUITE_P(Rules, PsStoreSame, ::testing::ValuesIn(cases()),
                          [](const auto& test) { return test.param.name; });
 
-class ServerStoreJob : public JobFixture {};
+class PsStoreJob : public JobFixture {};
 
-TEST_F(ServerStoreJob, WorkersInThreadsCountEveryStepOnce) {
+TEST_F(PsStoreJob, WorkersInThreadsCountEveryStepOnce) {
   const auto variables = sparse_variables(Momentum{.learning_rate = 1e-3f});
   make_spec(2, 3);
   start_all_ps();
@@ -114,11 +114,11 @@ TEST_F(ServerStoreJob, WorkersInThreadsCountEveryStepOnce) {
   for (const auto& store : stores) last = std::max(last, store->global_step());
   EXPECT_EQ(last, 160);
   for (const auto& store : stores) store->goodbye();
-  for (auto& server : servers_) EXPECT_EQ(server.get().applied, 60);
+  for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 60);
 }
 
 // Add is exact on small whole numbers: no contribution is lost or applied twice.
-TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
+TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
   const std::vector<VariableSpec> variables = {
       {.name = "sum", .shape = {700, 601}, .rule = Add{}},
       {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
@@ -161,7 +161,7 @@ TEST_F(ServerStoreJob, ContributionsOfAllWorkersAddUp) {
 }
 
 // As in one process, where a step of the executor does.
-TEST_F(ServerStoreJob, RulesFlushDenormals) {
+TEST_F(PsStoreJob, RulesFlushDenormals) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {8}, .rule = Sgd{0.5}}};
   make_spec(1, 1);
   start_all_ps();
@@ -175,14 +175,14 @@ TEST_F(ServerStoreJob, RulesFlushDenormals) {
   store->goodbye();
 }
 
-TEST_F(ServerStoreJob, TasksStartInAnyOrder) {
+TEST_F(PsStoreJob, TasksStartInAnyOrder) {
   const auto variables = sparse_variables(Sgd{});
   make_spec(2, 2);
   auto second =
       std::async(std::launch::async, [&] { return PsStore::join(store_options(1), variables); });
-  servers_.push_back(start_ps(server_options(1)));
+  ps_tasks_.push_back(start_ps(ps_options(1)));
   ASSERT_TRUE(wait_said("waiting for ps:0 at ps0:1: nobody listens"));
-  servers_.push_back(start_ps(server_options(0)));
+  ps_tasks_.push_back(start_ps(ps_options(0)));
   ASSERT_TRUE(wait_said("waiting for the chief to declare"));
   const auto chief = PsStore::join(store_options(0), variables);
   const auto worker = second.get();
@@ -196,7 +196,7 @@ TEST_F(ServerStoreJob, TasksStartInAnyOrder) {
   worker->goodbye();
 }
 
-TEST_F(ServerStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
+TEST_F(PsStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
   const auto variables = dense_variables(Sgd{.learning_rate = 0.5f});
   make_spec(2, 1);
   start_all_ps();
@@ -239,7 +239,7 @@ class RowCounter : public ForwardingConnection {
 
 // The rows that end_step has asked for come with its answer; whatever else uses the store in
 // between makes them stale.
-TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
+TEST_F(PsStoreJob, NextRowsAreAskedForOnce) {
   const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
   make_spec(1, 1);
   start_all_ps();
@@ -283,7 +283,7 @@ TEST_F(ServerStoreJob, NextRowsAreAskedForOnce) {
   store->goodbye();
 }
 
-TEST_F(ServerStoreJob, PlacementTextNamesEveryPs) {
+TEST_F(PsStoreJob, PlacementTextNamesEveryPs) {
   make_spec(2, 1);
   start_all_ps();
   const auto store = std::move(join_all(dense_variables(Sgd{})).front());

@@ -10,14 +10,14 @@
 namespace paceline {
 namespace {
 
-using Shares = std::vector<std::pair<const char*, double ServerSummary::*>>;
+using Shares = std::vector<std::pair<const char*, double PsSummary::*>>;
 
-const Shares kShares = {{"share/apply", &ServerSummary::apply_share},
-                        {"share/queue", &ServerSummary::queue_share},
-                        {"share/idle", &ServerSummary::idle_share}};
+const Shares kShares = {{"share/apply", &PsSummary::apply_share},
+                        {"share/queue", &PsSummary::queue_share},
+                        {"share/idle", &PsSummary::idle_share}};
 
 // Shares are of all the time until then.
-std::vector<SummaryValue> values_between(const ServerSummary& last, const ServerSummary& now) {
+std::vector<SummaryValue> values_between(const PsSummary& last, const PsSummary& now) {
   std::vector<SummaryValue> values;
   const double seconds = now.seconds - last.seconds;
   if (seconds > 0) {
@@ -42,7 +42,7 @@ std::vector<SummaryValue> values_between(const ServerSummary& last, const Server
 
 }  // namespace
 
-void PsSummaries::add(const ServerSummary& now) {
+void PsSummaries::add(const PsSummary& now) {
   if (failed_ || now.applied == last_.applied) return;
   try {
     write(now);
@@ -54,7 +54,7 @@ void PsSummaries::add(const ServerSummary& now) {
   }
 }
 
-void PsSummaries::write(const ServerSummary& now) {
+void PsSummaries::write(const PsSummary& now) {
   // A job that is resumed has made the steps before.
   if (!writer_) writer_.emplace(folder_, now.global_step - now.applied);
   std::vector<SummaryValue> values = values_between(last_, now);

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 #include "run/log.h"
 #include "summary/event_writer.h"
 
@@ -18,16 +18,16 @@ class PsSummaries {
   /// written.
   PsSummaries(const std::string& folder, const TaskId& task, const Log* log)
       : folder_(folder + "/" + task.str()), log_(log) {}
-  void add(const ServerSummary& now);
+  void add(const PsSummary& now);
 
  private:
-  void write(const ServerSummary& now);
+  void write(const PsSummary& now);
 
   const std::string folder_;
   const Log* const log_;
   std::optional<EventWriter> writer_;
   bool failed_ = false;
-  ServerSummary last_;
+  PsSummary last_;
 };
 
 }  // namespace paceline

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
-#include "params/server/server.h"
+#include "params/ps/serve.h"
 
 namespace paceline {
 
@@ -22,7 +22,7 @@ class Served {
   explicit Served(std::vector<std::string> workers) : stop_(eventfd(0, EFD_CLOEXEC)) {
     spec_.workers = std::move(workers);
     std::promise<std::string> address;
-    ServerOptions options;
+    PsOptions options;
     options.spec = spec_;
     options.spec.ps = {"127.0.0.1:0"};
     options.cluster_id = "served";
@@ -59,7 +59,7 @@ class Served {
 
   int stop_;
   ClusterSpec spec_;
-  std::future<ServerSummary> serving_;
+  std::future<PsSummary> serving_;
 };
 
 }  // namespace paceline

@@ -1,0 +1,38 @@
+// A part of a piece's values that several workers are sent.
+#pragma once
+
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+#include "params/protocol/frame_cuts.h"
+#include "params/ps/reply_blocks.h"
+#include "params/shard/shard_piece.h"
+
+namespace paceline {
+
+/// True when the piece's values travel in fewer bytes than those of float32.
+bool travels_rounded(const ShardPiece& piece, DType wire);
+/// Makes numbers of `wire` of the block's float32 from byte `values_at` on, and shortens it.
+void round_values(ReplyBlocks::Block& block, DType wire, std::size_t values_at = 0);
+
+/// Copies the values when they are first asked for, once for each type that they travel as. The
+/// piece must not change before the last worker has asked.
+class CommonValues {
+ public:
+  CommonValues(ShardPiece& piece, Cut part, ReplyBlocks& blocks)
+      : piece_(piece), part_(part), blocks_(blocks) {}
+
+  ShardPiece& piece() const { return piece_; }
+  Cut part() const { return part_; }
+  bool is_whole() const { return part_.size == piece_.bytes(); }
+  const ReplyBlocks::Common& travelling_as(DType wire);
+
+ private:
+  ShardPiece& piece_;
+  const Cut part_;
+  ReplyBlocks& blocks_;
+  std::vector<std::pair<DType, ReplyBlocks::Common>> made_;
+};
+
+}  // namespace paceline

@@ -1,0 +1,141 @@
+// PsPeer: one worker as a ps sees it, from its hello to its end, over all its connections.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "net/link.h"
+#include "params/protocol/frame_cuts.h"
+#include "params/protocol/outbox.h"
+#include "params/ps/incoming_step.h"
+#include "params/ps/replies.h"
+#include "params/resumable_connection.h"
+#include "params/wire/message.h"
+#include "params/wire/task_state.h"
+#include "params/wire/travelling_type.h"
+
+namespace paceline {
+
+class PsDriver;
+
+class PsPeer : public Receiver, public ResumableConnection::Source {
+ public:
+  PsPeer(PsDriver& driver, PeerId id, std::shared_ptr<Connection> connection);
+  ~PsPeer() override;
+
+  /// The receiver that the link calls for the connection that this was made with.
+  Receiver& inlet() { return inlet_; }
+  ResumableConnection& stream() { return *stream_; }
+  const ResumableConnection& stream() const { return *stream_; }
+  /// The worker behind another peer is this one, which was cut off. Called inside a call of that
+  /// one's connection, with the job's lock.
+  void take_connection_of(PsPeer& other);
+  /// It will not come back: what was kept for it goes.
+  void finish();
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  void on_closed(const Error& error) override;
+  bool makes(const FrameHeader& header) const override;
+  void make(const FrameHeader& header, std::size_t bytes, Connection& to) override;
+
+  Replies& replies() { return replies_; }
+  /// "worker:1 at 10.0.0.2:50312 in step 41, last message chunk".
+  std::string text() const;
+
+  PeerId id() const { return id_; }
+  /// It has said hello as this worker, and was welcomed. With the job's lock.
+  void identify(int worker);
+  /// The same of another ps.
+  void identify_ps(int ps);
+  void name_on_timeline();
+  void hold_timeline(bool hold);
+  bool is_member() const { return !task_.empty(); }
+
+  // Kept under the job's lock.
+  bool gone = false;  // the connection that it was made with has ended
+
+ private:
+  /// The inlet of the connection that this was made with.
+  class OwnInlet : public Inlet {
+   public:
+    explicit OwnInlet(PsPeer& peer) : Inlet(*peer.stream_), peer_(peer) {}
+    void on_closed(const Error& error) override;
+
+   private:
+    PsPeer& peer_;
+  };
+  /// Throws kDataLoss: the worker has sent what it may not send.
+  [[noreturn]] static void fail(const std::string& why);
+  void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
+  void on_hello(const ControlMessage& hello);
+  void on_write(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_row_ids(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_pull_next(const FrameHeader& header);
+  void on_order(std::span<const std::byte> payload);
+  void on_step_begin(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_chunk(const FrameHeader& header);
+  void on_clip(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_step_end(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_contribution(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_read_done(const FrameHeader& header);
+  void on_task_state(const FrameHeader& header, std::span<const std::byte> payload);
+  void on_read_marked(const FrameHeader& header, std::span<const std::byte> payload);
+  void apply_whole(std::size_t position);
+  void renew_copy(std::size_t position, std::uint64_t step);
+  std::span<std::byte> place_in_copy(std::size_t position);
+  void apply_and_answer_whole(std::size_t position);
+  void apply_dense(std::size_t position);
+  /// Applies one range of a contribution, whose new values go into `copy` unless that is empty.
+  void apply_unanswered(std::size_t position, std::size_t offset,
+                        std::span<const std::byte> gradient, std::span<std::byte> copy);
+  /// Accounts for the time of applying the rule of the piece at `position`.
+  template <typename F>
+  void timed_apply(std::size_t position, F&& apply);
+  /// Applies one range of a contribution; the block holds the values that it made.
+  ReplyBlocks::Lent apply_range(std::size_t position, std::size_t offset,
+                                std::span<const std::byte> gradient);
+  void answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values);
+  std::size_t most_payload(MessageType type) const;
+  Shard& shard(bool initialised = true);
+  IncomingStep& incoming();
+  void keep();
+
+  PsDriver& driver_;
+  const PeerId id_;
+  const std::shared_ptr<ResumableConnection> stream_;
+  OwnInlet inlet_;
+  Replies replies_;
+  ContributionForm contributions_;  // as its hello says
+  /// Small messages, as they came and decoded; every step uses this memory again.
+  struct Messages {
+    std::vector<std::byte> bytes;
+    StepBegin step_begin;
+    StepEnd step_end;
+    std::vector<std::uint32_t> pieces;
+    std::vector<std::int32_t> rows;
+  };
+  Messages messages_;
+  Shard* working_ = nullptr;  // once it is initialised
+  std::shared_ptr<IncomingStep> incoming_;
+  StateFrames state_frames_;
+  std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
+  std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
+  TimePoint frame_began_{};
+  bool greeted_ = false, ended_ = false;
+  int worker_ = -1;  // −1: it has not been welcomed, or is another ps
+  std::uint64_t incarnation_ = 0;
+  std::string task_;  // "worker:1", once it has been welcomed
+  std::atomic<std::int64_t> last_step_{-1};
+  std::int64_t steps_ = 0;  // begun
+  bool holds_timeline_ = false;
+  std::atomic<MessageType> last_type_{};
+};
+
+}  // namespace paceline

@@ -1,0 +1,185 @@
+#include "params/ps/replies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/copy_bytes.h"
+#include "params/protocol/frame_cuts.h"
+#include "params/wire/task_state.h"
+
+namespace paceline {
+Replies::Replies(std::shared_ptr<Connection> connection)
+    : blocks_(std::make_shared<ReplyBlocks>()),
+      queue_(std::make_shared<ReplyQueue>(std::move(connection))) {}
+
+void Replies::allow(const Shard& shard) { blocks_->allow_values(shard.bytes()); }
+
+ReplyBlocks::Lent Replies::rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
+                                   std::size_t values_at) const {
+  if (rounds(piece)) round_values(*block, wire_, values_at);
+  return block;
+}
+
+void Replies::send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block) {
+  FrameHeader typed = header;
+  typed.type = std::uint16_t(type);
+  queue_->push(typed, std::move(block));
+}
+
+void Replies::send(MessageType type, std::span<const std::byte> payload, std::uint64_t step) {
+  const std::shared_ptr<Connection> to = queue_->connection();
+  if (!to) return;
+  ReplyBlocks::Lent block = take(payload.size());
+  std::copy(payload.begin(), payload.end(), block->span().begin());
+  const std::span<const std::byte> bytes = block->span();
+  to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
+}
+
+// Frames keep their order, so that all are sent when the last one is.
+void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
+                              std::uint64_t step) {
+  using Kept = std::shared_ptr<const std::vector<std::byte>>;
+  const std::shared_ptr<Connection> to = queue_->connection();
+  if (!to) return;
+  const std::span<const std::byte> bytes = *state;
+  auto kept = std::make_unique<Kept>(std::move(state));
+  for_state_frames(bytes, [&](std::uint16_t flags, std::span<const std::byte> frame) {
+    const FrameHeader header{
+        .type = std::uint16_t(MessageType::kTaskState), .flags = flags, .step = step};
+    if (flags == kStateGoesOn) return to->send(header, frame);
+    to->send(
+        header, frame, [](void* sent) { delete static_cast<Kept*>(sent); }, kept.release());
+  });
+}
+
+void Replies::tell(MessageType type, std::uint32_t piece, std::uint64_t step) {
+  if (const std::shared_ptr<Connection> to = queue_->connection()) {
+    to->send({.type = std::uint16_t(type), .id = piece, .step = step}, {}, &ReplyBlocks::sent,
+             take(0).release());
+  }
+}
+
+bool Replies::share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory) {
+  const std::shared_ptr<Connection> to = queue_->connection();
+  if (!to || !to->can_share()) return false;
+  to->share(number, std::move(memory));
+  return true;
+}
+
+// A small value that can go at once needs no block: it is sent from where it lies.
+bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
+  if (rounds(piece)) return false;
+  return piece.with_value([&](std::span<const std::byte> value) {
+    return !value.empty() && queue_->send_at_once(header, value);
+  });
+}
+
+// The change may be another worker's contribution, which must not fail because this worker cannot
+// be told of it.
+void Replies::on_changed(ShardPiece& piece, bool wanted) {
+  const std::uint64_t version = piece.watchers().version();
+  try {
+    if (wanted) return send_values_ahead(piece);
+    tell(MessageType::kChanged, piece.where().id, version);
+  } catch (const Error&) {
+    close(Deadline::after(Duration()));  // too much waits for the worker
+  }
+}
+
+void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
+  send_and_change(piece, 0, step);
+}
+
+void Replies::send_watched_values(ShardPiece& piece) {
+  send_and_change(piece, kOfVersion, piece.watchers().watch(*this));
+}
+
+void Replies::send_values_ahead(ShardPiece& piece) {
+  send_frames(piece, kOfVersion | kAskedAhead, piece.watchers().watch(*this));
+}
+
+void Replies::send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
+  send_frames(piece, flags, step);
+  piece.was_read(ShardPiece::Reading::kFrames);
+}
+
+void Replies::send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {
+  FrameHeader header{.flags = flags, .id = piece.where().id, .step = step};
+  header.type = std::uint16_t(MessageType::kValues);
+  if (send_value_at_once(piece, header)) return;
+  for (const Cut cut : byte_cuts(piece.bytes())) {
+    ReplyBlocks::Lent block = take(cut.size);
+    piece.copy(cut.begin, block->span());
+    header.offset = cut.begin;
+    send_block(MessageType::kValues, header, rounded(piece, std::move(block)));
+  }
+}
+
+void Replies::answer_values(CommonValues& values, std::uint64_t step) {
+  const FrameHeader header{.type = std::uint16_t(MessageType::kValues),
+                           .id = values.piece().where().id,
+                           .offset = values.part().begin,
+                           .step = step};
+  if (values.is_whole() && send_value_at_once(values.piece(), header)) return;
+  queue_->push(header, blocks_->take(values.travelling_as(wire_)));
+}
+
+void Replies::send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step) {
+  if (!std::all_of(rows.begin(), rows.end(),
+                   [&](std::int32_t row) { return piece.has_row(row); })) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[ps] rows of {} are asked for that are not in piece {}",
+                            piece.variable().name, piece.where().id));
+  }
+  for (const Cut cut : row_cuts(rows.size(), piece.row_bytes())) {
+    const std::span<const std::int32_t> some = rows.subspan(cut.begin, cut.size);
+    const std::size_t values_at = row_numbers_bytes(some.size());
+    ReplyBlocks::Lent block = take(values_at + some.size() * piece.row_bytes());
+    const std::uint32_t count = std::uint32_t(some.size());
+    std::byte* at = block->span().data();
+    std::memcpy(at, &count, sizeof(count));
+    std::memcpy(at + sizeof(count), some.data(), some.size_bytes());
+    piece.copy_rows(some, block->span().subspan(values_at));
+    send_block(MessageType::kRowValues, {.id = piece.where().id, .step = step},
+               rounded(piece, std::move(block), values_at));
+  }
+}
+
+void Replies::send_state(ShardPiece& piece) {
+  const Buffer moment(piece.all_bytes());
+  piece.copy_all(moment.span());
+  std::size_t begin = 0;
+  for (std::size_t array = 0; array < piece.arrays(); ++array) {
+    const std::size_t bytes = piece.array_bytes(array);
+    for (const Cut cut : byte_cuts(bytes)) {
+      ReplyBlocks::Lent block = take(cut.size);
+      copy_bytes(block->span().data(), moment.data() + begin + cut.begin, cut.size);
+      const FrameHeader header{
+          .flags = std::uint16_t(array), .id = piece.where().id, .offset = cut.begin};
+      send_block(MessageType::kState, header, std::move(block));
+    }
+    begin += bytes;
+  }
+}
+
+void Replies::send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes,
+                         Connection& to) {
+  ReplyBlocks::Lent block = take(rounds(piece) ? 2 * bytes : bytes);
+  piece.copy(header.offset, block->span());
+  block = rounded(piece, std::move(block));
+  const std::span<const std::byte> payload = block->span();
+  to.send(header, payload, &ReplyBlocks::sent, block.release());
+}
+
+void Replies::close(Deadline deadline) {
+  if (const std::shared_ptr<Connection> open = queue_->connection()) open->close(deadline);
+}
+
+void Replies::drop() {
+  queue_->drop();
+  blocks_->close();
+}
+
+}  // namespace paceline

@@ -1,0 +1,75 @@
+// Everything that a ps sends to one worker.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "net/link.h"
+#include "params/ps/common_values.h"
+#include "params/ps/reply_blocks.h"
+#include "params/ps/reply_queue.h"
+#include "params/shard/shard.h"
+#include "params/wire/message.h"
+
+namespace paceline {
+
+/// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
+/// the piece's lock. Safe from any thread; after drop() it sends nothing.
+class Replies : public ValueWatcher {
+ public:
+  explicit Replies(std::shared_ptr<Connection> connection);
+
+  /// Before the handshake little may pile up, after it as much as all values need.
+  void allow(const Shard& shard);
+  /// The type that float32 values travel as.
+  void set_wire(DType wire) { wire_ = wire; }
+  /// The order in which the worker needs pieces, the first needed first.
+  void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
+  /// A message that waits behind no values.
+  void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
+  /// The state of a task. It is kept until it is sent, and not charged to the budget.
+  void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
+  /// A header about a piece.
+  void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
+  /// Returns false when the peer is not on this host.
+  bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
+  void on_changed(ShardPiece& piece, bool wanted) override;
+  /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
+  void send_values(ShardPiece& piece, std::uint64_t step);
+  /// Sends a part of a piece as the answer to a contribution.
+  void answer_values(CommonValues& values, std::uint64_t step);
+  /// The same to a worker that keeps them: it is told, once, when they have changed.
+  void send_watched_values(ShardPiece& piece);
+  /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.
+  void send_values_ahead(ShardPiece& piece);
+  /// Sends rows, numbered as in the variable (kRowValues). Throws kDataLoss unless they are in the
+  /// piece.
+  void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
+  /// Sends value and slots as they are at one moment (kState).
+  void send_state(ShardPiece& piece);
+
+  ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
+  /// The block with the piece's values as they travel, from byte `values_at` on.
+  ReplyBlocks::Lent rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
+                            std::size_t values_at = 0) const;
+  void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
+
+  void close(Deadline deadline);
+  /// Values that were sent on a connection that was cut, as they are now.
+  void send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes, Connection& to);
+  /// Nothing is sent any more.
+  void drop();
+
+ private:
+  bool rounds(const ShardPiece& piece) const { return travels_rounded(piece, wire_); }
+  bool send_value_at_once(ShardPiece& piece, const FrameHeader& header);
+  void send_frames(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
+  void send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step);
+
+  std::shared_ptr<ReplyBlocks> blocks_;
+  std::shared_ptr<ReplyQueue> queue_;
+  DType wire_ = DType::kFloat32;  // set before any value is sent
+};
+
+}  // namespace paceline

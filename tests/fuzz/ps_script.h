@@ -1,0 +1,59 @@
+// Bytes as a script of several peers of a ps: they connect, send frames, share memory, stop
+// reading, vanish; and time passes. The PsDriver is real, the link is not, and the only other
+// thread is the one that saves.
+//
+// The script is a sequence of acts: one byte that says which act (its upper four bits) of which
+// peer (its lower two), then what the act takes. Numbers are little-endian.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "net/frame.h"
+#include "params/wire/message.h"
+#include "tests/fuzz/targets.h"
+
+namespace paceline::testing {
+
+/// The outcome of a script.
+struct PsEnd {
+  std::int64_t applied = 0;    // steps
+  std::set<MessageType> said;  // by the ps, to anybody
+  std::string warnings;        // lines
+};
+
+/// Plays a script to its end. Throws an exception that means a bug of the ps.
+PsEnd play_ps_script(Bytes script);
+
+/// Writes scripts. Peers are 0 to 3; one that acts is connected first.
+class PsScript {
+ public:
+  /// Sends any frame. Offset and step are cut to 32 bits, and sign-extended when it is played.
+  PsScript& frame(int peer, MessageType type, const std::vector<std::byte>& payload,
+                  FrameHeader header = {});
+  /// Shares memory of this many bytes.
+  PsScript& share(int peer, std::uint16_t bytes);
+  /// From stop_reading to read_on, messages of the ps to the peer stay with the link.
+  PsScript& stop_reading(int peer);
+  PsScript& read_on(int peer);
+  PsScript& vanish(int peer);
+  /// Asks "Do you see this file?" about a file that is there.
+  PsScript& find_file(int peer);
+  /// Asks the ps to write its shard into the folder of that file, as `name`.
+  PsScript& save_shard(int peer, const std::string& name, std::uint16_t save);
+  PsScript& wait_seconds(std::uint8_t seconds);
+  /// Tells the ps to stop.
+  PsScript& stop_ps();
+
+  const std::vector<std::uint8_t>& bytes() const { return bytes_; }
+
+ private:
+  void act(int which, int peer);
+  void put(std::uint64_t number, int bytes);
+
+  std::vector<std::uint8_t> bytes_;
+};
+
+}  // namespace paceline::testing
