@@ -25,7 +25,7 @@ class ForwardingControl : public JobControl {
   void wait_initialised() override { below_->wait_initialised(); }
   void add_own_state(TaskState& state) const override { below_->add_own_state(state); }
   bool state_asked() const override { return below_->state_asked(); }
-  std::shared_ptr<SharedRecords> records() const override { return below_->records(); }
+  std::shared_ptr<SharedRecordBlocks> records() const override { return below_->records(); }
   bool others_save() const override { return below_->others_save(); }
   /// Sends the state with the number of the step below.
   void send_state(const TaskState& state) override {

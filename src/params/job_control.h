@@ -11,7 +11,7 @@
 #include "base/deadline.h"
 #include "paceline/error.h"
 #include "params/protocol/end_save.h"
-#include "params/shared_records.h"
+#include "params/shared_record_blocks.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
@@ -65,7 +65,7 @@ class JobControl {
   /// False where no other task ever saves.
   virtual bool state_asked() const = 0;
   /// The records that the job shares out among its workers; null: it shares out none.
-  virtual std::shared_ptr<SharedRecords> records() const { return nullptr; }
+  virtual std::shared_ptr<SharedRecordBlocks> records() const { return nullptr; }
   /// True when other tasks may save this worker's state, also after its last step.
   virtual bool others_save() const = 0;
   virtual void send_state(const TaskState& state) = 0;

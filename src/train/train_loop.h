@@ -11,7 +11,7 @@
 #include "exec/executor.h"
 #include "kernels/metered_device.h"
 #include "paceline/session.h"
-#include "params/shared_records.h"
+#include "params/shared_record_blocks.h"
 #include "run/report/loss_window.h"
 #include "trace/timeline.h"
 #include "train/input_normals.h"
@@ -49,7 +49,7 @@ class TrainLoop {
     StepDetails* details = nullptr;
     SessionTowers* towers = nullptr;  // runs the steps of several; null: there is one device
     /// The records that the job shares out among its workers; null: it shares out none.
-    std::shared_ptr<SharedRecords> records = nullptr;
+    std::shared_ptr<SharedRecordBlocks> records = nullptr;
   };
   static constexpr std::int64_t kTimedEvery = 16;
   explicit TrainLoop(const Parts& parts);

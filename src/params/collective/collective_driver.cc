@@ -49,7 +49,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
       tries_(options.spec.workers.size()),
       collectives_(make_collectives()),
       link_(link_of(options)) {
-  if (options.shares_records) records_ = std::make_shared<DealtRecords>(*this);
+  if (options.shares_records) records_ = std::make_shared<GroupRecordBlocks>(*this);
   listen();
   ticks_.emplace(CollectiveGroup::kTick, [this] { change([this] { tick(); }); });
   keeper_ = std::thread([this] { keep_connected(); });

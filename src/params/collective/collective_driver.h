@@ -19,7 +19,7 @@
 #include "net/link.h"
 #include "params/collective/collective_connection.h"
 #include "params/collective/collective_options.h"
-#include "params/collective/dealt_records.h"
+#include "params/collective/group_record_blocks.h"
 #include "params/collective/held_variables.h"
 #include "params/collective/link_collectives.h"
 #include "params/collective/state_inbox.h"
@@ -30,7 +30,7 @@
 namespace paceline {
 
 /// One thread joins, steps and leaves; connections call from threads of the link.
-class CollectiveDriver : public PeerSender, public ReductionListener, public RecordDealer {
+class CollectiveDriver : public PeerSender, public ReductionListener {
  public:
   /// Listens. Throws as Link::listen does, naming the task.
   CollectiveDriver(const CollectiveOptions& options, HeldVariables& variables);
@@ -94,7 +94,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void goodbye();
   std::int64_t next_own_step() const;
   /// Null where no records are shared out.
-  const std::shared_ptr<DealtRecords>& records() const { return records_; }
+  const std::shared_ptr<GroupRecordBlocks>& records() const { return records_; }
   RecordSet unused_records() const;
   std::optional<TaskState> restored() const;
 
@@ -126,11 +126,12 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   void failed(const Error& error) override;
 
   // The calls of a pipeline.
-  void begin_records() override;
-  RecordRange take_records(std::int64_t limit, std::int64_t most) override;
-  bool records_over(std::int64_t limit) override;
-  bool records_revoked() override;
-  void check_job() override;
+  void begin_records();
+  RecordRange take_records(std::int64_t limit, std::int64_t most);
+  bool records_over(std::int64_t limit);
+  bool records_revoked();
+  /// Throws when the job has failed, or is to stop.
+  void check_job();
 
  private:
   /// The state that other threads may read without the lock.
@@ -241,7 +242,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener, public Rec
   int state_asker_ = -1;
   std::uint64_t saves_ = 0;
   std::int64_t made_ = 0;
-  std::shared_ptr<DealtRecords> records_;
+  std::shared_ptr<GroupRecordBlocks> records_;
   std::atomic<std::uint64_t> dealt_{0};  // the last epoch of which the pipeline was told
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;

@@ -62,7 +62,7 @@ class CollectiveStoreImpl : public CollectiveStore {
   void send_state(const TaskState& state) override { driver_.send_state(state); }
   void ask_progress() override { driver_.ask_progress(); }
   bool stop_asked() const override { return false; }
-  std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
+  std::shared_ptr<SharedRecordBlocks> records() const override { return driver_.records(); }
   bool takes_over_saving() const override { return driver_.saves(); }
   bool any_worker_saves() const override { return options_.rounds == nullptr; }
   EndSave wait_end_save(Deadline deadline, bool patient) override {

@@ -16,8 +16,8 @@
 
 #include "base/clock.h"
 #include "params/protocol/end_save.h"
+#include "params/protocol/group_record_sharing.h"
 #include "params/protocol/outbox.h"
-#include "params/protocol/record_deal.h"
 #include "params/wire/collective_messages.h"
 
 namespace paceline {
@@ -99,8 +99,8 @@ class CollectiveGroup {
   void set_counted(std::int64_t step, TimePoint now, Outbox& out);
 
   /// The records that the members share out.
-  RecordDeal& records() { return records_; }
-  const RecordDeal& records() const { return records_; }
+  GroupRecordSharing& records() { return records_; }
+  const GroupRecordSharing& records() const { return records_; }
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
@@ -235,7 +235,7 @@ class CollectiveGroup {
   std::int64_t committed_step_ = -1;  // global steps after the last of them
   std::int64_t takes_ = 0;
   std::optional<std::uint64_t> early_values_;  // whole, of an epoch that has not begun here
-  RecordDeal records_;
+  GroupRecordSharing records_;
   std::vector<RecordRange> read_by_others_;  // in the step whose sums are whole here
 
   std::optional<Proposal> proposal_;

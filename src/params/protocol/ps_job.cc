@@ -193,7 +193,7 @@ void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
     tell_limits(out);
   }
   if (shares_) {
-    RecordShares::Answers answers;
+    PsRecordSharing::Answers answers;
     shares_->set_done(peer.worker, peer.incarnation, answers);
     give_records(answers, out);
   }

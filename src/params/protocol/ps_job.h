@@ -16,7 +16,7 @@
 #include "params/protocol/coordinator_search.h"
 #include "params/protocol/membership.h"
 #include "params/protocol/outbox.h"
-#include "params/protocol/record_shares.h"
+#include "params/protocol/ps_record_sharing.h"
 #include "params/protocol/rounds.h"
 
 namespace paceline {
@@ -115,7 +115,7 @@ class PsJob {
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
   /// The records that no step that counts has read; null where none are shared out.
-  const RecordShares* shares() const { return shares_.get(); }
+  const PsRecordSharing* shares() const { return shares_.get(); }
   /// The cluster id of its job; empty while it waits for a job to serve.
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
   std::string name() const;
@@ -219,7 +219,7 @@ class PsJob {
   void counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
                       Outbox& out);
   void reads_no_more(const Peer& peer, bool lost, Outbox& out);
-  void give_records(const RecordShares::Answers& answers, Outbox& out);
+  void give_records(const PsRecordSharing::Answers& answers, Outbox& out);
   // Checkpoints (ps_job_saving.cc).
   void on_find_file(PeerId id, const FindFile& file, Outbox& out);
   void on_mark(PeerId id, std::uint64_t save, Outbox& out);
@@ -250,7 +250,7 @@ class PsJob {
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
   std::unique_ptr<RoundNorms> norms_;              // the same
   std::unique_ptr<CoordinatorSearch> coordinator_search_;
-  std::unique_ptr<RecordShares> shares_;       // on ps 0, where records are shared out
+  std::unique_ptr<PsRecordSharing> shares_;    // on ps 0, where records are shared out
   std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
   std::optional<TimePoint> waits_for_absent_;  // until then
   bool initialised_ = false;

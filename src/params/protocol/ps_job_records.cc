@@ -11,7 +11,7 @@ void PsJob::on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, 
   if (!shares_) {
     throw Error(ErrorCode::kFailedPrecondition, "[ps] no records are shared out in this job");
   }
-  RecordShares::Answers answers;
+  PsRecordSharing::Answers answers;
   shares_->joined(peer.worker, peer.incarnation, answers);
   shares_->ask(peer.worker, peer.incarnation, wish, answers);
   give_records(answers, out);
@@ -21,7 +21,7 @@ void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std
                              Outbox& out) {
   check_agreed(id, true);
   if (!shares_) return;
-  RecordShares::Answers answers;
+  PsRecordSharing::Answers answers;
   shares_->reads(peer.worker, peer.incarnation, step, records, answers);
   give_records(answers, out);
 }
@@ -29,7 +29,7 @@ void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std
 void PsJob::counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
                            Outbox& out) {
   if (!shares_) return;
-  RecordShares::Answers answers;
+  PsRecordSharing::Answers answers;
   if (counts) {
     shares_->counted(worker, incarnation, step, answers);
   } else {
@@ -45,15 +45,15 @@ void PsJob::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   const bool may_count =
       lost && coordinator_ &&
       coordinator_->forget_unless_whole(peer.worker, peer.incarnation, decisions);
-  RecordShares::Answers answers;
+  PsRecordSharing::Answers answers;
   shares_->left(peer.worker, peer.incarnation, may_count, answers);
   decide(decisions, out);
   give_records(answers, out);
 }
 
 // An answer to a worker that is cut off arrives once it is back.
-void PsJob::give_records(const RecordShares::Answers& answers, Outbox& out) {
-  for (const RecordShares::Answer& answer : answers) {
+void PsJob::give_records(const PsRecordSharing::Answers& answers, Outbox& out) {
+  for (const PsRecordSharing::Answer& answer : answers) {
     const auto reads = std::ranges::find_if(peers_, [&](const auto& entry) {
       return entry.second.worker == answer.worker && entry.second.takes_part();
     });

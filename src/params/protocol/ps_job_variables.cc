@@ -43,7 +43,7 @@ void PsJob::take_declaration(const Peer& chief, const Declare& declare) {
   if (declare.shares_records && counts_steps()) {
     // Elsewhere a worker that waits for records would hold up those that have them.
     const bool waits = declare.aggregation.kind == AggregationKind::kAsync;
-    shares_ = std::make_unique<RecordShares>(options_.workers, waits);
+    shares_ = std::make_unique<PsRecordSharing>(options_.workers, waits);
   }
   if (declare.last_step > 0) membership_.set_last_step(declare.last_step);
   declared_ = declare;

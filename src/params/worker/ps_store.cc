@@ -88,7 +88,7 @@ class PsStoreImpl : public PsStore {
     for (const auto& ps : connections_) ps->ask_progress();
   }
   bool stop_asked() const override { return core_.stop_asked; }
-  std::shared_ptr<SharedRecords> records() const override { return driver_.records(); }
+  std::shared_ptr<SharedRecordBlocks> records() const override { return driver_.records(); }
 
   CommittedRounds& committed_rounds() override { return commits_; }
 

@@ -46,14 +46,14 @@ WorkerJobOptions machine_options(const PsStoreOptions& options, const WorkerStat
 WorkerDriver::WorkerDriver(const PsStoreOptions& options, WorkerState& core)
     : options_(options), core_(core), machine_(machine_options(options, core), now()) {
   if (!options.shares_records) return;
-  records_ = std::make_shared<GivenRecordQueue>(
-      GivenRecordQueue::Job{.ask = [this](const RecordWish& wish) { ask_records(wish); },
-                            .ended = [this] { return core_.training_ended.load(); },
-                            .check =
-                                [this] {
-                                  core_.check();
-                                  if (options_.check_interrupt) options_.check_interrupt();
-                                }});
+  records_ = std::make_shared<PsRecordBlocks>(
+      PsRecordBlocks::Job{.ask = [this](const RecordWish& wish) { ask_records(wish); },
+                          .ended = [this] { return core_.training_ended.load(); },
+                          .check =
+                              [this] {
+                                core_.check();
+                                if (options_.check_interrupt) options_.check_interrupt();
+                              }});
 }
 
 WorkerDriver::~WorkerDriver() { stop(); }

@@ -12,7 +12,7 @@
 
 #include "net/link.h"
 #include "params/protocol/worker_job.h"
-#include "params/worker/given_records.h"
+#include "params/worker/ps_record_blocks.h"
 #include "params/worker/ps_store.h"
 #include "params/worker/worker_state.h"
 
@@ -56,7 +56,7 @@ class WorkerDriver {
   std::uint64_t take_state_asked();
   Staleness staleness() const;
   /// Null where no records are shared out.
-  std::shared_ptr<SharedRecords> records() const { return records_; }
+  std::shared_ptr<SharedRecordBlocks> records() const { return records_; }
 
   // Steps.
   /// The number of the step that begins. Waits, as kWait of the account, while it would be too far
@@ -110,7 +110,7 @@ class WorkerDriver {
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};
   bool permitted_ = false;  // the next step, when the last one ended
-  std::shared_ptr<GivenRecordQueue> records_;
+  std::shared_ptr<PsRecordBlocks> records_;
 };
 
 }  // namespace paceline

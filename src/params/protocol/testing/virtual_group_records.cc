@@ -12,7 +12,7 @@ namespace paceline {
 // It takes more than its next step reads, as a pipeline does. A frozen deal gives none.
 void VirtualGroup::take_records(Process& process) {
   constexpr std::int64_t kBatch = 40, kAhead = 100, kLimit = 1'000'000;
-  RecordDeal& records = process.group->records();
+  GroupRecordSharing& records = process.group->records();
   if (records.revoked()) {
     records.begin();
     process.read = 0;

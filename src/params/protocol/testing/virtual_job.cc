@@ -77,7 +77,7 @@ class VirtualJob {
   }
 
   // A record is unused until a step that counts has read it.
-  void check_records(const RecordShares* shares) {
+  void check_records(const PsRecordSharing* shares) {
     if (shares == nullptr) return;
     const RecordSet unused = shares->unused();
     const std::set<std::int64_t>& used = world_.checks.used_records();

@@ -1,11 +1,11 @@
-#include "params/worker/given_records.h"
+#include "params/worker/ps_record_blocks.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace paceline {
 
-void GivenRecordQueue::leave() {
+void PsRecordBlocks::leave() {
   {
     const std::lock_guard lock(mutex_);
     job_ = {};
@@ -14,7 +14,7 @@ void GivenRecordQueue::leave() {
   tell_changed();
 }
 
-void GivenRecordQueue::add(const GivenRecords& given) {
+void PsRecordBlocks::add(const GivenRecords& given) {
   {
     const std::lock_guard lock(mutex_);
     given_.insert(given_.end(), given.ranges.begin(), given.ranges.end());
@@ -25,7 +25,7 @@ void GivenRecordQueue::add(const GivenRecords& given) {
 }
 
 // What another pipeline has taken, and no step has read, is given again.
-std::int64_t GivenRecordQueue::began(const Wish& wish) {
+std::int64_t PsRecordBlocks::began(const Wish& wish) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());
   given_.insert(given_.begin(), taken_.begin(), taken_.end());
@@ -35,13 +35,13 @@ std::int64_t GivenRecordQueue::began(const Wish& wish) {
   return reads();
 }
 
-void GivenRecordQueue::ask_ahead() {
+void PsRecordBlocks::ask_ahead() {
   for (; job_.ask && !over_ && ahead_ < wish_.blocks; ++ahead_) {
     job_.ask({.records = wish_.records, .limit = wish_.limit});
   }
 }
 
-void GivenRecordQueue::forget_read(std::int64_t records) {
+void PsRecordBlocks::forget_read(std::int64_t records) {
   while (read_ < records && !taken_.empty()) {
     RecordRange& first = taken_.front();
     const std::int64_t count = std::min(records - read_, first.size());
@@ -51,7 +51,7 @@ void GivenRecordQueue::forget_read(std::int64_t records) {
   }
 }
 
-RecordRange GivenRecordQueue::take(std::int64_t most) {
+RecordRange PsRecordBlocks::take(std::int64_t most) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());
   if (given_.empty()) return {};
@@ -66,12 +66,12 @@ RecordRange GivenRecordQueue::take(std::int64_t most) {
   return taken_.back();
 }
 
-bool GivenRecordQueue::over() const {
+bool PsRecordBlocks::over() const {
   const std::lock_guard lock(mutex_);
   return given_.empty() && (over_ || (job_.ended && job_.ended()));
 }
 
-void GivenRecordQueue::check_wait() {
+void PsRecordBlocks::check_wait() {
   const std::lock_guard lock(mutex_);
   if (job_.check) job_.check();
   if (!job_.ask || over_ || !given_.empty() || std::exchange(starves_, true)) return;

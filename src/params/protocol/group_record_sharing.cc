@@ -1,13 +1,15 @@
-#include "params/protocol/record_deal.h"
+#include "params/protocol/group_record_sharing.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace paceline {
 
-std::int64_t RecordDeal::offset() const { return (units_ * members_ + place_) * kUnit + of_unit_; }
+std::int64_t GroupRecordSharing::offset() const {
+  return (units_ * members_ + place_) * kUnit + of_unit_;
+}
 
-RecordRange RecordDeal::take(std::int64_t limit, std::int64_t most) {
+RecordRange GroupRecordSharing::take(std::int64_t limit, std::int64_t most) {
   if (frozen_ || revoked_) return {};
   RecordRange taken = pool_.at(offset(), std::min(most, kUnit - of_unit_));
   taken.end = std::min(taken.end, limit);
@@ -25,11 +27,11 @@ RecordRange RecordDeal::take(std::int64_t limit, std::int64_t most) {
   return taken;
 }
 
-bool RecordDeal::over(std::int64_t limit) const {
+bool GroupRecordSharing::over(std::int64_t limit) const {
   return !frozen_ && !revoked_ && pool_.at(offset(), 1).first >= limit;
 }
 
-std::vector<RecordRange> RecordDeal::reads(std::int64_t records) const {
+std::vector<RecordRange> GroupRecordSharing::reads(std::int64_t records) const {
   std::vector<RecordRange> read;
   std::int64_t missing = std::max<std::int64_t>(records - done_, 0);
   for (const RecordRange& range : held_) {
@@ -41,19 +43,19 @@ std::vector<RecordRange> RecordDeal::reads(std::int64_t records) const {
   return read;
 }
 
-void RecordDeal::begin() {
+void GroupRecordSharing::begin() {
   held_.clear();
   revoked_ = false;
   done_ = 0;
 }
 
-void RecordDeal::leave() {
+void GroupRecordSharing::leave() {
   frozen_ = true;
   revoked_ = revoked_ || !held_.empty();
   held_.clear();
 }
 
-void RecordDeal::use_up(std::int64_t records) {
+void GroupRecordSharing::use_up(std::int64_t records) {
   done_ += records;
   while (records > 0 && !held_.empty()) {
     RecordRange& first = held_.front();
@@ -64,17 +66,17 @@ void RecordDeal::use_up(std::int64_t records) {
   }
 }
 
-void RecordDeal::use_own(std::span<const RecordRange> ranges) {
+void GroupRecordSharing::use_own(std::span<const RecordRange> ranges) {
   use(ranges);
   for (const RecordRange& range : ranges) use_up(range.size());
 }
 
-void RecordDeal::use(std::span<const RecordRange> ranges) {
+void GroupRecordSharing::use(std::span<const RecordRange> ranges) {
   for (const RecordRange& range : ranges) unused_.remove(range);
 }
 
-void RecordDeal::deal(RecordSet unused, const std::vector<std::vector<RecordRange>>& held,
-                      int place) {
+void GroupRecordSharing::deal(RecordSet unused, const std::vector<std::vector<RecordRange>>& held,
+                              int place) {
   const std::vector<RecordRange>& own = held[std::size_t(place)];
   if (!std::ranges::equal(own, held_)) leave();
   unused_ = std::move(unused);

@@ -1,4 +1,4 @@
-#include "params/shared_records.h"
+#include "params/shared_record_blocks.h"
 
 #include <utility>
 
@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-std::int64_t SharedRecords::begin(const Wish& wish, std::function<void()> changed) {
+std::int64_t SharedRecordBlocks::begin(const Wish& wish, std::function<void()> changed) {
   {
     const std::lock_guard lock(mutex_);
     if (changed_) {
@@ -19,12 +19,12 @@ std::int64_t SharedRecords::begin(const Wish& wish, std::function<void()> change
   return began(wish);
 }
 
-void SharedRecords::end() {
+void SharedRecordBlocks::end() {
   const std::lock_guard lock(mutex_);
   changed_ = nullptr;
 }
 
-void SharedRecords::tell_changed() {
+void SharedRecordBlocks::tell_changed() {
   const std::lock_guard lock(mutex_);
   if (changed_) changed_();
 }

@@ -1,4 +1,4 @@
-#include "params/protocol/record_shares.h"
+#include "params/protocol/ps_record_sharing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 /// Two workers, whose processes have the incarnation 1.
-class RecordSharesTest : public ::testing::Test {
+class PsRecordSharingTest : public ::testing::Test {
  protected:
-  RecordSharesTest() {
+  PsRecordSharingTest() {
     for (const int worker : {0, 1}) shares_.joined(worker, 1, answers_);
   }
   std::vector<RecordRange> ask(int worker, std::int64_t records, std::int64_t limit = 1000) {
@@ -29,18 +29,18 @@ class RecordSharesTest : public ::testing::Test {
   }
   std::vector<RecordRange> unused() const { return shares_.unused().ranges(); }
 
-  RecordShares shares_{2, true};
-  RecordShares::Answers answers_;
+  PsRecordSharing shares_{2, true};
+  PsRecordSharing::Answers answers_;
 };
 
-TEST_F(RecordSharesTest, WhoeverAsksGetsTheNextOnes) {
+TEST_F(PsRecordSharingTest, WhoeverAsksGetsTheNextOnes) {
   EXPECT_THAT(ask(0, 10), ElementsAre(RecordRange{0, 10}));
   EXPECT_THAT(ask(1, 5), ElementsAre(RecordRange{10, 15}));
   EXPECT_THAT(ask(0, 10), ElementsAre(RecordRange{15, 25}));
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, RecordSet::kNoEnd}));
 }
 
-TEST_F(RecordSharesTest, AWishThatIsAnsweredInPartWaitsForTheRest) {
+TEST_F(PsRecordSharingTest, AWishThatIsAnsweredInPartWaitsForTheRest) {
   ask(0, 10, 30);
   ask(0, 12, 30);
   EXPECT_THAT(ask(1, 16, 30), ElementsAre(RecordRange{22, 30}));
@@ -53,9 +53,9 @@ TEST_F(RecordSharesTest, AWishThatIsAnsweredInPartWaitsForTheRest) {
   EXPECT_EQ(answers_.size(), 1u) << "it was answered whole";
 }
 
-TEST(RecordShares, WithoutWaitingTheLastOnesComeWithTheWordThatAllIsOver) {
-  RecordShares shares(2, false);
-  RecordShares::Answers answers;
+TEST(PsRecordSharing, WithoutWaitingTheLastOnesComeWithTheWordThatAllIsOver) {
+  PsRecordSharing shares(2, false);
+  PsRecordSharing::Answers answers;
   for (const int worker : {0, 1}) shares.joined(worker, 1, answers);
   shares.ask(0, 1, {.records = 12, .limit = 20}, answers);
   shares.ask(1, 1, {.records = 16, .limit = 20}, answers);
@@ -64,7 +64,7 @@ TEST(RecordShares, WithoutWaitingTheLastOnesComeWithTheWordThatAllIsOver) {
   EXPECT_TRUE(answers[1].given.over);
 }
 
-TEST_F(RecordSharesTest, RecordsAreUsedWhenTheirStepCounts) {
+TEST_F(PsRecordSharingTest, RecordsAreUsedWhenTheirStepCounts) {
   ask(0, 20);
   ask(1, 10);
   shares_.reads(0, 1, 7, 10, answers_);
@@ -74,7 +74,7 @@ TEST_F(RecordSharesTest, RecordsAreUsedWhenTheirStepCounts) {
   EXPECT_THAT(unused(), ElementsAre(RecordRange{10, RecordSet::kNoEnd}));
 }
 
-TEST_F(RecordSharesTest, WhatALostWorkerHasNotUsedIsGivenAgain) {
+TEST_F(PsRecordSharingTest, WhatALostWorkerHasNotUsedIsGivenAgain) {
   ask(0, 20);
   ask(1, 10);
   shares_.reads(0, 1, 0, 8, answers_);
@@ -84,7 +84,7 @@ TEST_F(RecordSharesTest, WhatALostWorkerHasNotUsedIsGivenAgain) {
   EXPECT_THAT(ask(1, 20), ElementsAre(RecordRange{8, 20}, RecordRange{30, 38}));
 }
 
-TEST_F(RecordSharesTest, AStepThatMayStillCountKeepsItsRecords) {
+TEST_F(PsRecordSharingTest, AStepThatMayStillCountKeepsItsRecords) {
   ask(0, 20);
   shares_.reads(0, 1, 0, 10, answers_);
   shares_.left(0, 1, true, answers_);
@@ -93,7 +93,7 @@ TEST_F(RecordSharesTest, AStepThatMayStillCountKeepsItsRecords) {
   EXPECT_THAT(unused(), ElementsAre(RecordRange{10, RecordSet::kNoEnd}));
 }
 
-TEST_F(RecordSharesTest, AStepInVainGivesItsRecordsBack) {
+TEST_F(PsRecordSharingTest, AStepInVainGivesItsRecordsBack) {
   ask(0, 20);
   shares_.reads(0, 1, 0, 10, answers_);
   shares_.in_vain(0, 1, 0, answers_);
@@ -103,7 +103,7 @@ TEST_F(RecordSharesTest, AStepInVainGivesItsRecordsBack) {
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, 10}, RecordRange{20, RecordSet::kNoEnd}));
 }
 
-TEST_F(RecordSharesTest, ANewProcessOfAWorkerBeginsWithNothing) {
+TEST_F(PsRecordSharingTest, ANewProcessOfAWorkerBeginsWithNothing) {
   ask(0, 20);
   shares_.joined(0, 2, answers_);
   EXPECT_THAT(ask(0, 5), IsEmpty());
@@ -111,7 +111,7 @@ TEST_F(RecordSharesTest, ANewProcessOfAWorkerBeginsWithNothing) {
   EXPECT_THAT(answers_.back().given.ranges, ElementsAre(RecordRange{0, 5}));
 }
 
-TEST_F(RecordSharesTest, WhoeverFindsNothingLeftWaitsForTheOthers) {
+TEST_F(PsRecordSharingTest, WhoeverFindsNothingLeftWaitsForTheOthers) {
   ask(0, 20, 20);
   EXPECT_THAT(ask(1, 10, 20), IsEmpty());
   EXPECT_THAT(answers_, IsEmpty());
@@ -125,7 +125,7 @@ TEST_F(RecordSharesTest, WhoeverFindsNothingLeftWaitsForTheOthers) {
   EXPECT_FALSE(answers_[0].given.over);
 }
 
-TEST_F(RecordSharesTest, AllIsOverOnceEverythingIsUsed) {
+TEST_F(PsRecordSharingTest, AllIsOverOnceEverythingIsUsed) {
   ask(0, 20, 20);
   ask(1, 10, 20);
   shares_.reads(0, 1, 0, 20, answers_);
@@ -134,7 +134,7 @@ TEST_F(RecordSharesTest, AllIsOverOnceEverythingIsUsed) {
   EXPECT_TRUE(answers_[0].given.over);
 }
 
-TEST_F(RecordSharesTest, AllIsOverWhereWhoeverHoldsSomeStarves) {
+TEST_F(PsRecordSharingTest, AllIsOverWhereWhoeverHoldsSomeStarves) {
   ask(0, 14, 20);
   ask(1, 6, 20);
   for (const int worker : {0, 1}) ask(worker, 10, 20);
@@ -146,7 +146,7 @@ TEST_F(RecordSharesTest, AllIsOverWhereWhoeverHoldsSomeStarves) {
   EXPECT_TRUE(answers_[0].given.over && answers_[1].given.over);
 }
 
-TEST_F(RecordSharesTest, NobodyWaitsForAWorkerWhoseTrainingIsOver) {
+TEST_F(PsRecordSharingTest, NobodyWaitsForAWorkerWhoseTrainingIsOver) {
   ask(0, 20, 20);
   ask(1, 10, 20);
   EXPECT_THAT(answers_, IsEmpty());
@@ -156,9 +156,9 @@ TEST_F(RecordSharesTest, NobodyWaitsForAWorkerWhoseTrainingIsOver) {
   EXPECT_THAT(unused(), ElementsAre(RecordRange{0, RecordSet::kNoEnd}));
 }
 
-TEST(RecordSharesOfRounds, WhoeverFindsNothingLeftIsToldAtOnce) {
-  RecordShares shares(2, false);
-  RecordShares::Answers answers;
+TEST(PsRecordSharingOfRounds, WhoeverFindsNothingLeftIsToldAtOnce) {
+  PsRecordSharing shares(2, false);
+  PsRecordSharing::Answers answers;
   for (const int worker : {0, 1}) shares.joined(worker, 1, answers);
   shares.ask(0, 1, {.records = 20, .limit = 20}, answers);
   shares.ask(1, 1, {.records = 20, .limit = 20}, answers);
@@ -166,7 +166,7 @@ TEST(RecordSharesOfRounds, WhoeverFindsNothingLeftIsToldAtOnce) {
   EXPECT_TRUE(answers[1].given.over);
 }
 
-TEST_F(RecordSharesTest, RefusesWhatCannotBe) {
+TEST_F(PsRecordSharingTest, RefusesWhatCannotBe) {
   const auto why = [&](auto call) { return error_of(ErrorCode::kDataLoss, call); };
   EXPECT_THAT(why([&] { ask(0, 0); }), HasSubstr("worker:0 asks for 0 records"));
   EXPECT_THAT(why([&] { ask(0, std::int64_t{1} << 40); }), HasSubstr("asks for"));
@@ -182,11 +182,11 @@ double epoch_time(std::int64_t records, std::int64_t block, const std::vector<in
     std::int64_t given = 0, read = 0, asked = 0;
     int ends = 0;  // when its step ends
   };
-  RecordShares shares(int(step_times.size()), true);
+  PsRecordSharing shares(int(step_times.size()), true);
   std::vector<Reader> readers(step_times.size());
-  RecordShares::Answers answers;
+  PsRecordSharing::Answers answers;
   const auto take_answers = [&] {
-    for (const RecordShares::Answer& answer : std::exchange(answers, {})) {
+    for (const PsRecordSharing::Answer& answer : std::exchange(answers, {})) {
       for (const RecordRange& range : answer.given.ranges) {
         readers[std::size_t(answer.worker)].given += range.size();
       }
@@ -220,7 +220,7 @@ double epoch_time(std::int64_t records, std::int64_t block, const std::vector<in
   return last * rate / double(records);
 }
 
-TEST(RecordShares, NobodyWaitsForTheLastBlockOfASlowWorker) {
+TEST(PsRecordSharing, NobodyWaitsForTheLastBlockOfASlowWorker) {
   EXPECT_LE(epoch_time(300, 16, {1, 3}), 1.05);
   EXPECT_LE(epoch_time(600, 16, {3, 1, 1, 1}), 1.05);
   EXPECT_LE(epoch_time(2323, 16, {10, 30}), 1.01);

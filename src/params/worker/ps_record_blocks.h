@@ -6,12 +6,12 @@
 #include <functional>
 #include <mutex>
 
-#include "params/shared_records.h"
+#include "params/shared_record_blocks.h"
 #include "params/wire/record_messages.h"
 
 namespace paceline {
 
-class GivenRecordQueue : public SharedRecords {
+class PsRecordBlocks : public SharedRecordBlocks {
  public:
   /// The way to the job, which may end before the pipeline does.
   struct Job {
@@ -19,7 +19,7 @@ class GivenRecordQueue : public SharedRecords {
     std::function<bool()> ended;  // no worker is to begin another step
     std::function<void()> check;  // throws when it has failed, or is to stop
   };
-  explicit GivenRecordQueue(Job job) : job_(std::move(job)) {}
+  explicit PsRecordBlocks(Job job) : job_(std::move(job)) {}
   /// The job is no more.
   void leave();
   /// Adds an answer of ps 0.

@@ -1,4 +1,4 @@
-#include "params/protocol/record_deal.h"
+#include "params/protocol/group_record_sharing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,11 +8,11 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::int64_t kUnit = RecordDeal::kUnit, kFar = 1'000'000;
+constexpr std::int64_t kUnit = GroupRecordSharing::kUnit, kFar = 1'000'000;
 using Held = std::vector<std::vector<RecordRange>>;
 
-TEST(RecordDeal, MembersTakeUnitsByTurns) {
-  RecordDeal first, second;
+TEST(GroupRecordSharing, MembersTakeUnitsByTurns) {
+  GroupRecordSharing first, second;
   EXPECT_EQ(first.take(kFar).size(), 0);
   first.deal({}, Held(2), 0);
   second.deal({}, Held(2), 1);
@@ -22,8 +22,8 @@ TEST(RecordDeal, MembersTakeUnitsByTurns) {
   EXPECT_EQ(first.take(kFar), (RecordRange{2 * kUnit, 3 * kUnit}));
 }
 
-TEST(RecordDeal, AStepReadsWhatWasTakenAndNotUsed) {
-  RecordDeal deal;
+TEST(GroupRecordSharing, AStepReadsWhatWasTakenAndNotUsed) {
+  GroupRecordSharing deal;
   deal.deal({}, Held(2), 0);
   deal.begin();
   for (int i = 0; i < 3; ++i) deal.take(kFar);
@@ -35,8 +35,8 @@ TEST(RecordDeal, AStepReadsWhatWasTakenAndNotUsed) {
   EXPECT_THAT(deal.reads(48), ElementsAre(RecordRange{2 * kUnit + 8, 2 * kUnit + 16}));
 }
 
-TEST(RecordDeal, TheNextEpochDealsWhatNobodyHolds) {
-  RecordDeal deal;
+TEST(GroupRecordSharing, TheNextEpochDealsWhatNobodyHolds) {
+  GroupRecordSharing deal;
   deal.deal({}, Held(3), 0);
   deal.take(kFar);
   deal.freeze();
@@ -47,8 +47,8 @@ TEST(RecordDeal, TheNextEpochDealsWhatNobodyHolds) {
   EXPECT_EQ(deal.take(kFar), (RecordRange{2 * kUnit, 3 * kUnit}));
 }
 
-TEST(RecordDeal, WhatOthersDoNotKnowToBeHeldIsRevoked) {
-  RecordDeal deal;
+TEST(GroupRecordSharing, WhatOthersDoNotKnowToBeHeldIsRevoked) {
+  GroupRecordSharing deal;
   deal.deal({}, Held(2), 0);
   deal.take(kFar);
   deal.freeze();
@@ -59,15 +59,15 @@ TEST(RecordDeal, WhatOthersDoNotKnowToBeHeldIsRevoked) {
   EXPECT_EQ(deal.take(kFar), (RecordRange{kUnit, 2 * kUnit}));
 }
 
-TEST(RecordDeal, IsOverAtTheLimit) {
-  RecordDeal deal;
+TEST(GroupRecordSharing, IsOverAtTheLimit) {
+  GroupRecordSharing deal;
   deal.deal({}, Held(2), 1);
   EXPECT_FALSE(deal.over(kUnit + 5));
   EXPECT_EQ(deal.take(kUnit + 5), (RecordRange{kUnit, kUnit + 5}));
   EXPECT_TRUE(deal.over(kUnit + 5));
 }
 
-TEST(RecordDeal, NobodyHoldsWhatAnotherHoldsOrWhatIsUsed) {
+TEST(GroupRecordSharing, NobodyHoldsWhatAnotherHoldsOrWhatIsUsed) {
   RecordSet unused;
   unused.remove({0, 10});
   EXPECT_EQ(held_by_members(unused, {{{5, 20}}, {{15, 30}}, {}}),

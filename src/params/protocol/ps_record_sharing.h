@@ -15,7 +15,7 @@
 namespace paceline {
 
 /// Calls name a worker's process by its incarnation: those of an older one do nothing.
-class RecordShares {
+class PsRecordSharing {
  public:
   struct Answer {
     int worker = 0;
@@ -25,7 +25,7 @@ class RecordShares {
 
   /// With `waits`, a worker that finds nothing left is answered when others have used what they
   /// have, or are lost, or starve like it; without, it is told at once that all is over.
-  RecordShares(int workers, bool waits);
+  PsRecordSharing(int workers, bool waits);
 
   /// Training goes on from a checkpoint.
   void restore(RecordSet unused);

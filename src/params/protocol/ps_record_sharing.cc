@@ -1,4 +1,4 @@
-#include "params/protocol/record_shares.h"
+#include "params/protocol/ps_record_sharing.h"
 
 #include <fmt/format.h>
 
@@ -22,23 +22,23 @@ constexpr std::int64_t kSlowest = 4;
 
 }  // namespace
 
-RecordShares::RecordShares(int workers, bool waits)
+PsRecordSharing::PsRecordSharing(int workers, bool waits)
     : waits_(waits), workers_(std::size_t(workers)) {}
 
-void RecordShares::restore(RecordSet unused) { left_ = std::move(unused); }
+void PsRecordSharing::restore(RecordSet unused) { left_ = std::move(unused); }
 
-RecordShares::Worker* RecordShares::find(int worker, std::uint64_t incarnation) {
+PsRecordSharing::Worker* PsRecordSharing::find(int worker, std::uint64_t incarnation) {
   if (worker < 0 || std::size_t(worker) >= workers_.size()) return nullptr;
   Worker& found = workers_[std::size_t(worker)];
   return found.incarnation == incarnation ? &found : nullptr;
 }
 
-RecordShares::Worker* RecordShares::find_here(int worker, std::uint64_t incarnation) {
+PsRecordSharing::Worker* PsRecordSharing::find_here(int worker, std::uint64_t incarnation) {
   Worker* const found = find(worker, incarnation);
   return found != nullptr && found->here ? found : nullptr;
 }
 
-void RecordShares::joined(int worker, std::uint64_t incarnation, Answers& answers) {
+void PsRecordSharing::joined(int worker, std::uint64_t incarnation, Answers& answers) {
   Worker& its = workers_[std::size_t(worker)];
   if (its.here && its.incarnation == incarnation) return;
   give_back(its);
@@ -48,8 +48,8 @@ void RecordShares::joined(int worker, std::uint64_t incarnation, Answers& answer
   answer_waiting(answers);
 }
 
-void RecordShares::ask(int worker, std::uint64_t incarnation, const RecordWish& wish,
-                       Answers& answers) {
+void PsRecordSharing::ask(int worker, std::uint64_t incarnation, const RecordWish& wish,
+                          Answers& answers) {
   if (wish.records < (wish.starves ? 0 : 1) || wish.records > kMostRecords || wish.limit < 0 ||
       left_.ranges().back().first > RecordSet::kMost - kMostRecords) {
     refuse_records(
@@ -66,7 +66,7 @@ void RecordShares::ask(int worker, std::uint64_t incarnation, const RecordWish& 
   answer_waiting(answers);
 }
 
-bool RecordShares::anybody_holds(std::int64_t below) const {
+bool PsRecordSharing::anybody_holds(std::int64_t below) const {
   return std::ranges::any_of(workers_, [&](const Worker& worker) {
     if (worker.starves || worker.done_training) return false;
     return std::ranges::any_of(worker.held,
@@ -74,7 +74,7 @@ bool RecordShares::anybody_holds(std::int64_t below) const {
   });
 }
 
-std::int64_t RecordShares::left_below(std::int64_t limit) const {
+std::int64_t PsRecordSharing::left_below(std::int64_t limit) const {
   std::int64_t left = 0;
   for (const RecordRange& range : left_.ranges()) {
     left += std::max<std::int64_t>(std::min(range.end, limit) - range.first, 0);
@@ -82,7 +82,7 @@ std::int64_t RecordShares::left_below(std::int64_t limit) const {
   return left;
 }
 
-std::int64_t RecordShares::piece_of(const Worker& worker, const RecordWish& wish) const {
+std::int64_t PsRecordSharing::piece_of(const Worker& worker, const RecordWish& wish) const {
   const bool several_steps = worker.of_step > 0 && worker.of_block > worker.of_step;
   const auto here = std::ranges::count(workers_, true, &Worker::here);
   const std::int64_t part = left_below(wish.limit) / (kSlowest * std::int64_t(here));
@@ -93,7 +93,7 @@ std::int64_t RecordShares::piece_of(const Worker& worker, const RecordWish& wish
 
 // A wish is answered with several ranges where what has gone back is in pieces, and in part where
 // less is left: the rest waits.
-bool RecordShares::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
+bool PsRecordSharing::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
   bool later = false;
   while (wish.records > 0) {
@@ -118,7 +118,7 @@ bool RecordShares::try_answer(int index, Worker& worker, RecordWish& wish, Answe
   return answered;
 }
 
-void RecordShares::answer_waiting(Answers& answers) {
+void PsRecordSharing::answer_waiting(Answers& answers) {
   for (std::size_t i = 0; i < workers_.size(); ++i) {
     Worker& worker = workers_[i];
     if (!worker.waiting) continue;
@@ -126,8 +126,8 @@ void RecordShares::answer_waiting(Answers& answers) {
   }
 }
 
-void RecordShares::reads(int worker, std::uint64_t incarnation, std::int64_t step,
-                         std::int64_t records, Answers& answers) {
+void PsRecordSharing::reads(int worker, std::uint64_t incarnation, std::int64_t step,
+                            std::int64_t records, Answers& answers) {
   Worker* const its = find_here(worker, incarnation);
   if (its == nullptr) return;
   if (records > its->given || records < its->reads) {
@@ -140,7 +140,7 @@ void RecordShares::reads(int worker, std::uint64_t incarnation, std::int64_t ste
   answer_waiting(answers);
 }
 
-void RecordShares::end_step(Worker& worker, std::int64_t step, bool used) {
+void PsRecordSharing::end_step(Worker& worker, std::int64_t step, bool used) {
   if (worker.step < 0 || worker.step > step) return;
   while (worker.done < worker.reads) {
     RecordRange& first = worker.held.front();
@@ -152,23 +152,23 @@ void RecordShares::end_step(Worker& worker, std::int64_t step, bool used) {
   }
 }
 
-void RecordShares::counted(int worker, std::uint64_t incarnation, std::int64_t step,
-                           Answers& answers) {
+void PsRecordSharing::counted(int worker, std::uint64_t incarnation, std::int64_t step,
+                              Answers& answers) {
   Worker* const its = find(worker, incarnation);
   if (its == nullptr) return;
   end_step(*its, step, true);
   answer_waiting(answers);
 }
 
-void RecordShares::in_vain(int worker, std::uint64_t incarnation, std::int64_t step,
-                           Answers& answers) {
+void PsRecordSharing::in_vain(int worker, std::uint64_t incarnation, std::int64_t step,
+                              Answers& answers) {
   Worker* const its = find(worker, incarnation);
   if (its == nullptr) return;
   end_step(*its, step, false);
   answer_waiting(answers);
 }
 
-void RecordShares::give_back(Worker& worker, std::int64_t but_for) {
+void PsRecordSharing::give_back(Worker& worker, std::int64_t but_for) {
   std::deque<RecordRange> kept;
   for (RecordRange range : worker.held) {
     const RecordRange keeps{range.first, range.first + std::min(range.size(), but_for)};
@@ -181,14 +181,15 @@ void RecordShares::give_back(Worker& worker, std::int64_t but_for) {
   worker.here = false;
 }
 
-void RecordShares::set_done(int worker, std::uint64_t incarnation, Answers& answers) {
+void PsRecordSharing::set_done(int worker, std::uint64_t incarnation, Answers& answers) {
   Worker* const its = find_here(worker, incarnation);
   if (its == nullptr) return;
   its->done_training = true;
   answer_waiting(answers);
 }
 
-void RecordShares::left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers) {
+void PsRecordSharing::left(int worker, std::uint64_t incarnation, bool may_count,
+                           Answers& answers) {
   Worker* const its = find(worker, incarnation);
   if (its == nullptr) return;
   if (!may_count) its->reads = its->done;
@@ -196,7 +197,7 @@ void RecordShares::left(int worker, std::uint64_t incarnation, bool may_count, A
   answer_waiting(answers);
 }
 
-RecordSet RecordShares::unused() const {
+RecordSet PsRecordSharing::unused() const {
   RecordSet unused = left_;
   for (const Worker& worker : workers_) {
     for (const RecordRange& range : worker.held) unused.add(range);

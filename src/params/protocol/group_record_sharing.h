@@ -13,7 +13,7 @@
 namespace paceline {
 
 /// As one member sees it. All members of an epoch have the same unused records after each step.
-class RecordDeal {
+class GroupRecordSharing {
  public:
   /// So many records in a row are dealt to a member.
   static constexpr std::int64_t kUnit = 32;

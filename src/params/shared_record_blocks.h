@@ -11,7 +11,7 @@
 namespace paceline {
 
 /// What all of them have in common: one pipeline that takes, and the count of what steps read.
-class SharedRecords : public RecordBlocks {
+class SharedRecordBlocks : public RecordBlocks {
  public:
   std::int64_t begin(const Wish& wish, std::function<void()> changed) override;
   void end() override;
