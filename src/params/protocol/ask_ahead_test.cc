@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/virtual_time.h"
-#include "params/protocol/value_watches.h"
+#include "params/protocol/change_subscriptions.h"
 
 namespace paceline {
 namespace {
@@ -75,34 +75,34 @@ TEST(AskAhead, WaitsOnlyForAValueThatIsSureToCome) {
   EXPECT_FALSE(ahead.waits(0, true, true, 1)) << "the next one is the next step's";
 }
 
-TEST(ValueWatches, AWatcherIsToldOfOneChange) {
-  ValueWatches<int> watches;
-  watches.watch(1, 0);
-  watches.watch(2, 0);
-  EXPECT_EQ(watches.changed(1).size(), 2u);
-  EXPECT_TRUE(watches.changed(2).empty());
+TEST(ChangeSubscriptions, AListenerIsToldOfOneChange) {
+  ChangeSubscriptions<int> subscriptions;
+  subscriptions.subscribe(1, 0);
+  subscriptions.subscribe(2, 0);
+  EXPECT_EQ(subscriptions.changed(1).size(), 2u);
+  EXPECT_TRUE(subscriptions.changed(2).empty());
 }
 
-TEST(ValueWatches, WhoWantsTheNextValuesIsSentThemAtOnceIfTheyAreThere) {
-  ValueWatches<int> watches;
-  EXPECT_FALSE(watches.watch_after(1, 3, 4));
-  EXPECT_TRUE(watches.empty());
-  EXPECT_TRUE(watches.watch_after(1, 4, 4));
-  const auto told = watches.changed(5);
+TEST(ChangeSubscriptions, WhoWantsTheNextValuesIsSentThemAtOnceIfTheyAreThere) {
+  ChangeSubscriptions<int> subscriptions;
+  EXPECT_FALSE(subscriptions.subscribe_after(1, 3, 4));
+  EXPECT_TRUE(subscriptions.empty());
+  EXPECT_TRUE(subscriptions.subscribe_after(1, 4, 4));
+  const auto told = subscriptions.changed(5);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_TRUE(told.front().wants_values);
 }
 
-TEST(ValueWatches, AWatcherThatHasSeenTheChangeWaitsForTheNext) {
-  ValueWatches<int> watches;
-  watches.watch(1, 6);
-  EXPECT_TRUE(watches.changed(6).empty());
-  EXPECT_EQ(watches.changed(7).size(), 1u);
+TEST(ChangeSubscriptions, AListenerThatHasSeenTheChangeWaitsForTheNext) {
+  ChangeSubscriptions<int> subscriptions;
+  subscriptions.subscribe(1, 6);
+  EXPECT_TRUE(subscriptions.changed(6).empty());
+  EXPECT_EQ(subscriptions.changed(7).size(), 1u);
 }
 
 /// One worker fetches one value, which changes at its own pace on the ps, in virtual time: the ps
-/// with ValueWatches, the worker with AskAhead, and 1 ms of link between them. A step is some
-/// kernels after the value is there.
+/// with ChangeSubscriptions, the worker with AskAhead, and 1 ms of link between them. A step is
+/// some kernels after the value is there.
 class Fetching {
  public:
   Fetching(Duration kernels, Duration changes, bool asks_ahead)
@@ -129,8 +129,8 @@ class Fetching {
   // The ps.
   void change() {
     ++version_;
-    for (const auto& watch : watches_.changed(version_)) {
-      if (watch.wants_values) {
+    for (const auto& subscription : subscriptions_.changed(version_)) {
+      if (subscription.wants_values) {
         send_ahead();
       } else {
         time_.after(kDelay, [this, version = version_] { newest_ = std::max(newest_, version); });
@@ -140,7 +140,7 @@ class Fetching {
   }
   void send_ahead() {
     ++result_.ahead;
-    watches_.watch(0, version_);
+    subscriptions_.subscribe(0, version_);
     time_.after(kDelay, [this, version = version_] {
       newest_ = std::max(newest_, version);
       next_ = version;
@@ -148,7 +148,7 @@ class Fetching {
     });
   }
   void on_pull() {
-    watches_.watch(0, version_);
+    subscriptions_.subscribe(0, version_);
     time_.after(kDelay, [this, version = version_] {
       newest_ = std::max(newest_, version);
       held_ = version;
@@ -180,7 +180,7 @@ class Fetching {
     if (decision.ask_next) {
       next_asked_ = true;
       time_.after(kDelay, [this, held = held_] {
-        if (!watches_.watch_after(0, held, version_)) send_ahead();
+        if (!subscriptions_.subscribe_after(0, held, version_)) send_ahead();
       });
     }
     time_.after(kernels_, [this] { begin(); });
@@ -189,7 +189,7 @@ class Fetching {
   const Duration kernels_, changes_;
   const bool asks_ahead_;
   VirtualTime time_;
-  ValueWatches<int> watches_;
+  ChangeSubscriptions<int> subscriptions_;
   AskAhead ahead_{1};
   std::uint64_t version_ = 1;                       // on the ps
   std::uint64_t held_ = 0, newest_ = 0, next_ = 0;  // in the worker

@@ -211,7 +211,7 @@ void PsPeer::on_pull(const FrameHeader& header, std::span<const std::byte> paylo
     if (type == MessageType::kPull && (header.flags & kIntoCopy) != 0) {
       renew_copy(all.position(id), header.step);
     } else if (type == MessageType::kPull && (header.flags & kTellChanges) != 0) {
-      replies_.send_watched_values(piece);
+      replies_.send_subscribed_values(piece);
     } else if (type == MessageType::kPull) {
       replies_.send_values(piece, header.step);
     } else {
@@ -227,7 +227,7 @@ void PsPeer::on_pull_next(const FrameHeader& header) {
     fail(fmt::format("piece {} of {} bytes is asked for ahead, more than a frame holds", header.id,
                      piece.bytes()));
   }
-  if (!piece.watchers().watch_after(header.step, replies_))
+  if (!piece.changes().subscribe_after(header.step, replies_))
     return replies_.send_values_ahead(piece);
   piece.was_read(ShardPiece::Reading::kFrames);
 }

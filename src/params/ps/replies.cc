@@ -79,7 +79,7 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
 // The change may be another worker's contribution, which must not fail because this worker cannot
 // be told of it.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
-  const std::uint64_t version = piece.watchers().version();
+  const std::uint64_t version = piece.changes().version();
   try {
     if (wanted) return send_values_ahead(piece);
     tell(MessageType::kChanged, piece.where().id, version);
@@ -92,12 +92,12 @@ void Replies::send_values(ShardPiece& piece, std::uint64_t step) {
   send_and_change(piece, 0, step);
 }
 
-void Replies::send_watched_values(ShardPiece& piece) {
-  send_and_change(piece, kOfVersion, piece.watchers().watch(*this));
+void Replies::send_subscribed_values(ShardPiece& piece) {
+  send_and_change(piece, kOfVersion, piece.changes().subscribe(*this));
 }
 
 void Replies::send_values_ahead(ShardPiece& piece) {
-  send_frames(piece, kOfVersion | kAskedAhead, piece.watchers().watch(*this));
+  send_frames(piece, kOfVersion | kAskedAhead, piece.changes().subscribe(*this));
 }
 
 void Replies::send_and_change(ShardPiece& piece, std::uint16_t flags, std::uint64_t step) {

@@ -16,7 +16,7 @@ namespace paceline {
 
 /// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
 /// the piece's lock. Safe from any thread; after drop() it sends nothing.
-class Replies : public ValueWatcher {
+class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
@@ -40,7 +40,7 @@ class Replies : public ValueWatcher {
   /// Sends a part of a piece as the answer to a contribution.
   void answer_values(CommonValues& values, std::uint64_t step);
   /// The same to a worker that keeps them: it is told, once, when they have changed.
-  void send_watched_values(ShardPiece& piece);
+  void send_subscribed_values(ShardPiece& piece);
   /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.
   void send_values_ahead(ShardPiece& piece);
   /// Sends rows, numbered as in the variable (kRowValues). Throws kDataLoss unless they are in the

@@ -146,7 +146,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
     write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
                   std::min(end, (first + std::size_t(to)) * region_bytes_), part);
   });
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::apply_mean(const RuleStep& step, std::span<const MeanPart> parts) {
@@ -164,7 +164,7 @@ void ShardPiece::apply_mean(const RuleStep& step, std::span<const MeanPart> part
     write_regions(std::size_t(from) * region_bytes_,
                   std::min(bytes(), std::size_t(to) * region_bytes_), part);
   });
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::apply_whole(const RuleStep& step, std::span<const std::byte> gradient,
@@ -179,7 +179,7 @@ void ShardPiece::apply_whole(const RuleStep& step, std::span<const std::byte> gr
     });
     copy_bytes(updated.data(), memory_.value().data(), updated.size());
   }
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> rows,
@@ -194,7 +194,7 @@ void ShardPiece::apply_rows(const RuleStep& step, std::span<const std::int32_t> 
                               gradient + first * row_size);
     });
   }
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::copy(std::size_t offset, std::span<std::byte> values) {
@@ -228,7 +228,7 @@ void ShardPiece::change(Reading reading) {
     if (reading == Reading::kInPlace) return assign_changed(values, time, *after_read_);
     (*after_read_)(time, values);
   });
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes) {
@@ -239,7 +239,7 @@ void ShardPiece::write(std::size_t array, std::size_t offset, std::span<const st
     for (std::uint64_t& version : versions_) writing.emplace_back(version);
     memory_.write(array, offset, bytes);
   }
-  watchers_.tell(*this);
+  changes_.tell(*this);
 }
 
 void ShardPiece::copy_all(std::span<std::byte> bytes) {

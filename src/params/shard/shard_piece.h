@@ -16,9 +16,9 @@
 #include "params/protocol/placement.h"
 #include "params/shard/after_read.h"
 #include "params/shard/apply_pool.h"
+#include "params/shard/change_notifier.h"
 #include "params/shard/contribution_mean.h"
 #include "params/shard/copy_on_write_snapshot.h"
-#include "params/shard/value_watchers.h"
 #include "params/shard/variable_memory.h"
 
 namespace paceline {
@@ -81,8 +81,8 @@ class ShardPiece {
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// The watchers, who are told of changes by whoever makes them.
-  ValueWatchers& watchers() { return watchers_; }
+  /// Whoever changes the values tells its listeners.
+  ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
   std::size_t arrays() const { return memory_.arrays(); }
@@ -124,7 +124,7 @@ class ShardPiece {
   std::deque<std::mutex> regions_;
   const AfterRead* after_read_ = nullptr;
   std::atomic<std::int64_t> reads_{0};  // after which it was called
-  ValueWatchers watchers_;
+  ChangeNotifier changes_;
   std::mutex under_way_mutex_;
   std::condition_variable none_under_way_;
   int under_way_ = 0;  // contributions

@@ -116,7 +116,7 @@ TEST(ShardPiece, WhatIsWrittenIsReadAndAValueAloneMakesSlotsBeginAnew) {
   EXPECT_EQ(piece.begin_contribution(), 42);
 }
 
-class CountingWatcher : public ValueWatcher {
+class CountingListener : public ChangeListener {
  public:
   void on_changed(ShardPiece&, bool wanted) override { ++(wanted ? wanted_values : told); }
   int told = 0, wanted_values = 0;
@@ -126,38 +126,38 @@ TEST(ShardPiece, TellsOfTheNextChangeOnce) {
   HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
   ShardPiece& piece = held.piece;
-  CountingWatcher watcher;
+  CountingListener listener;
   const auto change = [&] { piece.apply({.count = 1}, 0, bytes_of({1, 1}), {}); };
-  piece.watchers().watch(watcher);
+  piece.changes().subscribe(listener);
   change();
   change();
-  EXPECT_EQ(watcher.told, 1);
-  EXPECT_EQ(piece.watchers().version(), 2u);
-  EXPECT_TRUE(piece.watchers().watch_after(2, watcher));
-  EXPECT_EQ(watcher.wanted_values, 0);
+  EXPECT_EQ(listener.told, 1);
+  EXPECT_EQ(piece.changes().version(), 2u);
+  EXPECT_TRUE(piece.changes().subscribe_after(2, listener));
+  EXPECT_EQ(listener.wanted_values, 0);
   change();
   change();
-  EXPECT_EQ(watcher.wanted_values, 1);
-  EXPECT_FALSE(piece.watchers().watch_after(3, watcher)) << "it has changed since";
+  EXPECT_EQ(listener.wanted_values, 1);
+  EXPECT_FALSE(piece.changes().subscribe_after(3, listener)) << "it has changed since";
   change();
-  EXPECT_TRUE(piece.watchers().watch_after(5, watcher));
-  piece.watchers().watch(watcher);
+  EXPECT_TRUE(piece.changes().subscribe_after(5, listener));
+  piece.changes().subscribe(listener);
   change();
-  EXPECT_EQ(watcher.wanted_values, 1) << "the later wish counts";
-  EXPECT_EQ(watcher.told, 2);
-  piece.watchers().watch(watcher);
+  EXPECT_EQ(listener.wanted_values, 1) << "the later wish counts";
+  EXPECT_EQ(listener.told, 2);
+  piece.changes().subscribe(listener);
   piece.write(0, 0, bytes_of({1, 2}));
-  EXPECT_EQ(watcher.told, 3);
+  EXPECT_EQ(listener.told, 3);
 }
 
-// Whenever the change comes: the version says that it was there, or the watcher is told.
-TEST(ShardPiece, NoChangeIsMissedByWhoBeginsToWatch) {
+// Whenever the change comes: the version says that it was there, or the listener is told.
+TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
   ShardPiece& piece = held.piece;
   const auto change = [&] { piece.apply({.count = 1}, 0, bytes_of({1, 1}), {}); };
   constexpr int kRounds = 20'000;
-  CountingWatcher watcher;
+  CountingListener listener;
   std::barrier round(2);
   std::thread changer([&] {
     for (int i = 0; i < kRounds; ++i) {
@@ -168,17 +168,17 @@ TEST(ShardPiece, NoChangeIsMissedByWhoBeginsToWatch) {
   });
   int missed = 0;
   for (int i = 0; i < kRounds; ++i) {
-    piece.watchers().watch(watcher);
-    const int before = watcher.told;
+    piece.changes().subscribe(listener);
+    const int before = listener.told;
     round.arrive_and_wait();
-    const std::uint64_t seen = piece.watchers().watch(watcher);
+    const std::uint64_t seen = piece.changes().subscribe(listener);
     round.arrive_and_wait();
-    // Told of the change, it watches no more, unless it began again after that.
-    const bool told = watcher.told > before;
-    if (seen == piece.watchers().version()) {
-      const int by_then = watcher.told;
+    // Told of the change, it listens no more, unless it began again after that.
+    const bool told = listener.told > before;
+    if (seen == piece.changes().version()) {
+      const int by_then = listener.told;
       change();
-      if (watcher.told == by_then) ++missed;
+      if (listener.told == by_then) ++missed;
     } else if (!told) {
       ++missed;
     }
@@ -205,10 +205,10 @@ TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   std::vector<float> before(kElements);
   for (std::size_t i = 0; i < before.size(); ++i) before[i] = float(1 + i % 7);
   piece.write(0, 0, std::as_bytes(std::span(before)));
-  const std::uint64_t version = piece.watchers().version();
+  const std::uint64_t version = piece.changes().version();
   piece.was_read(ShardPiece::Reading::kInPlace);
   EXPECT_EQ(values_of(piece), before) << "nothing is to change it";
-  EXPECT_EQ(piece.watchers().version(), version);
+  EXPECT_EQ(piece.changes().version(), version);
 
   const AfterRead change = [](std::int64_t time, std::span<float> values) {
     for (float& value : values) value += time % 2 == 0 ? 1 : -1;
@@ -221,7 +221,7 @@ TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
     piece.was_read(reading);
     EXPECT_EQ(values_of(piece), before) << "the time is counted";
   }
-  EXPECT_EQ(piece.watchers().version(), version + 4);
+  EXPECT_EQ(piece.changes().version(), version + 4);
 }
 
 // Contributions of four threads, each by ranges on the threads of one pool, lose nothing; neither
