@@ -15,7 +15,7 @@ Distribution make_allreduce_strategy(const DistributionOptions& options,
 
 std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& options,
                                                 std::vector<VariableSpec> variables,
-                                                CommittedRounds* rounds) {
+                                                RoundFence* rounds) {
   const Cluster& cluster = options.cluster;
   CollectiveOptions how;
   how.spec = cluster.spec;

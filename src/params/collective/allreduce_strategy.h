@@ -9,13 +9,13 @@
 namespace paceline {
 
 class CollectiveStore;
-class CommittedRounds;
+class RoundFence;
 
 Distribution make_allreduce_strategy(const DistributionOptions& options,
                                      std::vector<VariableSpec> variables);
 /// With `rounds`, which must outlive it, the members commit these with each step.
 std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& options,
                                                 std::vector<VariableSpec> variables,
-                                                CommittedRounds* rounds);
+                                                RoundFence* rounds);
 
 }  // namespace paceline

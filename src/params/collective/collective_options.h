@@ -11,8 +11,8 @@
 #include "base/thread_pool.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
-#include "params/committed_rounds.h"
 #include "params/progress_board.h"
+#include "params/round_fence.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 
@@ -35,7 +35,7 @@ struct CollectiveOptions {
   /// change.
   bool sync_batch_norm = false;
   /// The variables that lie on ps tasks, whose rounds the members commit; null: there are none.
-  CommittedRounds* rounds = nullptr;
+  RoundFence* rounds = nullptr;
   /// With the workers of this host, if the link can: contributions are then read where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread

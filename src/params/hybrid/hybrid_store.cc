@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "params/committed_rounds.h"
 #include "params/forwarding_store.h"
 #include "params/hybrid/hybrid_control.h"
 #include "params/hybrid/hybrid_steps.h"
+#include "params/round_fence.h"
 
 namespace paceline {
 namespace {
@@ -16,7 +16,7 @@ namespace {
 class HybridStore : public ForwardingStore<SavableStore> {
  public:
   HybridStore(std::shared_ptr<SavableStore> sparse, std::shared_ptr<SavableStore> dense,
-              CommittedRounds& rounds, std::vector<VariableSpec> variables)
+              RoundFence& rounds, std::vector<VariableSpec> variables)
       : ForwardingStore(*sparse),
         variables_(std::move(variables)),
         places_(variables_),
@@ -41,7 +41,7 @@ class HybridStore : public ForwardingStore<SavableStore> {
 
   const std::vector<VariableSpec> variables_;
   const HybridPlaces places_;
-  CommittedRounds& rounds_;
+  RoundFence& rounds_;
   const std::shared_ptr<SavableStore> sparse_, dense_;  // the dense one calls the other
 };
 
@@ -142,7 +142,7 @@ SavedShards HybridStore::write_shards(const std::string& folder) {
 
 }  // namespace
 
-Distribution with_both(Distribution sparse, Distribution dense, CommittedRounds& rounds,
+Distribution with_both(Distribution sparse, Distribution dense, RoundFence& rounds,
                        std::vector<VariableSpec> variables) {
   auto control = std::make_shared<HybridControl>(sparse.control, dense.control);
   return {std::make_shared<HybridStore>(std::move(sparse.store), std::move(dense.store), rounds,

@@ -9,13 +9,13 @@
 
 namespace paceline {
 
-class CommittedRounds;
+class RoundFence;
 
 /// `sparse` keeps those variables that are sparse, and `dense` the others, each in the order of
 /// `variables`. The members of the all-reduce commit each step, and its rounds on the ps tasks are
 /// `rounds`, which `dense` was made with: so a step counts in both stores, or in none. Members are
 /// those of the all-reduce; states of workers, progress and saving are the affair of ps 0.
-Distribution with_both(Distribution sparse, Distribution dense, CommittedRounds& rounds,
+Distribution with_both(Distribution sparse, Distribution dense, RoundFence& rounds,
                        std::vector<VariableSpec> variables);
 
 /// The variables of one of the two stores.

@@ -39,7 +39,7 @@ Distribution make_hybrid_strategy(const DistributionOptions& options,
                                   std::vector<VariableSpec> variables) {
   std::vector<VariableSpec> sparse = part_of(variables, true), dense = part_of(variables, false);
   const std::shared_ptr<PsStore> of_ps = join_ps_store(options, std::move(sparse));
-  CommittedRounds& rounds = of_ps->committed_rounds();
+  RoundFence& rounds = of_ps->round_fence();
   const auto of_workers = join_allreduce(options, std::move(dense), &rounds);
   // This worker has founded a group, since it sees nobody that trains.
   if (options.cluster.is_chief() && !of_workers->was_initialised() && of_ps->was_initialised()) {

@@ -32,7 +32,7 @@ class HybridFixture : public JobFixture {
                       .workers_commit = true};
     HybridWorker made;
     made.sparse = PsStore::join(ps, part_of(variables, true));
-    CommittedRounds& rounds = made.sparse->committed_rounds();
+    RoundFence& rounds = made.sparse->round_fence();
     CollectiveOptions group;
     group.spec = spec_;
     group.task = ps.task;

@@ -12,8 +12,8 @@
 #include "params/wire/traced_messages.h"
 #include "params/worker/checkpoint_client.h"
 #include "params/worker/ps_connection.h"
+#include "params/worker/ps_round_fence.h"
 #include "params/worker/ps_steps.h"
-#include "params/worker/round_commits.h"
 #include "params/worker/worker_driver.h"
 #include "params/worker/worker_state.h"
 
@@ -90,7 +90,7 @@ class PsStoreImpl : public PsStore {
   bool stop_asked() const override { return core_.stop_asked; }
   std::shared_ptr<SharedRecordBlocks> records() const override { return driver_.records(); }
 
-  CommittedRounds& committed_rounds() override { return commits_; }
+  RoundFence& round_fence() override { return fence_; }
 
   std::vector<std::string> prepare_saving(const std::string& folder) override {
     saving_ = std::make_unique<CheckpointClient>(core_, connections_);
@@ -120,7 +120,7 @@ class PsStoreImpl : public PsStore {
   WorkerDriver driver_;
   std::vector<std::unique_ptr<PsConnection>> connections_;  // by ps
   WorkerContext steps_;
-  RoundCommits commits_{steps_};
+  PsRoundFence fence_{steps_};
   std::unique_ptr<CheckpointClient> saving_;
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames

@@ -12,10 +12,10 @@
 #include "exec/parameter_store.h"
 #include "net/link.h"
 #include "paceline/cluster.h"
-#include "params/committed_rounds.h"
 #include "params/job_control.h"
 #include "params/progress_board.h"
 #include "params/protocol/aggregation.h"
+#include "params/round_fence.h"
 #include "params/savable_store.h"
 #include "params/wire/travelling_type.h"
 #include "trace/step_account.h"
@@ -93,7 +93,7 @@ class PsStore : public SavableStore, public JobControl {
   /// True when numbers are rounded or left out, as options.wire says, in frames to or from some ps.
   virtual bool rounds() const = 0;
   /// Of a store with AggregationSpec::workers_commit, whose steps they belong to.
-  virtual CommittedRounds& committed_rounds() = 0;
+  virtual RoundFence& round_fence() = 0;
   /// One line a piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };

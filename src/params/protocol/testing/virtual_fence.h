@@ -1,5 +1,5 @@
 // The ps tasks of a job with hybrid variables, in virtual time: the coordinator of their rounds,
-// and each worker's side of them, as worker/round_commits has it.
+// and each worker's side of them, as worker/ps_round_fence has it.
 #pragma once
 
 #include <cstdint>

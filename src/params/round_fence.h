@@ -1,5 +1,5 @@
-// Rounds on parameter servers that the members of an all-reduce commit: where a part of the
-// variables is reduced among the workers, and the other part lies on ps tasks.
+// The fence of `hybrid`: a step counts on the ps tasks and in the all-reduce, or in neither. A part
+// of the variables is reduced among the workers, and the other part lies on ps tasks.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,9 @@ class LeftBehind : public Error {
 
 /// A worker's contribution to the ps tasks counts if the members commit its step, and else nowhere.
 /// The step thread calls it. All calls throw the error of the ps tasks.
-class CommittedRounds {
+class RoundFence {
  public:
-  virtual ~CommittedRounds() = default;
+  virtual ~RoundFence() = default;
   /// The members begin a step from the values that so many rounds have left. Returns once every ps
   /// has these. Throws LeftBehind when the ps tasks have not counted the last step of the members,
   /// or with other contributors, or when they are in another round.

@@ -1,4 +1,4 @@
-#include "params/worker/round_commits.h"
+#include "params/worker/ps_round_fence.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
 
 // No ps waits for another worker before it answers.
 template <typename Predicate>
-void RoundCommits::wait_for_ps(const char* what, Predicate&& come) {
+void PsRoundFence::wait_for_ps(const char* what, Predicate&& come) {
   WorkerState& core = context_.core;
   std::optional<AccountScope> scope;
   if (core.options().account != nullptr) scope.emplace(*core.options().account, Activity::kWait);
@@ -26,16 +26,16 @@ void RoundCommits::wait_for_ps(const char* what, Predicate&& come) {
   core.fail_late(fmt::format("{} of round {} did not come", what, round_), "from the ps tasks");
 }
 
-bool RoundCommits::is_done() const { return context_.core.steps_done >= context_.core.steps_sent; }
+bool PsRoundFence::is_done() const { return context_.core.steps_done >= context_.core.steps_sent; }
 
-void RoundCommits::others_went_on(std::int64_t round) const {
+void PsRoundFence::others_went_on(std::int64_t round) const {
   throw LeftBehind(
       fmt::format("the others went on without worker:{}: the ps tasks have closed {} rounds, and "
                   "its own group {}",
                   context_.core.options().task.index, context_.core.global_step.load(), round));
 }
 
-void RoundCommits::begin(std::int64_t round) {
+void PsRoundFence::begin(std::int64_t round) {
   wait_closed();
   round_ = round;
   WorkerState& core = context_.core;
@@ -49,7 +49,7 @@ void RoundCommits::begin(std::int64_t round) {
   settled_ = true;
 }
 
-bool RoundCommits::lets_others_tell() const {
+bool PsRoundFence::lets_others_tell() const {
   return untold_->contributors.size() > 1 &&
          untold_->contributors.front() == context_.core.options().task.index;
 }
@@ -58,7 +58,7 @@ bool RoundCommits::lets_others_tell() const {
 // step again without it: the ps tasks must not know more than they do. So it lets them tell. It
 // tells all the same, since the round may have been closed by the word of yet others.
 template <typename Predicate>
-void RoundCommits::tell_commit(Predicate&& known) {
+void PsRoundFence::tell_commit(Predicate&& known) {
   if (!untold_) return;
   if (lets_others_tell()) context_.core.wait(Deadline::after(kOthersTellWithin), known);
   context_.driver.commit(*untold_);
@@ -66,14 +66,14 @@ void RoundCommits::tell_commit(Predicate&& known) {
 }
 
 // A contribution that is late is dropped at once, and its step done.
-void RoundCommits::wait_given() {
+void PsRoundFence::wait_given() {
   committed_.reset();
   wait_for_ps("the receipt", [this] {
     return context_.core.steps_given >= context_.core.steps_sent || is_done();
   });
 }
 
-float RoundCommits::commit(std::span<const std::int32_t> contributors,
+float PsRoundFence::commit(std::span<const std::int32_t> contributors,
                            std::optional<double> squares) {
   committed_ = fingerprint_of(contributors);
   WorkerState& core = context_.core;
@@ -90,22 +90,22 @@ float RoundCommits::commit(std::span<const std::int32_t> contributors,
 }
 
 // Otherwise the word of those that have committed the round without this worker is on its way.
-void RoundCommits::lose(std::int64_t round) {
+void PsRoundFence::lose(std::int64_t round) {
   settled_ = false;
   if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
   wait_for_ps("the end", [this] { return is_done(); });
 }
 
-void RoundCommits::wait_closed() {
+void PsRoundFence::wait_closed() {
   tell_commit([this] { return is_done(); });
   if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
   if (committed_ && *committed_ != context_.core.last_contributors) others_went_on(round_ + 1);
 }
 
-void RoundCommits::check() const { context_.core.check(); }
+void PsRoundFence::check() const { context_.core.check(); }
 
-bool RoundCommits::is_cut_off() const { return context_.core.cut_off > 0; }
+bool PsRoundFence::is_cut_off() const { return context_.core.cut_off > 0; }
 
-std::uint64_t RoundCommits::ps_incarnation() const { return context_.driver.ps_incarnation(); }
+std::uint64_t PsRoundFence::ps_incarnation() const { return context_.driver.ps_incarnation(); }
 
 }  // namespace paceline

@@ -1,19 +1,19 @@
-// A worker's side of rounds that the workers commit among themselves.
+// The ps tasks as the fence of rounds that the workers commit among themselves: a worker's side.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <span>
 
-#include "params/committed_rounds.h"
+#include "params/round_fence.h"
 #include "params/wire/round_messages.h"
 #include "params/worker/worker_context.h"
 
 namespace paceline {
 
-class RoundCommits : public CommittedRounds {
+class PsRoundFence : public RoundFence {
  public:
-  explicit RoundCommits(WorkerContext& context) : context_(context) {}
+  explicit PsRoundFence(WorkerContext& context) : context_(context) {}
 
   void begin(std::int64_t round) override;
   void wait_given() override;
