@@ -67,7 +67,7 @@ class SlowServer {
     const ClusterSpec spec = ClusterSpec::parse("ps=ps:1;worker=worker:1");
     PsOptions ps;
     ps.spec = spec;
-    ps.task = {TaskId::Job::kPs, 0};
+    ps.task = {TaskId::Role::kPs, 0};
     ps.cluster_id = "accounting";
     ps.link_factory = [this](const LinkOptions& options) { return link(options); };
     thread_ = std::jthread([ps] { serve(ps); });

@@ -21,7 +21,7 @@ constexpr double kMillisPerSecond = 1e3, kMicrosPerSecond = 1e6;
 const char* const kSeconds = "5";
 
 int workers_of(const Cluster& cluster) {
-  return cluster.role == Cluster::Role::kLauncher ? cluster.local_workers : cluster.workers();
+  return cluster.process == Cluster::Process::kLauncher ? cluster.local_workers : cluster.workers();
 }
 
 // The tasks of a cluster share all cores.
@@ -185,7 +185,7 @@ std::string StepCase::name() const {
 }
 
 void check(const StepCase& one) {
-  if (one.cluster.role == Cluster::Role::kTask) {
+  if (one.cluster.process == Cluster::Process::kTask) {
     throw Error(ErrorCode::kUsage, "bench step starts all tasks itself: give --ps and --workers");
   }
   if (one.cluster.device.kind != "cpu") {

@@ -75,14 +75,14 @@ TEST(StepWork, AGradientThatIsAppliedWhileItIsComputedIsNeitherHeldNorRead) {
 TEST(StepWork, AParameterServerGetsGradientsWhole) {
   const models::StepGraph step = large_product();
   Cluster cluster;
-  cluster.role = Cluster::Role::kLauncher;
+  cluster.process = Cluster::Process::kLauncher;
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).gradients, 2048 * 2048 * 4);
 }
 
 TEST(StepWork, LinksCarryWhatFramesAreRoundedTo) {
   const models::StepGraph step = one_product(Sgd{});
   Cluster cluster;
-  cluster.role = Cluster::Role::kLauncher;
+  cluster.process = Cluster::Process::kLauncher;
   cluster.wire = DType::kBFloat16;
   cluster.link = "tcp";
   const StepCost frames = paceline::step_work(request_of(step), cluster, {});

@@ -47,7 +47,8 @@ std::int64_t ImageInput::images() const {
 }
 
 void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
-  const bool ps = cluster.role == Cluster::Role::kTask && cluster.task.job == TaskId::Job::kPs;
+  const bool ps =
+      cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
   const bool named = !settings.text("data").empty() || !settings.text("eval_data").empty();
   if (!ps && named) image_data(settings, use, cluster);
 }

@@ -162,10 +162,10 @@ TEST(Ptb, AsksForItsData) {
 
 TEST(Ptb, APsNeedsNoData) {
   Cluster cluster;
-  cluster.role = Cluster::Role::kTask;
-  cluster.task = {TaskId::Job::kPs, 0};
+  cluster.process = Cluster::Process::kTask;
+  cluster.task = {TaskId::Role::kPs, 0};
   ptb_model().check(cluster, {}, ptb_model().settings());
-  cluster.task = {TaskId::Job::kWorker, 1};
+  cluster.task = {TaskId::Role::kWorker, 1};
   expect_usage([&] { ptb_model().check(cluster, {}, ptb_model().settings()); }, "--data");
 }
 

@@ -42,7 +42,7 @@ class PtbModel : public Model {
 
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {
-    const bool reads_text = cluster.task.job != TaskId::Job::kPs && !run.predicts;
+    const bool reads_text = cluster.task.role != TaskId::Role::kPs && !run.predicts;
     if (reads_text) check_text(settings.text("data"));
   }
 

@@ -112,7 +112,7 @@ class ServedWorker {
 
   Cluster cluster() const {
     Cluster cluster;
-    cluster.role = Cluster::Role::kTask;
+    cluster.process = Cluster::Process::kTask;
     cluster.spec = spec_;
     cluster.cluster_id = "allocation";
     return cluster;

@@ -86,9 +86,9 @@ std::vector<Outcome> train_together(const std::vector<Part>& parts, bool sync_ba
   std::vector<std::future<Outcome>> running;
   for (std::size_t w = 0; w < parts.size(); ++w) {
     Cluster cluster = alone();
-    cluster.role = Cluster::Role::kTask;
+    cluster.process = Cluster::Process::kTask;
     cluster.spec.workers = ports.addresses();
-    cluster.task = {TaskId::Job::kWorker, int(w)};
+    cluster.task = {TaskId::Role::kWorker, int(w)};
     cluster.cluster_id = "test";
     cluster.strategy.name = "allreduce";
     cluster.sync_batch_norm = sync_batch_norm;

@@ -182,14 +182,14 @@ int launch_command(const Arguments& arguments) {
       read_cluster(*values), read_run_options(of_training(*values)), {}, "", arguments, nullptr};
   program.command =
       command_after(arguments, "paceline launch --ps 1 --workers 2 -- train mlp --steps 1000");
-  if (program.cluster.role != Cluster::Role::kLauncher)
+  if (program.cluster.process != Cluster::Process::kLauncher)
     throw Error(ErrorCode::kUsage, "--ps M and --workers N are missing: the tasks to start");
   check_one_of_several(*values, own_environment);
   program.command_flags = flags_of_tasks(*values);
   program.lab = read_lab(*values, program.cluster);
   program.ssh = read_ssh(*values, program.cluster);
   program.run.flags = values->listed();
-  return run_role(program);
+  return run_process(program);
 }
 
 }  // namespace paceline

@@ -81,7 +81,7 @@ std::vector<std::string> links_of_processes() {
 PsOptions server_options(const FlagValues& values, const Log& log) {
   PsOptions options;
   options.any_job = true;
-  options.task = {TaskId::Job::kPs, 0};
+  options.task = {TaskId::Role::kPs, 0};
   options.bind = values.text("--bind");
   if (options.bind.empty()) {
     throw Error(ErrorCode::kUsage,
@@ -101,7 +101,7 @@ PsOptions server_options(const FlagValues& values, const Log& log) {
   options.warn = [&log](const std::string& line) { log.warning(line); };
   options.progress_text = [&log](const PsSummary& now) {
     Cluster cluster;
-    cluster.task = {TaskId::Job::kPs, 0};
+    cluster.task = {TaskId::Role::kPs, 0};
     return ps_progress(now, cluster, &log);
   };
   return options;

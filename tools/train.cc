@@ -161,7 +161,7 @@ int train(const Model& model, const Arguments& arguments) {
   program.key_hint = key_hint(*values);
   program.arguments = {"train", arguments.front()};
   program.arguments.insert(program.arguments.end(), words.begin(), words.end());
-  return run_role(program);
+  return run_process(program);
 }
 
 }  // namespace

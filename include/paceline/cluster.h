@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// The addresses "host:port" of all tasks, by job name and index.
+/// The addresses "host:port" of all tasks, by role and index.
 struct ClusterSpec {
   std::vector<std::string> ps;       // by task index
   std::vector<std::string> workers;  // by task index; the first is the chief
@@ -19,7 +19,7 @@ struct ClusterSpec {
   /// them, and str() leaves them out.
   std::vector<std::string> evaluators = {};
   bool operator==(const ClusterSpec&) const = default;
-  /// Reads a text such as "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown job and on an
+  /// Reads a text such as "ps=a:1,b:1;worker=c:1". Throws kUsage on an unknown role and on an
   /// address that is wrong or given twice.
   static ClusterSpec parse(const std::string& text);
   /// The text that parse() reads.
@@ -28,13 +28,13 @@ struct ClusterSpec {
 
 /// A task, such as "ps:0" or "worker:2". The task worker:0 is the chief.
 struct TaskId {
-  /// The jobs of a cluster, by their names in specs and flags.
-  enum class Job : std::uint8_t {
+  /// What a task does, by its name in specs and flags, where TensorFlow says job.
+  enum class Role : std::uint8_t {
     kPs,      // "ps": keeps variables
     kWorker,  // "worker": trains
   };
-  Job job = Job::kWorker;  // ps or worker
-  int index = 0;           // from 0, among the tasks of its job
+  Role role = Role::kWorker;  // ps or worker
+  int index = 0;              // from 0, among the tasks of its role
   bool operator==(const TaskId&) const = default;
   /// Reads a text such as "worker:1". Throws kUsage.
   static TaskId parse(const std::string& text);
@@ -78,18 +78,18 @@ enum class OnNan : std::uint8_t {
 
 /// Everything about a job that is not the model. It is read from flags and complete with defaults.
 struct Cluster {
-  /// The roles that a process can have.
-  enum class Role : std::uint8_t {
+  /// What a process is to the job.
+  enum class Process : std::uint8_t {
     kAlone,      // the only one
     kLauncher,   // starts tasks on this machine
     kTask,       // a task of the cluster
     kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
   };
-  Role role = Role::kAlone;   // the role of this process
-  ClusterSpec spec;           // empty when alone
-  TaskId task;                // worker:0 when alone
-  Strategy strategy;          // how the workers share what they learn
-  std::string cluster_id;     // the same for all tasks of a run
+  Process process = Process::kAlone;  // this one
+  ClusterSpec spec;                   // empty when alone
+  TaskId task;                        // worker:0 when alone
+  Strategy strategy;                  // how the workers share what they learn
+  std::string cluster_id;             // the same for all tasks of a run
   std::string bind;           // the address to listen at; empty: that of the task in the spec
   std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
   Security security;          // which links are encrypted, and this task's proof
@@ -146,12 +146,14 @@ struct Cluster {
   bool spin = false;
 
   /// True when the job shares out the records of its data among several tasks while they train.
-  bool shares_records() const { return sharding == Sharding::kDynamic && role == Role::kTask; }
+  bool shares_records() const {
+    return sharding == Sharding::kDynamic && process == Process::kTask;
+  }
   /// True when there are other tasks.
-  bool distributed() const { return role != Role::kAlone; }
+  bool distributed() const { return process != Process::kAlone; }
   /// True when this task initialises the variables and saves them.
   bool is_chief() const {
-    return role != Role::kEvaluator && task.job == TaskId::Job::kWorker && task.index == 0;
+    return process != Process::kEvaluator && task.role == TaskId::Role::kWorker && task.index == 0;
   }
   /// The number of workers of the job; 1 when alone.
   int workers() const { return spec.workers.empty() ? 1 : int(spec.workers.size()); }

@@ -26,9 +26,9 @@ std::vector<std::string> split(std::string_view text, char separator) {
   }
 }
 
-TaskId::Job job_of(const std::string& name) {
-  if (name == "ps") return TaskId::Job::kPs;
-  if (name == "worker") return TaskId::Job::kWorker;
+TaskId::Role role_of(const std::string& name) {
+  if (name == "ps") return TaskId::Role::kPs;
+  if (name == "worker") return TaskId::Role::kWorker;
   refuse(
       fmt::format("unknown job '{}'{} (ps, worker)", name, did_you_mean(name, {"ps", "worker"})));
 }
@@ -49,9 +49,9 @@ void check_address(const std::string& address) {
 // Two tasks at one address would each take the other's messages, or fail to listen much later.
 void check_duplicates(const ClusterSpec& spec) {
   std::map<std::string, std::string> taken;
-  const auto take = [&](const std::vector<std::string>& addresses, const std::string& job) {
+  const auto take = [&](const std::vector<std::string>& addresses, const std::string& role) {
     for (std::size_t i = 0; i < addresses.size(); ++i) {
-      const std::string task = fmt::format("{}:{}", job, i);
+      const std::string task = fmt::format("{}:{}", role, i);
       const auto [other, fresh] = taken.emplace(addresses[i], task);
       if (!fresh) {
         refuse(
@@ -64,9 +64,9 @@ void check_duplicates(const ClusterSpec& spec) {
   take(spec.evaluators, "evaluator");
 }
 
-std::vector<std::string>& addresses_of(ClusterSpec& spec, const std::string& job) {
-  if (job == "evaluator") return spec.evaluators;
-  return job_of(job) == TaskId::Job::kPs ? spec.ps : spec.workers;
+std::vector<std::string>& addresses_of(ClusterSpec& spec, const std::string& role) {
+  if (role == "evaluator") return spec.evaluators;
+  return role_of(role) == TaskId::Role::kPs ? spec.ps : spec.workers;
 }
 
 }  // namespace
@@ -101,7 +101,7 @@ TaskId TaskId::parse(const std::string& text) {
   if (colon == std::string::npos) {
     refuse(fmt::format("'{}' is no task: write ps:INDEX or worker:INDEX", text));
   }
-  TaskId task{job_of(text.substr(0, colon)), 0};
+  TaskId task{role_of(text.substr(0, colon)), 0};
   const char* end = text.data() + text.size();
   const auto [stop, status] = std::from_chars(text.data() + colon + 1, end, task.index);
   if (status != std::errc() || stop != end || task.index < 0) {
@@ -111,7 +111,7 @@ TaskId TaskId::parse(const std::string& text) {
 }
 
 std::string TaskId::str() const {
-  return fmt::format("{}:{}", job == Job::kPs ? "ps" : "worker", index);
+  return fmt::format("{}:{}", role == Role::kPs ? "ps" : "worker", index);
 }
 
 }  // namespace paceline

@@ -44,7 +44,7 @@ TEST(ClusterSpec, RefusesWhatCannotBe) {
 }
 
 TEST(TaskId, ReadsAndPrints) {
-  EXPECT_EQ(TaskId::parse("ps:3"), (TaskId{TaskId::Job::kPs, 3}));
+  EXPECT_EQ(TaskId::parse("ps:3"), (TaskId{TaskId::Role::kPs, 3}));
   EXPECT_EQ(TaskId::parse("worker:0").str(), "worker:0");
   for (const char* bad : {"worker", "worker:", "worker:-1", "worker:1x", "chief:0"}) {
     EXPECT_THROW(TaskId::parse(bad), Error) << bad;

@@ -50,9 +50,10 @@ bool goes_with(const std::vector<std::string>& arguments,
 }  // namespace
 
 bool leaves_way_open(const FlagValues& values, const Cluster& cluster) {
-  const bool starts_tasks = cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+  const bool starts_tasks =
+      cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
   return values.text(kStrategyFlag) == kAutomatic && !values.given("--predict") &&
-         (starts_tasks || cluster.role == Cluster::Role::kAlone);
+         (starts_tasks || cluster.process == Cluster::Process::kAlone);
 }
 
 std::vector<ComparedWay> by_preference(std::vector<ComparedWay> ways) {

@@ -56,13 +56,13 @@ std::string local_cluster_text(Cluster cluster) {
   return announcement(cluster, places_here(cluster, std::vector(tasks, address)));
 }
 
-std::string task_lines(const Cluster& cluster, TaskId::Job job) {
-  const bool ps = job == TaskId::Job::kPs;
+std::string task_lines(const Cluster& cluster, TaskId::Role job) {
+  const bool ps = job == TaskId::Role::kPs;
   std::string text;
   int index = 0;
   for (const std::string& address : ps ? cluster.spec.ps : cluster.spec.workers) {
     const TaskId task{job, index++};
-    const bool here = cluster.role == Cluster::Role::kTask && task == cluster.task;
+    const bool here = cluster.process == Cluster::Process::kTask && task == cluster.task;
     const std::string device =
         here && !ps ? ", " + devices_of(cluster, task) + ", " + threads_text(cluster) : "";
     text += fmt::format("  {:<10}{}{}{}\n", task.str(), address, here ? "  this task" : "", device);
@@ -71,18 +71,19 @@ std::string task_lines(const Cluster& cluster, TaskId::Job job) {
 }
 
 std::string cluster_text(const Cluster& cluster) {
-  if (cluster.role == Cluster::Role::kAlone) {
+  if (cluster.process == Cluster::Process::kAlone) {
     return fmt::format("Alone: one process, {}, {}\n", devices_of(cluster, cluster.task),
                        threads_text(cluster));
   }
-  if (cluster.role == Cluster::Role::kLauncher) return local_cluster_text(cluster);
+  if (cluster.process == Cluster::Process::kLauncher) return local_cluster_text(cluster);
   return fmt::format("{} ps + {} worker{}, each a process of its own\n", cluster.spec.ps.size(),
                      cluster.spec.workers.size(), cluster.spec.workers.size() == 1 ? "" : "s") +
-         task_lines(cluster, TaskId::Job::kPs) + task_lines(cluster, TaskId::Job::kWorker);
+         task_lines(cluster, TaskId::Role::kPs) + task_lines(cluster, TaskId::Role::kWorker);
 }
 
 int ps_count(const Cluster& cluster) {
-  const bool launched_here = cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+  const bool launched_here =
+      cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
   return launched_here ? cluster.local_ps : int(cluster.spec.ps.size());
 }
 

@@ -15,7 +15,7 @@
 #include "base/cores.h"
 #include "cli/flags/launch_environment.h"
 #include "cli/flags/placed_flags.h"
-#include "cli/flags/role_reader.h"
+#include "cli/flags/process_reader.h"
 #include "params/collective/collectives_kind.h"
 #include "params/collective/mpi_library.h"
 

@@ -81,7 +81,7 @@ std::vector<ComparedWay> compared_by(const Program& program) {
 
 // A program that is no executable of its own cannot be started again for each task.
 void check_starts_no_tasks(const Cluster& cluster) {
-  if (cluster.role != Cluster::Role::kLauncher) return;
+  if (cluster.process != Cluster::Process::kLauncher) return;
   throw Error(ErrorCode::kUsage,
               "--ps and --workers: this program starts no tasks of its job; paceline launch --ps M "
               "--workers N -- COMMAND does");
@@ -103,12 +103,12 @@ int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& 
   return values->with_places([&] {
     const Program asked = program_of(*values, arguments, options, work);
     if (!starts_tasks) check_starts_no_tasks(asked.cluster);
-    if (!leaves_way_open(*values, asked.cluster)) return run_role(asked);
+    if (!leaves_way_open(*values, asked.cluster)) return run_process(asked);
     const auto with = [&](const std::vector<std::string>& flags) {
       return program_of(*parse_job(line, flags, nullptr), flags, options, work);
     };
-    return run_role(with(with_fastest_way(arguments, *values, compared_by(asked),
-                                          [&](const auto& flags) { with(flags); })));
+    return run_process(with(with_fastest_way(arguments, *values, compared_by(asked),
+                                             [&](const auto& flags) { with(flags); })));
   });
 }
 

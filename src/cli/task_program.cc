@@ -134,8 +134,8 @@ void train(const Program& program, RunOptions run) {
 }
 
 void run_task(const Program& program, const RunOptions& run) {
-  const bool ps =
-      program.cluster.role == Cluster::Role::kTask && program.cluster.task.job == TaskId::Job::kPs;
+  const bool ps = program.cluster.process == Cluster::Process::kTask &&
+                  program.cluster.task.role == TaskId::Role::kPs;
   if (ps) {
     run_ps(program.cluster, run, program.model, program.after_reads);
   } else {
@@ -170,7 +170,7 @@ LaunchProgram launched_program(const Program& program) {
 }
 
 int run_with(const Program& program, const Log& log) {
-  if (program.cluster.role == Cluster::Role::kEvaluator) return evaluate(program, log);
+  if (program.cluster.process == Cluster::Process::kEvaluator) return evaluate(program, log);
   RunOptions run = program.run;
   run.log = &log;
   // The tasks of somebody else's command look after the files of their run.
@@ -178,7 +178,7 @@ int run_with(const Program& program, const Log& log) {
       program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
-  if (program.cluster.role == Cluster::Role::kLauncher) {
+  if (program.cluster.process == Cluster::Process::kLauncher) {
     TaskGroupOptions options;
     options.on_failure = program.cluster.on_failure;
     options.workers_meet = strategy_kind(program.cluster).reduces;
@@ -223,7 +223,7 @@ void run_dry(const Program& program, MakeObserver observer) {
   program.work(program.cluster, run);
 }
 
-int run_role(const Program& asked) {
+int run_process(const Program& asked) {
   const Log log(log_options(asked.cluster, asked.run));
   if (!asked.old_name_hint.empty() && !asked.cluster.launched) log.warning(asked.old_name_hint);
   if (asked.observers.only_plan()) {

@@ -41,10 +41,10 @@ struct Program {
 /// Works with an observer that lets no session start.
 void run_dry(const Program& program, MakeObserver observer);
 
-/// Does the work of this process's role and returns the exit status. Reads the job's key before
+/// Does this process's work and returns the exit status. Reads the job's key before
 /// anything else, and once. A task that fails writes a
 /// report with its error. Throws whatever the task threw.
-int run_role(const Program& program);
+int run_process(const Program& program);
 
 /// Calls `main`, and turns an exception into a line on stderr and an exit status: 1 failed, 2 wrong
 /// usage, 130 interrupted.

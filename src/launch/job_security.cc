@@ -101,7 +101,7 @@ bool is_of_this_host(const std::string& address) {
 
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint) {
-  if (!cluster.distributed() || cluster.role == Cluster::Role::kEvaluator) return nullptr;
+  if (!cluster.distributed() || cluster.process == Cluster::Process::kEvaluator) return nullptr;
   std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
   const std::optional<std::string> why = why_encrypted(cluster, apart);
   if (!why) return loaded;
@@ -112,7 +112,7 @@ std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std
                     *why, kGivenUp));
   }
   if (loaded->has_proof()) return loaded;
-  if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers)
+  if (cluster.process != Cluster::Process::kLauncher || cluster.existing_servers)
     refuse_without_proof(*why, hint);
   auto with_key = std::make_shared<LinkSecurity>(*loaded);
   with_key->key = SecretKey::make();

@@ -35,13 +35,13 @@ class JobSecurity : public ::testing::Test {
 
   static Cluster task_of(const std::string& spec) {
     Cluster cluster;
-    cluster.role = Cluster::Role::kTask;
+    cluster.process = Cluster::Process::kTask;
     cluster.spec = ClusterSpec::parse(spec);
     return cluster;
   }
   static Cluster launcher() {
     Cluster cluster;
-    cluster.role = Cluster::Role::kLauncher;
+    cluster.process = Cluster::Process::kLauncher;
     cluster.local_ps = cluster.local_workers = 1;
     return cluster;
   }

@@ -56,8 +56,8 @@ class TaskFiles {
 std::vector<TaskId> all_tasks(const Cluster& cluster) {
   std::vector<TaskId> tasks;
   tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
-  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Job::kPs, i});
-  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Job::kWorker, i});
+  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Role::kPs, i});
+  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Role::kWorker, i});
   return tasks;
 }
 
@@ -68,7 +68,7 @@ ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& a
 }
 
 int host_of(const LabOptions& lab, const TaskId& task) {
-  return (task.job == TaskId::Job::kPs ? lab.ps : lab.workers)[std::size_t(task.index)];
+  return (task.role == TaskId::Role::kPs ? lab.ps : lab.workers)[std::size_t(task.index)];
 }
 
 // Each emulated host has all ports for itself.
@@ -187,7 +187,7 @@ void run_on(const Lab& lab, int host, TaskCommand& command) {
 
 TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
                        const TaskId& task, const TaskPlace& place) {
-  TaskCommand command{task.str(), program.path, program.arguments, task.job == TaskId::Job::kPs,
+  TaskCommand command{task.str(), program.path, program.arguments, task.role == TaskId::Role::kPs,
                       run.log_format != "json"};
   auto more = task_arguments(cluster, task, place);
   if (program.by_variable) {
@@ -335,7 +335,7 @@ std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& ta
   };
   if (place.files.size() > 1) arguments.insert(arguments.end(), {"--timeline", place.files[1]});
   arguments.insert(arguments.end(), place.flags.begin(), place.flags.end());
-  if (task.job == TaskId::Job::kPs) return arguments;
+  if (task.role == TaskId::Role::kPs) return arguments;
   arguments.insert(arguments.end(),
                    {"--device", device_of(cluster, task), "--threads",
                     std::to_string(threads_of_worker(cluster, place.cores, place.workers))});
@@ -376,7 +376,7 @@ std::string announcement(const Cluster& cluster, const Places& places) {
   }
   auto place = places.tasks.begin();
   for (const TaskId& task : all_tasks(cluster)) {
-    const bool ps = task.job == TaskId::Job::kPs;
+    const bool ps = task.role == TaskId::Role::kPs;
     const std::string& address =
         (ps ? cluster.spec.ps : cluster.spec.workers)[std::size_t(task.index)];
     const int threads = threads_of_worker(cluster, place->cores, place->workers);

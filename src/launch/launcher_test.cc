@@ -48,7 +48,7 @@ struct Outcome {
 class Launcher : public testing::Test {
  protected:
   Launcher() {
-    cluster_.role = Cluster::Role::kLauncher;
+    cluster_.process = Cluster::Process::kLauncher;
     cluster_.strategy.name = "async";
     cluster_.cluster_id = "test";
     cluster_.local_ps = 1;
@@ -445,12 +445,12 @@ TEST_F(Launcher, TellsEachTaskWhatItHas) {
   cluster_.spec = {{"127.0.0.1:1"}, {"127.0.0.1:2", "127.0.0.1:3"}};
   cluster_.device = {"sim", -1, 36, 0};
   EXPECT_THAT(
-      task_arguments(cluster_, {TaskId::Job::kWorker, 1},
+      task_arguments(cluster_, {TaskId::Role::kWorker, 1},
                      {.files = {"r.json"}, .cores = 4, .workers = 2}),
       ElementsAre("--launched", "--cluster", "ps=127.0.0.1:1;worker=127.0.0.1:2,127.0.0.1:3",
                   "--task", "worker:1", "--cluster-id", "test", "--report", "r.json", "--device",
                   "sim:1", "--threads", "2"));
-  EXPECT_THAT(task_arguments(cluster_, {TaskId::Job::kPs, 0}, {.files = {"r.json"}}),
+  EXPECT_THAT(task_arguments(cluster_, {TaskId::Role::kPs, 0}, {.files = {"r.json"}}),
               Not(testing::Contains("--device")));
 }
 

@@ -14,7 +14,7 @@ constexpr std::uint64_t kSeed = 1;
 
 Cluster worker_of_a_job() {
   Cluster cluster;
-  cluster.role = Cluster::Role::kTask;
+  cluster.process = Cluster::Process::kTask;
   cluster.spec = {.ps = {"a:1"}, .workers = {"b:1", "c:1"}};
   return cluster;
 }

@@ -54,7 +54,7 @@ class LinkSecurityOfATask : public ::testing::Test {
 TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
   const auto print = [](const std::string&) {};
   PsOptions ps;
-  ps.task = {TaskId::Job::kPs, 0};
+  ps.task = {TaskId::Role::kPs, 0};
   ps.warn = print;
   expect_secured(made_with(ps, [](const PsOptions& options) { serve(options); }));
   DistributionOptions worker{.cluster = cluster_, .say = print};

@@ -84,7 +84,7 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
   std::vector<Way> ways = ways_to_try(asked);
   std::erase_if(ways, [&](const Way& way) {
     // A limit to the lead of fast workers makes nothing faster.
-    const bool has_tasks = cluster.role == Cluster::Role::kLauncher && !options.any_workers;
+    const bool has_tasks = cluster.process == Cluster::Process::kLauncher && !options.any_workers;
     return way.kind().limits_lead || (way.is_one_process() && has_tasks) ||
            way.towers != cluster.towers;
   });

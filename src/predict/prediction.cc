@@ -85,7 +85,7 @@ double seconds_by_costs(const Plan& plan, const Roof& roof) {
   return seconds / kKernelsOfRoof;
 }
 
-bool launches(const Cluster& cluster) { return cluster.role == Cluster::Role::kLauncher; }
+bool launches(const Cluster& cluster) { return cluster.process == Cluster::Process::kLauncher; }
 
 }  // namespace
 
@@ -379,8 +379,8 @@ DevicePace Prediction::pace(const Plan& plan, const StepOf& of) const {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
     // This task may be the one that is slow.
-    const bool slow = cluster_.role == Cluster::Role::kTask &&
-                      cluster_.task == TaskId{TaskId::Job::kWorker, options_.straggler};
+    const bool slow = cluster_.process == Cluster::Process::kTask &&
+                      cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
     if (slow) pace.step_seconds /= options_.straggler_times;
     return pace;
   }
@@ -421,7 +421,7 @@ WaysAsked Prediction::asked() const {
   asked.links = own_hosts_ > 1;
   asked.sparse = why_not_hybrid(specs_).empty() && why_not_hybrid(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
-  if (cluster_.role != Cluster::Role::kAlone) {
+  if (cluster_.process != Cluster::Process::kAlone) {
     const Way own = own_way();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;

@@ -30,7 +30,7 @@ bool shares_memory(const Cluster& cluster) {
   if (cluster.security.tls == Tls::kAlways) return false;
   const LinkKind& link = link_kind(cluster.link);
   if (!link.chooses) return link.shares_memory;
-  return cluster.role == Cluster::Role::kLauncher && !cluster.existing_servers;
+  return cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
 }
 
 // Parameter servers take contributions whole, so updates are streamed only without them.

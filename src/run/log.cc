@@ -104,8 +104,8 @@ class DescriptorSink : public spdlog::sinks::base_sink<std::mutex> {
 };
 
 std::string name_of_process(const Cluster& cluster) {
-  if (cluster.role == Cluster::Role::kLauncher) return "launcher";
-  if (cluster.role == Cluster::Role::kEvaluator) {
+  if (cluster.process == Cluster::Process::kLauncher) return "launcher";
+  if (cluster.process == Cluster::Process::kEvaluator) {
     return "evaluator:" + std::to_string(cluster.task.index);
   }
   return cluster.task.str();

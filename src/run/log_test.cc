@@ -91,12 +91,12 @@ TEST(Log, JsonLinesAreObjects) {
 
 TEST(Log, IsNamedAfterTheProcess) {
   Cluster cluster;
-  cluster.role = Cluster::Role::kEvaluator;
+  cluster.process = Cluster::Process::kEvaluator;
   cluster.task.index = 1;
   EXPECT_EQ(log_options(cluster, {}).task, "evaluator:1");
-  cluster.role = Cluster::Role::kLauncher;
+  cluster.process = Cluster::Process::kLauncher;
   EXPECT_EQ(log_options(cluster, {}).task, "launcher");
-  cluster.role = Cluster::Role::kTask;
+  cluster.process = Cluster::Process::kTask;
   EXPECT_EQ(log_options(cluster, {}).task, "worker:1");
 }
 

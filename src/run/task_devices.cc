@@ -9,7 +9,7 @@
 namespace paceline {
 
 std::string device_of(const Cluster& cluster, const TaskId& task) {
-  if (task.job == TaskId::Job::kPs) return "";
+  if (task.role == TaskId::Role::kPs) return "";
   if (!device_kind(cluster.device.kind).is_numbered) return cluster.device.kind + ":0";
   if (cluster.device.index >= 0)
     return fmt::format("{}:{}", cluster.device.kind, cluster.device.index);

@@ -12,13 +12,13 @@ TEST(TaskDevices, EachTowerHasAThreadAndADevice) {
   EXPECT_EQ(threads_of_worker(cluster, 1, 2), 1);
   cluster.towers = 3;
   EXPECT_EQ(threads_of_worker(cluster, 1, 2), 1);
-  EXPECT_EQ(device_of(cluster, {TaskId::Job::kWorker, 1}), "sim:3");
-  EXPECT_EQ(devices_of(cluster, {TaskId::Job::kWorker, 1}), "devices sim:3 to sim:5");
+  EXPECT_EQ(device_of(cluster, {TaskId::Role::kWorker, 1}), "sim:3");
+  EXPECT_EQ(devices_of(cluster, {TaskId::Role::kWorker, 1}), "devices sim:3 to sim:5");
   cluster.device.kind = "cpu";
   EXPECT_EQ(threads_of_worker(cluster, 1, 2), 3) << "each tower has a thread";
   cluster.threads = 8;
   EXPECT_EQ(threads_of_worker(cluster, 1, 2), 8);
-  EXPECT_EQ(devices_of(cluster, {TaskId::Job::kPs, 0}), "no device");
+  EXPECT_EQ(devices_of(cluster, {TaskId::Role::kPs, 0}), "no device");
 }
 
 }  // namespace

@@ -79,9 +79,9 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
   Cluster cluster(int worker, int workers) {
     if (!ports_) ports_.emplace(workers);
     Cluster cluster;
-    cluster.role = Cluster::Role::kTask;
+    cluster.process = Cluster::Process::kTask;
     cluster.spec.workers = ports_->addresses();
-    cluster.task = {TaskId::Job::kWorker, worker};
+    cluster.task = {TaskId::Role::kWorker, worker};
     cluster.cluster_id = "test";
     cluster.strategy.name = "allreduce";
     cluster.link = GetParam();

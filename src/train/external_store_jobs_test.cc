@@ -47,9 +47,9 @@ class ExternalJob {
     if (served_) {
       cluster = served_->cluster(worker);
     } else {
-      cluster.role = Cluster::Role::kTask;
+      cluster.process = Cluster::Process::kTask;
       cluster.spec.workers = ports_.addresses();
-      cluster.task = {TaskId::Job::kWorker, worker};
+      cluster.task = {TaskId::Role::kWorker, worker};
       cluster.cluster_id = "test";
       cluster.threads = 1;
     }

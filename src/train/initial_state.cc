@@ -43,7 +43,7 @@ std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
     TaskState& state = states[std::size_t(worker)];
     state.worker = worker;
     state.step = states.front().step;
-    const SavedTask* const saved = reader.index().task(TaskId{TaskId::Job::kWorker, worker}.str());
+    const SavedTask* const saved = reader.index().task(TaskId{TaskId::Role::kWorker, worker}.str());
     if (saved == nullptr) continue;
     state.step = saved->step;
     state.position = {saved->position, saved->sums};

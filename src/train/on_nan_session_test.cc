@@ -103,9 +103,9 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
     Cluster cluster;
     if (served_) cluster = served_->cluster(worker);
     if (ports_) {
-      cluster.role = Cluster::Role::kTask;
+      cluster.process = Cluster::Process::kTask;
       cluster.spec.workers = ports_->addresses();
-      cluster.task = {TaskId::Job::kWorker, worker};
+      cluster.task = {TaskId::Role::kWorker, worker};
       cluster.cluster_id = "test";
     }
     cluster.strategy.name = test.strategy;

@@ -126,9 +126,9 @@ std::vector<Begun> train(const Way& way, const RunOptions& run, int count = 2) {
     if (way.ps) {
       cluster = served->cluster(worker);
     } else {
-      cluster.role = Cluster::Role::kTask;
+      cluster.process = Cluster::Process::kTask;
       cluster.spec.workers = ports.addresses();
-      cluster.task = {TaskId::Job::kWorker, worker};
+      cluster.task = {TaskId::Role::kWorker, worker};
       cluster.cluster_id = "test";
       cluster.threads = 1;
     }

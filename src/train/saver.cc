@@ -16,7 +16,7 @@ namespace {
 
 SavedTask saved_task(const TaskState& state) {
   SavedTask task;
-  task.task = TaskId{TaskId::Job::kWorker, state.worker}.str();
+  task.task = TaskId{TaskId::Role::kWorker, state.worker}.str();
   task.step = task.applied = state.step;
   task.position = state.position.numbers;
   task.sums = state.position.sums;

@@ -103,14 +103,15 @@ void Session::Impl::make_parts() {
   }
   const std::vector<VariableSpec> variables = variable_specs(graphs, trainings);
   observers.tell(&SessionObserver::joining);
-  job = std::make_unique<Job>(Job::Options{.cluster = cluster,
-                                           .run = run_options,
-                                           .data = {options.data_names, options.shared_records},
-                                           .pool = &pool(),
-                                           .account = &account,
-                                           .timeline = timeline.get(),
-                                           .progress = &progress},
-                              variables);
+  job = std::make_unique<SessionJob>(
+      SessionJob::Options{.cluster = cluster,
+                          .run = run_options,
+                          .data = {options.data_names, options.shared_records},
+                          .pool = &pool(),
+                          .account = &account,
+                          .timeline = timeline.get(),
+                          .progress = &progress},
+      variables);
   observers.tell(&SessionObserver::joined);
   is_watched_ = observers.want_progress();
   job->initialise([&] {

@@ -16,8 +16,8 @@
 #include "trace/use_meter.h"
 #include "train/console.h"
 #include "train/device_context.h"
-#include "train/job.h"
 #include "train/learning_rates.h"
+#include "train/session_job.h"
 #include "train/session_observers.h"
 #include "train/session_saving.h"
 #include "train/session_towers.h"
@@ -103,7 +103,7 @@ class Session::Impl {
   std::unique_ptr<ThreadPool> all_cores;  // for what all towers share; null: the device's threads
   StepAccount account{clock}, evaluation_account{clock};
   ProgressBoard progress;
-  std::unique_ptr<Job> job;
+  std::unique_ptr<SessionJob> job;
   SessionObservers observers;  // They may ask the job, from threads of their own.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;

@@ -14,8 +14,8 @@
 #include "params/interval_timer.h"
 #include "run/report/report.h"
 #include "train/device_context.h"
-#include "train/job.h"
 #include "train/saver.h"
+#include "train/session_job.h"
 #include "train/train_loop.h"
 
 namespace paceline {
@@ -24,7 +24,7 @@ namespace paceline {
 class SessionSaving {
  public:
   struct Parts {
-    Job& job;
+    SessionJob& job;
     std::vector<DeviceContext*> contexts;     // by tower; one, where there are none
     const TrainLoop* loop;                    // null: the session trains nothing and saves nothing
     const std::vector<const Graph*>& graphs;  // those that are trained come first

@@ -88,7 +88,7 @@ void Summaries::State::guarded(F&& part) {
 
 void Summaries::State::open(Session& session) {
   const StepResult& last = session.last_step();
-  const TaskId task{TaskId::Job::kWorker, session.worker_index()};
+  const TaskId task{TaskId::Role::kWorker, session.worker_index()};
   const std::string of_task = folder + "/" + task.str();
   std::error_code unseen;  // a folder that may not be looked at cannot be written either
   const bool resumed = last.global_step > 0 && std::filesystem::exists(of_task, unseen);

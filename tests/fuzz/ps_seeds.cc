@@ -22,7 +22,7 @@ std::vector<VariableSpec> variables() {
 
 Payload hello(int worker, std::uint64_t incarnation = 1, DType wire = DType::kFloat32) {
   Hello hello;
-  hello.job = "worker";
+  hello.role = "worker";
   hello.index = worker;
   hello.cluster_id = "fuzz";
   hello.incarnation = incarnation;

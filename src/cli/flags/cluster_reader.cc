@@ -11,7 +11,7 @@
 #include "base/cores.h"
 #include "base/philox.h"
 #include "cli/flags/flag_checks.h"
-#include "cli/flags/role_reader.h"
+#include "cli/flags/process_reader.h"
 #include "cli/flags/security_reader.h"
 #include "cli/flags/straggler.h"
 #include "kernels/device_kind.h"
@@ -82,8 +82,8 @@ void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoi
                 fmt::format("the last of the {} worker{} is worker {}", workers,
                             workers == 1 ? "" : "s", workers - 1));
   }
-  if (cluster.role != Cluster::Role::kTask ||
-      cluster.task != TaskId{TaskId::Job::kWorker, named->worker}) {
+  if (cluster.process != Cluster::Process::kTask ||
+      cluster.task != TaskId{TaskId::Role::kWorker, named->worker}) {
     return;
   }
   device.sim_step_ms *= named->times;
@@ -141,7 +141,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
 
 // A ps has no device, but may be given the flags of the workers.
 bool serves(const Cluster& cluster) {
-  return cluster.role == Cluster::Role::kTask && cluster.task.job == TaskId::Job::kPs;
+  return cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
 }
 
 OnFailure read_on_failure(const FlagValues& values) {
@@ -246,16 +246,17 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
   if (needed == kind_of(cluster)) return;
   if (needed == ClusterKind::kWorkersOnly) {
     refuse_flags(fmt::format("--strategy {} needs a cluster without parameter servers: {}", name,
-                             cluster.role == Cluster::Role::kTask ? "leave them out of the cluster"
-                                                                  : "give --ps 0 --workers 2"));
+                             cluster.process == Cluster::Process::kTask
+                                 ? "leave them out of the cluster"
+                                 : "give --ps 0 --workers 2"));
   }
   if (kind_of(cluster) == ClusterKind::kOneProcess) {
     refuse_flags(fmt::format("--strategy {} needs a cluster: add --ps 1 --workers 2", name));
   }
-  refuse_flags(
-      fmt::format("--strategy {} needs parameter servers, and this cluster has none: {}", name,
-                  cluster.role == Cluster::Role::kLauncher ? "give --ps 1 instead of --ps 0"
-                                                           : "name them in the cluster, too"));
+  refuse_flags(fmt::format(
+      "--strategy {} needs parameter servers, and this cluster has none: {}", name,
+      cluster.process == Cluster::Process::kLauncher ? "give --ps 1 instead of --ps 0"
+                                                     : "name them in the cluster, too"));
 }
 
 // Flags that are about parameter servers.
@@ -323,7 +324,7 @@ void read_collectives(const FlagValues& values, Cluster& cluster) {
   cluster.collectives =
       values.choice("--collectives", collectives_names()).value_or(cluster.collectives);
   if (collectives_kind(cluster.collectives).over_links) return;
-  if (cluster.role != Cluster::Role::kTask || values.on_command_line("--task")) {
+  if (cluster.process != Cluster::Process::kTask || values.on_command_line("--task")) {
     refuse_flag("--collectives", cluster.collectives,
                 "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
                 "mpirun -n 4 paceline train mlp --collectives mpi");
@@ -336,7 +337,7 @@ void read_collectives(const FlagValues& values, Cluster& cluster) {
 
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   if (values.given("--cluster-id")) return values.text("--cluster-id");
-  if (cluster.role != Cluster::Role::kLauncher) {
+  if (cluster.process != Cluster::Process::kLauncher) {
     // Tasks that are started one by one have only the spec in common. With the spec as the id, a
     // refusal can name the addresses that differ. A long spec does not fit a message.
     const std::string spec = cluster.spec.str();
@@ -365,10 +366,10 @@ std::string old_name_hint(const FlagValues& values, const Cluster& cluster) {
 
 Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
-  read_role(values, cluster);
+  read_process(values, cluster);
   cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   // Only the training tasks of its job heed the other flags, which may say nothing alone.
-  if (cluster.role == Cluster::Role::kEvaluator) return cluster;
+  if (cluster.process == Cluster::Process::kEvaluator) return cluster;
   read_strategy(values, cluster);
   if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
   cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
@@ -387,7 +388,7 @@ Cluster read_cluster(const FlagValues& values) {
   check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
   cluster.device = read_device(values, cluster);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
-  if (cluster.role == Cluster::Role::kLauncher && own_device) cluster.device.index = -1;
+  if (cluster.process == Cluster::Process::kLauncher && own_device) cluster.device.index = -1;
   if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
   cluster.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));

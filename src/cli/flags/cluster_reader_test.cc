@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 TEST(Flags, NothingMeansAlone) {
   const Parsed parsed = read("");
-  EXPECT_EQ(parsed.cluster.role, Cluster::Role::kAlone);
+  EXPECT_EQ(parsed.cluster.process, Cluster::Process::kAlone);
   EXPECT_EQ(parsed.cluster.strategy.name, "alone");
   EXPECT_TRUE(parsed.cluster.is_chief());
   EXPECT_EQ(parsed.cluster.device.kind, "cpu");
@@ -64,7 +64,7 @@ TEST(Flags, TimelineOfSomeSteps) {
 TEST(Flags, PsAndWorkersLaunch) {
   const Parsed parsed =
       read("--ps 2 --workers=3 --steps 100 --on-failure continue --seed 7 --quiet");
-  EXPECT_EQ(parsed.cluster.role, Cluster::Role::kLauncher);
+  EXPECT_EQ(parsed.cluster.process, Cluster::Process::kLauncher);
   EXPECT_EQ(parsed.cluster.local_ps, 2);
   EXPECT_EQ(parsed.cluster.local_workers, 3);
   EXPECT_EQ(parsed.cluster.strategy.name, "async");
@@ -190,7 +190,7 @@ TEST(Flags, RecordsAreSharedOutWhereSeveralTasksTrain) {
 
 TEST(Flags, WorkersWithoutAPsTrainByAllReduce) {
   const Cluster local = read("--ps 0 --workers 3").cluster;
-  EXPECT_EQ(local.role, Cluster::Role::kLauncher);
+  EXPECT_EQ(local.process, Cluster::Process::kLauncher);
   EXPECT_EQ(local.strategy.name, "allreduce");
   EXPECT_EQ(read("--workers 2 --strategy allreduce").cluster.strategy.name, "allreduce");
   const Cluster task = read("--cluster worker=a:1,b:1 --task worker:1").cluster;
@@ -212,7 +212,7 @@ TEST(Flags, SpellingsOfOneTaskAreEqual) {
         "--ps-hosts a:1,b:1 --worker-hosts c:1,d:1 --job-name worker --task-index 1",
         "--ps_hosts=a:1,b:1 --worker_hosts=c:1,d:1 --job_name=worker --task_index=1"}) {
     const Cluster cluster = read(text).cluster;
-    EXPECT_EQ(cluster.role, Cluster::Role::kTask) << text;
+    EXPECT_EQ(cluster.process, Cluster::Process::kTask) << text;
     EXPECT_EQ(cluster.spec.str(), "ps=a:1,b:1;worker=c:1,d:1") << text;
     EXPECT_EQ(cluster.task.str(), "worker:1") << text;
     EXPECT_EQ(cluster.cluster_id,
@@ -222,13 +222,13 @@ TEST(Flags, SpellingsOfOneTaskAreEqual) {
 
 TEST(Flags, ExistingServersNeedNoPs) {
   const Cluster launcher = read("--workers 2 --ps-hosts a:1,b:1 --existing-servers").cluster;
-  EXPECT_EQ(launcher.role, Cluster::Role::kLauncher);
+  EXPECT_EQ(launcher.process, Cluster::Process::kLauncher);
   EXPECT_TRUE(launcher.existing_servers);
   EXPECT_EQ(launcher.local_ps, 0);
   EXPECT_EQ(launcher.spec.str(), "ps=a:1,b:1");
   const Cluster task =
       read("--ps-hosts a:1 --worker-hosts b:1 --existing-servers --task worker:0").cluster;
-  EXPECT_EQ(task.role, Cluster::Role::kTask);
+  EXPECT_EQ(task.process, Cluster::Process::kTask);
   EXPECT_TRUE(task.existing_servers);
   const Cluster launched = read(
                                "--workers 2 --ps-hosts a:1 --existing-servers --launched --cluster "
@@ -257,7 +257,7 @@ TEST(Flags, WhatTheLauncherStartsIsATask) {
           "--ps 1 --workers 2 --launched --cluster ps=a:1;worker=b:1,c:1 --task worker:1 "
           "--cluster-id x --device sim:1 --sim-step-ms 3 --threads 2")
           .cluster;
-  EXPECT_EQ(cluster.role, Cluster::Role::kTask);
+  EXPECT_EQ(cluster.process, Cluster::Process::kTask);
   EXPECT_EQ(cluster.task.str(), "worker:1");
   EXPECT_EQ(cluster.cluster_id, "x");
   EXPECT_EQ(cluster.device.index, 1);

@@ -124,9 +124,9 @@ TEST(EvaluatorFlags, OfALauncherAreReadByTheEvaluatorThatItStarts) {
       ASSERT_NE(use, kUses.end()) << "say here how " << flag.name << " is given";
       if (use->second.empty()) continue;
       const std::string line = launcher_with(use->second);
-      EXPECT_EQ(read(line).cluster.role, Cluster::Role::kLauncher) << line;
+      EXPECT_EQ(read(line).cluster.process, Cluster::Process::kLauncher) << line;
       const Cluster cluster = read(fmt::format("{} {}", line, evaluator)).cluster;
-      EXPECT_EQ(cluster.role, Cluster::Role::kEvaluator) << line;
+      EXPECT_EQ(cluster.process, Cluster::Process::kEvaluator) << line;
       EXPECT_TRUE(cluster.launched);
     }
   }
@@ -139,7 +139,7 @@ TEST(EvaluatorFlags, OfAJobAreHeededByItsTrainingTasksAlone) {
           "--task evaluator --out d --strategy sync --wire int8 --towers 64 --threads 1 "
           "--reconnect-timeout 9 --accumulate 2 --lab-hosts 2 --join-timeout 7")
           .cluster;
-  EXPECT_EQ(cluster.role, Cluster::Role::kEvaluator);
+  EXPECT_EQ(cluster.process, Cluster::Process::kEvaluator);
   EXPECT_EQ(cluster.towers, 1);
   EXPECT_EQ(cluster.join_timeout_s, 7);
 }

@@ -63,7 +63,7 @@ TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
   for (const char* const words : {"", "--ps 1 --workers 2"}) {
     const FlagValues values = read("", words, kTfConfig, task);
     const Cluster cluster = values.with_places([&] { return read_cluster(values); });
-    EXPECT_EQ(cluster.role, Cluster::Role::kTask);
+    EXPECT_EQ(cluster.process, Cluster::Process::kTask);
     EXPECT_EQ(cluster.task.str(), "worker:1");
     EXPECT_EQ(cluster.spec.ps, std::vector<std::string>{"a:1"});
     EXPECT_EQ(cluster.threads, 3);
@@ -89,11 +89,11 @@ TEST_F(JobFlags, AnotherWayToSayTheSameWinsToo) {
   EXPECT_FALSE(read("steps = 3", "--seconds 5").given("--steps"));
   const std::string hosts =
       "ps-hosts = 'a:1'\nworker-hosts = 'b:1'\njob-name = 'ps'\ntask-index = 0";
-  EXPECT_EQ(cluster(hosts, "--ps 1 --workers 2").role, Cluster::Role::kLauncher);
+  EXPECT_EQ(cluster(hosts, "--ps 1 --workers 2").process, Cluster::Process::kLauncher);
   EXPECT_EQ(cluster(hosts, "--task worker:0").task.str(), "worker:0");
   EXPECT_EQ(cluster(hosts, "--cluster ps=x:1;worker=y:1").spec.str(), "ps=x:1;worker=y:1");
-  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--cluster ps=x:1;worker=y:1 --task ps:0").role,
-            Cluster::Role::kTask);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--cluster ps=x:1;worker=y:1 --task ps:0").process,
+            Cluster::Process::kTask);
   EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--workers 3").local_ps, 1);
   const std::string key = "ps = 1\nworkers = 2\ntls = 'on'\nkey-file = 'k'";
   EXPECT_EQ(cluster(key, "").security.tls, Tls::kAlways);
@@ -105,7 +105,7 @@ TEST_F(JobFlags, TfConfigGivesTheClusterAndTheTask) {
   const Cluster read = cluster("", "--join-timeout 9", kTfConfig);
   EXPECT_EQ(read.spec.str(), "ps=b:1;worker=c:1,d:1");
   EXPECT_EQ(read.task.str(), "worker:1");
-  EXPECT_EQ(cluster("", "", "").role, Cluster::Role::kAlone);
+  EXPECT_EQ(cluster("", "", "").process, Cluster::Process::kAlone);
 }
 
 TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
@@ -116,14 +116,14 @@ TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
               "--join-timeout 9 --torn-free --show-placement --wire bfloat16 --top-k 4 --strategy "
               "ssp --staleness 2",
               kOne);
-  EXPECT_EQ(read.role, Cluster::Role::kAlone);
+  EXPECT_EQ(read.process, Cluster::Process::kAlone);
   EXPECT_EQ(read.strategy.name, "alone");
   EXPECT_THROW(cluster("", "--join-timeout 9"), Error);
 }
 
 TEST_F(JobFlags, FlagsAndFilesWinOverTfConfig) {
-  EXPECT_EQ(cluster("", "--ps 1 --workers 1", kTfConfig).role, Cluster::Role::kLauncher);
-  EXPECT_EQ(cluster("ps = 1\nworkers = 1", "", kTfConfig).role, Cluster::Role::kLauncher);
+  EXPECT_EQ(cluster("", "--ps 1 --workers 1", kTfConfig).process, Cluster::Process::kLauncher);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 1", "", kTfConfig).process, Cluster::Process::kLauncher);
   EXPECT_EQ(cluster("", "--task ps:0", kTfConfig).task.str(), "ps:0");
   EXPECT_EQ(cluster("", "--cluster ps=x:1;worker=y:1 --task ps:0", kTfConfig).spec.str(),
             "ps=x:1;worker=y:1");
@@ -146,11 +146,11 @@ TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {
   const Cluster read = cluster(
       "", "",
       R"({"cluster":{"ps":["b:1"],"worker":["c:1"]},"task":{"type":"evaluator","index":0}})");
-  EXPECT_EQ(read.role, Cluster::Role::kEvaluator);
-  EXPECT_EQ(cluster("", "--cluster ps=b:1;worker=c:1 --job-name evaluator --task-index 0").role,
-            Cluster::Role::kEvaluator);
+  EXPECT_EQ(read.process, Cluster::Process::kEvaluator);
+  EXPECT_EQ(cluster("", "--cluster ps=b:1;worker=c:1 --job-name evaluator --task-index 0").process,
+            Cluster::Process::kEvaluator);
   for (const char* alone : {"--task evaluator", "--task evaluator:0", "--job-name evaluator"}) {
-    EXPECT_EQ(cluster("", alone).role, Cluster::Role::kEvaluator) << alone;
+    EXPECT_EQ(cluster("", alone).process, Cluster::Process::kEvaluator) << alone;
   }
 }
 

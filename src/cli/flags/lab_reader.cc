@@ -15,7 +15,7 @@ void check_cluster(const FlagValues& values, const Cluster& cluster) {
   for (const char* flag : {"--lab-hosts", "--lab-place", "--lab-gbps", "--lab-delay-ms"}) {
     if (!values.given(flag)) continue;
     check_apart(values, flag, "--hosts", "both say which hosts there are");
-    if (cluster.role != Cluster::Role::kLauncher || cluster.existing_servers) {
+    if (cluster.process != Cluster::Process::kLauncher || cluster.existing_servers) {
       refuse_flags(
           fmt::format("{} needs a cluster whose tasks all start here: add --ps and "
                       "--workers",
@@ -59,7 +59,7 @@ LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
 }  // namespace
 
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
-  if (cluster.launched || cluster.role == Cluster::Role::kEvaluator) return {};
+  if (cluster.launched || cluster.process == Cluster::Process::kEvaluator) return {};
   check_cluster(values, cluster);
   LabOptions lab;
   if (values.given("--lab-place")) {

@@ -12,7 +12,7 @@
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/kubernetes.h"
 #include "cli/flags/meeting_plan.h"
-#include "cli/flags/role_reader.h"
+#include "cli/flags/process_reader.h"
 #include "cli/flags/slurm.h"
 #include "cli/flags/tf_config.h"
 #include "paceline/cluster.h"

@@ -19,7 +19,7 @@
 #include "base/address.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/launch_port.h"
-#include "cli/flags/role_reader.h"
+#include "cli/flags/process_reader.h"
 #include "paceline/error.h"
 
 namespace paceline {

@@ -72,9 +72,9 @@ void spread_tasks(LabOptions& lab, int ps, int workers) {
 
 std::string lab_text(const LabOptions& lab) {
   std::vector<std::vector<std::string>> tasks(std::size_t(lab.hosts));
-  for (const TaskId::Job job : {TaskId::Job::kPs, TaskId::Job::kWorker}) {
+  for (const TaskId::Role job : {TaskId::Role::kPs, TaskId::Role::kWorker}) {
     int index = 0;
-    for (const int host : job == TaskId::Job::kPs ? lab.ps : lab.workers) {
+    for (const int host : job == TaskId::Role::kPs ? lab.ps : lab.workers) {
       tasks[std::size_t(host)].push_back(TaskId{job, index++}.str());
     }
   }

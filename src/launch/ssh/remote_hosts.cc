@@ -68,7 +68,7 @@ Pulse::~Pulse() {
 
 std::size_t RemoteHosts::index_of(const TaskId& task) const {
   const Placement& placement = options_.placement;
-  const bool ps = task.job == TaskId::Job::kPs;
+  const bool ps = task.role == TaskId::Role::kPs;
   return std::size_t((ps ? placement.ps : placement.workers)[std::size_t(task.index)]);
 }
 

@@ -72,7 +72,7 @@ Receiver* CollectiveDriver::accept(std::shared_ptr<Connection> connection) {
 
 Hello CollectiveDriver::hello(int to) const {
   Hello hello;
-  hello.job = "worker";
+  hello.role = "worker";
   hello.index = options_.task.index;
   hello.cluster_id = options_.cluster_id;
   hello.incarnation = incarnation_;

@@ -193,7 +193,7 @@ class AsyncOuterJob : public JobFixture, public ::testing::WithParamInterface<bo
     const std::vector<VariableSpec> specs = shared_model().specs();
     const std::shared_ptr<PsStore> joined = PsStore::join(options, outer_variables(specs, how_));
     DistributionOptions of;
-    of.cluster.task = {TaskId::Job::kWorker, worker};
+    of.cluster.task = {TaskId::Role::kWorker, worker};
     return with_outer_rule({joined, joined}, specs, how_, of);
   }
   void initialise(const Distribution& chief) {

@@ -25,7 +25,7 @@ OuterOptions averaging(int local_steps, int fragments = 1) {
 
 DistributionOptions of_worker(int worker) {
   DistributionOptions options;
-  options.cluster.task = {TaskId::Job::kWorker, worker};
+  options.cluster.task = {TaskId::Role::kWorker, worker};
   return options;
 }
 

@@ -16,8 +16,8 @@ std::string greeting_refusal(const Hello& ours, const Hello& theirs) {
     const std::string difference = cluster_difference(ours.cluster_id, theirs.cluster_id);
     return fmt::format("it is of another cluster{}{}", difference.empty() ? "" : ": ", difference);
   }
-  if (theirs.job != ours.job || theirs.index < 0 || theirs.index >= ours.workers) {
-    return fmt::format("{}:{} is not in the cluster, which has {} workers", theirs.job,
+  if (theirs.role != ours.role || theirs.index < 0 || theirs.index >= ours.workers) {
+    return fmt::format("{}:{} is not in the cluster, which has {} workers", theirs.role,
                        theirs.index, ours.workers);
   }
   if (theirs.ps != ours.index) {

@@ -7,7 +7,7 @@ namespace {
 
 Hello hello_of(int worker, int to) {
   Hello hello;
-  hello.job = "worker";
+  hello.role = "worker";
   hello.index = worker;
   hello.ps = to;
   hello.cluster_id = "worker=a:1,b:2";

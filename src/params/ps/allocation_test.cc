@@ -41,7 +41,7 @@ class PsAllocations : public ::testing::TestWithParam<bool> {
  protected:
   PsAllocations() : driver_(options(), [] {}), receiver_(*driver_.accept(sink_)) {
     Hello hello;
-    hello.job = "worker";
+    hello.role = "worker";
     hello.cluster_id = "test";
     send(MessageType::kHello, encode(hello));
     Declare declare{.variables = {{.name = "w", .shape = {30, 20}, .rule = Adam{}},
@@ -59,7 +59,7 @@ class PsAllocations : public ::testing::TestWithParam<bool> {
   static PsOptions options() {
     PsOptions options;
     options.spec = {{"ps:1"}, {"worker:1"}};
-    options.task = {TaskId::Job::kPs, 0};
+    options.task = {TaskId::Role::kPs, 0};
     options.cluster_id = "test";
     return options;
   }

@@ -66,7 +66,7 @@ void PsDriver::tell_progress(PsPeer& peer) {
   answer(peer.id(), MessageType::kProgress, text);
 }
 
-PsJobOptions PsDriver::machine_options() const {
+PsTaskOptions PsDriver::machine_options() const {
   const auto since_epoch = std::chrono::system_clock::now().time_since_epoch();
   return {.ps = options_.task.index,
           .workers = int(options_.spec.workers.size()),
@@ -278,7 +278,7 @@ std::int64_t PsDriver::global_step() const {
 }
 
 bool PsDriver::closed(PsPeer& peer, const Error& error) {
-  const PsJob::Ended ended = {
+  const PsTask::Ended ended = {
       .why = error.what(), .handled = peer.stream().handled(), .broken = peer.stream().broken()};
   const bool may_come_back =
       drive([&](Outbox& out) { return machine_.closed(peer.id(), ended, now(), out); });

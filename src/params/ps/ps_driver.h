@@ -1,4 +1,4 @@
-// The real driver of a ps's state machine (protocol/ps_job.h): it serialises the events of all
+// The real driver of a ps's state machine (protocol/ps_task.h): it serialises the events of all
 // connections, does what the machine wants done, and keeps what no machine may: the shard, the
 // connections, and what is measured.
 #pragma once
@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "net/link.h"
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/ps/coordinator_connection.h"
 #include "params/ps/ps_account.h"
 #include "params/ps/round_applier.h"
@@ -103,7 +103,7 @@ class PsDriver {
   bool spins() const { return spins_; }
   /// True when another job has taken its place (any_job).
   bool given_up() const;
-  /// PsJob::begins_again: a new PsDriver is to take this one's place.
+  /// PsTask::begins_again: a new PsDriver is to take this one's place.
   bool begins_again() const;
   std::uint64_t epoch() const;
   PsAccount& account() { return account_; }
@@ -124,7 +124,7 @@ class PsDriver {
   using HostAction =
       std::variant<Outbox::Find, Outbox::Mark, Outbox::Save, Outbox::GoOn, RunRounds>;
 
-  PsJobOptions machine_options() const;
+  PsTaskOptions machine_options() const;
   std::vector<std::int32_t> take_variables(const Declare& declare);
   /// Calls event(out) under the lock, and does what the machine wants done.
   template <typename Event>
@@ -156,7 +156,7 @@ class PsDriver {
   ApplyPool apply_pool_;
   std::unique_ptr<Shard> shard_;
   std::vector<const TimelineLabel*> labels_;
-  PsJob machine_;
+  PsTask machine_;
   Outbox out_;
   PeerId next_peer_ = 1;
   std::map<PeerId, std::unique_ptr<PsPeer>> peers_;

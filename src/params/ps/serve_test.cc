@@ -36,7 +36,7 @@ TEST_F(PsTest, RefusesAnotherVersionClusterJobOrTaskNamingBothSides) {
   hello.cluster_id = "other";
   EXPECT_THAT(refusal_of(hello), HasSubstr("cluster id 'test' here, 'other' there"));
   hello = good_hello(1);
-  hello.job = "ps";
+  hello.role = "ps";
   EXPECT_THAT(refusal_of(hello), HasSubstr("a ps serves workers; the other is ps:1"));
   hello = good_hello(1);
   hello.ps = 1;

@@ -9,10 +9,10 @@ namespace {
 
 const std::vector<VariableSpec> kOneVariable = {{.name = "w", .shape = {2}, .rule = Sgd{}}};
 
-DistributionOptions options_of(const std::string& strategy, Cluster::Role role) {
+DistributionOptions options_of(const std::string& strategy, Cluster::Process process) {
   DistributionOptions made;
   made.cluster.strategy.name = strategy;
-  made.cluster.role = role;
+  made.cluster.process = process;
   return made;
 }
 
@@ -24,7 +24,7 @@ TEST(Strategies, EachKindOfClusterHasADefault) {
 
 TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
   const std::string message = error_of(ErrorCode::kInvalidArgument, [] {
-    make_distribution(options_of("asinc", Cluster::Role::kAlone), kOneVariable);
+    make_distribution(options_of("asinc", Cluster::Process::kAlone), kOneVariable);
   });
   EXPECT_NE(message.find("'asinc' is none of alone, async, ssp, sync"), std::string::npos)
       << message;
@@ -33,19 +33,22 @@ TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
 
 TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
   EXPECT_NE(
-      error_of(ErrorCode::kInvalidArgument,
-               [] { make_distribution(options_of("async", Cluster::Role::kAlone), kOneVariable); })
-          .find("'async' needs a cluster"),
-      std::string::npos);
-  EXPECT_NE(
       error_of(
           ErrorCode::kInvalidArgument,
-          [] { make_distribution(options_of("allreduce", Cluster::Role::kAlone), kOneVariable); })
-          .find("'allreduce' needs a cluster of workers"),
+          [] { make_distribution(options_of("async", Cluster::Process::kAlone), kOneVariable); })
+          .find("'async' needs a cluster"),
       std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] {
-                       DistributionOptions with_ps = options_of("allreduce", Cluster::Role::kTask);
+                       make_distribution(options_of("allreduce", Cluster::Process::kAlone),
+                                         kOneVariable);
+                     })
+                .find("'allreduce' needs a cluster of workers"),
+            std::string::npos);
+  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
+                     [] {
+                       DistributionOptions with_ps =
+                           options_of("allreduce", Cluster::Process::kTask);
                        with_ps.cluster.spec = {.ps = {"a:1"}, .workers = {"b:1"}};
                        make_distribution(with_ps, kOneVariable);
                      })
@@ -58,7 +61,7 @@ TEST(Strategies, OneIsInTheTableForAsLongAsItIsAdded) {
                           .meaning = "",
                           .cluster = ClusterKind::kOneProcess,
                           .make = default_strategy(ClusterKind::kOneProcess).make};
-  const DistributionOptions options = options_of("mine", Cluster::Role::kAlone);
+  const DistributionOptions options = options_of("mine", Cluster::Process::kAlone);
   {
     const AddedStrategy added(mine);
     EXPECT_EQ(make_distribution(options, kOneVariable).store->variables()[0].name, "w");
@@ -68,13 +71,13 @@ TEST(Strategies, OneIsInTheTableForAsLongAsItIsAdded) {
 
 TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
   const Distribution made =
-      make_distribution(options_of("alone", Cluster::Role::kAlone), kOneVariable);
+      make_distribution(options_of("alone", Cluster::Process::kAlone), kOneVariable);
   EXPECT_EQ(made.store->variables()[0].name, "w");
   EXPECT_FALSE(made.control->others_save());
 }
 
 TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
-  DistributionOptions with = options_of("alone", Cluster::Role::kAlone);
+  DistributionOptions with = options_of("alone", Cluster::Process::kAlone);
   const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
   EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
   with.cluster.accumulate = 4;
@@ -83,7 +86,7 @@ TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
 
 std::string chosen(const ClusterSpec& spec) {
   Cluster cluster;
-  cluster.role = Cluster::Role::kTask;
+  cluster.process = Cluster::Process::kTask;
   cluster.spec = spec;
   cluster.strategy.name = "auto";
   return strategy_name(cluster);

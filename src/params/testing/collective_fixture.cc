@@ -31,7 +31,7 @@ void CollectiveFixture::make_spec(int workers) {
 CollectiveOptions CollectiveFixture::options(int worker) {
   CollectiveOptions options;
   options.spec = spec_;
-  options.task = {TaskId::Job::kWorker, worker};
+  options.task = {TaskId::Role::kWorker, worker};
   options.cluster_id = "test";
   options.join_timeout = join_timeout_;
   options.share_memory = GetParam().share_memory;

@@ -42,7 +42,7 @@ bool JobFixture::wait_said(const std::string& text) {
 PsOptions JobFixture::ps_options(int ps) {
   PsOptions options;
   options.spec = spec_;
-  options.task = {TaskId::Job::kPs, ps};
+  options.task = {TaskId::Role::kPs, ps};
   options.cluster_id = "test";
   options.link_factory = link_factory();
   options.stop_fd = stop_fd_;
@@ -55,7 +55,7 @@ PsOptions JobFixture::ps_options(int ps) {
 PsStoreOptions JobFixture::store_options(int worker) {
   PsStoreOptions options;
   options.spec = spec_;
-  options.task = {TaskId::Job::kWorker, worker};
+  options.task = {TaskId::Role::kWorker, worker};
   options.cluster_id = "test";
   options.link_factory = link_factory();
   options.join_timeout = 60s;

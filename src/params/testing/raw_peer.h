@@ -103,7 +103,7 @@ class RawPeer : public Receiver {
 
 inline Hello good_hello(int worker = 0) {
   Hello hello;
-  hello.job = "worker";
+  hello.role = "worker";
   hello.index = worker;
   hello.cluster_id = "test";
   hello.incarnation = 1;

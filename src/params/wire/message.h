@@ -150,7 +150,7 @@ void check_flags(const FrameHeader& header);
 /// Identity of a worker.
 struct Hello {
   std::uint32_t version = kProtocolVersion;
-  std::string job;  // "worker"
+  std::string role;  // "worker"
   std::int32_t index = 0;
   std::string cluster_id;
   std::uint64_t incarnation = 0;        // of one task, a newer process has a larger one

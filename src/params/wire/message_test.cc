@@ -25,7 +25,7 @@ std::vector<VariableSpec> some_variables() {
 }
 
 TEST(Message, HelloComesBack) {
-  const Hello hello{.job = "worker",
+  const Hello hello{.role = "worker",
                     .index = 3,
                     .cluster_id = "run-7",
                     .incarnation = 12345678901234,
@@ -56,7 +56,7 @@ TEST(Message, DeclaredComesBack) {
 
 // The example of docs/wire.md.
 TEST(Message, HelloHasTheBytesOfItsFormat) {
-  const Hello hello{.job = "worker",
+  const Hello hello{.role = "worker",
                     .index = 1,
                     .cluster_id = "run-7",
                     .incarnation = 0x1122334455667788,

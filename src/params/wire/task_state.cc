@@ -62,7 +62,7 @@ std::string why_left_out(const TaskState& state, std::size_t most_bytes) {
   return fmt::format(
       "the local variables of {} are not saved: they have {} bytes, {} alone {}, and no more "
       "than {} can be sent to the chief",
-      TaskId{TaskId::Job::kWorker, state.worker}.str(), grouped_digits(std::int64_t(all)),
+      TaskId{TaskId::Role::kWorker, state.worker}.str(), grouped_digits(std::int64_t(all)),
       largest->name, grouped_digits(std::int64_t(largest->tensor.bytes())),
       grouped_digits(std::int64_t(most_bytes)));
 }

@@ -323,17 +323,17 @@ void PsConnection::on_state(const FrameHeader& header) {
 }
 
 void PsConnection::on_closed(const Error& error) {
-  const WorkerJob::Ended ended = {.where = text(),
-                                  .handled = stream_.handled(),
-                                  .all_confirmed = stream_.all_confirmed(),
-                                  .broken = stream_.broken()};
+  const WorkerTask::Ended ended = {.where = text(),
+                                   .handled = stream_.handled(),
+                                   .all_confirmed = stream_.all_confirmed(),
+                                   .broken = stream_.broken()};
   switch (driver_.closed(ps_, error, ended)) {
-    case WorkerJob::Closed::kStranger:
+    case WorkerTask::Closed::kStranger:
       return core_.fail(
           {ErrorCode::kUnavailable,
            fmt::format("ps:{} at {} accepts connections but does not speak Paceline: {}", ps_,
                        address_, error.what())});
-    case WorkerJob::Closed::kLost:
+    case WorkerTask::Closed::kLost:
       return core_.fail({ErrorCode::kAborted, fmt::format("lost {}: {}", text(), error.what())});
     default:
       return core_.notify();

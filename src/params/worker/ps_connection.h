@@ -9,7 +9,7 @@
 
 #include "net/link.h"
 #include "params/clock_questions.h"
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 #include "params/resumable_connection.h"
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"

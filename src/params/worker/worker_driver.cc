@@ -17,8 +17,8 @@ constexpr Duration kOneTry = std::chrono::seconds(5);
 constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 constexpr Duration kSaySlow = std::chrono::seconds(10);
 
-WorkerJobOptions machine_options(const PsStoreOptions& options, const WorkerState& core) {
-  WorkerJobOptions machine;
+WorkerTaskOptions machine_options(const PsStoreOptions& options, const WorkerState& core) {
+  WorkerTaskOptions machine;
   machine.worker = options.task.index;
   machine.workers = int(options.spec.workers.size());
   for (std::size_t i = 0; i < options.spec.ps.size(); ++i) {
@@ -132,10 +132,11 @@ void WorkerDriver::received(int ps, const ControlMessage& message) {
   }
 }
 
-WorkerJob::Closed WorkerDriver::closed(int ps, const Error& error, const WorkerJob::Ended& ended) {
+WorkerTask::Closed WorkerDriver::closed(int ps, const Error& error,
+                                        const WorkerTask::Ended& ended) {
   return change([&] {
-    const WorkerJob::Closed closed = machine_.closed(ps, error, ended, now(), out_);
-    if (closed == WorkerJob::Closed::kCutOff) {
+    const WorkerTask::Closed closed = machine_.closed(ps, error, ended, now(), out_);
+    if (closed == WorkerTask::Closed::kCutOff) {
       ++core_.cuts;
       if (!keeper_.joinable() && !stopping_) keeper_ = std::thread([this] { keep_connected(); });
     }

@@ -1,4 +1,4 @@
-// The real driver of a worker's state machine (protocol/worker_job.h): it serialises what the
+// The real driver of a worker's state machine (protocol/worker_task.h): it serialises what the
 // connections receive, connects and sends what the machine wants, and shows what the machine knows.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "net/link.h"
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 #include "params/worker/ps_record_blocks.h"
 #include "params/worker/ps_store.h"
 #include "params/worker/worker_state.h"
@@ -32,7 +32,7 @@ class WorkerDriver {
 
   // Calls of a connection.
   void received(int ps, const ControlMessage& message);
-  WorkerJob::Closed closed(int ps, const Error& error, const WorkerJob::Ended& ended);
+  WorkerTask::Closed closed(int ps, const Error& error, const WorkerTask::Ended& ended);
 
   // Calls of the store.
   /// Before the link goes: no connection is made any more.
@@ -68,7 +68,7 @@ class WorkerDriver {
   /// The last frame of a step is about to be sent.
   void end_step();
 
-  // Rounds that the workers commit: see WorkerJob. Answers are published.
+  // Rounds that the workers commit: see WorkerTask. Answers are published.
   void commit(const CommittedRound& committed);
   void withdraw(std::int64_t step);
   void await_round(std::int64_t round);
@@ -105,7 +105,7 @@ class WorkerDriver {
   std::condition_variable changed_;
   bool stopping_ = false, cut_ = false;
   std::thread keeper_;
-  WorkerJob machine_;
+  WorkerTask machine_;
   Outbox out_;
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};

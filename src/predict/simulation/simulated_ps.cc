@@ -17,8 +17,8 @@
 namespace paceline {
 namespace {
 
-PsJobOptions ps_options(const SimulatedWorld& world, int index) {
-  PsJobOptions options;
+PsTaskOptions ps_options(const SimulatedWorld& world, int index) {
+  PsTaskOptions options;
   options.ps = index;
   options.workers = world.num_workers();
   options.cluster_id = "simulated";

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/protocol/reply_schedule.h"
 #include "params/protocol/step_assembly.h"
 #include "predict/simulation/simulated_frame.h"
@@ -89,7 +89,7 @@ class SimulatedPs : public FrameReceiver {
   const int index_, host_;
   const std::vector<AssemblyTarget> targets_;
   const std::vector<std::vector<std::int32_t>> rows_;  // by position: those that a step names
-  PsJob machine_;
+  PsTask machine_;
   std::vector<Peer> peers_;          // workers, then ps tasks
   std::vector<std::size_t> names_;   // in peers_, by PeerId − 1
   std::deque<std::size_t> in_turn_;  // peers with frames

@@ -16,8 +16,8 @@
 namespace paceline {
 namespace {
 
-WorkerJobOptions worker_options(const SimulatedWorld& world, int index) {
-  WorkerJobOptions options;
+WorkerTaskOptions worker_options(const SimulatedWorld& world, int index) {
+  WorkerTaskOptions options;
   options.worker = index;
   options.workers = world.num_workers();
   for (int i = 0; i < world.num_ps(); ++i) options.ps.push_back(fmt::format("ps:{}", i));

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "params/protocol/frame_cuts.h"
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 #include "predict/simulation/simulated_frame.h"
 #include "predict/simulation/simulated_store.h"
 #include "predict/simulation/simulated_world.h"
@@ -61,7 +61,7 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
 
   SimulatedWorld& world_;
   const int index_, host_;
-  WorkerJob machine_;
+  WorkerTask machine_;
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
   std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that are to come

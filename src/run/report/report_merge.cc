@@ -12,7 +12,7 @@ namespace {
 
 bool before(const TaskReport& a, const TaskReport& b) {
   const TaskId left = TaskId::parse(a.task), right = TaskId::parse(b.task);
-  if (left.job != right.job) return left.job == TaskId::Job::kWorker;
+  if (left.role != right.role) return left.role == TaskId::Role::kWorker;
   return left.index < right.index;
 }
 

@@ -59,7 +59,7 @@ std::string checkpoints_folder(const RunOptions& run) { return run.out + "/check
 
 bool decides_for_job(const Cluster& cluster) {
   if (cluster.launched && !cluster.launched_in_command) return false;
-  return cluster.role != Cluster::Role::kTask || cluster.is_chief();
+  return cluster.process != Cluster::Process::kTask || cluster.is_chief();
 }
 
 std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
@@ -116,7 +116,7 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said
   fs::create_directories(folder, ignored);
-  const bool one_task = cluster.role == Cluster::Role::kTask;
+  const bool one_task = cluster.process == Cluster::Process::kTask;
   return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");
 }
 

@@ -127,8 +127,8 @@ TEST_F(RunFolder, ThatCannotBeMadeIsRefused) {
 }
 
 TEST_F(RunFolder, IsTheBusinessOfTheProcessThatDecides) {
-  cluster_.role = Cluster::Role::kTask;
-  cluster_.task = {TaskId::Job::kWorker, 1};
+  cluster_.process = Cluster::Process::kTask;
+  cluster_.task = {TaskId::Role::kWorker, 1};
   EXPECT_EQ(refusal(), "");
   EXPECT_FALSE(std::filesystem::exists(run_.out));
   EXPECT_TRUE(report_files(cluster_, run_).empty());
@@ -139,8 +139,8 @@ TEST_F(RunFolder, IsTheBusinessOfTheProcessThatDecides) {
 TEST_F(RunFolder, HoldsATimelineUnlessAnotherFileIsNamed) {
   EXPECT_EQ(timeline_file(cluster_, run_), run_.out + "/timeline/timeline.json");
   EXPECT_TRUE(std::filesystem::is_directory(run_.out + "/timeline"));
-  cluster_.role = Cluster::Role::kTask;
-  cluster_.task = {TaskId::Job::kPs, 1};
+  cluster_.process = Cluster::Process::kTask;
+  cluster_.task = {TaskId::Role::kPs, 1};
   EXPECT_EQ(timeline_file(cluster_, run_), run_.out + "/timeline/ps:1.json");
   cluster_.launched = true;  // the launcher would have said which
   EXPECT_EQ(timeline_file(cluster_, run_), "");

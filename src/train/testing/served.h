@@ -26,7 +26,7 @@ class Served {
     options.spec = spec_;
     options.spec.ps = {"127.0.0.1:0"};
     options.cluster_id = "served";
-    options.task = {TaskId::Job::kPs, 0};
+    options.task = {TaskId::Role::kPs, 0};
     options.stop_fd = stop_;
     options.listening = [&](const std::string& at) { address.set_value(at); };
     serving_ = std::async(std::launch::async, [options] { return serve(options); });
@@ -42,10 +42,10 @@ class Served {
 
   Cluster cluster(int worker = 0) const {
     Cluster cluster;
-    cluster.role = Cluster::Role::kTask;
+    cluster.process = Cluster::Process::kTask;
     cluster.spec = spec_;
     cluster.cluster_id = "served";
-    cluster.task = {TaskId::Job::kWorker, worker};
+    cluster.task = {TaskId::Role::kWorker, worker};
     cluster.threads = 1;
     return cluster;
   }

@@ -8,23 +8,23 @@
 #include <string>
 #include <vector>
 
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/protocol/testing/outbox_text.h"
 
 namespace paceline {
 
 /// ps:0 of a job with three workers. Its time is what tests set `now` to.
 struct PsMachine {
-  explicit PsMachine(const PsJobOptions& options = PsMachine::options())
-      : job(
+  explicit PsMachine(const PsTaskOptions& options = PsMachine::options())
+      : task(
             options,
             [this](const Declare&) {
               ++taken;
               return std::vector<std::int32_t>();
             },
             now) {}
-  static PsJobOptions options() {
-    PsJobOptions options;
+  static PsTaskOptions options() {
+    PsTaskOptions options;
     options.workers = 3;
     options.cluster_id = "job";
     options.incarnation = 9;
@@ -35,17 +35,17 @@ struct PsMachine {
   }
   static Hello hello_of(int worker, std::uint64_t incarnation = 1) {
     Hello hello;
-    hello.job = "worker";
+    hello.role = "worker";
     hello.index = worker;
     hello.cluster_id = "job";
     hello.incarnation = incarnation;
     return hello;
   }
 
-  void accept(PeerId peer) { job.accepted(peer, now, out); }
+  void accept(PeerId peer) { task.accepted(peer, now, out); }
   void received(PeerId peer, MessageType type, ControlMessage::Body body = {},
                 std::uint64_t step = 0) {
-    job.received(peer, {type, std::move(body), step}, now, out);
+    task.received(peer, {type, std::move(body), step}, now, out);
   }
   /// Returns the ps's answer to a hello on a new connection.
   std::vector<std::string> greet(PeerId peer, const Hello& hello) {
@@ -58,7 +58,7 @@ struct PsMachine {
   std::string why_not(const Hello& hello) {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);
-    EXPECT_EQ(job.worker(strangers), -1);
+    EXPECT_EQ(task.worker(strangers), -1);
     std::string why = sent<std::string>(out);
     const std::string id = std::to_string(strangers);
     EXPECT_THAT(take_text(out), ::testing::Contains(id + " refuse"));
@@ -74,14 +74,14 @@ struct PsMachine {
     out.clear();
   }
   void make_step(PeerId peer, std::int64_t step) {
-    job.end_step(peer, step, job.begin_step(peer, step), now, out);
+    task.end_step(peer, step, task.begin_step(peer, step), now, out);
   }
 
   TimePoint now{};
   Declare declare;
   int taken = 0;
   PeerId strangers = 100;
-  PsJob job;
+  PsTask task;
   Outbox out;
 };
 

@@ -14,8 +14,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-PsJobOptions machine_options(const VirtualOptions& options, int index, std::uint64_t incarnation) {
-  PsJobOptions machine;
+PsTaskOptions machine_options(const VirtualOptions& options, int index, std::uint64_t incarnation) {
+  PsTaskOptions machine;
   machine.ps = index;
   machine.workers = options.workers;
   machine.cluster_id = "virtual";
@@ -44,7 +44,7 @@ void VirtualPs::begin() {
   counted_ = 0;
   peers_.clear();
   begin_rounds();
-  machine_ = std::make_unique<PsJob>(
+  machine_ = std::make_unique<PsTask>(
       machine_options(world_.options, index_, ++incarnation_),
       [](const Declare&) { return std::vector<std::int32_t>(); }, world_.time.now());
   tick();
@@ -308,7 +308,7 @@ void VirtualPs::closed(PeerId wire) {
     Peer& it = peer(id);
     it.stream.cut();
     it.wire = 0;
-    const PsJob::Ended ended = {.why = "the connection was cut", .handled = it.handled.count()};
+    const PsTask::Ended ended = {.why = "the connection was cut", .handled = it.handled.count()};
     if (!machine_->closed(id, ended, world_.time.now(), out)) peers_.erase(id);
   });
   world_.network.wire(wire).ps_open = false;

@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/protocol/reply_schedule.h"
 #include "params/protocol/send_log.h"
 #include "params/protocol/step_assembly.h"
@@ -22,7 +22,7 @@ class VirtualPs {
  public:
   VirtualPs(VirtualWorld& world, int index);
 
-  const PsJob& machine() const { return *machine_; }
+  const PsTask& machine() const { return *machine_; }
   bool has_ended() const { return has_ended_; }
   /// Its process is gone, and another will be started.
   bool is_down() const { return is_down_; }
@@ -104,7 +104,7 @@ class VirtualPs {
   VirtualWorld& world_;
   const int index_;
   const std::vector<AssemblyTarget> targets_;
-  std::unique_ptr<PsJob> machine_;
+  std::unique_ptr<PsTask> machine_;
   std::uint64_t incarnation_ = 0;
   std::map<PeerId, Peer> peers_;
   bool has_ended_ = false, is_down_ = false;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr Duration kDeathNoticed = 5s;  // at the latest
 
-WorkerJobOptions machine_options(const VirtualWorld& world, int index, std::uint64_t incarnation) {
-  WorkerJobOptions options;
+WorkerTaskOptions machine_options(const VirtualWorld& world, int index, std::uint64_t incarnation) {
+  WorkerTaskOptions options;
   options.worker = index;
   options.workers = world.options.workers;
   for (int i = 0; i < world.options.ps; ++i) options.ps.push_back(fmt::format("ps:{}", i));
@@ -49,8 +49,8 @@ VirtualWorker::VirtualWorker(VirtualWorld& world, int index) : world_(world), in
 // The worker's process.
 
 void VirtualWorker::start() {
-  machine_ = std::make_unique<WorkerJob>(machine_options(world_, index_, ++incarnation_),
-                                         world_.time.now());
+  machine_ = std::make_unique<WorkerTask>(machine_options(world_, index_, ++incarnation_),
+                                          world_.time.now());
   links_.assign(std::size_t(world_.options.ps), new_link());
   training_ = done_ = left_ = sent_ = wrote_ = asks_ = records_over_ = starves_ = false;
   records_.clear();
@@ -227,18 +227,18 @@ void VirtualWorker::closed(PeerId id) {
   link->wire = 0;
   const int ps = world_.network.wire(id).ps;
   const Error error(ErrorCode::kUnavailable, "the connection was cut");
-  const WorkerJob::Ended ended = {
+  const WorkerTask::Ended ended = {
       .where = "a ps", .handled = link->handled.count(), .all_confirmed = left_};
   Outbox out;
   switch (machine_->closed(ps, error, ended, world_.time.now(), out)) {
-    case WorkerJob::Closed::kExpected:
-    case WorkerJob::Closed::kTryAgain:
+    case WorkerTask::Closed::kExpected:
+    case WorkerTask::Closed::kTryAgain:
       break;
-    case WorkerJob::Closed::kCutOff:
+    case WorkerTask::Closed::kCutOff:
       ++world_.checks.result().come_backs;
       break;
-    case WorkerJob::Closed::kLost:
-    case WorkerJob::Closed::kStranger:
+    case WorkerTask::Closed::kLost:
+    case WorkerTask::Closed::kStranger:
       world_.checks.fail(fmt::format("worker:{} has lost ps:{}", index_, ps));
   }
   act();

@@ -10,7 +10,7 @@
 #include "params/protocol/send_log.h"
 #include "params/protocol/testing/virtual_stream.h"
 #include "params/protocol/testing/virtual_world.h"
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 
 namespace paceline {
 
@@ -81,7 +81,7 @@ class VirtualWorker {
   Duration compute_{};
   bool leaves_early_ = false;
 
-  std::unique_ptr<WorkerJob> machine_;  // null: there is no process
+  std::unique_ptr<WorkerTask> machine_;  // null: there is no process
   std::uint64_t incarnation_ = 0;
   std::vector<Link> links_;  // by ps
   bool wrote_ = false;       // this process has initialised the ps tasks

@@ -112,7 +112,7 @@ void VirtualWorker::end_step() {
 
 // It is as if the chief had made a checkpoint of this moment.
 void VirtualWorker::save() {
-  const PsJob& first = world_.ps.front()->machine();
+  const PsTask& first = world_.ps.front()->machine();
   VirtualWorld::Checkpoint& newest = world_.checkpoint;
   const std::int64_t every = world_.in_rounds() ? 3 : 20;
   if (!first.initialised() || first.global_step() < newest.global_step + every) return;

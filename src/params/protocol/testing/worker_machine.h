@@ -7,16 +7,16 @@
 #include <string>
 #include <utility>
 
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 
 namespace paceline {
 
 /// worker:1, or another, of a job with ps:0 and ps:1, from time 0.
 struct WorkerMachine {
   explicit WorkerMachine(AggregationSpec aggregation = {}, int worker = 1)
-      : job(options(std::move(aggregation), worker), at(Duration(0))) {}
-  static WorkerJobOptions options(AggregationSpec aggregation, int worker) {
-    WorkerJobOptions options;
+      : task(options(std::move(aggregation), worker), at(Duration(0))) {}
+  static WorkerTaskOptions options(AggregationSpec aggregation, int worker) {
+    WorkerTaskOptions options;
     options.worker = worker;
     options.ps = {"ps:0 at a:1", "ps:1 at b:2"};
     options.cluster_id = "job";
@@ -31,16 +31,16 @@ struct WorkerMachine {
 
   TimePoint tick(Duration time) {
     now = at(time);
-    return job.tick(now, out);
+    return task.tick(now, out);
   }
   void received(int ps, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
-    job.received(ps, {type, std::move(body), step}, now, out);
+    task.received(ps, {type, std::move(body), step}, now, out);
   }
   /// Connects to each ps in turn; both have agreed then.
   void join() {
     for (int ps = 0; ps < 2; ++ps) {
       tick(Duration(0));
-      job.connected(ps, DType::kFloat32, out);
+      task.connected(ps, DType::kFloat32, out);
       received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
     }
     for (int ps = 0; ps < 2; ++ps)
@@ -57,13 +57,13 @@ struct WorkerMachine {
     }
     return "";
   }
-  WorkerJob::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable,
-                           const WorkerJob::Ended& ended = {.where = "ps:0 in step 3"}) {
-    return job.closed(ps, Error(code, "it went away"), ended, at(time), out);
+  WorkerTask::Closed closed(int ps, Duration time, ErrorCode code = ErrorCode::kUnavailable,
+                            const WorkerTask::Ended& ended = {.where = "ps:0 in step 3"}) {
+    return task.closed(ps, Error(code, "it went away"), ended, at(time), out);
   }
 
   TimePoint now{};
-  WorkerJob job;
+  WorkerTask task;
   Outbox out;
 };
 

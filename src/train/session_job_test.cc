@@ -1,5 +1,5 @@
 // How a task joins a job that may be over.
-#include "train/job.h"
+#include "train/session_job.h"
 
 #include <gtest/gtest.h>
 
@@ -19,13 +19,13 @@ namespace {
 class LeftJob : public ::testing::TestWithParam<const char*> {
  protected:
   LeftJob() {
-    cluster_.role = Cluster::Role::kTask;
+    cluster_.process = Cluster::Process::kTask;
     cluster_.spec.workers = ports_.addresses();
     if (GetParam() == std::string("async")) {
       cluster_.spec.ps = {cluster_.spec.workers.back()};
       cluster_.spec.workers.pop_back();
     }
-    cluster_.task = {TaskId::Job::kWorker, 0};
+    cluster_.task = {TaskId::Role::kWorker, 0};
     cluster_.cluster_id = "test";
     cluster_.strategy.name = GetParam();
     cluster_.join_timeout_s = 1e6;
@@ -39,8 +39,8 @@ class LeftJob : public ::testing::TestWithParam<const char*> {
   }
   void join() {
     StepAccount account(clock_);
-    const Job job({.cluster = cluster_, .run = run_, .account = &account},
-                  {{.name = "w", .shape = {2}}});
+    const SessionJob job({.cluster = cluster_, .run = run_, .account = &account},
+                         {{.name = "w", .shape = {2}}});
   }
 
   const HeldPorts ports_{2};

@@ -1,4 +1,4 @@
-// PsJob: the workers agree on the variables, and the chief initialises them.
+// PsTask: the workers agree on the variables, and the chief initialises them.
 #include <fmt/format.h>
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 #include "paceline/error.h"
 #include "params/protocol/flag_difference.h"
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/wire/variables.h"
 
 namespace paceline {
 
-void PsJob::check_agreed(PeerId peer, bool initialised) const {
+void PsTask::check_agreed(PeerId peer, bool initialised) const {
   const auto found = peers_.find(peer);
   if (found == peers_.end() || !found->second.agreed) {
     throw Error(ErrorCode::kFailedPrecondition, "[ps] the variables are not agreed on yet");
@@ -24,7 +24,7 @@ void PsJob::check_agreed(PeerId peer, bool initialised) const {
 }
 
 // The chief's list counts. Another worker's may come first, and is then compared when that comes.
-void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
+void PsTask::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
   if (peer.agreed || peer.declared) {
     throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
   }
@@ -36,7 +36,7 @@ void PsJob::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) 
   }
 }
 
-void PsJob::take_declaration(const Peer& chief, const Declare& declare) {
+void PsTask::take_declaration(const Peer& chief, const Declare& declare) {
   std::unique_ptr<Aggregation> aggregation = make_aggregation(declare.aggregation);
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
@@ -50,7 +50,7 @@ void PsJob::take_declaration(const Peer& chief, const Declare& declare) {
   flags_ = chief.flags;
 }
 
-void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
+void PsTask::check_declaration(PeerId id, Peer& peer, Outbox& out) {
   const Declare theirs = *std::exchange(peer.declared, std::nullopt);
   const std::string task = fmt::format("worker:{}", peer.worker);
   const std::string flags = flag_difference(flags_, "the chief", peer.flags, task);
@@ -73,7 +73,7 @@ void PsJob::check_declaration(PeerId id, Peer& peer, Outbox& out) {
   agree(id, peer, out);
 }
 
-void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
+void PsTask::agree(PeerId id, Peer& peer, Outbox& out) {
   peer.agreed = true;
   out.share_values(id);
   out.send(id, MessageType::kDeclared,
@@ -84,8 +84,8 @@ void PsJob::agree(PeerId id, Peer& peer, Outbox& out) {
   out.send(id, MessageType::kJobState, told_);
 }
 
-void PsJob::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimePoint now,
-                         Outbox& out) {
+void PsTask::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimePoint now,
+                          Outbox& out) {
   check_agreed(id, false);
   if (peer.worker != 0) {
     throw Error(ErrorCode::kFailedPrecondition, "[ps] only the chief initialises");

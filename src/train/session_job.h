@@ -1,4 +1,5 @@
-// The store that a session trains with and the control of its job, by the strategy of its cluster.
+// The job as a session sees it: the store that it trains with, and the control, by the strategy of
+// its cluster.
 #pragma once
 
 #include <functional>
@@ -17,7 +18,7 @@
 
 namespace paceline {
 
-class Job {
+class SessionJob {
  public:
   struct Options {
     const Cluster& cluster;
@@ -31,11 +32,11 @@ class Job {
   /// Joins. Throws what make_distribution throws; JobIsOver when a launcher tells that the others
   /// have ended, or nobody comes and the checkpoint that it resumes has the last step; kUsage when
   /// the task is a ps.
-  Job(const Options& options, const std::vector<VariableSpec>& variables);
+  SessionJob(const Options& options, const std::vector<VariableSpec>& variables);
   /// Says goodbye, unless fail was called.
-  ~Job();
-  Job(const Job&) = delete;
-  Job& operator=(const Job&) = delete;
+  ~SessionJob();
+  SessionJob(const SessionJob&) = delete;
+  SessionJob& operator=(const SessionJob&) = delete;
 
   /// The chief initialises the variables with the state that `make` returns, unless they are
   /// initialised already. Another worker waits until they are.

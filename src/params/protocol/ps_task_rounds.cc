@@ -1,4 +1,4 @@
-// PsJob: synchronous rounds. ps 0 decides, and every ps carries its decisions out in their order.
+// PsTask: synchronous rounds. ps 0 decides, and every ps carries its decisions out in their order.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/printed.h"
 #include "paceline/error.h"
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 
 namespace paceline {
 namespace {
@@ -31,7 +31,7 @@ std::uint64_t contributors_of(const RoundDecision& decision) {
 }  // namespace
 
 // The variables are initialised: the first round is the one after the global step of their values.
-void PsJob::open_rounds(TimePoint now) {
+void PsTask::open_rounds(TimePoint now) {
   const AggregationSpec& spec = declared_->aggregation;
   givers_.assign(std::size_t(options_.workers), Outbox::kNobody);
   if (counts_steps()) {
@@ -50,7 +50,7 @@ void PsJob::open_rounds(TimePoint now) {
   }
   coordinator_search_ =
       std::make_unique<CoordinatorSearch>(Hello{.version = kProtocolVersion,
-                                                .job = "ps",
+                                                .role = "ps",
                                                 .index = options_.ps,
                                                 .cluster_id = options_.cluster_id,
                                                 .incarnation = options_.incarnation,
@@ -61,7 +61,7 @@ void PsJob::open_rounds(TimePoint now) {
                                           now);
 }
 
-TimePoint PsJob::stop_waiting_for_absent(TimePoint now, Outbox& out) {
+TimePoint PsTask::stop_waiting_for_absent(TimePoint now, Outbox& out) {
   if (!waits_for_absent_) return TimePoint::max();
   const std::vector<int> absent = coordinator_->absent();
   if (!absent.empty() && now < *waits_for_absent_) return *waits_for_absent_;
@@ -77,7 +77,7 @@ TimePoint PsJob::stop_waiting_for_absent(TimePoint now, Outbox& out) {
 
 // Members.
 
-void PsJob::join_rounds(const Peer& peer, Outbox& out) {
+void PsTask::join_rounds(const Peer& peer, Outbox& out) {
   if (!coordinator_) return;
   RoundCoordinator::Decisions decisions;
   coordinator_->joined(peer.worker, peer.incarnation, decisions);
@@ -87,7 +87,7 @@ void PsJob::join_rounds(const Peer& peer, Outbox& out) {
                       coordinator_->open_round(), counted(coordinator_->members(), "worker")));
 }
 
-void PsJob::leave_rounds(int worker, Outbox& out) {
+void PsTask::leave_rounds(int worker, Outbox& out) {
   if (!coordinator_) return;
   RoundCoordinator::Decisions decisions;
   coordinator_->left(worker, decisions);
@@ -99,7 +99,7 @@ void PsJob::leave_rounds(int worker, Outbox& out) {
 
 // Contributions.
 
-void PsJob::check_contribution(const RoundContribution& it) const {
+void PsTask::check_contribution(const RoundContribution& it) const {
   if (it.worker < 0 || it.worker >= options_.workers) {
     reject_round(fmt::format("a contribution of worker:{}, who is not in the cluster", it.worker));
   }
@@ -112,7 +112,7 @@ void PsJob::check_contribution(const RoundContribution& it) const {
   }
 }
 
-void PsJob::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begin) {
+void PsTask::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begin) {
   if (peer.given) {
     reject_round(fmt::format("step {} begins before round {} has taken step {}", step,
                              peer.given->round, peer.given->step));
@@ -133,13 +133,13 @@ void PsJob::give(PeerId id, Peer& peer, std::int64_t step, const StepBegin& begi
   givers_[std::size_t(peer.worker)] = id;
 }
 
-void PsJob::end_giving(Peer& peer, bool skipped, Outbox& out) {
+void PsTask::end_giving(Peer& peer, bool skipped, Outbox& out) {
   if (!peer.given || std::exchange(peer.given_whole, true)) return;
   if (!coordinator_) return out.send(Outbox::kCoordinator, MessageType::kWhole, *peer.given);
   take_whole(0, *peer.given, skipped, out);
 }
 
-void PsJob::take_whole(int shard, const RoundContribution& it, bool skipped, Outbox& out) {
+void PsTask::take_whole(int shard, const RoundContribution& it, bool skipped, Outbox& out) {
   RoundCoordinator::Decisions decisions;
   const bool is_given = coordinator_->whole(shard, it, decisions, skipped);
   decide(decisions, out);
@@ -150,7 +150,7 @@ void PsJob::take_whole(int shard, const RoundContribution& it, bool skipped, Out
 
 // Rounds that the workers commit.
 
-void PsJob::on_committed(PeerId id, const CommittedRound& committed, Outbox& out) {
+void PsTask::on_committed(PeerId id, const CommittedRound& committed, Outbox& out) {
   check_agreed(id, true);
   const std::vector<std::int32_t>& who = committed.contributors;
   const bool ascending = std::ranges::adjacent_find(who, std::ranges::greater_equal{}) == who.end();
@@ -166,7 +166,7 @@ void PsJob::on_committed(PeerId id, const CommittedRound& committed, Outbox& out
   add_squares(declared_->aggregation.num_ps, {committed.round, committed.squares}, out);
 }
 
-void PsJob::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
+void PsTask::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
   if (!coordinator_) return;
   RoundCoordinator::Decisions decisions;
   coordinator_->withdraw(peer.worker, peer.incarnation, step, decisions);
@@ -174,7 +174,7 @@ void PsJob::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
 }
 
 // The answer follows all that was decided before, as values do.
-void PsJob::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
+void PsTask::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
   Outbox::Decide nothing{};
@@ -183,7 +183,7 @@ void PsJob::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out
   if (!nothing.open.empty()) out.add(std::move(nothing));
 }
 
-void PsJob::tell_open_round(Outbox::Decide& decide) {
+void PsTask::tell_open_round(Outbox::Decide& decide) {
   for (auto& [id, peer] : peers_) {
     if (!peer.awaits_round || *peer.awaits_round > membership_.global_step()) continue;
     peer.awaits_round.reset();
@@ -191,13 +191,13 @@ void PsJob::tell_open_round(Outbox::Decide& decide) {
   }
 }
 
-void PsJob::send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out) {
+void PsTask::send_to_shards(MessageType type, const ControlMessage::Body& body, Outbox& out) {
   for (const auto& [id, peer] : peers_) {
     if (peer.shard >= 0 && !peer.replaced) out.send(id, type, body);
   }
 }
 
-void PsJob::decide(const RoundCoordinator::Decisions& decisions, Outbox& out) {
+void PsTask::decide(const RoundCoordinator::Decisions& decisions, Outbox& out) {
   for (const RoundDecision& decision : decisions) {
     const float clip_norm =
         decision.contributors.empty() ? 0 : decision.contributors.front().clip_norm;
@@ -207,7 +207,7 @@ void PsJob::decide(const RoundCoordinator::Decisions& decisions, Outbox& out) {
   }
 }
 
-void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
+void PsTask::carry_out(const RoundDecision& decision, Outbox& out) {
   Outbox::Decide action{decision, {}, {}};
   const std::int64_t round = decision.round;
   if (decision.closes) {
@@ -233,7 +233,7 @@ void PsJob::carry_out(const RoundDecision& decision, Outbox& out) {
   out.add(std::move(action));
 }
 
-void PsJob::tell(const RoundContribution& about, const StepDone& done, Outbox::Decide& decide) {
+void PsTask::tell(const RoundContribution& about, const StepDone& done, Outbox::Decide& decide) {
   const PeerId giver = givers_[std::size_t(about.worker)];
   const auto found = peers_.find(giver);
   if (found == peers_.end()) return;
@@ -246,12 +246,12 @@ void PsJob::tell(const RoundContribution& about, const StepDone& done, Outbox::D
   decide.told.push_back({giver, std::uint64_t(about.step), done});
 }
 
-void PsJob::squares(const RoundSquares& squares, Outbox& out) {
+void PsTask::squares(const RoundSquares& squares, Outbox& out) {
   if (!coordinator_) return out.send(Outbox::kCoordinator, MessageType::kSquares, squares);
   add_squares(0, squares, out);
 }
 
-void PsJob::add_squares(int part, const RoundSquares& squares, Outbox& out) {
+void PsTask::add_squares(int part, const RoundSquares& squares, Outbox& out) {
   const auto scale = norms_->add(part, squares);
   if (!scale) return;
   send_to_shards(MessageType::kScale, *scale, out);
@@ -265,7 +265,7 @@ void PsJob::add_squares(int part, const RoundSquares& squares, Outbox& out) {
 // The other ps tasks, as ps 0 sees them.
 
 // One whose connection was cut comes back as the same incarnation.
-void PsJob::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
+void PsTask::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
       hello.ps_incarnation != options_.incarnation) {
     peer.refused = true;
@@ -275,7 +275,7 @@ void PsJob::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& ou
   const bool takes_part = in_rounds() && counts_steps() && hello.index > 0 &&
                           hello.index < declared_->aggregation.num_ps;
   Hello as_worker = hello;
-  if (takes_part) as_worker.job = "worker";
+  if (takes_part) as_worker.role = "worker";
   const std::string why = why_not(as_worker);
   if (!why.empty()) return refuse(id, why, out);
   for (auto& [other, its] : peers_) {
@@ -299,8 +299,8 @@ void PsJob::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& ou
   welcome(id, peer, hello, out);
 }
 
-bool PsJob::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& ended,
-                         TimePoint now) {
+bool PsTask::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& ended,
+                          TimePoint now) {
   Peer& peer = found->second;
   if (ended.broken || peer.replaced || peer.refused) {
     peers_.erase(found);
@@ -311,7 +311,7 @@ bool PsJob::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& en
   return true;
 }
 
-void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
+void PsTask::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
   // It is of a job that is about to begin again, and nothing of that is of use.
   if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
@@ -327,17 +327,17 @@ void PsJob::on_shard_message(const Peer& peer, const ControlMessage& message, Ou
 
 // ps 0, as the others see it.
 
-void PsJob::coordinator_connected(Outbox& out) { coordinator_search_->connected(out); }
+void PsTask::coordinator_connected(Outbox& out) { coordinator_search_->connected(out); }
 
-void PsJob::coordinator_failed(const std::string& why, TimePoint now) {
+void PsTask::coordinator_failed(const std::string& why, TimePoint now) {
   coordinator_search_->connect_failed(why, now);
 }
 
-void PsJob::coordinator_closed(std::uint64_t handled, TimePoint now) {
+void PsTask::coordinator_closed(std::uint64_t handled, TimePoint now) {
   coordinator_search_->closed(handled, now);
 }
 
-void PsJob::from_coordinator(const ControlMessage& message, TimePoint now, Outbox& out) {
+void PsTask::from_coordinator(const ControlMessage& message, TimePoint now, Outbox& out) {
   if (message.type == MessageType::kScale) {
     return out.add(Outbox::Clip{message.as<RoundScale>()});
   }

@@ -1,4 +1,4 @@
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,11 +16,11 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using namespace std::chrono_literals;
 
-TEST(WorkerJob, JoinsOnePsAfterTheOtherAndLearnsWhereToBegin) {
+TEST(WorkerTask, JoinsOnePsAfterTheOtherAndLearnsWhereToBegin) {
   WorkerMachine it;
   it.tick(0s);
   EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
-  it.job.connected(0, DType::kBFloat16, it.out);
+  it.task.connected(0, DType::kBFloat16, it.out);
   const Hello hello = sent<Hello>(it.out);
   EXPECT_EQ(hello.index, 1);
   EXPECT_EQ(hello.epoch, 0u);
@@ -32,30 +32,30 @@ TEST(WorkerJob, JoinsOnePsAfterTheOtherAndLearnsWhereToBegin) {
   it.received(0, MessageType::kWelcome, Welcome{});
   it.tick(0s);
   EXPECT_THAT(take_text(it.out), ElementsAre("0 declare", "connect 1"));
-  it.job.connected(1, DType::kFloat32, it.out);
+  it.task.connected(1, DType::kFloat32, it.out);
   it.received(1, MessageType::kWelcome, Welcome{});
   it.received(1, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
-  EXPECT_FALSE(it.job.joined());
+  EXPECT_FALSE(it.task.joined());
   it.received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
-  EXPECT_TRUE(it.job.joined());
-  EXPECT_TRUE(it.job.was_initialised());
+  EXPECT_TRUE(it.task.joined());
+  EXPECT_TRUE(it.task.was_initialised());
   it.received(1, MessageType::kInitialised, Initialised{.global_step = 0, .own_step = 99});
-  EXPECT_FALSE(it.job.initialised());
+  EXPECT_FALSE(it.task.initialised());
   it.received(0, MessageType::kInitialised, Initialised{.global_step = 40, .own_step = 12});
-  EXPECT_TRUE(it.job.initialised());
-  EXPECT_EQ(it.job.next_step(), 12);
-  EXPECT_EQ(it.job.steps_done(), 12);
-  EXPECT_EQ(it.job.global_step(), 40);
+  EXPECT_TRUE(it.task.initialised());
+  EXPECT_EQ(it.task.next_step(), 12);
+  EXPECT_EQ(it.task.steps_done(), 12);
+  EXPECT_EQ(it.task.global_step(), 40);
   EXPECT_EQ(it.tick(0s), TimePoint::max());
 }
 
-TEST(WorkerJob, BacksOffFurtherEachTimeUpToHalfASecond) {
+TEST(WorkerTask, BacksOffFurtherEachTimeUpToHalfASecond) {
   WorkerMachine it;
   Duration now{}, waited{};
   for (int i = 0; i < 20; ++i) {
     it.tick(now);
     ASSERT_THAT(take_text(it.out), ElementsAre("connect 0")) << i;
-    it.job.connect_failed(0, "nobody listens", it.at(now));
+    it.task.connect_failed(0, "nobody listens", it.at(now));
     const Duration wait = it.tick(now) - it.at(now);
     EXPECT_EQ(wait, i == 0 ? Duration(20ms) : std::min<Duration>(waited * 3 / 2, 500ms));
     if (now < 2s) it.out.clear();
@@ -68,41 +68,41 @@ TEST(WorkerJob, BacksOffFurtherEachTimeUpToHalfASecond) {
   EXPECT_GT(waited, 300ms);
 }
 
-TEST(WorkerJob, SaysWhatItWaitsForAndThenGivesUp) {
+TEST(WorkerTask, SaysWhatItWaitsForAndThenGivesUp) {
   WorkerMachine it;
   it.tick(0s);
-  it.job.connect_failed(0, "wants no memory", it.at(0s));
+  it.task.connect_failed(0, "wants no memory", it.at(0s));
   it.tick(1s);
-  it.job.connect_failed(0, "nobody listens", it.at(1s));
+  it.task.connect_failed(0, "nobody listens", it.at(1s));
   it.tick(1s);
   it.out.clear();
   it.tick(2s);
   EXPECT_THAT(take_text(it.out),
               ElementsAre("connect 0", "say waiting for ps:0 at a:1: nobody listens"));
-  it.job.connect_failed(0, "nobody listens", it.at(2s));
+  it.task.connect_failed(0, "nobody listens", it.at(2s));
   EXPECT_EQ(it.timed_out(59s), "");
   EXPECT_EQ(it.timed_out(60s),
             "ps:0 at a:1 could not be reached within 60 s (--join-timeout): nobody listens "
             "(before: wants no memory)");
 }
 
-TEST(WorkerJob, SaysNothingOfWhyBeforeWhenAllTriesFailedAlike) {
+TEST(WorkerTask, SaysNothingOfWhyBeforeWhenAllTriesFailedAlike) {
   WorkerMachine it;
   for (const Duration now : {0s, 1s, 2s}) {
     it.tick(now);
-    it.job.connect_failed(0, "nobody listens", it.at(now));
+    it.task.connect_failed(0, "nobody listens", it.at(now));
   }
   EXPECT_EQ(it.timed_out(60s),
             "ps:0 at a:1 could not be reached within 60 s (--join-timeout): nobody listens");
 }
 
-TEST(WorkerJob, ComesAgainToAPsThatIsBusy) {
+TEST(WorkerTask, ComesAgainToAPsThatIsBusy) {
   WorkerMachine it;
   for (const Duration now : {0s, 1s, 2s}) {
     it.tick(now);
-    it.job.connected(0, DType::kFloat32, it.out);
+    it.task.connected(0, DType::kFloat32, it.out);
     it.received(0, MessageType::kBusy, std::string("it serves job other"));
-    EXPECT_EQ(it.closed(0, now), WorkerJob::Closed::kTryAgain);
+    EXPECT_EQ(it.closed(0, now), WorkerTask::Closed::kTryAgain);
   }
   it.out.clear();
   it.tick(3s);
@@ -112,21 +112,21 @@ TEST(WorkerJob, ComesAgainToAPsThatIsBusy) {
             "other");
 }
 
-TEST(WorkerJob, APsThatSaysNothingIsNamed) {
+TEST(WorkerTask, APsThatSaysNothingIsNamed) {
   WorkerMachine it;
   it.tick(0s);
-  it.job.connected(0, DType::kFloat32, it.out);
+  it.task.connected(0, DType::kFloat32, it.out);
   EXPECT_EQ(
       it.timed_out(60s),
       "ps:0 at a:1 accepts connections but said nothing within 60 s (--join-timeout): it may not "
       "speak Paceline");
 }
 
-TEST(WorkerJob, AChiefThatDeclaresNothingIsNamed) {
+TEST(WorkerTask, AChiefThatDeclaresNothingIsNamed) {
   WorkerMachine it;
   for (int ps = 0; ps < 2; ++ps) {
     it.tick(0s);
-    it.job.connected(ps, DType::kFloat32, it.out);
+    it.task.connected(ps, DType::kFloat32, it.out);
     it.received(ps, MessageType::kWelcome, Welcome{});
   }
   it.received(0, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
@@ -139,42 +139,42 @@ TEST(WorkerJob, AChiefThatDeclaresNothingIsNamed) {
             "ps:1 at b:2 was told no variables by the chief within 60 s (--join-timeout)");
 }
 
-TEST(WorkerJob, WaitsForTheVariablesOnlyWhenAskedTo) {
+TEST(WorkerTask, WaitsForTheVariablesOnlyWhenAskedTo) {
   WorkerMachine it;
   it.join();
   EXPECT_EQ(it.tick(100s), TimePoint::max());
-  it.job.wait_initialised(it.at(100s));
+  it.task.wait_initialised(it.at(100s));
   it.tick(100s);
   it.tick(102s);
   EXPECT_THAT(take_text(it.out),
               ElementsAre("say waiting for the chief to initialise the variables"));
-  it.job.wait_initialised(it.at(150s));
+  it.task.wait_initialised(it.at(150s));
   EXPECT_EQ(it.timed_out(159s), "");
   EXPECT_EQ(it.timed_out(160s),
             "the chief has not initialised the variables within --join-timeout");
 }
 
-TEST(WorkerJob, EndsTheTrainingOfAllOnce) {
+TEST(WorkerTask, EndsTheTrainingOfAllOnce) {
   WorkerMachine it;
   it.join();
-  EXPECT_FALSE(it.job.training_ended());
-  it.job.end_training(it.out);
-  it.job.end_training(it.out);
+  EXPECT_FALSE(it.task.training_ended());
+  it.task.end_training(it.out);
+  it.task.end_training(it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("0 end_training", "1 end_training"));
   it.received(0, MessageType::kJobState, JobState{.all_warm = true});
-  EXPECT_TRUE(it.job.training_ended()) << "that was sent before";
+  EXPECT_TRUE(it.task.training_ended()) << "that was sent before";
 }
 
-TEST(WorkerJob, LearnsThatAnotherWorkerHasEndedTheTraining) {
+TEST(WorkerTask, LearnsThatAnotherWorkerHasEndedTheTraining) {
   WorkerMachine it;
   it.join();
   it.received(0, MessageType::kJobState, JobState{.ended = true});
-  EXPECT_TRUE(it.job.training_ended());
-  it.job.end_training(it.out);
+  EXPECT_TRUE(it.task.training_ended());
+  it.task.end_training(it.out);
   EXPECT_THAT(take_text(it.out), IsEmpty());
 }
 
-TEST(WorkerJob, ARefusalAndAMessageOfNoPsAreErrors) {
+TEST(WorkerTask, ARefusalAndAMessageOfNoPsAreErrors) {
   WorkerMachine it;
   try {
     it.received(1, MessageType::kRefuse, std::string("ps:1 refuses:\x1b no"));
@@ -191,53 +191,53 @@ TEST(WorkerJob, ARefusalAndAMessageOfNoPsAreErrors) {
   }
 }
 
-TEST(WorkerJob, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
+TEST(WorkerTask, AConnectionThatEndsIsTriedAgainUntilThePsHasAnswered) {
   WorkerMachine it;
   it.tick(0s);
-  EXPECT_EQ(it.closed(0, 0s), WorkerJob::Closed::kTryAgain) << "before it is made";
-  it.job.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 0s), WorkerTask::Closed::kTryAgain) << "before it is made";
+  it.task.connected(0, DType::kFloat32, it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("connect 0")) << "no hello: it has ended already";
   it.tick(1s);
-  it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kTryAgain) << "it said hello";
+  it.task.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 1s), WorkerTask::Closed::kTryAgain) << "it said hello";
   it.tick(2s);
-  it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain) << "it is torn";
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerJob::Closed::kStranger) << "and again";
+  it.task.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerTask::Closed::kTryAgain) << "it is torn";
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss), WorkerTask::Closed::kStranger) << "and again";
   it.received(0, MessageType::kWelcome, Welcome{});
-  EXPECT_EQ(it.closed(0, 2s), WorkerJob::Closed::kCutOff) << "it was welcome";
-  const WorkerJob::Ended broken = {.where = "ps:0", .broken = true};
-  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss, broken), WorkerJob::Closed::kLost)
+  EXPECT_EQ(it.closed(0, 2s), WorkerTask::Closed::kCutOff) << "it was welcome";
+  const WorkerTask::Ended broken = {.where = "ps:0", .broken = true};
+  EXPECT_EQ(it.closed(0, 2s, ErrorCode::kDataLoss, broken), WorkerTask::Closed::kLost)
       << "it said what it must not";
-  EXPECT_FALSE(it.job.all_closed());
+  EXPECT_FALSE(it.task.all_closed());
   it.out.clear();
-  it.job.leave(it.out);
+  it.task.leave(it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("0 goodbye", "1 goodbye"));
-  EXPECT_EQ(it.closed(1, 3s, ErrorCode::kDataLoss), WorkerJob::Closed::kExpected);
-  EXPECT_TRUE(it.job.all_closed());
+  EXPECT_EQ(it.closed(1, 3s, ErrorCode::kDataLoss), WorkerTask::Closed::kExpected);
+  EXPECT_TRUE(it.task.all_closed());
 }
 
-TEST(WorkerJob, CountsTheStalenessOfItsSteps) {
+TEST(WorkerTask, CountsTheStalenessOfItsSteps) {
   WorkerMachine it;
   it.join();
-  EXPECT_EQ(it.job.staleness().contributions, 0);
+  EXPECT_EQ(it.task.staleness().contributions, 0);
   it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = 7}, 0);
   it.received(0, MessageType::kStepDone, StepDone{.global_step = 8, .staleness = -1}, 1);
   it.received(0, MessageType::kStepDone, StepDone{.global_step = 10, .staleness = 1}, 2);
-  EXPECT_EQ(it.job.global_step(), 10);
-  EXPECT_EQ(it.job.staleness().contributions, 2) << "one was applied before";
-  EXPECT_EQ(it.job.staleness().updates, 8);
+  EXPECT_EQ(it.task.global_step(), 10);
+  EXPECT_EQ(it.task.staleness().contributions, 2) << "one was applied before";
+  EXPECT_EQ(it.task.staleness().updates, 8);
 }
 
-TEST(WorkerJob, ComesBackAsItselfAndGoesOnWhereItWas) {
+TEST(WorkerTask, ComesBackAsItselfAndGoesOnWhereItWas) {
   WorkerMachine it;
   it.join();
-  const WorkerJob::Ended ended = {.where = "ps:0 in step 3", .handled = 8};
-  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kUnavailable, ended), WorkerJob::Closed::kCutOff);
-  EXPECT_EQ(it.job.cut_off(), 1);
-  EXPECT_TRUE(it.job.joined()) << "nothing need be agreed on again";
+  const WorkerTask::Ended ended = {.where = "ps:0 in step 3", .handled = 8};
+  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kUnavailable, ended), WorkerTask::Closed::kCutOff);
+  EXPECT_EQ(it.task.cut_off(), 1);
+  EXPECT_TRUE(it.task.joined()) << "nothing need be agreed on again";
   EXPECT_EQ(it.tick(100s), it.at(130s));
-  it.job.connected(0, DType::kFloat32, it.out);
+  it.task.connected(0, DType::kFloat32, it.out);
   EXPECT_EQ(sent<Hello>(it.out).epoch, 4u);
   EXPECT_EQ(sent<Hello>(it.out).handled, 8u);
   EXPECT_THAT(take_text(it.out),
@@ -247,16 +247,16 @@ TEST(WorkerJob, ComesBackAsItselfAndGoesOnWhereItWas) {
   it.now = it.at(102s);
   it.received(0, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 9});
   EXPECT_THAT(take_text(it.out), ElementsAre("say ps:0 at a:1 is back after 2.0 s"));
-  EXPECT_EQ(it.job.cut_off(), 0);
+  EXPECT_EQ(it.task.cut_off(), 0);
   EXPECT_EQ(it.tick(500s), TimePoint::max());
 }
 
-TEST(WorkerJob, APsThatStaysAwayIsLostWithWhatBecameOfTheLastTry) {
+TEST(WorkerTask, APsThatStaysAwayIsLostWithWhatBecameOfTheLastTry) {
   WorkerMachine it;
   it.join();
   it.closed(0, 100s);
   it.tick(100s);
-  it.job.connect_failed(0, "nobody listens", it.at(100s));
+  it.task.connect_failed(0, "nobody listens", it.at(100s));
   EXPECT_EQ(it.tick(100s), it.at(100s) + 20ms);
   EXPECT_EQ(it.timed_out(129s), "");
   EXPECT_EQ(it.timed_out(130s, ErrorCode::kAborted),
@@ -264,42 +264,42 @@ TEST(WorkerJob, APsThatStaysAwayIsLostWithWhatBecameOfTheLastTry) {
             "(--reconnect-timeout): nobody listens");
 }
 
-TEST(WorkerJob, AConnectionThatIsCutWhileItComesBackIsTriedAgain) {
+TEST(WorkerTask, AConnectionThatIsCutWhileItComesBackIsTriedAgain) {
   WorkerMachine it;
   it.join();
   it.closed(0, 100s);
   it.tick(100s);
-  it.job.connected(0, DType::kFloat32, it.out);
-  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kDataLoss), WorkerJob::Closed::kTryAgain);
+  it.task.connected(0, DType::kFloat32, it.out);
+  EXPECT_EQ(it.closed(0, 100s, ErrorCode::kDataLoss), WorkerTask::Closed::kTryAgain);
   it.out.clear();
   it.tick(101s);
   EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
 }
 
-TEST(WorkerJob, WhoLeavesComesBackUntilItsGoodbyeIsConfirmedOrThePsHasEnded) {
+TEST(WorkerTask, WhoLeavesComesBackUntilItsGoodbyeIsConfirmedOrThePsHasEnded) {
   WorkerMachine it;
   it.join();
-  it.job.leave(it.out);
-  const WorkerJob::Ended confirmed = {.where = "ps:1", .all_confirmed = true};
-  EXPECT_EQ(it.closed(1, 9s, ErrorCode::kCancelled, confirmed), WorkerJob::Closed::kExpected);
-  EXPECT_EQ(it.closed(0, 9s), WorkerJob::Closed::kCutOff);
+  it.task.leave(it.out);
+  const WorkerTask::Ended confirmed = {.where = "ps:1", .all_confirmed = true};
+  EXPECT_EQ(it.closed(1, 9s, ErrorCode::kCancelled, confirmed), WorkerTask::Closed::kExpected);
+  EXPECT_EQ(it.closed(0, 9s), WorkerTask::Closed::kCutOff);
   it.out.clear();
   it.tick(9s);
   EXPECT_THAT(take_text(it.out), ElementsAre("connect 0"));
-  EXPECT_FALSE(it.job.all_closed());
-  it.job.connect_failed(0, "nobody listens", it.at(9s));
-  EXPECT_TRUE(it.job.all_closed());
+  EXPECT_FALSE(it.task.all_closed());
+  it.task.connect_failed(0, "nobody listens", it.at(9s));
+  EXPECT_TRUE(it.task.all_closed());
 }
 
-TEST(WorkerJob, UnderBoundedStalenessAStepBeginsWithinTheLimit) {
+TEST(WorkerTask, UnderBoundedStalenessAStepBeginsWithinTheLimit) {
   WorkerMachine it({AggregationKind::kBounded, 1});
   it.join();
-  EXPECT_FALSE(it.job.may_begin_step()) << "no limit is known yet";
+  EXPECT_FALSE(it.task.may_begin_step()) << "no limit is known yet";
   it.received(0, MessageType::kStepLimit, std::int64_t{0});
-  EXPECT_TRUE(it.job.may_begin_step());
-  it.job.begin_step();
-  EXPECT_FALSE(it.job.may_begin_step());
-  EXPECT_TRUE(WorkerMachine().job.may_begin_step());
+  EXPECT_TRUE(it.task.may_begin_step());
+  it.task.begin_step();
+  EXPECT_FALSE(it.task.may_begin_step());
+  EXPECT_TRUE(WorkerMachine().task.may_begin_step());
 }
 
 }  // namespace

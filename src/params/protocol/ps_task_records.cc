@@ -1,12 +1,12 @@
-// PsJob: ps 0 shares out the records of a data set.
+// PsTask: ps 0 shares out the records of a data set.
 #include <algorithm>
 
 #include "paceline/error.h"
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 
 namespace paceline {
 
-void PsJob::on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, Outbox& out) {
+void PsTask::on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, Outbox& out) {
   check_agreed(id, true);
   if (!shares_) {
     throw Error(ErrorCode::kFailedPrecondition, "[ps] no records are shared out in this job");
@@ -17,8 +17,8 @@ void PsJob::on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, 
   give_records(answers, out);
 }
 
-void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records,
-                             Outbox& out) {
+void PsTask::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records,
+                              Outbox& out) {
   check_agreed(id, true);
   if (!shares_) return;
   PsRecordSharing::Answers answers;
@@ -26,8 +26,8 @@ void PsJob::on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std
   give_records(answers, out);
 }
 
-void PsJob::counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
-                           Outbox& out) {
+void PsTask::counts_records(int worker, std::uint64_t incarnation, std::int64_t step, bool counts,
+                            Outbox& out) {
   if (!shares_) return;
   PsRecordSharing::Answers answers;
   if (counts) {
@@ -39,7 +39,7 @@ void PsJob::counts_records(int worker, std::uint64_t incarnation, std::int64_t s
 }
 
 // A contribution to a round may count after its worker was lost.
-void PsJob::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
+void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   if (!shares_ || peer.worker < 0) return;
   RoundCoordinator::Decisions decisions;
   const bool may_count =
@@ -52,7 +52,7 @@ void PsJob::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
 }
 
 // An answer to a worker that is cut off arrives once it is back.
-void PsJob::give_records(const PsRecordSharing::Answers& answers, Outbox& out) {
+void PsTask::give_records(const PsRecordSharing::Answers& answers, Outbox& out) {
   for (const PsRecordSharing::Answer& answer : answers) {
     const auto reads = std::ranges::find_if(peers_, [&](const auto& entry) {
       return entry.second.worker == answer.worker && entry.second.takes_part();

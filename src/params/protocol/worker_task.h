@@ -17,7 +17,7 @@
 
 namespace paceline {
 
-struct WorkerJobOptions {
+struct WorkerTaskOptions {
   int worker = 0;
   int workers = 0;              // in the cluster spec; 0: unknown
   std::vector<std::string> ps;  // what each is called in messages: "ps:0 at host:2222"
@@ -35,9 +35,9 @@ struct WorkerJobOptions {
 };
 
 /// Peers of the outbox are the indices of ps tasks.
-class WorkerJob {
+class WorkerTask {
  public:
-  WorkerJob(WorkerJobOptions options, TimePoint now);
+  WorkerTask(WorkerTaskOptions options, TimePoint now);
 
   /// Does what time alone brings about: the next try to connect, or a line that says what is waited
   /// for. Throws kUnavailable when join_timeout has passed; kAborted when reconnect_timeout has
@@ -190,7 +190,7 @@ class WorkerJob {
   /// The first ps that is not yet welcomed, or else not yet agreed; null: none.
   const Peer* behind() const;
 
-  const WorkerJobOptions options_;
+  const WorkerTaskOptions options_;
   TimePoint deadline_, next_say_;
   std::string said_for_;  // what next_say_ is about
   std::string lost_why_;

@@ -1,4 +1,4 @@
-// PsJob in synchronous rounds.
+// PsTask in synchronous rounds.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,27 +30,27 @@ struct Rounds : PsMachine {
       received(10 + PeerId(i), MessageType::kDeclare, declare);
     }
     received(10, MessageType::kWriteEnd, std::int64_t{0});
-    job.tick(now, out);
+    task.tick(now, out);
     out.clear();
   }
-  static PsJobOptions options_of(int ps) {
-    PsJobOptions options = PsMachine::options();
+  static PsTaskOptions options_of(int ps) {
+    PsTaskOptions options = PsMachine::options();
     options.ps = ps;
     return options;
   }
   static Hello hello_of_ps(int index, std::uint64_t incarnation = 1) {
     Hello hello = hello_of(index, incarnation);
-    hello.job = "ps";
+    hello.role = "ps";
     return hello;
   }
   static StepBegin first_frame(std::int64_t round, std::int64_t examples = 1, float clip_norm = 0) {
     return {.examples = examples, .round = round, .clip_norm = clip_norm, .learning_rates = {}};
   }
   Fate begin(int worker, std::int64_t step, const StepBegin& first) {
-    return job.begin_step(10 + PeerId(worker), step, false, first);
+    return task.begin_step(10 + PeerId(worker), step, false, first);
   }
   void gives(int worker, std::int64_t round) {
-    job.end_step(10 + PeerId(worker), round, begin(worker, round, first_frame(round)), now, out);
+    task.end_step(10 + PeerId(worker), round, begin(worker, round, first_frame(round)), now, out);
   }
   std::string refusal(int worker, std::int64_t step, const StepBegin& first) {
     try {
@@ -78,7 +78,7 @@ TEST(PsJobRounds, ARoundIsClosedWhenAllShardsHaveAll) {
   EXPECT_EQ(decided->told[2].to, 12u);
   EXPECT_EQ(decided->told[2].done, (StepDone{.global_step = 1, .staleness = 0}));
   EXPECT_THAT(take_text(it.out), ::testing::ElementsAre("20 decided", "close round 0"));
-  EXPECT_EQ(it.job.global_step(), 1);
+  EXPECT_EQ(it.task.global_step(), 1);
 }
 
 TEST(PsJobRounds, WorkersThatCommitAreToldWithWhomTheyHaveCounted) {
@@ -101,34 +101,34 @@ TEST(PsJobRounds, AnotherPsSendsWhatIsWholeAndCarriesOutTheWordsOfPs0) {
   EXPECT_EQ(sent<RoundContribution>(it.out).worker, 2);
   it.out.clear();
   const RoundContribution given{.worker = 2, .incarnation = 1, .examples = 1};
-  it.job.from_coordinator(
+  it.task.from_coordinator(
       {MessageType::kDecided,
        RoundDecision{.closes = true, .contributors = {given}, .dropped = {}, .displaced = {}}},
       it.now, it.out);
   EXPECT_THAT(take_text(it.out), ::testing::ElementsAre("close round 0"));
-  EXPECT_EQ(it.job.global_step(), 1);
+  EXPECT_EQ(it.task.global_step(), 1);
 }
 
 TEST(PsJobRounds, AnotherPsLooksForPs0UntilItIsThere) {
   Rounds it(1);
-  it.job.coordinator_failed("nobody listens", it.now);
+  it.task.coordinator_failed("nobody listens", it.now);
   it.now += 3s;
-  it.job.tick(it.now, it.out);
+  it.task.tick(it.now, it.out);
   const std::string connect = "connect " + std::to_string(Outbox::kCoordinator);
   EXPECT_THAT(take_text(it.out),
               ::testing::ElementsAre("say waits for ps:0, which closes the rounds: nobody listens",
                                      connect));
-  it.job.coordinator_connected(it.out);
-  EXPECT_EQ(sent<Hello>(it.out).job, "ps");
+  it.task.coordinator_connected(it.out);
+  EXPECT_EQ(sent<Hello>(it.out).role, "ps");
   it.out.clear();
-  it.job.from_coordinator({MessageType::kWelcome, Welcome{.incarnation = 4, .handled = 0}}, it.now,
-                          it.out);
+  it.task.from_coordinator({MessageType::kWelcome, Welcome{.incarnation = 4, .handled = 0}}, it.now,
+                           it.out);
   EXPECT_THAT(take_text(it.out), Contains("say ps:0 is there after 3.0 s"));
-  it.job.coordinator_closed(2, it.now);
+  it.task.coordinator_closed(2, it.now);
   it.now += 1s;
-  it.job.tick(it.now, it.out);
+  it.task.tick(it.now, it.out);
   EXPECT_THAT(take_text(it.out), ::testing::ElementsAre(connect));
-  it.job.coordinator_connected(it.out);
+  it.task.coordinator_connected(it.out);
   const Hello again = sent<Hello>(it.out);
   EXPECT_EQ(again.handled, 2u);
   EXPECT_EQ(again.ps_incarnation, 4u);
@@ -137,7 +137,7 @@ TEST(PsJobRounds, AnotherPsLooksForPs0UntilItIsThere) {
 TEST(PsJobRounds, APsThatComesBackGoesOnWhereItWas) {
   Rounds it;
   it.greet(20, Rounds::hello_of_ps(1));
-  EXPECT_TRUE(it.job.closed(20, {.why = "cut", .handled = 3}, it.now, it.out));
+  EXPECT_TRUE(it.task.closed(20, {.why = "cut", .handled = 3}, it.now, it.out));
   Hello hello = Rounds::hello_of_ps(1);
   hello.handled = 1;
   EXPECT_THAT(it.greet(21, hello),
@@ -175,7 +175,7 @@ TEST(PsJobRounds, ADecisionOfAnotherRoundIsRefused) {
   const RoundContribution given{.worker = 2, .incarnation = 1, .examples = 1};
   const RoundDecision other{
       .closes = true, .round = 4, .contributors = {given}, .dropped = {}, .displaced = {}};
-  EXPECT_THROW(it.job.from_coordinator({MessageType::kDecided, other}, it.now, it.out), Error);
+  EXPECT_THROW(it.task.from_coordinator({MessageType::kDecided, other}, it.now, it.out), Error);
 }
 
 TEST(PsJobRounds, WhoLeavesAndComesIsNamed) {
@@ -185,7 +185,7 @@ TEST(PsJobRounds, WhoLeavesAndComesIsNamed) {
   it.gives(0, 0);
   it.gives(1, 0);
   EXPECT_THAT(take_text(it.out), Contains("close round 0"));
-  it.job.closed(11, {.why = "gone"}, it.now, it.out);
+  it.task.closed(11, {.why = "gone"}, it.now, it.out);
   EXPECT_THAT(take_text(it.out), Contains("say rounds go on without worker:1: 1 worker"));
   it.greet(30, PsMachine::hello_of(1, 2));
   it.received(30, MessageType::kDeclare, it.declare);
@@ -203,8 +203,8 @@ TEST(PsJobRounds, AReplacedProcessDoesNotTakeThePlaceOfItsSuccessor) {
   it.out.clear();
   it.gives(0, 0);
   it.gives(1, 0);
-  const Fate fate = it.job.begin_step(30, 0, false, Rounds::first_frame(0));
-  it.job.end_step(30, 0, fate, it.now, it.out);
+  const Fate fate = it.task.begin_step(30, 0, false, Rounds::first_frame(0));
+  it.task.end_step(30, 0, fate, it.now, it.out);
   const auto* const decided = std::get_if<Outbox::Decide>(&it.out.actions().back());
   ASSERT_NE(decided, nullptr);
   ASSERT_EQ(decided->told.size(), 3u) << "what the successor gives counts";
@@ -226,7 +226,7 @@ TEST(PsJobRounds, NobodyBeginsAgainWhileAWorkerTrainsThatTheChiefDoesNotReach) {
   it.received(11, MessageType::kCommitted, CommittedRound{.round = 0, .contributors = {1}});
   it.out.clear();
   it.received(10, MessageType::kBeginAgain, BeginAgain{.unreached = {1, 2}});
-  EXPECT_FALSE(it.job.begins_again());
+  EXPECT_FALSE(it.task.begins_again());
   EXPECT_THAT(sent<std::string>(it.out),
               HasSubstr("worker:1 trains, and worker:0 does not reach it"));
 }
@@ -236,7 +236,7 @@ TEST(PsJobRounds, TheChiefThatReachesTheWorkersThatHaveLostTheirValuesBeginsAgai
   for (int worker : {0, 1}) it.gives(worker, 0);
   it.received(11, MessageType::kCommitted, CommittedRound{.round = 0, .contributors = {1}});
   it.received(10, MessageType::kBeginAgain, BeginAgain{.unreached = {2}});
-  EXPECT_TRUE(it.job.begins_again());
+  EXPECT_TRUE(it.task.begins_again());
 }
 
 }  // namespace

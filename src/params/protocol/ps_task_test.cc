@@ -1,4 +1,4 @@
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -25,18 +25,18 @@ StateBytes state_of(int worker, std::int64_t step) {
       encode(TaskState{.worker = worker, .step = step, .position = {}, .local = {}}));
 }
 
-TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
+TEST(PsTask, RefusesAHelloThatIsMeantForAnother) {
   Machine it;
   Hello hello = Machine::hello_of(1);
   hello.version = 1;
   EXPECT_THAT(it.why_not(hello), HasSubstr("ps:0 refuses: protocol version "));
   hello = Machine::hello_of(1);
-  hello.job = "ps";
+  hello.role = "ps";
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: a ps serves workers; the other is ps:1");
   hello = Machine::hello_of(1);
   hello.cluster_id = "other";
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: cluster id 'job' here, 'other' there");
-  PsJobOptions options = Machine::options();
+  PsTaskOptions options = Machine::options();
   options.cluster_id = "ps=a:1;worker=b:1,b:2,b:3";
   hello.cluster_id = "ps=a:1;worker=b:1,b:2,b:4";
   EXPECT_EQ(Machine(options).why_not(hello),
@@ -48,10 +48,10 @@ TEST(PsJob, RefusesAHelloThatIsMeantForAnother) {
   hello.workers = 5;
   EXPECT_EQ(it.why_not(hello), "ps:0 refuses: the cluster has 3 workers here, 5 there");
   EXPECT_THAT(it.why_not(Machine::hello_of(3)), HasSubstr("worker:3 is not in the cluster spec"));
-  EXPECT_TRUE(it.job.all_gone());
+  EXPECT_TRUE(it.task.all_gone());
 }
 
-TEST(PsJob, RefusesAWorkerWhoseFlagsAreNotTheChiefs) {
+TEST(PsTask, RefusesAWorkerWhoseFlagsAreNotTheChiefs) {
   Machine it;
   Hello chief = Machine::hello_of(0), other = Machine::hello_of(1);
   chief.flags = {"--accumulate\t1"};
@@ -67,7 +67,7 @@ TEST(PsJob, RefusesAWorkerWhoseFlagsAreNotTheChiefs) {
                             "close 11"}));
 }
 
-TEST(PsJob, NothingComesBeforeAHelloAndNoSecondOne) {
+TEST(PsTask, NothingComesBeforeAHelloAndNoSecondOne) {
   Machine it;
   it.accept(1);
   EXPECT_EQ(error_of(ErrorCode::kDataLoss, [&] { it.received(1, MessageType::kDone); }),
@@ -78,40 +78,40 @@ TEST(PsJob, NothingComesBeforeAHelloAndNoSecondOne) {
             "[ps] a second hello");
 }
 
-TEST(PsJob, OfAnyJobItServesOneAndIsBusyForAnother) {
-  PsJobOptions options = Machine::options();
+TEST(PsTask, OfAnyJobItServesOneAndIsBusyForAnother) {
+  PsTaskOptions options = Machine::options();
   options.any_job = true;
   options.cluster_id.clear();
   Machine it(options);
   Hello hello = Machine::hello_of(0);
   hello.workers = 2;
-  EXPECT_EQ(it.job.id(), "");
+  EXPECT_EQ(it.task.id(), "");
   EXPECT_THAT(it.greet(1, hello), ElementsAre("say job job begins: 2 workers, and this is ps:0",
                                               "1 welcome", "1 goes on at 0"));
   hello.cluster_id = "other";
   EXPECT_THAT(it.greet(2, hello), ElementsAre("2 busy", "close 2"));
-  EXPECT_FALSE(it.job.given_up());
-  it.job.closed(1, {.why = "gone", .broken = true}, it.now, it.out);
+  EXPECT_FALSE(it.task.given_up());
+  it.task.closed(1, {.why = "gone", .broken = true}, it.now, it.out);
   EXPECT_THAT(it.greet(3, hello), ElementsAre("3 busy", "close 3"));
-  EXPECT_TRUE(it.job.given_up()) << "nobody is there any more";
-  EXPECT_EQ(it.job.end(it.now), Membership::End::kAbandoned);
+  EXPECT_TRUE(it.task.given_up()) << "nobody is there any more";
+  EXPECT_EQ(it.task.end(it.now), Membership::End::kAbandoned);
 }
 
-TEST(PsJob, AnOlderConnectionThatHasNotEndedIsClosedAndTheWorkerComesAgain) {
+TEST(PsTask, AnOlderConnectionThatHasNotEndedIsClosedAndTheWorkerComesAgain) {
   Machine it;
   it.start(1);
   Hello hello = Machine::hello_of(0);
   hello.epoch = 2;
   EXPECT_THAT(it.greet(20, hello), ElementsAre("close 10", "20 busy", "close 20"));
-  EXPECT_TRUE(it.job.closed(10, {.why = "cut"}, it.now, it.out));
+  EXPECT_TRUE(it.task.closed(10, {.why = "cut"}, it.now, it.out));
   EXPECT_THAT(it.greet(21, hello), Contains("10 welcome"));
 }
 
-TEST(PsJob, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
+TEST(PsTask, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
   Machine it;
   it.start(2);
-  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kApply);
-  EXPECT_TRUE(it.job.closed(11, {.why = "it was cut", .handled = 17}, it.now, it.out));
+  EXPECT_EQ(it.task.begin_step(11, 0), Fate::kApply);
+  EXPECT_TRUE(it.task.closed(11, {.why = "it was cut", .handled = 17}, it.now, it.out));
   EXPECT_THAT(take_text(it.out),
               ElementsAre("warn lost 11: it was cut; it may come back within 30 s "
                           "(--reconnect-timeout)"));
@@ -125,28 +125,28 @@ TEST(PsJob, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
   EXPECT_EQ(sent<Welcome>(it.out).handled, 17u);
   EXPECT_THAT(take_text(it.out), ElementsAre("20 is 11", "say worker:1 is back after 12.0 s",
                                              "11 welcome", "11 goes on at 5"));
-  it.job.end_step(11, 0, Fate::kApply, it.now, it.out);
-  EXPECT_EQ(it.job.global_step(), 1);
-  EXPECT_EQ(it.job.worker(20), -1) << "that connection is the older one's now";
+  it.task.end_step(11, 0, Fate::kApply, it.now, it.out);
+  EXPECT_EQ(it.task.global_step(), 1);
+  EXPECT_EQ(it.task.worker(20), -1) << "that connection is the older one's now";
 }
 
 // Its first welcome was lost with the connection: it does not know that it has joined.
-TEST(PsJob, AWorkerThatWasNotToldOfItsWelcomeComesBackToo) {
+TEST(PsTask, AWorkerThatWasNotToldOfItsWelcomeComesBackToo) {
   Machine it;
   it.greet(11, Machine::hello_of(1));
-  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.task.closed(11, {.why = "cut"}, it.now, it.out);
   EXPECT_THAT(it.greet(20, Machine::hello_of(1)), Contains("11 goes on at 0"));
 }
 
-TEST(PsJob, AWorkerThatDoesNotComeBackInTimeIsLost) {
+TEST(PsTask, AWorkerThatDoesNotComeBackInTimeIsLost) {
   Machine it;
   it.start(2);
-  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.task.closed(11, {.why = "cut"}, it.now, it.out);
   it.out.clear();
-  EXPECT_EQ(it.job.tick(it.now, it.out), it.now + 30s);
+  EXPECT_EQ(it.task.tick(it.now, it.out), it.now + 30s);
   EXPECT_THAT(take_text(it.out), IsEmpty());
   it.now += 30s;
-  it.job.tick(it.now, it.out);
+  it.task.tick(it.now, it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("warn gives up 11: it did not come back within 30 s "
                                              "(--reconnect-timeout)",
                                              "forget 11"));
@@ -157,11 +157,11 @@ TEST(PsJob, AWorkerThatDoesNotComeBackInTimeIsLost) {
   EXPECT_THAT(sent<std::string>(it.out), HasSubstr("which is not known"));
 }
 
-TEST(PsJob, AWorkerThatHasLeftComesBackToHearSoInSilence) {
+TEST(PsTask, AWorkerThatHasLeftComesBackToHearSoInSilence) {
   Machine it;
   it.start(2);
   it.received(11, MessageType::kGoodbye);
-  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.task.closed(11, {.why = "cut"}, it.now, it.out);
   it.out.clear();
   Hello hello = Machine::hello_of(1);
   hello.epoch = 3;
@@ -170,10 +170,10 @@ TEST(PsJob, AWorkerThatHasLeftComesBackToHearSoInSilence) {
   EXPECT_THAT(take_text(it.out), ElementsAre("20 refuse", "close 20"));
 }
 
-TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
+TEST(PsTask, ANewerIncarnationReplacesOneThatIsCutOff) {
   Machine it;
   it.start(2);
-  it.job.closed(11, {.why = "cut"}, it.now, it.out);
+  it.task.closed(11, {.why = "cut"}, it.now, it.out);
   Hello hello = Machine::hello_of(1, 2);
   hello.process = "pid 4711 on host b";
   EXPECT_THAT(it.greet(21, hello),
@@ -187,7 +187,7 @@ TEST(PsJob, ANewerIncarnationReplacesOneThatIsCutOff) {
               HasSubstr("a newer worker:1 (pid 4711 on host b) took this one's place"));
 }
 
-TEST(PsJob, TheNameOfAProcessGivesATerminalNoCommands) {
+TEST(PsTask, TheNameOfAProcessGivesATerminalNoCommands) {
   Machine it;
   it.start(2);
   Hello hello = Machine::hello_of(1, 2);
@@ -197,7 +197,7 @@ TEST(PsJob, TheNameOfAProcessGivesATerminalNoCommands) {
   EXPECT_EQ(sent<std::string>(it.out), "a newer worker:1 (pid 7?[2J?on b) took this one's place");
 }
 
-TEST(PsJob, ADisplacedWorkerIsToldWhoTookItsPlace) {
+TEST(PsTask, ADisplacedWorkerIsToldWhoTookItsPlace) {
   Machine it;
   it.start(2);
   Hello hello = Machine::hello_of(1, 2);
@@ -207,18 +207,18 @@ TEST(PsJob, ADisplacedWorkerIsToldWhoTookItsPlace) {
   EXPECT_EQ(sent<std::string>(it.out),
             "a newer worker:1 (pid 4711 on host b) took this one's place");
   EXPECT_THAT(take_text(it.out), IsSupersetOf({"11 refuse", "close 11", "21 welcome"}));
-  EXPECT_FALSE(it.job.closed(11, {.why = "closed"}, it.now, it.out));
+  EXPECT_FALSE(it.task.closed(11, {.why = "closed"}, it.now, it.out));
   EXPECT_THAT(take_text(it.out), IsEmpty()) << "its end is no loss";
 }
 
-TEST(PsJob, WhoSaysWhatMustNotBeSaidMayNotComeBack) {
+TEST(PsTask, WhoSaysWhatMustNotBeSaidMayNotComeBack) {
   Machine it;
   it.start(2);
-  EXPECT_FALSE(it.job.closed(11, {.why = "garbage", .broken = true}, it.now, it.out));
+  EXPECT_FALSE(it.task.closed(11, {.why = "garbage", .broken = true}, it.now, it.out));
   EXPECT_THAT(take_text(it.out), ElementsAre("warn lost 11: garbage"));
 }
 
-TEST(PsJob, WaitsForTheChiefsVariablesAndComparesTheOthers) {
+TEST(PsTask, WaitsForTheChiefsVariablesAndComparesTheOthers) {
   Machine it;
   Declare other = it.declare;
   other.aggregation = {AggregationKind::kBounded, 2};
@@ -232,7 +232,7 @@ TEST(PsJob, WaitsForTheChiefsVariablesAndComparesTheOthers) {
   EXPECT_THAT(
       error_of(ErrorCode::kDataLoss, [&] { it.received(11, MessageType::kDeclare, it.declare); }),
       HasSubstr("declared twice"));
-  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.job.check_agreed(11, false); }),
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.task.check_agreed(11, false); }),
             "[ps] the variables are not agreed on yet");
   it.received(10, MessageType::kDeclare, it.declare);
   EXPECT_EQ(it.taken, 1);
@@ -245,30 +245,30 @@ TEST(PsJob, WaitsForTheChiefsVariablesAndComparesTheOthers) {
                           "warn refused 12: the chief's --strategy is async, that of worker:2 is "
                           "ssp with staleness 2",
                           "close 12"));
-  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.job.begin_step(11, 0); }),
+  EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition, [&] { it.task.begin_step(11, 0); }),
             "[ps] the variables are not initialised yet");
   EXPECT_EQ(error_of(ErrorCode::kFailedPrecondition,
                      [&] { it.received(11, MessageType::kWriteEnd, std::int64_t{0}); }),
             "[ps] only the chief initialises");
   it.received(10, MessageType::kWriteEnd, std::int64_t{30});
   EXPECT_THAT(take_text(it.out), ElementsAre("10 written", "10 initialised", "11 initialised"));
-  EXPECT_EQ(it.job.global_step(), 30);
-  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kApply);
+  EXPECT_EQ(it.task.global_step(), 30);
+  EXPECT_EQ(it.task.begin_step(11, 0), Fate::kApply);
 }
 
-TEST(PsJob, APeerThatSaysNothingIsGivenUp) {
+TEST(PsTask, APeerThatSaysNothingIsGivenUp) {
   Machine it;
   it.accept(1);
-  EXPECT_EQ(it.job.tick(it.now + 1s, it.out), it.now + 10s);
+  EXPECT_EQ(it.task.tick(it.now + 1s, it.out), it.now + 10s);
   EXPECT_THAT(take_text(it.out), IsEmpty());
-  it.job.tick(it.now + 10s, it.out);
+  it.task.tick(it.now + 10s, it.out);
   EXPECT_THAT(take_text(it.out),
               ElementsAre("warn gives up 1: it has said nothing since it connected", "close 1"));
-  it.job.tick(it.now + 11s, it.out);
+  it.task.tick(it.now + 11s, it.out);
   EXPECT_THAT(take_text(it.out), IsEmpty());
 }
 
-TEST(PsJob, TooManyThatSayNothingMakeRoomTheFirstFirst) {
+TEST(PsTask, TooManyThatSayNothingMakeRoomTheFirstFirst) {
   Machine it;
   it.greet(1, Machine::hello_of(0));
   for (PeerId peer = 2; peer < 66; ++peer) it.accept(peer);
@@ -282,7 +282,7 @@ TEST(PsJob, TooManyThatSayNothingMakeRoomTheFirstFirst) {
   EXPECT_THAT(take_text(it.out), Contains("close 3"));
 }
 
-TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
+TEST(PsTask, AReplacedIncarnationIsToldNothingAnyMore) {
   Machine it;
   it.greet(10, Machine::hello_of(0));
   it.greet(11, Machine::hello_of(1, 1));
@@ -295,15 +295,15 @@ TEST(PsJob, AReplacedIncarnationIsToldNothingAnyMore) {
   it.out.clear();
   it.received(10, MessageType::kWriteEnd, std::int64_t{0});
   EXPECT_THAT(take_text(it.out), ElementsAre("10 written", "10 initialised", "21 initialised"));
-  EXPECT_EQ(it.job.begin_step(11, 0), Fate::kDrop);
-  it.job.ask_to_leave(it.out);
+  EXPECT_EQ(it.task.begin_step(11, 0), Fate::kDrop);
+  it.task.ask_to_leave(it.out);
   EXPECT_THAT(take_text(it.out), ElementsAre("10 stop", "21 stop"));
-  it.job.closed(11, {.why = "gone"}, it.now, it.out);
-  EXPECT_EQ(it.job.begin_step(21, 0), Fate::kApply) << "the end of the older changes nothing";
+  it.task.closed(11, {.why = "gone"}, it.now, it.out);
+  EXPECT_EQ(it.task.begin_step(21, 0), Fate::kApply) << "the end of the older changes nothing";
   EXPECT_THAT(it.greet(31, Machine::hello_of(1, 1)), Contains("31 refuse"));
 }
 
-TEST(PsJob, ASaveAsksForTheStatesThatAreNotKnown) {
+TEST(PsTask, ASaveAsksForTheStatesThatAreNotKnown) {
   Machine it;
   it.start();
   it.make_step(11, 0);
@@ -331,7 +331,7 @@ TEST(PsJob, ASaveAsksForTheStatesThatAreNotKnown) {
   EXPECT_THAT(take_text(it.out), ElementsAre("save", "find"));
 }
 
-TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
+TEST(PsTask, AllAreToldTheStateOfTheJobWhenItChanges) {
   Machine it;
   it.start();
   it.make_step(10, 0);
@@ -346,7 +346,7 @@ TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
   it.out.clear();
   it.received(11, MessageType::kGoodbye);
   EXPECT_THAT(take_text(it.out), IsEmpty());
-  it.job.closed(12, {.why = "cut"}, it.now, it.out);
+  it.task.closed(12, {.why = "cut"}, it.now, it.out);
   EXPECT_EQ(sent<JobState>(it.out),
             (JobState{.all_warm = true, .any_done = true, .all_done = true}));
   EXPECT_THAT(take_text(it.out),
@@ -354,7 +354,7 @@ TEST(PsJob, AllAreToldTheStateOfTheJobWhenItChanges) {
                           "10 job_state"));
 }
 
-TEST(PsJob, AWorkerEndsTheTrainingOfAll) {
+TEST(PsTask, AWorkerEndsTheTrainingOfAll) {
   Machine it;
   it.start();
   it.received(11, MessageType::kEndTraining);
@@ -366,7 +366,7 @@ TEST(PsJob, AWorkerEndsTheTrainingOfAll) {
   EXPECT_THAT(take_text(it.out), IsEmpty()) << "all know it";
 }
 
-TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
+TEST(PsTask, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
   it.start(2);
@@ -378,7 +378,7 @@ TEST(PsJob, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
 }
 
 // With --seconds it goes on, untimed, until the time of all is over.
-TEST(PsJob, UnderBoundedStalenessWhoIsDoneMayGoOn) {
+TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
   it.start(2);
@@ -390,12 +390,12 @@ TEST(PsJob, UnderBoundedStalenessWhoIsDoneMayGoOn) {
 }
 
 // Its connection was cut, and it is back.
-TEST(PsJob, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
+TEST(PsTask, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
   it.start(2);
   it.received(11, MessageType::kDone);
-  it.job.closed(11, {.why = "it was cut"}, it.now, it.out);
+  it.task.closed(11, {.why = "it was cut"}, it.now, it.out);
   Hello hello = Machine::hello_of(1);
   hello.epoch = 3;
   it.accept(20);
@@ -405,35 +405,35 @@ TEST(PsJob, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
   EXPECT_THAT(take_text(it.out), Contains("10 step_limit"));
 }
 
-TEST(PsJob, ToStopItNeedsSomebodyToTell) {
+TEST(PsTask, ToStopItNeedsSomebodyToTell) {
   Machine it;
   it.greet(10, Machine::hello_of(0));
-  EXPECT_FALSE(it.job.ask_to_leave(it.out)) << "it has not agreed yet";
+  EXPECT_FALSE(it.task.ask_to_leave(it.out)) << "it has not agreed yet";
   it.received(10, MessageType::kDeclare, it.declare);
   it.out.clear();
-  EXPECT_TRUE(it.job.ask_to_leave(it.out));
+  EXPECT_TRUE(it.task.ask_to_leave(it.out));
   EXPECT_THAT(take_text(it.out), ElementsAre("10 stop"));
 }
 
-TEST(PsJob, AWorkerThatKnowsAnOlderProcessIsTold) {
+TEST(PsTask, AWorkerThatKnowsAnOlderProcessIsTold) {
   Machine it;
   Hello hello = Machine::hello_of(1);
   hello.ps_incarnation = 8;
   EXPECT_THAT(it.greet(11, hello),
               ElementsAre("11 restarted", "say tells worker:1 that it was restarted", "close 11"));
-  EXPECT_EQ(it.job.worker(11), -1);
+  EXPECT_EQ(it.task.worker(11), -1);
   hello.ps_incarnation = 9;
   hello.incarnation = 2;
   EXPECT_THAT(it.greet(12, hello), Contains("12 welcome"));
 }
 
-TEST(PsJob, TheChiefAsksItToBeginAgain) {
+TEST(PsTask, TheChiefAsksItToBeginAgain) {
   Machine it;
   it.start();
   EXPECT_THROW(it.received(11, MessageType::kBeginAgain, BeginAgain{}), Error);
-  EXPECT_FALSE(it.job.begins_again());
+  EXPECT_FALSE(it.task.begins_again());
   it.received(10, MessageType::kBeginAgain, BeginAgain{});
-  EXPECT_TRUE(it.job.begins_again());
+  EXPECT_TRUE(it.task.begins_again());
   // Until another takes its place, one that knows it is told that what it knows is gone.
   it.out.clear();
   Hello hello = Machine::hello_of(1);
@@ -441,13 +441,13 @@ TEST(PsJob, TheChiefAsksItToBeginAgain) {
   EXPECT_THAT(it.greet(21, hello), Contains("21 restarted"));
 }
 
-TEST(PsJob, TheEpochOfOneThatTakesThePlaceOfAnotherIsNewer) {
-  PsJobOptions options = Machine::options();
+TEST(PsTask, TheEpochOfOneThatTakesThePlaceOfAnotherIsNewer) {
+  PsTaskOptions options = Machine::options();
   options.first_epoch = 17;
   Machine it(options);
-  EXPECT_EQ(it.job.epoch(), 17u);
+  EXPECT_EQ(it.task.epoch(), 17u);
   it.greet(11, Machine::hello_of(1));
-  EXPECT_GT(it.job.epoch(), 17u);
+  EXPECT_GT(it.task.epoch(), 17u);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "train/job.h"
+#include "train/session_job.h"
 
 #include <fmt/format.h>
 
@@ -34,14 +34,14 @@ bool has_made_all(const RunOptions& run) {
 
 }  // namespace
 
-Job::Job(const Options& options, const std::vector<VariableSpec>& variables)
+SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& variables)
     : cluster_(options.cluster),
       interrupt_(options.run.interrupt),
       end_asked_(options.run.end_asked),
       log_(options.run.log),
       quiet_(options.run.quiet),
       lost_at_(options.run.lost_at) {
-  if (cluster_.task.job == TaskId::Job::kPs) {
+  if (cluster_.task.role == TaskId::Role::kPs) {
     throw Error(ErrorCode::kUsage, cluster_.task.str() +
                                        " serves, it does not train: a session is "
                                        "for workers");
@@ -68,8 +68,8 @@ Job::Job(const Options& options, const std::vector<VariableSpec>& variables)
 
 // A task that has joined knows itself when the training is over. One that comes back when the
 // others have ended would wait for them in vain: a launcher tells it, or the last checkpoint.
-Distribution Job::join(DistributionOptions how, const std::vector<VariableSpec>& variables,
-                       const RunOptions& run) const {
+Distribution SessionJob::join(DistributionOptions how, const std::vector<VariableSpec>& variables,
+                              const RunOptions& run) const {
   struct LeftAlone {};
   const std::function<void()> check = how.check_interrupt;
   const Clock& clock = *how.clock;
@@ -96,24 +96,24 @@ Distribution Job::join(DistributionOptions how, const std::vector<VariableSpec>&
 }
 
 // True when the others of an all-reduce have ended and their last steps were not saved.
-bool Job::must_make_the_rest(const RunOptions& run) const {
+bool SessionJob::must_make_the_rest(const RunOptions& run) const {
   const bool saves = cluster_.is_chief() && !run.out.empty() && !run.save_every.never();
   if (!saves || !run.steps || kind_of(cluster_) != ClusterKind::kWorkersOnly) return false;
   return saved_step(run).value_or(-1) < *run.steps;
 }
 
 // A quiet job has only lines that tell of trouble, so they are warnings of the log.
-void Job::say(const std::string& line) const {
+void SessionJob::say(const std::string& line) const {
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
   print_text(stdout, fmt::format("{}\n", line));
   std::fflush(stdout);
 }
 
-Job::~Job() {
+SessionJob::~SessionJob() {
   if (!failed_) leave();
 }
 
-void Job::leave() {
+void SessionJob::leave() {
   if (std::exchange(left_, true)) return;
   try {
     control().set_done();
@@ -124,7 +124,7 @@ void Job::leave() {
   }
 }
 
-void Job::initialise(const std::function<InitialState()>& make) {
+void SessionJob::initialise(const std::function<InitialState()>& make) {
   if (!cluster_.is_chief() || control().was_initialised()) {
     control().wait_initialised();
   } else {
@@ -144,31 +144,31 @@ void Job::initialise(const std::function<InitialState()>& make) {
   say_what_is_lost();
 }
 
-void Job::say_if_records_begin_anew(std::span<const TaskState> states) const {
+void SessionJob::say_if_records_begin_anew(std::span<const TaskState> states) const {
   if (!cluster_.shares_records() || states.empty() || unused_of(states.front().position)) return;
   say("the checkpoint was not saved with --shard dynamic: its place in the data is not known, and "
       "an epoch begins");
 }
 
-void Job::say_what_is_lost() const {
+void SessionJob::say_what_is_lost() const {
   if (!lost_at_) return;
   const std::int64_t now = distribution_.store->global_step();
   say(fmt::format("goes on from global step {}: {} lost", grouped_digits(now),
                   counted(std::max<std::int64_t>(*lost_at_ - now, 0), "global step")));
 }
 
-bool Job::wait_all_done(Deadline deadline) {
+bool SessionJob::wait_all_done(Deadline deadline) {
   control().set_done();
   return control().wait_all_done(deadline);
 }
 
 // It is also called while the job is being joined, when there is no control yet.
-bool Job::interrupted() const {
+bool SessionJob::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) || (end_asked_ && end_asked_()) ||
          (distribution_.control != nullptr && distribution_.control->stop_asked());
 }
 
-void Job::check_interrupt() const {
+void SessionJob::check_interrupt() const {
   if (interrupted()) {
     throw Error(ErrorCode::kCancelled, cluster_.task.str() + " was interrupted");
   }

@@ -21,7 +21,7 @@
 
 namespace paceline {
 
-struct PsJobOptions {
+struct PsTaskOptions {
   int ps = 0;       // the index of this task
   int workers = 0;  // in the cluster spec
   std::string cluster_id;
@@ -38,12 +38,12 @@ struct PsJobOptions {
 
 /// Calls about a peer that is not known any more do nothing, or throw kFailedPrecondition where an
 /// answer is needed.
-class PsJob {
+class PsTask {
  public:
   /// Makes the memory of the variables that the chief has declared, and returns those that this ps
   /// changes after each read. May throw: the chief is then refused.
   using TakeVariables = std::function<std::vector<std::int32_t>(const Declare&)>;
-  PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now);
+  PsTask(PsTaskOptions options, TakeVariables take_variables, TimePoint now);
 
   // Events of connections. PeerIds ascend.
   void accepted(PeerId peer, TimePoint now, Outbox& out);
@@ -233,7 +233,7 @@ class PsJob {
   bool knows_state(int worker) const;
   MembershipOptions membership_options() const;
 
-  PsJobOptions options_;  // of any_job: complete once a job is adopted
+  PsTaskOptions options_;  // of any_job: complete once a job is adopted
   const TakeVariables take_variables_;
   Membership membership_;
   bool waits_for_job_;     // any_job, and nobody came yet

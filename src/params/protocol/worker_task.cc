@@ -1,4 +1,4 @@
-#include "params/protocol/worker_job.h"
+#include "params/protocol/worker_task.h"
 
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 
 }  // namespace
 
-WorkerJob::WorkerJob(WorkerJobOptions options, TimePoint now)
+WorkerTask::WorkerTask(WorkerTaskOptions options, TimePoint now)
     : options_(std::move(options)),
       deadline_(now + options_.join_timeout),
       next_say_(now + options_.say_after),
@@ -29,25 +29,25 @@ WorkerJob::WorkerJob(WorkerJobOptions options, TimePoint now)
   for (Peer& peer : peers_) peer.back_off = kFirstBackOff;
 }
 
-bool WorkerJob::joined() const {
+bool WorkerTask::joined() const {
   return lost_values_ < 0 &&
          std::ranges::all_of(peers_, [](const Peer& peer) { return peer.agreed; });
 }
 
-bool WorkerJob::initialised() const {
+bool WorkerTask::initialised() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.initialised; });
 }
 
-bool WorkerJob::all_closed() const {
+bool WorkerTask::all_closed() const {
   return std::ranges::all_of(peers_, [](const Peer& peer) { return peer.closed; });
 }
 
-int WorkerJob::cut_off() const {
+int WorkerTask::cut_off() const {
   return int(
       std::ranges::count_if(peers_, [](const Peer& peer) { return peer.cut_at.has_value(); }));
 }
 
-const WorkerJob::Peer* WorkerJob::behind() const {
+const WorkerTask::Peer* WorkerTask::behind() const {
   auto found = std::ranges::find_if(peers_, [](const Peer& peer) { return !peer.welcomed(); });
   if (found == peers_.end()) {
     found = std::ranges::find_if(peers_, [](const Peer& peer) { return !peer.agreed; });
@@ -55,7 +55,7 @@ const WorkerJob::Peer* WorkerJob::behind() const {
   return found == peers_.end() ? nullptr : &*found;
 }
 
-std::string WorkerJob::awaited() const {
+std::string WorkerTask::awaited() const {
   if (const Peer* const peer = behind()) {
     const std::string& name = options_.ps[std::size_t(peer - peers_.data())];
     if (peer->welcomed()) return "the chief to declare the variables to " + name;
@@ -66,7 +66,7 @@ std::string WorkerJob::awaited() const {
 }
 
 // The ps tasks are reached one after the other, so that a message names the first that is missing.
-TimePoint WorkerJob::tick(TimePoint now, Outbox& out) {
+TimePoint WorkerTask::tick(TimePoint now, Outbox& out) {
   check_begun_again();
   const TimePoint back = come_back(now, out);
   const std::string what = awaited();
@@ -92,7 +92,7 @@ TimePoint WorkerJob::tick(TimePoint now, Outbox& out) {
   return std::min({back, deadline_, next_say_, rests ? peer->try_at : TimePoint::max()});
 }
 
-TimePoint WorkerJob::come_back(TimePoint now, Outbox& out) {
+TimePoint WorkerTask::come_back(TimePoint now, Outbox& out) {
   TimePoint next = TimePoint::max();
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) {
     Peer& peer = peers_[ps];
@@ -112,14 +112,14 @@ TimePoint WorkerJob::come_back(TimePoint now, Outbox& out) {
   return next;
 }
 
-void WorkerJob::stays_away(const Peer& peer) const {
+void WorkerTask::stays_away(const Peer& peer) const {
   throw Error(ErrorCode::kAborted,
               fmt::format("lost {}; it did not come back within {} (--reconnect-timeout){}",
                           peer.cut_why, seconds_text(options_.reconnect_timeout),
                           peer.why.empty() ? "" : ": " + peer.why));
 }
 
-void WorkerJob::too_late() const {
+void WorkerTask::too_late() const {
   const auto fail = [&](const std::string& what, const std::string& why) {
     throw Error(ErrorCode::kUnavailable, fmt::format("{} within {} (--join-timeout){}", what,
                                                      seconds_text(options_.join_timeout), why));
@@ -142,10 +142,10 @@ void WorkerJob::too_late() const {
   std::abort();  // fail() has thrown
 }
 
-Hello WorkerJob::hello(int ps, const ContributionForm& form) const {
+Hello WorkerTask::hello(int ps, const ContributionForm& form) const {
   const Peer& peer = peers_[std::size_t(ps)];
   return {.version = kProtocolVersion,
-          .job = "worker",
+          .role = "worker",
           .index = options_.worker,
           .cluster_id = options_.cluster_id,
           .incarnation = options_.incarnation,
@@ -163,7 +163,7 @@ Hello WorkerJob::hello(int ps, const ContributionForm& form) const {
           .credentials = {}};
 }
 
-void WorkerJob::connected(int ps, const ContributionForm& form, Outbox& out) {
+void WorkerTask::connected(int ps, const ContributionForm& form, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   if (peer.phase != Phase::kConnecting) return;  // it has ended already
   peer.phase = Phase::kGreeted;
@@ -171,24 +171,24 @@ void WorkerJob::connected(int ps, const ContributionForm& form, Outbox& out) {
 }
 
 // A ps that is gone when this worker has said goodbye has ended.
-void WorkerJob::connect_failed(int ps, const std::string& why, TimePoint now) {
+void WorkerTask::connect_failed(int ps, const std::string& why, TimePoint now) {
   Peer& peer = peers_[std::size_t(ps)];
   peer.closed = leaving_;
   try_again(peer, why, now);
 }
 
-void WorkerJob::set_why(Peer& peer, const std::string& why) {
+void WorkerTask::set_why(Peer& peer, const std::string& why) {
   if (why != peer.why) peer.why_before = std::exchange(peer.why, why);
 }
 
-void WorkerJob::try_again(Peer& peer, const std::string& why, TimePoint now) {
+void WorkerTask::try_again(Peer& peer, const std::string& why, TimePoint now) {
   set_why(peer, why);
   peer.phase = Phase::kApart;
   peer.try_at = now + peer.back_off;
   peer.back_off = std::min(peer.back_off * 3 / 2, kLongestBackOff);
 }
 
-void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, Outbox& out) {
+void WorkerTask::received(int ps, const ControlMessage& message, TimePoint now, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   switch (message.type) {
     case MessageType::kWelcome:
@@ -246,7 +246,7 @@ void WorkerJob::received(int ps, const ControlMessage& message, TimePoint now, O
 
 // In rounds every ps says so, in the order in which its values change: what this worker reads next
 // is of one round on all of them.
-void WorkerJob::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done) {
+void WorkerTask::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done) {
   if (ps == 0) {
     global_step_ = done.global_step;
     staleness_.add(done.staleness);
@@ -262,21 +262,21 @@ void WorkerJob::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDo
   step_limit_ = steps_done_;
 }
 
-Staleness WorkerJob::staleness() const {
+Staleness WorkerTask::staleness() const {
   Staleness staleness = staleness_.summary();
   staleness.dropped = too_late_;
   return staleness;
 }
 
 // One that was sent before the ps knew that this worker ends the training changes nothing of that.
-void WorkerJob::on_job_state(const JobState& state) {
+void WorkerTask::on_job_state(const JobState& state) {
   const bool ended = state_.ended || state.ended;
   state_ = state;
   state_.ended = ended;
 }
 
 // The ps that counts steps says where this worker begins, and only the first time.
-void WorkerJob::on_initialised(int ps, Peer& peer, const Initialised& told) {
+void WorkerTask::on_initialised(int ps, Peer& peer, const Initialised& told) {
   if (ps == 0) global_step_ = std::max(global_step_, told.global_step);
   if (ps == 0 && !peer.initialised) {
     global_step_ = told.global_step;
@@ -287,7 +287,8 @@ void WorkerJob::on_initialised(int ps, Peer& peer, const Initialised& told) {
   peer.initialised = true;
 }
 
-void WorkerJob::on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now, Outbox& out) {
+void WorkerTask::on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now,
+                            Outbox& out) {
   const bool first = !peer.welcomed();
   peer.phase = Phase::kWelcomed;
   peer.epoch = std::max<std::uint64_t>(welcome.epoch, 1);
@@ -299,7 +300,7 @@ void WorkerJob::on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint
   out.say(fmt::format("{} is back after {:.1f} s", options_.ps[std::size_t(ps)], away.count()));
 }
 
-void WorkerJob::on_restarted(int ps, Peer& peer) const {
+void WorkerTask::on_restarted(int ps, Peer& peer) const {
   peer.refused = true;
   throw Error(ErrorCode::kAborted,
               fmt::format("{} was restarted: its values are lost", options_.ps[std::size_t(ps)]));
@@ -307,7 +308,7 @@ void WorkerJob::on_restarted(int ps, Peer& peer) const {
 
 // All variables must be of one moment: where one ps has none of them, those of the others are of no
 // use. Only the chief looks, since only it knows that nobody is initialising them now.
-void WorkerJob::find_lost_values(TimePoint now, Outbox& out) {
+void WorkerTask::find_lost_values(TimePoint now, Outbox& out) {
   const bool is_chief = options_.worker == 0;
   if (!is_chief || !joined()) return;
   const auto lost = std::ranges::find(peers_, false, &Peer::was_initialised);
@@ -318,29 +319,29 @@ void WorkerJob::find_lost_values(TimePoint now, Outbox& out) {
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) forget_values(int(ps), {}, out);
 }
 
-void WorkerJob::forget_values(int ps, const BeginAgain& again, Outbox& out) {
+void WorkerTask::forget_values(int ps, const BeginAgain& again, Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   if (peer.begins_again || !peer.was_initialised) return;
   peer.begins_again = true;
   out.send(PeerId(ps), MessageType::kBeginAgain, again);
 }
 
-void WorkerJob::check_begun_again() const {
+void WorkerTask::check_begun_again() const {
   const auto waits = [](const Peer& peer) { return peer.begins_again && !peer.closed; };
   if (lost_values_ < 0 || peers_.front().refused || std::ranges::any_of(peers_, waits)) return;
   throw Error(ErrorCode::kAborted, lost_why_);
 }
 
 // A worker that has left need not come back to be told so.
-void WorkerJob::on_refuse(int ps, Peer& peer, const std::string& why) const {
+void WorkerTask::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
   peer.refused = true;
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("{}: {}", options_.ps[std::size_t(ps)], plain_text(why)));
 }
 
-WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& ended, TimePoint now,
-                                    Outbox& out) {
+WorkerTask::Closed WorkerTask::closed(int ps, const Error& error, const Ended& ended, TimePoint now,
+                                      Outbox& out) {
   Peer& peer = peers_[std::size_t(ps)];
   const bool unanswered = peer.phase < Phase::kWelcomed;
   if (peer.begins_again) {
@@ -374,8 +375,8 @@ WorkerJob::Closed WorkerJob::closed(int ps, const Error& error, const Ended& end
   return Closed::kTryAgain;
 }
 
-void WorkerJob::note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now,
-                         Outbox& out) {
+void WorkerTask::note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now,
+                          Outbox& out) {
   peer.phase = Phase::kApart;
   peer.handled = ended.handled;
   peer.cut_at = peer.try_at = now;
@@ -387,21 +388,21 @@ void WorkerJob::note_cut(Peer& peer, const Error& error, const Ended& ended, Tim
                       seconds_text(options_.reconnect_timeout)));
 }
 
-void WorkerJob::wait_initialised(TimePoint now) {
+void WorkerTask::wait_initialised(TimePoint now) {
   if (std::exchange(waits_initialised_, true)) return;
   deadline_ = now + options_.join_timeout;
 }
 
-void WorkerJob::set_done(Outbox& out) {
+void WorkerTask::set_done(Outbox& out) {
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kDone);
 }
 
-void WorkerJob::end_training(Outbox& out) {
+void WorkerTask::end_training(Outbox& out) {
   if (std::exchange(state_.ended, true)) return;
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kEndTraining);
 }
 
-void WorkerJob::leave(Outbox& out) {
+void WorkerTask::leave(Outbox& out) {
   leaving_ = true;
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kGoodbye);
 }

@@ -16,9 +16,9 @@ using namespace std::chrono_literals;
 TEST(WorkerJobThatBeginsAgain, APsThatWasRestartedHasLostWhatTheWorkerTrainedWith) {
   WorkerMachine it;
   it.join();
-  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kCutOff);
+  EXPECT_EQ(it.closed(0, 1s), WorkerTask::Closed::kCutOff);
   it.tick(1s);
-  it.job.connected(0, DType::kFloat32, it.out);
+  it.task.connected(0, DType::kFloat32, it.out);
   EXPECT_EQ(sent<Hello>(it.out).ps_incarnation, 3u);
   try {
     it.received(0, MessageType::kRestarted);
@@ -33,11 +33,11 @@ TEST(WorkerJobThatBeginsAgain, APsThatWasRestartedHasLostWhatTheWorkerTrainedWit
 struct Chief : WorkerMachine {
   Chief() : WorkerMachine({}, 0) {
     tick(0s);
-    job.connected(0, DType::kFloat32, out);
+    task.connected(0, DType::kFloat32, out);
     received(0, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
     received(0, MessageType::kDeclared, Declared{.initialised = true, .changed_after_reads = {}});
     tick(0s);
-    job.connected(1, DType::kFloat32, out);
+    task.connected(1, DType::kFloat32, out);
     received(1, MessageType::kWelcome, Welcome{.incarnation = 8, .epoch = 1});
     out.clear();
     received(1, MessageType::kDeclared, Declared{.initialised = false, .changed_after_reads = {}});
@@ -47,14 +47,14 @@ struct Chief : WorkerMachine {
 TEST(WorkerJobThatBeginsAgain, TheChiefAsksThosePsToBeginAgainThatHaveValuesWhenAnotherHasNone) {
   Chief it;
   EXPECT_THAT(take_text(it.out), ElementsAre("0 begin_again"));
-  EXPECT_FALSE(it.job.joined());
+  EXPECT_FALSE(it.task.joined());
   it.tick(0s);
   EXPECT_THAT(it.timed_out(60s), HasSubstr("--join-timeout"));
 }
 
 TEST(WorkerJobThatBeginsAgain, TheChiefBeginsAgainItselfOnceTheyHaveForgottenTheirs) {
   Chief it;
-  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.closed(0, 1s), WorkerTask::Closed::kExpected);
   try {
     it.tick(1s);
     FAIL() << "it goes on";
@@ -69,13 +69,13 @@ struct FoundingChief : WorkerMachine {
   explicit FoundingChief(Duration after = 0s) : WorkerMachine({}, 0) {
     for (int ps = 0; ps < 2; ++ps) {
       tick(0s);
-      job.connected(ps, DType::kFloat32, out);
+      task.connected(ps, DType::kFloat32, out);
       received(ps, MessageType::kWelcome, Welcome{.incarnation = 3, .epoch = 4});
       received(ps, MessageType::kDeclared,
                Declared{.initialised = true, .changed_after_reads = {}});
     }
     out.clear();
-    job.begin_again("all are lost", {.unreached = {1}}, at(after), out);
+    task.begin_again("all are lost", {.unreached = {1}}, at(after), out);
   }
 };
 
@@ -92,10 +92,10 @@ TEST(WorkerJobThatBeginsAgain, TheOtherPsForgetTheirValuesOncePs0Does) {
   FoundingChief it;
   EXPECT_EQ(sent<BeginAgain>(it.out).unreached, std::vector<std::int32_t>{1});
   EXPECT_THAT(take_text(it.out), ElementsAre("0 begin_again"));
-  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.closed(0, 1s), WorkerTask::Closed::kExpected);
   EXPECT_THAT(take_text(it.out), ElementsAre("1 begin_again"));
   EXPECT_EQ(it.timed_out(1s), "");
-  EXPECT_EQ(it.closed(1, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.closed(1, 1s), WorkerTask::Closed::kExpected);
   EXPECT_EQ(it.timed_out(1s, ErrorCode::kAborted), "all are lost");
 }
 
@@ -103,7 +103,7 @@ TEST(WorkerJobThatBeginsAgain, TheOtherPsKeepTheirValuesWhenPs0Refuses) {
   FoundingChief it;
   it.out.clear();
   EXPECT_THROW(it.received(0, MessageType::kRefuse, std::string("worker:1 trains")), Error);
-  EXPECT_EQ(it.closed(0, 1s), WorkerJob::Closed::kExpected);
+  EXPECT_EQ(it.closed(0, 1s), WorkerTask::Closed::kExpected);
   EXPECT_THAT(take_text(it.out), IsEmpty());
   EXPECT_EQ(it.timed_out(1s), "") << "what it was told counts";
 }

@@ -1,4 +1,4 @@
-// PsJob: workers come, come back, take each other's place, and are refused.
+// PsTask: workers come, come back, take each other's place, and are refused.
 #include <fmt/format.h>
 
 #include <utility>
@@ -7,7 +7,7 @@
 #include "base/plain_text.h"
 #include "base/printed.h"
 #include "params/protocol/cluster_difference.h"
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/wire/travelling_type.h"
 
 namespace paceline {
@@ -18,12 +18,12 @@ constexpr std::int32_t kMostWorkers = 1 << 16;
 
 }  // namespace
 
-std::string PsJob::why_not(const Hello& hello) const {
+std::string PsTask::why_not(const Hello& hello) const {
   if (hello.version != kProtocolVersion) {
     return fmt::format("protocol version {} here, {} there", kProtocolVersion, hello.version);
   }
-  if (hello.job != "worker") {
-    return fmt::format("a ps serves workers; the other is {}:{}", hello.job, hello.index);
+  if (hello.role != "worker") {
+    return fmt::format("a ps serves workers; the other is {}:{}", hello.role, hello.index);
   }
   if (hello.cluster_id != options_.cluster_id) {
     const std::string other = cluster_difference(options_.cluster_id, hello.cluster_id);
@@ -46,13 +46,13 @@ std::string PsJob::why_not(const Hello& hello) const {
 
 // A job that nobody is connected to is left to workers that come back, unless another one comes, or
 // they come with other variables.
-bool PsJob::serves_another(const Hello& hello) const {
+bool PsTask::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
   const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();
   return given_up_ || hello.cluster_id != options_.cluster_id || other_variables;
 }
 
-void PsJob::adopt(const Hello& hello, TimePoint now, Outbox& out) {
+void PsTask::adopt(const Hello& hello, TimePoint now, Outbox& out) {
   waits_for_job_ = false;
   options_.cluster_id = hello.cluster_id;
   options_.ps = hello.ps;
@@ -65,21 +65,21 @@ void PsJob::adopt(const Hello& hello, TimePoint now, Outbox& out) {
                       hello.workers, hello.workers == 1 ? "" : "s", name()));
 }
 
-void PsJob::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
+void PsTask::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
   peer.refused = true;
   out.send(id, MessageType::kBusy, std::move(why));
   out.close(id, kCloseTimeout);
 }
 
 // The values that the worker trained with are lost: it must begin again as a new incarnation.
-void PsJob::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
+void PsTask::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   peer.refused = true;
   out.send(id, MessageType::kRestarted);
   out.say(fmt::format("tells worker:{} that it was restarted", hello.index));
   out.close(id, kCloseTimeout);
 }
 
-void PsJob::on_begin_again(PeerId id, const BeginAgain& again, Outbox& out) {
+void PsTask::on_begin_again(PeerId id, const BeginAgain& again, Outbox& out) {
   check_agreed(id, false);
   check_is_chief(id, MessageType::kBeginAgain);
   for (const std::int32_t other : again.unreached) {
@@ -96,9 +96,9 @@ void PsJob::on_begin_again(PeerId id, const BeginAgain& again, Outbox& out) {
            " asks: others are lost, and training goes on from a checkpoint");
 }
 
-void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
+void PsTask::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out) {
   if (!peer.unidentified()) throw Error(ErrorCode::kDataLoss, "[ps] a second hello");
-  if (hello.job == "ps") return on_shard_hello(id, peer, hello, out);
+  if (hello.role == "ps") return on_shard_hello(id, peer, hello, out);
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
       (begins_again_ || hello.ps_incarnation != options_.incarnation)) {
     return tell_restarted(id, peer, hello, out);
@@ -108,8 +108,8 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
     return turn_away(id, peer, fmt::format("it serves job {}", options_.cluster_id), out);
   }
   const bool adopts = waits_for_job_ && hello.version == kProtocolVersion &&
-                      hello.job == "worker" && hello.workers > 0 && hello.workers <= kMostWorkers &&
-                      hello.ps >= 0;
+                      hello.role == "worker" && hello.workers > 0 &&
+                      hello.workers <= kMostWorkers && hello.ps >= 0;
   if (adopts) adopt(hello, now, out);
   if (std::string why = why_not(hello); !why.empty()) return refuse(id, why, out);
   if (comes_back(id, hello, now, out)) return;
@@ -123,7 +123,7 @@ void PsJob::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, O
 }
 
 // Messages of older connections count; those that were not handled there are sent again.
-void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
+void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
                    .epoch = membership_.epoch(),
@@ -133,7 +133,7 @@ void PsJob::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out
 
 // It is known by its incarnation: a worker whose first welcome was lost does not know that it has
 // joined.
-bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
+bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
     if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||
         its.left || its.refused || its.replaced) {
@@ -156,7 +156,7 @@ bool PsJob::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out
   return true;
 }
 
-void PsJob::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out) {
+void PsTask::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, Outbox& out) {
   Peer& peer = peers_.at(id);
   membership_.come_back(peer.worker, peer.incarnation, now);
   peers_.erase(by);
@@ -175,7 +175,7 @@ void PsJob::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, O
 }
 
 // A newer incarnation closes the connection of the older.
-std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
+std::string PsTask::join(const Hello& hello, TimePoint now, Outbox& out) {
   if (membership_.is_displaced(hello.index, hello.incarnation)) return displaced_text(hello.index);
   if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
   bool replaced = false;
@@ -186,7 +186,7 @@ std::string PsJob::join(const Hello& hello, TimePoint now, Outbox& out) {
   return {};
 }
 
-void PsJob::displace(const Hello& hello, Outbox& out) {
+void PsTask::displace(const Hello& hello, Outbox& out) {
   std::vector<PeerId> cut_off;
   for (auto& [id, peer] : peers_) {
     if (peer.worker != hello.index || std::exchange(peer.replaced, true)) continue;
@@ -204,17 +204,17 @@ void PsJob::displace(const Hello& hello, Outbox& out) {
   for (const PeerId id : cut_off) forget(id, out);
 }
 
-std::string PsJob::displaced_text(int worker) const {
+std::string PsTask::displaced_text(int worker) const {
   return fmt::format("a newer worker:{} ({}) took this one's place", worker, processes_.at(worker));
 }
 
-void PsJob::forget(PeerId id, Outbox& out) {
+void PsTask::forget(PeerId id, Outbox& out) {
   reads_no_more(peers_.at(id), true, out);
   peers_.erase(id);
   out.add(Outbox::Forget{id});
 }
 
-void PsJob::refuse(PeerId id, const std::string& why, Outbox& out) {
+void PsTask::refuse(PeerId id, const std::string& why, Outbox& out) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return;
   found->second.refused = true;
@@ -223,7 +223,7 @@ void PsJob::refuse(PeerId id, const std::string& why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
-void PsJob::refuse_workers(const std::string& why, Outbox& out) {
+void PsTask::refuse_workers(const std::string& why, Outbox& out) {
   std::vector<PeerId> workers;
   for (const auto& [id, peer] : peers_) {
     if (peer.worker >= 0 && !peer.refused) workers.push_back(id);
@@ -231,7 +231,7 @@ void PsJob::refuse_workers(const std::string& why, Outbox& out) {
   for (const PeerId id : workers) refuse(id, why, out);
 }
 
-void PsJob::give_up(PeerId id, const std::string& why, Outbox& out) {
+void PsTask::give_up(PeerId id, const std::string& why, Outbox& out) {
   const auto found = peers_.find(id);
   // A refused peer may have let too much pile up to be told so.
   if (found == peers_.end() || std::exchange(found->second.refused, true)) return;

@@ -1,4 +1,4 @@
-// The role of a process and its cluster, from its flags.
+// What a process is to its job (Cluster::Process), and its cluster, from its flags.
 #pragma once
 
 #include "cli/flags/command_line.h"
@@ -9,8 +9,8 @@ namespace paceline {
 /// The largest number of tasks of a job in a cluster.
 constexpr int kMostTasks = 1024;
 
-/// Sets the role and what belongs to it: the tasks to start here, or the spec, the task and where
+/// Sets that and what belongs to it: the tasks to start here, or the spec, the task and where
 /// it listens. Throws kUsage that names the flag and what is allowed.
-void read_role(const FlagValues& values, Cluster& cluster);
+void read_process(const FlagValues& values, Cluster& cluster);
 
 }  // namespace paceline

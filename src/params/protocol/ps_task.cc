@@ -1,4 +1,4 @@
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 
 #include <fmt/format.h>
 
@@ -20,7 +20,7 @@ constexpr std::ptrdiff_t kMaxUnidentified = 64;
 
 }  // namespace
 
-PsJob::PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now)
+PsTask::PsTask(PsTaskOptions options, TakeVariables take_variables, TimePoint now)
     : options_(std::move(options)),
       take_variables_(std::move(take_variables)),
       membership_(membership_options(), now),
@@ -30,7 +30,7 @@ PsJob::PsJob(PsJobOptions options, TakeVariables take_variables, TimePoint now)
   membership_.set_last_step(options_.last_step);
 }
 
-MembershipOptions PsJob::membership_options() const {
+MembershipOptions PsTask::membership_options() const {
   return {.workers = options_.workers,
           .join_timeout = options_.join_timeout,
           .late_start = std::min(kLateStart, options_.join_timeout),
@@ -38,25 +38,25 @@ MembershipOptions PsJob::membership_options() const {
           .first_epoch = options_.first_epoch};
 }
 
-std::string PsJob::name() const { return fmt::format("ps:{}", options_.ps); }
+std::string PsTask::name() const { return fmt::format("ps:{}", options_.ps); }
 
-PsJob::Peer& PsJob::peer_of(PeerId id) {
+PsTask::Peer& PsTask::peer_of(PeerId id) {
   const auto found = peers_.find(id);
   if (found != peers_.end()) return found->second;
   throw Error(ErrorCode::kFailedPrecondition, "[ps] the connection has ended");
 }
 
-int PsJob::shard(PeerId peer) const {
+int PsTask::shard(PeerId peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() || found->second.refused ? -1 : found->second.shard;
 }
 
-int PsJob::worker(PeerId peer) const {
+int PsTask::worker(PeerId peer) const {
   const auto found = peers_.find(peer);
   return found == peers_.end() || found->second.refused ? -1 : found->second.worker;
 }
 
-void PsJob::accepted(PeerId peer, TimePoint now, Outbox& out) {
+void PsTask::accepted(PeerId peer, TimePoint now, Outbox& out) {
   const auto waits = [](const auto& entry) {
     return entry.second.unidentified() && !entry.second.refused;
   };
@@ -70,7 +70,7 @@ void PsJob::accepted(PeerId peer, TimePoint now, Outbox& out) {
   peers_[peer].accepted = now;
 }
 
-void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Outbox& out) {
+void PsTask::received(PeerId id, const ControlMessage& message, TimePoint now, Outbox& out) {
   Peer& peer = peer_of(id);
   if (peer.unidentified() && message.type != MessageType::kHello) {
     throw Error(ErrorCode::kDataLoss, "[ps] " + name_of(message.type) + " before a hello");
@@ -124,7 +124,7 @@ void PsJob::received(PeerId id, const ControlMessage& message, TimePoint now, Ou
 // A task's state says where it was when the checkpoint was written; a worker that was restarted
 // later begins anew. Nobody is told who was replaced and whose connection is still open: it would
 // take the place of its successor.
-void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
+void PsTask::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
   if (peer.is_cut_off()) {
@@ -140,7 +140,7 @@ void PsJob::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
            Initialised{.global_step = membership_.global_step(), .own_step = own_step});
 }
 
-void PsJob::begin_to_train(PeerId id, Peer& peer, Outbox& out) {
+void PsTask::begin_to_train(PeerId id, Peer& peer, Outbox& out) {
   peer.trains = true;
   trainers_[std::size_t(peer.worker)] = id;
   aggregation_->joined(peer.worker, membership_.applied(peer.worker), decided_);
@@ -148,7 +148,7 @@ void PsJob::begin_to_train(PeerId id, Peer& peer, Outbox& out) {
   join_rounds(peer, out);
 }
 
-Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now, const StepBegin& begin) {
+Fate PsTask::begin_step(PeerId id, std::int64_t step, bool reads_now, const StepBegin& begin) {
   Peer& peer = peer_of(id);
   check_agreed(id, true);
   if (!membership_.begin_step(peer.worker, peer.incarnation, step, reads_now)) return Fate::kDrop;
@@ -157,8 +157,8 @@ Fate PsJob::begin_step(PeerId id, std::int64_t step, bool reads_now, const StepB
   return fate;
 }
 
-std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
-                             bool skipped) {
+std::int64_t PsTask::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
+                              bool skipped) {
   Peer& peer = peer_of(id);
   if (fate == Fate::kKeep) {
     end_giving(peer, skipped, out);
@@ -175,7 +175,7 @@ std::int64_t PsJob::end_step(PeerId id, std::int64_t step, Fate fate, TimePoint 
   return done.global_step;
 }
 
-void PsJob::trains_no_more(Peer& peer, Outbox& out) {
+void PsTask::trains_no_more(Peer& peer, Outbox& out) {
   if (!std::exchange(peer.trains, false)) return;
   trainers_[std::size_t(peer.worker)] = Outbox::kNobody;
   aggregation_->left(peer.worker, decided_);
@@ -184,7 +184,7 @@ void PsJob::trains_no_more(Peer& peer, Outbox& out) {
 }
 
 // It may make untimed steps until all are done, and its limit goes on to rise.
-void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
+void PsTask::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   if (in_rounds()) {
     trains_no_more(peer, out);
@@ -200,7 +200,7 @@ void PsJob::on_done(Peer& peer, TimePoint now, Outbox& out) {
   tell_job_state(now, out);
 }
 
-void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
+void PsTask::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   peer.left = true;
   membership_.say_goodbye(peer.worker, peer.incarnation, now);
   trains_no_more(peer, out);
@@ -208,7 +208,7 @@ void PsJob::on_goodbye(Peer& peer, TimePoint now, Outbox& out) {
   tell_job_state(now, out);
 }
 
-void PsJob::on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& out) {
+void PsTask::on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& out) {
   check_agreed(id, true);
   if (!membership_.job_state(now).ended && counts_steps()) {
     out.say(fmt::format("worker:{} ends the training of all workers at global step {}", peer.worker,
@@ -218,7 +218,7 @@ void PsJob::on_end_training(PeerId id, const Peer& peer, TimePoint now, Outbox& 
   tell_job_state(now, out);
 }
 
-bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
+bool PsTask::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   const auto found = peers_.find(id);
   if (found == peers_.end()) return false;
   Peer& peer = found->second;
@@ -248,13 +248,13 @@ bool PsJob::closed(PeerId id, const Ended& ended, TimePoint now, Outbox& out) {
   return may_come_back;
 }
 
-std::string PsJob::patience_text(bool may_come_back) const {
+std::string PsTask::patience_text(bool may_come_back) const {
   if (!may_come_back) return "";
   return fmt::format("; it may come back within {} (--reconnect-timeout)",
                      seconds_text(options_.reconnect_timeout));
 }
 
-TimePoint PsJob::give_up_lost(TimePoint now, Outbox& out) {
+TimePoint PsTask::give_up_lost(TimePoint now, Outbox& out) {
   TimePoint next = TimePoint::max();
   std::vector<PeerId> lost;
   for (const auto& [id, peer] : peers_) {
@@ -274,7 +274,7 @@ TimePoint PsJob::give_up_lost(TimePoint now, Outbox& out) {
   return next;
 }
 
-void PsJob::tell_job_state(TimePoint now, Outbox& out) {
+void PsTask::tell_job_state(TimePoint now, Outbox& out) {
   const JobState state = membership_.job_state(now);
   if (!counts_steps() || state == told_) return;
   told_ = state;
@@ -282,14 +282,14 @@ void PsJob::tell_job_state(TimePoint now, Outbox& out) {
 }
 
 // A worker that is cut off is told the state that holds when it is back, and none of those between.
-void PsJob::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
+void PsTask::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;
   out.send(id, MessageType::kJobState, told_);
 }
 
 // Only the ps that counts steps tells them, so that all workers go by one count.
-void PsJob::tell_limits(Outbox& out) {
+void PsTask::tell_limits(Outbox& out) {
   for (const AggregationOutbox::StepLimit& limit : decided_.limits) {
     const PeerId trainer = trainers_[std::size_t(limit.worker)];
     if (!counts_steps() || trainer == Outbox::kNobody) continue;
@@ -298,7 +298,7 @@ void PsJob::tell_limits(Outbox& out) {
   decided_.clear();
 }
 
-TimePoint PsJob::tick(TimePoint now, Outbox& out) {
+TimePoint PsTask::tick(TimePoint now, Outbox& out) {
   tell_job_state(now, out);
   TimePoint next = std::min(give_up_lost(now, out), stop_waiting_for_absent(now, out));
   if (coordinator_search_) next = std::min(next, coordinator_search_->tick(now, out));
@@ -317,12 +317,12 @@ TimePoint PsJob::tick(TimePoint now, Outbox& out) {
   return next;
 }
 
-Membership::End PsJob::end(TimePoint now) const {
+Membership::End PsTask::end(TimePoint now) const {
   if (waits_for_job_) return Membership::End::kNotYet;
   return given_up_ ? Membership::End::kAbandoned : membership_.end(now);
 }
 
-bool PsJob::ask_to_leave(Outbox& out) {
+bool PsTask::ask_to_leave(Outbox& out) {
   bool somebody = false;
   for (const auto& [id, peer] : peers_) {
     if (!peer.takes_part()) continue;

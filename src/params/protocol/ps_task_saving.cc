@@ -1,27 +1,27 @@
-// PsJob: checkpoints, and what is a worker's own.
+// PsTask: checkpoints, and what is a worker's own.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "params/protocol/ps_job.h"
+#include "params/protocol/ps_task.h"
 #include "params/wire/task_state.h"
 
 namespace paceline {
 
-void PsJob::check_is_chief(PeerId id, MessageType type) const {
+void PsTask::check_is_chief(PeerId id, MessageType type) const {
   if (worker(id) == 0) return;
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("[ps] {} from worker:{}, not from the chief", name_of(type), worker(id)));
 }
 
-void PsJob::on_find_file(PeerId id, const FindFile& file, Outbox& out) {
+void PsTask::on_find_file(PeerId id, const FindFile& file, Outbox& out) {
   check_agreed(id, false);
   check_is_chief(id, MessageType::kFindFile);
   out.add(Outbox::Find{id, file});
 }
 
-void PsJob::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
+void PsTask::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
   check_agreed(id, true);
   check_is_chief(id, MessageType::kMark);
   SavedShard what;
@@ -36,7 +36,7 @@ void PsJob::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
 
 // A worker whose last step is told already need not be asked: it may have ended its training, and
 // would not answer.
-void PsJob::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
+void PsTask::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker <= 0 || !peer.takes_part() || peer.is_cut_off()) continue;
     if (knows_state(peer.worker)) continue;
@@ -50,12 +50,12 @@ void PsJob::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, O
   }
 }
 
-bool PsJob::knows_state(int worker) const {
+bool PsTask::knows_state(int worker) const {
   const KnownState& known = states_[std::size_t(worker)];
   return known.bytes != nullptr && known.step == membership_.applied(worker);
 }
 
-void PsJob::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t save, Outbox& out) {
+void PsTask::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t save, Outbox& out) {
   const TaskState state = decode_task_state(*bytes);
   const bool resumes = peer.worker == 0 && !initialised_;
   if (state.worker < 0 || state.worker >= membership_.workers() ||

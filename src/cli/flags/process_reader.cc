@@ -1,4 +1,4 @@
-#include "cli/flags/role_reader.h"
+#include "cli/flags/process_reader.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +64,7 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
         "of a cluster");
   }
   cluster.existing_servers = existing;
-  cluster.role = Cluster::Role::kLauncher;
+  cluster.process = Cluster::Process::kLauncher;
 }
 
 ClusterSpec read_hosts(const FlagValues& values) {
@@ -125,18 +125,18 @@ TaskId read_named_task(const FlagValues& values) {
     return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
   }
   const std::string job = *values.choice("--job-name", {"ps", "worker", "evaluator"});
-  return {job == "ps" ? TaskId::Job::kPs : TaskId::Job::kWorker,
+  return {job == "ps" ? TaskId::Role::kPs : TaskId::Role::kWorker,
           int(*values.whole_number("--task-index", 0, kMostTasks))};
 }
 
 const std::vector<std::string>& addresses_of(const Cluster& cluster) {
-  return cluster.task.job == TaskId::Job::kPs ? cluster.spec.ps : cluster.spec.workers;
+  return cluster.task.role == TaskId::Role::kPs ? cluster.spec.ps : cluster.spec.workers;
 }
 
 void check_task_exists(const Cluster& cluster) {
   const std::size_t count = addresses_of(cluster).size();
   if (std::size_t(cluster.task.index) < count) return;
-  const char* job = cluster.task.job == TaskId::Job::kPs ? "ps" : "worker";
+  const char* job = cluster.task.role == TaskId::Role::kPs ? "ps" : "worker";
   refuse_flags(fmt::format("task {}: the cluster has {} {} task{}, so the index is from 0 to {}",
                            cluster.task.str(), count, job, count == 1 ? "" : "s", count - 1));
 }
@@ -165,7 +165,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   }
   if (const std::optional<int> evaluator = read_evaluator(values)) {
     cluster.task.index = *evaluator;
-    cluster.role = Cluster::Role::kEvaluator;
+    cluster.process = Cluster::Process::kEvaluator;
     return;
   }
   if (!spec) {
@@ -187,19 +187,19 @@ void read_task(const FlagValues& values, Cluster& cluster) {
   cluster.task = read_named_task(values);
   check_task_exists(cluster);
   cluster.existing_servers = values.given("--existing-servers");
-  if (cluster.existing_servers && cluster.task.job == TaskId::Job::kPs) {
+  if (cluster.existing_servers && cluster.task.role == TaskId::Role::kPs) {
     refuse_flags(
         fmt::format("--existing-servers: the servers run already, so this process cannot be "
                     "{}; on the host of a server run: paceline server --bind ADDRESS",
                     cluster.task.str()));
   }
   cluster.bind = read_bind(values, cluster);
-  cluster.role = Cluster::Role::kTask;
+  cluster.process = Cluster::Process::kTask;
 }
 
 }  // namespace
 
-void read_role(const FlagValues& values, Cluster& cluster) {
+void read_process(const FlagValues& values, Cluster& cluster) {
   cluster.launched = values.given("--launched");
   cluster.launched_in_command = cluster.launched && !values.on_command_line("--launched");
   cluster.evaluator = values.given("--evaluator");
@@ -210,7 +210,7 @@ void read_role(const FlagValues& values, Cluster& cluster) {
   // A task that the launcher starts has the launcher's own flags too, and one that Slurm has placed
   // has its number of parameter servers.
   if (!cluster.launched && !values.given("--placed")) read_launcher(values, cluster);
-  if (cluster.role == Cluster::Role::kAlone) read_task(values, cluster);
+  if (cluster.process == Cluster::Process::kAlone) read_task(values, cluster);
 }
 
 }  // namespace paceline

@@ -45,7 +45,7 @@ TEST(PsJobProgress, OnlyTheChiefMayAsk) {
 }
 
 TEST(PsJobProgress, AnotherPsAnswersForItselfOnly) {
-  PsJobOptions options = PsMachine::options();
+  PsTaskOptions options = PsMachine::options();
   options.ps = 1;
   PsMachine it(options);
   for (int worker = 0; worker < 2; ++worker) {
