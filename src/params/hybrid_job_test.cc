@@ -51,7 +51,7 @@ TEST_P(HybridJobs, PartsOfABatchMakeTheStepsOfTheWholeBatch) {
       EXPECT_EQ(trainee.global_step(), step + 1);
     }
   });
-  const Distribution alone = local_distribution(specs);
+  const JoinedStrategy alone = joined_alone(specs);
   Trainee of_whole(*alone.store, whole);
   double first = 0, last = 0;
   for (int step = 0; step < kSteps; ++step) {

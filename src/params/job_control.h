@@ -83,7 +83,7 @@ class JobControl {
   /// This task has saved the values of the end.
   virtual void set_saved() {}
 
-  /// Asks all other tasks for their progress, which DistributionOptions::progress will hear. Any
+  /// Asks all other tasks for their progress, which JoinOptions::progress will hear. Any
   /// thread may call it until goodbye(); it waits for nothing.
   virtual void ask_progress() {}
 };

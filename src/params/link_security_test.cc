@@ -57,7 +57,7 @@ TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
   ps.task = {TaskId::Role::kPs, 0};
   ps.warn = print;
   expect_secured(made_with(ps, [](const PsOptions& options) { serve(options); }));
-  DistributionOptions worker{.cluster = cluster_, .say = print};
+  JoinOptions worker{.cluster = cluster_, .say = print};
   PsStoreOptions store = ps_store_options(worker);
   EXPECT_EQ(store.security.key_file, cluster_.security.key_file);
   expect_secured(made_with(

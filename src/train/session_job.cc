@@ -50,7 +50,7 @@ SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& 
     log_->debug(fmt::format("cluster {}, cluster id {}, link {}", cluster_.spec.str(),
                             cluster_.cluster_id, cluster_.link));
   }
-  DistributionOptions how;
+  JoinOptions how;
   how.cluster = cluster_;
   how.seed = options.run.seed;
   how.data = options.data;
@@ -63,26 +63,26 @@ SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& 
   how.say = [this](const std::string& line) { say(line); };
   if (options.run.quiet) how.say_after = kQuietWait;
   how.check_interrupt = [this] { check_interrupt(); };
-  distribution_ = join(how, variables, options.run);
+  joined_ = join(how, variables, options.run);
 }
 
 // A task that has joined knows itself when the training is over. One that comes back when the
 // others have ended would wait for them in vain: a launcher tells it, or the last checkpoint.
-Distribution SessionJob::join(DistributionOptions how, const std::vector<VariableSpec>& variables,
-                              const RunOptions& run) const {
+JoinedStrategy SessionJob::join(JoinOptions how, const std::vector<VariableSpec>& variables,
+                                const RunOptions& run) const {
   struct LeftAlone {};
   const std::function<void()> check = how.check_interrupt;
   const Clock& clock = *how.clock;
   how.check_interrupt = [this, check, &run, &clock, look_at = clock.now() + kMeetWithin]() mutable {
     check();
-    if (distribution_.store != nullptr) return;
+    if (joined_.store != nullptr) return;
     if (interrupt_ != nullptr && interrupt_->left_alone()) throw LeftAlone();
     if (clock.now() < look_at) return;
     look_at = clock.now() + kMeetWithin;
     if (has_made_all(run)) throw LeftAlone();
   };
   try {
-    return make_distribution(how, variables);
+    return join_strategy(how, variables);
   } catch (const LeftAlone&) {
     if (!must_make_the_rest(run)) {
       throw JobIsOver(
@@ -92,7 +92,7 @@ Distribution SessionJob::join(DistributionOptions how, const std::vector<Variabl
   say(fmt::format("{} is alone, and makes the steps that no checkpoint has", cluster_.task.str()));
   how.check_interrupt = check;
   how.cluster.join_timeout_s = kAtOnce;
-  return make_distribution(how, variables);
+  return join_strategy(how, variables);
 }
 
 // True when the others of an all-reduce have ended and their last steps were not saved.
@@ -152,7 +152,7 @@ void SessionJob::say_if_records_begin_anew(std::span<const TaskState> states) co
 
 void SessionJob::say_what_is_lost() const {
   if (!lost_at_) return;
-  const std::int64_t now = distribution_.store->global_step();
+  const std::int64_t now = joined_.store->global_step();
   say(fmt::format("goes on from global step {}: {} lost", grouped_digits(now),
                   counted(std::max<std::int64_t>(*lost_at_ - now, 0), "global step")));
 }
@@ -165,7 +165,7 @@ bool SessionJob::wait_all_done(Deadline deadline) {
 // It is also called while the job is being joined, when there is no control yet.
 bool SessionJob::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) || (end_asked_ && end_asked_()) ||
-         (distribution_.control != nullptr && distribution_.control->stop_asked());
+         (joined_.control != nullptr && joined_.control->stop_asked());
 }
 
 void SessionJob::check_interrupt() const {

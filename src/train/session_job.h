@@ -11,7 +11,7 @@
 
 #include "base/thread_pool.h"
 #include "paceline/session.h"
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 #include "trace/step_account.h"
 #include "trace/timeline.h"
 #include "train/initial_state.h"
@@ -29,7 +29,7 @@ class SessionJob {
     Timeline* timeline = nullptr;
     ProgressBoard* progress = nullptr;
   };
-  /// Joins. Throws what make_distribution throws; JobIsOver when a launcher tells that the others
+  /// Joins. Throws what join_strategy throws; JobIsOver when a launcher tells that the others
   /// have ended, or nobody comes and the checkpoint that it resumes has the last step; kUsage when
   /// the task is a ps.
   SessionJob(const Options& options, const std::vector<VariableSpec>& variables);
@@ -53,8 +53,8 @@ class SessionJob {
   /// Leaves in good order; nothing can be asked of the store any more.
   void leave();
 
-  SavableStore& store() { return *distribution_.store; }
-  JobControl& control() { return *distribution_.control; }
+  SavableStore& store() { return *joined_.store; }
+  JobControl& control() { return *joined_.control; }
   /// True when the user has interrupted this process, or a ps of the job.
   bool interrupted() const;
   /// Throws kCancelled when the job is interrupted.
@@ -62,8 +62,8 @@ class SessionJob {
 
  private:
   /// Throws JobIsOver.
-  Distribution join(DistributionOptions how, const std::vector<VariableSpec>& variables,
-                    const RunOptions& run) const;
+  JoinedStrategy join(JoinOptions how, const std::vector<VariableSpec>& variables,
+                      const RunOptions& run) const;
   bool must_make_the_rest(const RunOptions& run) const;
   void say(const std::string& line) const;
   void say_what_is_lost() const;
@@ -75,7 +75,7 @@ class SessionJob {
   const Log* log_;
   const bool quiet_;
   const std::optional<std::int64_t> lost_at_;
-  Distribution distribution_;
+  JoinedStrategy joined_;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
   bool failed_ = false, left_ = false;

@@ -151,7 +151,7 @@ class AccumulateStore : public ForwardingStore<SavableStore> {
 
 }  // namespace
 
-Distribution accumulate(Distribution below, int steps, ThreadPool* pool) {
+JoinedStrategy accumulate(JoinedStrategy below, int steps, ThreadPool* pool) {
   PACELINE_CHECK(steps > 1);
   return {std::make_shared<AccumulateStore>(std::move(below.store), steps, pool),
           std::make_shared<AccumulateControl>(std::move(below.control), steps)};

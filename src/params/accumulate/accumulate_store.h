@@ -5,7 +5,7 @@
 #include <memory>
 
 #include "base/thread_pool.h"
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 
 namespace paceline {
 
@@ -20,6 +20,6 @@ namespace paceline {
 ///   nothing of a window that is under way: training that resumes from it begins a window anew, at
 ///   an own step that is a multiple of `steps`.
 /// `pool` may be null; it must outlive the store, and the store what bind() gives.
-Distribution accumulate(Distribution below, int steps, ThreadPool* pool);
+JoinedStrategy accumulate(JoinedStrategy below, int steps, ThreadPool* pool);
 
 }  // namespace paceline

@@ -12,9 +12,9 @@ class Accumulated : public EqualBatches {};
 
 TEST_P(Accumulated, FourBatchesOf32TrainAsOneOf128) {
   const std::shared_ptr<PsStore> joined = joined_store();
-  const Distribution whole = local_distribution(specs_),
-                     near = accumulate(local_distribution(specs_), 4, nullptr),
-                     far = accumulate({joined, joined}, 4, nullptr);
+  const JoinedStrategy whole = joined_alone(specs_),
+                       near = accumulate(joined_alone(specs_), 4, nullptr),
+                       far = accumulate({joined, joined}, 4, nullptr);
   Trainee one(*whole.store, large_), here(*near.store, small_), there(*far.store, small_);
   for (int step = 1; step <= 20; ++step) {
     const double loss = one.step(), accumulated = here.mean_of(4);
@@ -34,9 +34,9 @@ INSTANTIATE_TEST_SUITE_P(Rules, Accumulated, ::testing::ValuesIn(equal_batches_c
 // The inner one computes the norm of its mean, so that the outer one leaves that to it.
 TEST(AccumulateStore, OneOverAnotherIsOneOfTheirProduct) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0.05f);
-  const Distribution twice = accumulate(accumulate(local_distribution(model.specs()), 2, nullptr),
-                                        2, nullptr),
-                     once = accumulate(local_distribution(model.specs()), 4, nullptr);
+  const JoinedStrategy twice = accumulate(accumulate(joined_alone(model.specs()), 2, nullptr), 2,
+                                          nullptr),
+                       once = accumulate(joined_alone(model.specs()), 4, nullptr);
   Trainee nested(*twice.store, model), flat(*once.store, model);
   for (int step = 1; step <= 10; ++step) {
     const double loss = flat.mean_of(4);
@@ -47,7 +47,7 @@ TEST(AccumulateStore, OneOverAnotherIsOneOfTheirProduct) {
 
 TEST(AccumulateStore, StepsBeforeTheLastOfAWindowChangeNothing) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution made = accumulate(local_distribution(model.specs()), 3, nullptr);
+  const JoinedStrategy made = accumulate(joined_alone(model.specs()), 3, nullptr);
   const auto before = everything(*made.store);
   Trainee trainee(*made.store, model);
   for (int step = 0; step < 2; ++step) {
@@ -62,7 +62,7 @@ TEST(AccumulateStore, StepsBeforeTheLastOfAWindowChangeNothing) {
 
 TEST(AccumulateStore, TrainingsThatTakeTurnsHaveWindowsOfTheirOwn) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution made = accumulate(local_distribution(model.specs()), 2, nullptr);
+  const JoinedStrategy made = accumulate(joined_alone(model.specs()), 2, nullptr);
   Trainee one(*made.store, model), other(*made.store, model);
   one.step();
   other.step();

@@ -7,13 +7,13 @@
 
 namespace paceline {
 
-Distribution make_allreduce_strategy(const DistributionOptions& options,
-                                     std::vector<VariableSpec> variables) {
+JoinedStrategy make_allreduce_strategy(const JoinOptions& options,
+                                       std::vector<VariableSpec> variables) {
   const auto joined = join_allreduce(options, std::move(variables), nullptr);
   return {joined, joined};
 }
 
-std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& options,
+std::shared_ptr<CollectiveStore> join_allreduce(const JoinOptions& options,
                                                 std::vector<VariableSpec> variables,
                                                 RoundFence* rounds) {
   const Cluster& cluster = options.cluster;

@@ -4,17 +4,17 @@
 #include <memory>
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 
 namespace paceline {
 
 class CollectiveStore;
 class RoundFence;
 
-Distribution make_allreduce_strategy(const DistributionOptions& options,
-                                     std::vector<VariableSpec> variables);
+JoinedStrategy make_allreduce_strategy(const JoinOptions& options,
+                                       std::vector<VariableSpec> variables);
 /// With `rounds`, which must outlive it, the members commit these with each step.
-std::shared_ptr<CollectiveStore> join_allreduce(const DistributionOptions& options,
+std::shared_ptr<CollectiveStore> join_allreduce(const JoinOptions& options,
                                                 std::vector<VariableSpec> variables,
                                                 RoundFence* rounds);
 

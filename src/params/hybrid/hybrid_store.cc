@@ -142,8 +142,8 @@ SavedShards HybridStore::write_shards(const std::string& folder) {
 
 }  // namespace
 
-Distribution with_both(Distribution sparse, Distribution dense, RoundFence& rounds,
-                       std::vector<VariableSpec> variables) {
+JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
+                         std::vector<VariableSpec> variables) {
   auto control = std::make_shared<HybridControl>(sparse.control, dense.control);
   return {std::make_shared<HybridStore>(std::move(sparse.store), std::move(dense.store), rounds,
                                         std::move(variables)),

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 
 namespace paceline {
 
@@ -15,8 +15,8 @@ class RoundFence;
 /// `variables`. The members of the all-reduce commit each step, and its rounds on the ps tasks are
 /// `rounds`, which `dense` was made with: so a step counts in both stores, or in none. Members are
 /// those of the all-reduce; states of workers, progress and saving are the affair of ps 0.
-Distribution with_both(Distribution sparse, Distribution dense, RoundFence& rounds,
-                       std::vector<VariableSpec> variables);
+JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
+                         std::vector<VariableSpec> variables);
 
 /// The variables of one of the two stores.
 std::vector<VariableSpec> part_of(const std::vector<VariableSpec>& variables, bool sparse);

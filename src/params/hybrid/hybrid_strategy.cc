@@ -35,8 +35,8 @@ std::string why_not_hybrid(const std::vector<VariableSpec>& variables) {
   return "needs a dense variable, and all of this model are sparse: take --strategy sync";
 }
 
-Distribution make_hybrid_strategy(const DistributionOptions& options,
-                                  std::vector<VariableSpec> variables) {
+JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
+                                    std::vector<VariableSpec> variables) {
   std::vector<VariableSpec> sparse = part_of(variables, true), dense = part_of(variables, false);
   const std::shared_ptr<PsStore> of_ps = join_ps_store(options, std::move(sparse));
   RoundFence& rounds = of_ps->round_fence();

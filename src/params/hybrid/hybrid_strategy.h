@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 
 namespace paceline {
 
 /// For a cluster and variables that suit it.
-Distribution make_hybrid_strategy(const DistributionOptions& options,
-                                  std::vector<VariableSpec> variables);
+JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
+                                    std::vector<VariableSpec> variables);
 
 /// Why the cluster, of so many workers, does not suit the strategy: "needs …", "does not go with
 /// …"; empty when it does.

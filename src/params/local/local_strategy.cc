@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-Distribution make_local_strategy(const DistributionOptions& options,
-                                 std::vector<VariableSpec> variables) {
+JoinedStrategy make_local_strategy(const JoinOptions& options,
+                                   std::vector<VariableSpec> variables) {
   return {make_local_store(std::move(variables), options.pool, options.account, options.timeline,
                            options.cluster.on_nan),
           std::make_shared<LocalControl>()};

@@ -187,32 +187,32 @@ class AsyncOuterJob : public JobFixture, public ::testing::WithParamInterface<bo
     make_spec(2, workers);
     start_all_ps();
   }
-  Distribution join(int worker) {
+  JoinedStrategy join(int worker) {
     PsStoreOptions options = store_options(worker);
     options.share_memory = GetParam();
     const std::vector<VariableSpec> specs = shared_model().specs();
     const std::shared_ptr<PsStore> joined = PsStore::join(options, outer_variables(specs, how_));
-    DistributionOptions of;
+    JoinOptions of;
     of.cluster.task = {TaskId::Role::kWorker, worker};
     return with_outer_rule({joined, joined}, specs, how_, of);
   }
-  void initialise(const Distribution& chief) {
+  void initialise(const JoinedStrategy& chief) {
     chief.store->write(initial_states(outer_variables(shared_model().specs(), how_)), 0);
   }
   /// Joins workers of which each knows of the others.
-  std::vector<Distribution> join_workers(int count) {
-    std::vector<std::future<Distribution>> joining;
+  std::vector<JoinedStrategy> join_workers(int count) {
+    std::vector<std::future<JoinedStrategy>> joining;
     joining.reserve(std::size_t(count));
     for (int worker = 0; worker < count; ++worker) {
       joining.push_back(std::async(std::launch::async, [this, worker] { return join(worker); }));
     }
-    std::vector<Distribution> workers;
+    std::vector<JoinedStrategy> workers;
     workers.reserve(joining.size());
     for (auto& each : joining) workers.push_back(each.get());
     initialise(workers.front());
     return workers;
   }
-  static void leave(Distribution& worker) {
+  static void leave(JoinedStrategy& worker) {
     worker.control->set_done();
     worker.control->goodbye();
     worker = {};
@@ -224,9 +224,9 @@ INSTANTIATE_TEST_SUITE_P(Memory, AsyncOuterJob, ::testing::Bool(),
 
 TEST_P(AsyncOuterJob, OneWorkerThatAveragesAfterEachStepTrainsAsOneProcess) {
   begin({.local_steps = 1, .rate = 1, .momentum = 0, .delay = 1}, 1);
-  Distribution worker = join(0);
+  JoinedStrategy worker = join(0);
   initialise(worker);
-  const Distribution alone = local_distribution(shared_model().specs());
+  const JoinedStrategy alone = joined_alone(shared_model().specs());
   Trainee one(*alone.store, shared_model()), other(*worker.store, shared_model());
   for (int step = 0; step < 100; ++step) {
     const double loss = one.step();
@@ -239,7 +239,7 @@ TEST_P(AsyncOuterJob, OneWorkerThatAveragesAfterEachStepTrainsAsOneProcess) {
 // The second worker makes no step meanwhile, and the first waits for nothing.
 TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   begin({.local_steps = 4, .delay = 2}, 2);
-  std::vector<Distribution> workers = join_workers(2);
+  std::vector<JoinedStrategy> workers = join_workers(2);
   Trainee first(*workers[0].store, shared_model(), nullptr, 0, 2),
       second(*workers[1].store, shared_model(), nullptr, 1, 2);
   first.mean_of(20);
@@ -249,7 +249,7 @@ TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   const double before = first.mean_of(8);
   second.mean_of(40);
   EXPECT_LT(first.mean_of(40), before);
-  for (Distribution& worker : workers) leave(worker);
+  for (JoinedStrategy& worker : workers) leave(worker);
   std::int64_t applied = 0;
   for (auto& ps : ps_tasks_) applied = ps.get().applied;
   EXPECT_EQ(applied, (68 + 48) / 4);
@@ -257,7 +257,7 @@ TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
 
 TEST_P(AsyncOuterJob, GoesOnWithoutALostWorkerAndTakesALateOne) {
   begin({.local_steps = 6, .fragments = 3, .delay = 2}, 2);
-  std::vector<Distribution> workers = join_workers(2);
+  std::vector<JoinedStrategy> workers = join_workers(2);
   auto first = std::make_unique<Trainee>(*workers[0].store, shared_model(), nullptr, 0, 2);
   auto second = std::make_unique<Trainee>(*workers[1].store, shared_model(), nullptr, 1, 2);
   const double before = first->mean_of(6);
@@ -274,7 +274,7 @@ TEST_P(AsyncOuterJob, GoesOnWithoutALostWorkerAndTakesALateOne) {
   workers[0].control->set_done();
   workers[1].control->set_done();
   EXPECT_GE(workers[0].store->global_step(), 240);
-  for (Distribution& worker : workers) leave(worker);
+  for (JoinedStrategy& worker : workers) leave(worker);
 }
 
 }  // namespace

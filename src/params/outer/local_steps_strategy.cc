@@ -20,14 +20,14 @@ auto strategy_below(const Cluster& cluster) {
 
 }  // namespace
 
-Distribution make_local_steps_strategy(const DistributionOptions& options,
-                                       std::vector<VariableSpec> variables) {
+JoinedStrategy make_local_steps_strategy(const JoinOptions& options,
+                                         std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const OuterOptions how =
       outer_options_of(cluster.strategy, !cluster.spec.ps.empty(), cluster.workers());
-  DistributionOptions below = options;
+  JoinOptions below = options;
   below.last_step = outer_rounds(variables, how, options.last_step);
-  Distribution made = strategy_below(cluster)(below, outer_variables(variables, how));
+  JoinedStrategy made = strategy_below(cluster)(below, outer_variables(variables, how));
   return with_outer_rule(std::move(made), std::move(variables), how, options);
 }
 

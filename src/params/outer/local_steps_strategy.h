@@ -4,11 +4,11 @@
 
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 
 namespace paceline {
 
-Distribution make_local_steps_strategy(const DistributionOptions& options,
-                                       std::vector<VariableSpec> variables);
+JoinedStrategy make_local_steps_strategy(const JoinOptions& options,
+                                         std::vector<VariableSpec> variables);
 
 }  // namespace paceline

@@ -40,8 +40,8 @@ PlanBinding reads_all(std::span<const VariableSpec> variables) {
 
 class OuterStore : public ForwardingStore<SavableStore>, public OuterState {
  public:
-  OuterStore(Distribution below, std::vector<VariableSpec> variables, const OuterOptions& how,
-             const DistributionOptions& options)
+  OuterStore(JoinedStrategy below, std::vector<VariableSpec> variables, const OuterOptions& how,
+             const JoinOptions& options)
       : ForwardingStore(*below.store),
         below_(std::move(below.store)),
         below_control_(std::move(below.control)),
@@ -228,8 +228,8 @@ std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const Oute
   return outer_schedule_of(variables, how).rounds_for(steps);
 }
 
-Distribution with_outer_rule(Distribution below, std::vector<VariableSpec> variables,
-                             const OuterOptions& how, const DistributionOptions& options) {
+JoinedStrategy with_outer_rule(JoinedStrategy below, std::vector<VariableSpec> variables,
+                               const OuterOptions& how, const JoinOptions& options) {
   const std::shared_ptr<JobControl> control = below.control;
   auto store = std::make_shared<OuterStore>(std::move(below), std::move(variables), how, options);
   return {store, std::make_shared<OuterControl>(control, store, options.cluster.task.index)};

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 #include "params/outer/outer_options.h"
 
 namespace paceline {
@@ -34,7 +34,7 @@ std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const Oute
 /// - Reading, evaluating and saving see the common values, which rounds alone change.
 /// - One plan trains; bind() throws kInvalidArgument for another.
 /// The pool and the account of `options` are used as in one process.
-Distribution with_outer_rule(Distribution below, std::vector<VariableSpec> variables,
-                             const OuterOptions& how, const DistributionOptions& options);
+JoinedStrategy with_outer_rule(JoinedStrategy below, std::vector<VariableSpec> variables,
+                               const OuterOptions& how, const JoinOptions& options);
 
 }  // namespace paceline

@@ -23,8 +23,8 @@ OuterOptions averaging(int local_steps, int fragments = 1) {
   return {.local_steps = local_steps, .rate = 1, .momentum = 0, .fragments = fragments};
 }
 
-DistributionOptions of_worker(int worker) {
-  DistributionOptions options;
+JoinOptions of_worker(int worker) {
+  JoinOptions options;
   options.cluster.task = {TaskId::Role::kWorker, worker};
   return options;
 }
@@ -34,16 +34,16 @@ const LookupModel& part_model() {
   return model;
 }
 
-Distribution over_one_process(const OuterOptions& how) {
+JoinedStrategy over_one_process(const OuterOptions& how) {
   const std::vector<VariableSpec> specs = part_model().specs();
-  Distribution below = local_distribution(outer_variables(specs, how));
+  JoinedStrategy below = joined_alone(outer_variables(specs, how));
   return with_outer_rule(std::move(below), specs, how, of_worker(0));
 }
 
 TEST(OuterStore, OneWorkerThatAveragesTrainsAsOneProcess) {
   for (const int fragments : {1, 2, 3}) {
-    const Distribution alone = local_distribution(part_model().specs()),
-                       local = over_one_process(averaging(4, fragments));
+    const JoinedStrategy alone = joined_alone(part_model().specs()),
+                         local = over_one_process(averaging(4, fragments));
     Trainee one(*alone.store, part_model()), other(*local.store, part_model());
     for (int step = 0; step < 40; ++step) {
       const double loss = one.step();
@@ -54,11 +54,11 @@ TEST(OuterStore, OneWorkerThatAveragesTrainsAsOneProcess) {
 
 TEST(OuterStore, TheOuterRuleIsNesterovsOverTheDifferencesOfRounds) {
   const OuterOptions how{.local_steps = 3, .rate = 0.7f, .momentum = 0.9f, .fragments = 1};
-  const Distribution local = over_one_process(how);
+  const JoinedStrategy local = over_one_process(how);
   std::vector<float> w = everything(*local.store)[0], m(w.size(), 0.0f);
   Trainee trainee(*local.store, part_model());
   for (int round = 1; round <= 5; ++round) {
-    const Distribution copy = local_distribution(part_model().specs());
+    const JoinedStrategy copy = joined_alone(part_model().specs());
     std::vector<VariableState> common_states = local.store->read(std::vector<VariableId>{0, 1, 2});
     for (VariableState& state : common_states) state.slots.clear();
     copy.store->write(std::move(common_states), 0);
@@ -80,7 +80,7 @@ TEST(OuterStore, TheOuterRuleIsNesterovsOverTheDifferencesOfRounds) {
 }
 
 TEST(OuterStore, CommonValuesAreThoseOfTheLastRound) {
-  const Distribution local = over_one_process(averaging(4));
+  const JoinedStrategy local = over_one_process(averaging(4));
   const auto before = everything(*local.store);
   Trainee trainee(*local.store, part_model());
   trainee.mean_of(3);
@@ -92,7 +92,7 @@ TEST(OuterStore, CommonValuesAreThoseOfTheLastRound) {
 }
 
 TEST(OuterStore, ASecondPlanThatTrainsIsRefused) {
-  const Distribution local = over_one_process(averaging(4));
+  const JoinedStrategy local = over_one_process(averaging(4));
   const Trainee first(*local.store, part_model());
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [&] { const Trainee second(*local.store, part_model()); })
@@ -104,10 +104,10 @@ TEST(OuterStore, SlotsOfAWorkerGoIntoItsStateAndBack) {
   const LookupModel model(16, Adam{.learning_rate = 0.01f}, 0);
   const OuterOptions how = averaging(2);
   const auto made = [&] {
-    Distribution below = local_distribution(outer_variables(model.specs(), how));
+    JoinedStrategy below = joined_alone(outer_variables(model.specs(), how));
     return with_outer_rule(std::move(below), model.specs(), how, of_worker(0));
   };
-  const Distribution unbroken = made(), begun = made(), resumed = made();
+  const JoinedStrategy unbroken = made(), begun = made(), resumed = made();
   Trainee one(*unbroken.store, model), first(*begun.store, model),
       second(*resumed.store, model, nullptr, 4);
   first.mean_of(4);
@@ -151,7 +151,7 @@ class OuterJob : public JobFixture, public ::testing::WithParamInterface<bool> {
     std::vector<std::future<std::vector<double>>> training;
     for (int i = 0; i < kWorkers; ++i) {
       training.push_back(std::async(std::launch::async, [&, i] {
-        const Distribution& worker = workers_[std::size_t(i)];
+        const JoinedStrategy& worker = workers_[std::size_t(i)];
         worker.control->wait_initialised();
         Trainee trainee(*worker.store, part_model(), nullptr, i, kWorkers);
         std::vector<double> losses;
@@ -166,20 +166,20 @@ class OuterJob : public JobFixture, public ::testing::WithParamInterface<bool> {
       const std::vector<double> losses = worker.get();
       for (std::size_t i = 0; i < losses.size(); ++i) mean[i] += losses[i] / kWorkers;
     }
-    for (const Distribution& worker : workers_) worker.control->goodbye();
+    for (const JoinedStrategy& worker : workers_) worker.control->goodbye();
     workers_.clear();
     return mean;
   }
   static std::vector<double> alone(int steps) {
     const LookupModel whole(16 * kWorkers, Sgd{.learning_rate = 0.5f}, 0);
-    const Distribution one = local_distribution(whole.specs());
+    const JoinedStrategy one = joined_alone(whole.specs());
     Trainee trainee(*one.store, whole);
     std::vector<double> losses;
     for (int step = 0; step < steps; ++step) losses.push_back(trainee.step());
     return losses;
   }
   static constexpr int kWorkers = 2;
-  std::vector<Distribution> workers_;
+  std::vector<JoinedStrategy> workers_;
 };
 
 TEST_P(OuterJob, AverageAfterEachStepIsTheMeanOfContributions) {
@@ -212,14 +212,14 @@ TEST_P(OuterCollective, AverageAfterEachStepIsTheMeanOfContributions) {
   std::vector<std::vector<double>> losses(2);
   each({0, 1}, [&](int i) {
     const std::shared_ptr<CollectiveStore> joined = std::move(stores[std::size_t(i)]);
-    const Distribution worker = with_outer_rule({joined, joined}, specs, how, of_worker(i));
+    const JoinedStrategy worker = with_outer_rule({joined, joined}, specs, how, of_worker(i));
     Trainee trainee(*worker.store, part_model(), nullptr, i, 2);
     for (int step = 0; step < 50; ++step) losses[std::size_t(i)].push_back(trainee.step());
     worker.control->set_done();
     worker.control->goodbye();
   });
   const LookupModel whole(32, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution one = local_distribution(whole.specs());
+  const JoinedStrategy one = joined_alone(whole.specs());
   Trainee trainee(*one.store, whole);
   for (std::size_t i = 0; i < 50; ++i) {
     EXPECT_NEAR((losses[0][i] + losses[1][i]) / 2, trainee.step(), 1e-5) << i;

@@ -177,8 +177,7 @@ std::string why_no_sync_batch_norm(const Cluster& cluster) {
   return "";
 }
 
-Distribution make_distribution(const DistributionOptions& options,
-                               std::vector<VariableSpec> variables) {
+JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const StrategyKind& strategy = strategy_kind(cluster);
   if (strategy.cluster != kind_of(cluster)) {
@@ -200,9 +199,9 @@ Distribution make_distribution(const DistributionOptions& options,
   if (!why.empty()) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("--strategy {} {}", strategy.name, why));
   }
-  DistributionOptions of_strategy = options;
+  JoinOptions of_strategy = options;
   of_strategy.cluster.strategy = settled(strategy, cluster.strategy);
-  Distribution made = strategy.make(of_strategy, std::move(variables));
+  JoinedStrategy made = strategy.make(of_strategy, std::move(variables));
   if (cluster.accumulate <= 1) return made;
   return accumulate(std::move(made), cluster.accumulate, options.pool);
 }

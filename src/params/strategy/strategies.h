@@ -1,5 +1,5 @@
-// The table of all strategies. A new one is a line of it, and a file where it makes its
-// Distribution otherwise than those that are there.
+// The table of all strategies. A new one is a line of it, and a file that makes a
+// JoinedStrategy where none of those that are there does.
 #pragma once
 
 #include <span>
@@ -58,7 +58,6 @@ std::string why_no_sync_batch_norm(const Cluster& cluster);
 /// Makes the cluster's strategy, and over it what Cluster::accumulate asks for. Joins the job.
 /// Throws as strategy_named does, kInvalidArgument when the strategy or batch norm of the whole
 /// batch does not fit the cluster or the variables, and what the strategy throws.
-Distribution make_distribution(const DistributionOptions& options,
-                               std::vector<VariableSpec> variables);
+JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables);
 
 }  // namespace paceline

@@ -9,8 +9,8 @@ namespace {
 
 const std::vector<VariableSpec> kOneVariable = {{.name = "w", .shape = {2}, .rule = Sgd{}}};
 
-DistributionOptions options_of(const std::string& strategy, Cluster::Process process) {
-  DistributionOptions made;
+JoinOptions options_of(const std::string& strategy, Cluster::Process process) {
+  JoinOptions made;
   made.cluster.strategy.name = strategy;
   made.cluster.process = process;
   return made;
@@ -24,7 +24,7 @@ TEST(Strategies, EachKindOfClusterHasADefault) {
 
 TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
   const std::string message = error_of(ErrorCode::kInvalidArgument, [] {
-    make_distribution(options_of("asinc", Cluster::Process::kAlone), kOneVariable);
+    join_strategy(options_of("asinc", Cluster::Process::kAlone), kOneVariable);
   });
   EXPECT_NE(message.find("'asinc' is none of alone, async, ssp, sync"), std::string::npos)
       << message;
@@ -33,24 +33,21 @@ TEST(Strategies, AnUnknownOneIsNamedWithTheNearestAndAll) {
 
 TEST(Strategies, OneThatDoesNotFitTheClusterIsRefused) {
   EXPECT_NE(
+      error_of(ErrorCode::kInvalidArgument,
+               [] { join_strategy(options_of("async", Cluster::Process::kAlone), kOneVariable); })
+          .find("'async' needs a cluster"),
+      std::string::npos);
+  EXPECT_NE(
       error_of(
           ErrorCode::kInvalidArgument,
-          [] { make_distribution(options_of("async", Cluster::Process::kAlone), kOneVariable); })
-          .find("'async' needs a cluster"),
+          [] { join_strategy(options_of("allreduce", Cluster::Process::kAlone), kOneVariable); })
+          .find("'allreduce' needs a cluster of workers"),
       std::string::npos);
   EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
                      [] {
-                       make_distribution(options_of("allreduce", Cluster::Process::kAlone),
-                                         kOneVariable);
-                     })
-                .find("'allreduce' needs a cluster of workers"),
-            std::string::npos);
-  EXPECT_NE(error_of(ErrorCode::kInvalidArgument,
-                     [] {
-                       DistributionOptions with_ps =
-                           options_of("allreduce", Cluster::Process::kTask);
+                       JoinOptions with_ps = options_of("allreduce", Cluster::Process::kTask);
                        with_ps.cluster.spec = {.ps = {"a:1"}, .workers = {"b:1"}};
-                       make_distribution(with_ps, kOneVariable);
+                       join_strategy(with_ps, kOneVariable);
                      })
                 .find("'allreduce' needs a cluster of workers without parameter servers"),
             std::string::npos);
@@ -61,27 +58,27 @@ TEST(Strategies, OneIsInTheTableForAsLongAsItIsAdded) {
                           .meaning = "",
                           .cluster = ClusterKind::kOneProcess,
                           .make = default_strategy(ClusterKind::kOneProcess).make};
-  const DistributionOptions options = options_of("mine", Cluster::Process::kAlone);
+  const JoinOptions options = options_of("mine", Cluster::Process::kAlone);
   {
     const AddedStrategy added(mine);
-    EXPECT_EQ(make_distribution(options, kOneVariable).store->variables()[0].name, "w");
+    EXPECT_EQ(join_strategy(options, kOneVariable).store->variables()[0].name, "w");
   }
-  EXPECT_THROW(make_distribution(options, kOneVariable), Error);
+  EXPECT_THROW(join_strategy(options, kOneVariable), Error);
 }
 
 TEST(Strategies, OneProcessHasItsOwnStoreAndControl) {
-  const Distribution made =
-      make_distribution(options_of("alone", Cluster::Process::kAlone), kOneVariable);
+  const JoinedStrategy made =
+      join_strategy(options_of("alone", Cluster::Process::kAlone), kOneVariable);
   EXPECT_EQ(made.store->variables()[0].name, "w");
   EXPECT_FALSE(made.control->others_save());
 }
 
 TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
-  DistributionOptions with = options_of("alone", Cluster::Process::kAlone);
+  JoinOptions with = options_of("alone", Cluster::Process::kAlone);
   const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
-  EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
+  EXPECT_EQ(join_strategy(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
   with.cluster.accumulate = 4;
-  EXPECT_EQ(make_distribution(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kStore);
+  EXPECT_EQ(join_strategy(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kStore);
 }
 
 std::string chosen(const ClusterSpec& spec) {

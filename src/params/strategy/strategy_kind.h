@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "paceline/cluster.h"
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 #include "params/protocol/aggregation.h"
 
 namespace paceline {
@@ -32,9 +32,8 @@ struct StrategyKind {
   bool makes_local_steps = false;  // each learns less than a step of other strategies
   /// Sets the options that the strategy does not leave to the user; null: it leaves all.
   void (*fix)(Strategy& options) = nullptr;
-  /// Makes it for DistributionOptions::cluster, whose strategy is settled().
-  Distribution (*make)(const DistributionOptions& options,
-                       std::vector<VariableSpec> variables) = nullptr;
+  /// Makes it for JoinOptions::cluster, whose strategy is settled().
+  JoinedStrategy (*make)(const JoinOptions& options, std::vector<VariableSpec> variables) = nullptr;
   /// Why a cluster of so many workers, or variables, do not suit it: "needs …", "does not go with
   /// …"; empty when they do. Null: all suit it.
   std::string (*why_not_cluster)(const Cluster& cluster, int workers) = nullptr;

@@ -17,7 +17,7 @@ namespace paceline {
 struct HybridWorker {
   std::shared_ptr<PsStore> sparse;
   std::shared_ptr<CollectiveStore> dense;
-  Distribution both;
+  JoinedStrategy both;
   void goodbye() const { both.control->goodbye(); }
 };
 

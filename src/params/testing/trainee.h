@@ -10,7 +10,7 @@
 #include "base/philox.h"
 #include "exec/executor.h"
 #include "paceline/ops.h"
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 #include "params/local/local_control.h"
 #include "params/local/local_store.h"
 #include "params/testing/job_fixture.h"
@@ -106,8 +106,8 @@ class Trainee {
   StepHandle* handle_ = nullptr;
 };
 
-inline Distribution local_distribution(const std::vector<VariableSpec>& specs) {
-  Distribution made{make_local_store(specs, nullptr, nullptr), std::make_shared<LocalControl>()};
+inline JoinedStrategy joined_alone(const std::vector<VariableSpec>& specs) {
+  JoinedStrategy made{make_local_store(specs, nullptr, nullptr), std::make_shared<LocalControl>()};
   made.store->write(initial_states(specs), 0);
   return made;
 }

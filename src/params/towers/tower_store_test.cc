@@ -64,7 +64,7 @@ class TowersOfAModel : public EqualBatches {};
 
 TEST_P(TowersOfAModel, FourOf32TrainAsOneDeviceWith128) {
   const std::shared_ptr<PsStore> far = joined_store();
-  const Distribution whole = local_distribution(specs_), near = local_distribution(specs_);
+  const JoinedStrategy whole = joined_alone(specs_), near = joined_alone(specs_);
   Trainee one(*whole.store, large_);
   Towers here(*near.store, small_, 4), there(*far, small_, 4);
   for (int step = 1; step <= 20; ++step) {
@@ -85,7 +85,7 @@ INSTANTIATE_TEST_SUITE_P(Rules, TowersOfAModel, ::testing::ValuesIn(equal_batche
 TEST(TowerStore, TwoRunsAreBitEqualWhateverTheOrderOfTheTowers) {
   const LookupModel model(8, Adam{0.01f}, 0.05f);
   const auto run = [&](const MakeDevice& device) {
-    const Distribution below = local_distribution(model.specs());
+    const JoinedStrategy below = joined_alone(model.specs());
     Towers towers(*below.store, model, 3, device);
     std::vector<double> losses;
     losses.reserve(20);
@@ -104,8 +104,8 @@ TEST(TowerStore, TwoRunsAreBitEqualWhateverTheOrderOfTheTowers) {
 TEST(TowerStore, OverAccumulationTrainsAsTheProductOfBoth) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0.05f),
       large(32, Sgd{.learning_rate = 0.5f}, 0.05f);
-  const Distribution below = accumulate(local_distribution(model.specs()), 2, nullptr),
-                     whole = local_distribution(model.specs());
+  const JoinedStrategy below = accumulate(joined_alone(model.specs()), 2, nullptr),
+                       whole = joined_alone(model.specs());
   Towers towers(*below.store, model, 2);
   Trainee one(*whole.store, large);
   for (int step = 1; step <= 10; ++step) {
@@ -119,9 +119,8 @@ TEST(TowerStore, OverAccumulationTrainsAsTheProductOfBoth) {
 TEST(TowerStore, TheNormIsThatOfTheMean) {
   const Rule rule = Sgd{.learning_rate = 0.5f};
   const LookupModel small(8, rule, 0.05f), large(16, rule, 0.05f), unclipped(8, rule, 0);
-  const Distribution below = local_distribution(small.specs()),
-                     other = local_distribution(small.specs()),
-                     whole = local_distribution(small.specs());
+  const JoinedStrategy below = joined_alone(small.specs()), other = joined_alone(small.specs()),
+                       whole = joined_alone(small.specs());
   Towers towers(*below.store, small, 2), free(*other.store, unclipped, 2);
   Trainee one(*whole.store, large);
   for (int step = 0; step < 3; ++step) {
@@ -138,7 +137,7 @@ TEST(TowerStore, TheNormIsThatOfTheMean) {
 TEST(TowerStore, TheErrorOfOneTowerEndsTheStepOfAll) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
   for (int failing = 0; failing < 3; ++failing) {
-    const Distribution below = local_distribution(model.specs());
+    const JoinedStrategy below = joined_alone(model.specs());
     Towers towers(*below.store, model, 3);
     towers.step();
     towers.trainee(failing).id_offset = 1000;
@@ -177,7 +176,7 @@ TEST(TowerStore, SimulatedDevicesAreBusyAtOnce) {
   constexpr int kTowers = 4;
   GatheringClock clock(kTowers);
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
-  const Distribution below = local_distribution(model.specs());
+  const JoinedStrategy below = joined_alone(model.specs());
   Towers towers(*below.store, model, kTowers, [&](int tower) {
     return make_device({.kind = "sim", .index = tower, .sim_step_ms = 1e6}, clock);
   });

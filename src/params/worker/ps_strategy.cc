@@ -18,7 +18,7 @@ Duration from_seconds(double seconds) { return Duration(std::int64_t(seconds * 1
 
 }  // namespace
 
-PsStoreOptions ps_store_options(const DistributionOptions& options) {
+PsStoreOptions ps_store_options(const JoinOptions& options) {
   const Cluster& cluster = options.cluster;
   PsStoreOptions ps;
   ps.spec = cluster.spec;
@@ -47,7 +47,7 @@ PsStoreOptions ps_store_options(const DistributionOptions& options) {
   return ps;
 }
 
-std::shared_ptr<PsStore> join_ps_store(const DistributionOptions& options,
+std::shared_ptr<PsStore> join_ps_store(const JoinOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const PsStoreOptions how = ps_store_options(options);
@@ -70,8 +70,7 @@ std::shared_ptr<PsStore> join_ps_store(const DistributionOptions& options,
   return joined;
 }
 
-Distribution make_ps_strategy(const DistributionOptions& options,
-                              std::vector<VariableSpec> variables) {
+JoinedStrategy make_ps_strategy(const JoinOptions& options, std::vector<VariableSpec> variables) {
   const std::shared_ptr<PsStore> joined = join_ps_store(options, std::move(variables));
   return {joined, joined};
 }

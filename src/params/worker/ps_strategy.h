@@ -6,19 +6,18 @@
 #include <memory>
 #include <vector>
 
-#include "params/distribution.h"
+#include "params/joined_strategy.h"
 #include "params/worker/ps_store.h"
 
 namespace paceline {
 
 /// Returns the options of the ps store that follow from the options of any strategy.
-PsStoreOptions ps_store_options(const DistributionOptions& options);
+PsStoreOptions ps_store_options(const JoinOptions& options);
 /// Joins the job, tells the user of settings that have no effect, and prints the placement if that
 /// was asked for.
-std::shared_ptr<PsStore> join_ps_store(const DistributionOptions& options,
+std::shared_ptr<PsStore> join_ps_store(const JoinOptions& options,
                                        std::vector<VariableSpec> variables);
 
-Distribution make_ps_strategy(const DistributionOptions& options,
-                              std::vector<VariableSpec> variables);
+JoinedStrategy make_ps_strategy(const JoinOptions& options, std::vector<VariableSpec> variables);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// The distribution of a training: a store for a step's values and contributions, and the control of
-// its job.
+// A strategy at work in this task: a store for a step's values and contributions, and the control
+// of its job.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@
 namespace paceline {
 
 /// Both may be one object.
-struct Distribution {
+struct JoinedStrategy {
   std::shared_ptr<SavableStore> store;
   std::shared_ptr<JobControl> control;
 };
 
-/// The options that a strategy is made with. Null is allowed for the pointers; the objects that
-/// they point to must outlive the distribution.
-struct DistributionOptions {
+/// The options with which a task joins a job by a strategy. Null is allowed for the pointers; the
+/// objects that they point to must outlive the strategy.
+struct JoinOptions {
   Cluster cluster;
   std::uint64_t seed = 1;  // of all random numbers
   AgreedData data = {};
