@@ -41,9 +41,9 @@ bool is_among(const std::set<std::string>& lines, const ForesightRow& row) {
 
 }  // namespace
 
-double roof_change(const ForecastHost& before, const ForecastHost& after) {
+double roof_change(const PredictedHost& before, const PredictedHost& after) {
   double most = 0;
-  for (const auto rate : {&ForecastHost::flops_per_s, &ForecastHost::rule_bytes_per_s}) {
+  for (const auto rate : {&PredictedHost::flops_per_s, &PredictedHost::rule_bytes_per_s}) {
     if (before.*rate > 0) most = std::max(most, std::abs(after.*rate / before.*rate - 1));
   }
   return most;
@@ -76,7 +76,7 @@ bool ForesightFile::has(const ForesightRow& row) const {
 
 void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) const {
   const ExpectedSpeed& expected = result.expected;
-  const ForecastHost& host = result.host;
+  const PredictedHost& host = result.host;
   append(
       path_,
       fmt::format("{},{},{},{},{:.1f},", quoted_field(processor_name()), host.cores, today(),

@@ -6,14 +6,14 @@
 #include <string>
 
 #include "evidence/foresight_rows.h"
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 #include "run/report/report.h"
 
 namespace paceline::bench {
 
 /// The result of a row: what it expected and what it made.
 struct ForesightResult {
-  ForecastHost host;  // as it was measured before, and shortly before that
+  PredictedHost host;  // as it was measured before, and shortly before that
   ExpectedSpeed expected;
   double made = 0;  // steps/s
   /// The share by which the roof was another one afterwards; nothing: it was not measured again.
@@ -24,7 +24,7 @@ struct ForesightResult {
 
 /// The largest change of a rate that kernels or rules depend on: of products, and of the passes of
 /// rules over memory. A pass over one array has two rates, whatever else runs.
-double roof_change(const ForecastHost& before, const ForecastHost& after);
+double roof_change(const PredictedHost& before, const PredictedHost& after);
 /// A row whose roof moved by more is set apart.
 constexpr double kRoofMayMove = 0.05;
 

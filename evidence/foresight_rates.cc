@@ -27,7 +27,7 @@
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
-#include "predict/prediction.h"
+#include "predict/predictor.h"
 
 namespace paceline::bench {
 namespace {
@@ -122,8 +122,8 @@ class ForesightRuns {
     const std::vector<models::StepGraph> steps = model.step_graphs(model.settings(settings));
     PredictionOptions options;
     options.roof = roof;
-    const Prediction prediction({row.model, request_of(steps.front())}, Cluster(), options);
-    const Forecast made = forecast_alone(prediction.job());
+    const Predictor predictor({row.model, request_of(steps.front())}, Cluster(), options);
+    const Prediction made = predict_alone(predictor.job());
     return {made.steps_per_s, made.low, made.high, made.limit,
             std::string(name_of(made.limited_by))};
   }

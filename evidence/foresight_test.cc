@@ -105,9 +105,9 @@ TEST(ForesightFile, OneThatCannotBeWrittenIsRefused) {
 }
 
 TEST(RoofChange, IsThatOfProductsAndRules) {
-  const ForecastHost before{
+  const PredictedHost before{
       .name = "", .flops_per_s = 100, .bytes_per_s = 100, .rule_bytes_per_s = 100};
-  ForecastHost after = before;
+  PredictedHost after = before;
   after.bytes_per_s = 50;
   EXPECT_EQ(roof_change(before, after), 0);
   after.rule_bytes_per_s = 90;

@@ -12,7 +12,7 @@ constexpr std::size_t kLeast = 5, kMost = 9;
 
 }  // namespace
 
-ForecastHost RecentHosts::usual() {
+PredictedHost RecentHosts::usual() {
   do {
     hosts_.push_back(measure_());
   } while (drop_all_but_latest(hosts_.back().core_trip_s) < kLeast);
@@ -21,7 +21,7 @@ ForecastHost RecentHosts::usual() {
 
 // Returns how many measurements are left of that placement.
 std::size_t RecentHosts::drop_all_but_latest(double core_trip_s) {
-  const auto is_alike = [&](const ForecastHost& host) {
+  const auto is_alike = [&](const PredictedHost& host) {
     return is_same_placement(host.core_trip_s, core_trip_s);
   };
   const auto alike = std::size_t(std::ranges::count_if(hosts_, is_alike));

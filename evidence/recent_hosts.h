@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline::bench {
 
@@ -15,17 +15,17 @@ namespace paceline::bench {
 /// before and after it.
 class RecentHosts {
  public:
-  explicit RecentHosts(std::function<ForecastHost()> measure) : measure_(std::move(measure)) {}
+  explicit RecentHosts(std::function<PredictedHost()> measure) : measure_(std::move(measure)) {}
 
   /// Measures the machine once more, and until its placement of this moment was measured five
   /// times. Returns it with the medians of those measurements.
-  ForecastHost usual();
+  PredictedHost usual();
 
  private:
   std::size_t drop_all_but_latest(double core_trip_s);
 
-  const std::function<ForecastHost()> measure_;
-  std::vector<ForecastHost> hosts_;
+  const std::function<PredictedHost()> measure_;
+  std::vector<PredictedHost> hosts_;
 };
 
 }  // namespace paceline::bench

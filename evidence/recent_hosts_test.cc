@@ -10,8 +10,8 @@ constexpr double kNear = 50e-9, kFar = 150e-9;
 /// A machine that is measured at the rates of a list, one after the other.
 class RecentHostsTest : public ::testing::Test {
  protected:
-  ForecastHost next() {
-    ForecastHost host{.name = "this machine", .rule_bytes_per_s = rate_, .core_trip_s = trip_};
+  PredictedHost next() {
+    PredictedHost host{.name = "this machine", .rule_bytes_per_s = rate_, .core_trip_s = trip_};
     ++measured_;
     rate_ += 1;
     return host;

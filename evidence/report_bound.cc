@@ -39,7 +39,7 @@ ReportBound::ReportBound(const ReportRow& row, GeneratedText& text) : row_(row) 
   schedule_ = step_schedule(*plan, specs_.size(), row.device_ms * 1e-3);
 }
 
-JobHosts ReportBound::hosts(const ForecastHost& machine) const {
+JobHosts ReportBound::hosts(const PredictedHost& machine) const {
   LabOptions lab{.hosts = row_.gbps > 0 ? row_.ps + row_.workers : 1};
   if (row_.place.empty()) {
     spread_tasks(lab, row_.ps, counted_workers(row_));
@@ -56,14 +56,14 @@ JobHosts ReportBound::hosts(const ForecastHost& machine) const {
 }
 
 // One process applies its rules on its own thread, after the device's kernels.
-SpeedBound ReportBound::one_process(const ForecastHost& machine) const {
+SpeedBound ReportBound::one_process(const PredictedHost& machine) const {
   const double seconds = schedule_.seconds + work_.rule_bytes / machine.rule_bytes_per_s;
   return by_devices(1 / seconds, row_.towers, "the devices and their rules");
 }
 
 // Each worker trains like one process. Once in several steps the workers exchange every variable,
 // whole, and no step waits for that.
-SpeedBound ReportBound::local_steps(const ForecastHost& machine) const {
+SpeedBound ReportBound::local_steps(const PredictedHost& machine) const {
   StepCost exchanged = work_;
   for (std::size_t v = 0; v < specs_.size(); ++v) {
     if (work_.bytes_out[v] == 0) continue;
@@ -75,7 +75,7 @@ SpeedBound ReportBound::local_steps(const ForecastHost& machine) const {
   return ps_bound(exchanged, alone, place_variables(specs_, row_.ps), hosts(machine));
 }
 
-SpeedBound ReportBound::by(const ForecastHost& machine) const {
+SpeedBound ReportBound::by(const PredictedHost& machine) const {
   // fetch trains nothing, and what it fetches lies in shared memory.
   if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
   if (row_.strategy == "local_sgd") return local_steps(machine);

@@ -9,7 +9,7 @@
 #include "evidence/speed_bound.h"
 #include "evidence/step_schedule.h"
 #include "models/model.h"
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 #include "predict/step_cost.h"
 
 namespace paceline::bench {
@@ -21,12 +21,12 @@ int counted_workers(const ReportRow& row);
 class ReportBound {
  public:
   ReportBound(const ReportRow& row, GeneratedText& text);
-  SpeedBound by(const ForecastHost& machine) const;
+  SpeedBound by(const PredictedHost& machine) const;
 
  private:
-  JobHosts hosts(const ForecastHost& machine) const;
-  SpeedBound one_process(const ForecastHost& machine) const;
-  SpeedBound local_steps(const ForecastHost& machine) const;
+  JobHosts hosts(const PredictedHost& machine) const;
+  SpeedBound one_process(const PredictedHost& machine) const;
+  SpeedBound local_steps(const PredictedHost& machine) const;
 
   const ReportRow& row_;
   std::vector<VariableSpec> specs_;

@@ -55,7 +55,7 @@ void measure_once(const ReportRow& row, GeneratedText& text, RecentHosts& hosts,
 // The bound of a worker depends on how many others train meanwhile.
 void measure_joining_once(const ReportRow& row, GeneratedText& text, RecentHosts& hosts,
                           Measured& measured) {
-  const ForecastHost machine = hosts.usual();
+  const PredictedHost machine = hosts.usual();
   std::vector<double> allowed;
   ReportRow some = row;
   for (some.workers = 1; some.workers <= row.workers; ++some.workers) {

@@ -56,7 +56,7 @@ TEST(CoreLibrary, HasNothingOfTheRoomsOverIt) {
   EXPECT_TRUE(over.contains("paceline::watch_job(paceline::DashboardOptions const&)"));
   for (const std::string& symbol : core) {
     EXPECT_FALSE(over.contains(symbol)) << symbol;
-    for (const char* const foreign : {"CLI::", "paceline::Http", "paceline::Forecast"}) {
+    for (const char* const foreign : {"CLI::", "paceline::Http", "paceline::Prediction"}) {
       EXPECT_EQ(symbol.find(foreign), symbol.npos) << symbol;
     }
   }

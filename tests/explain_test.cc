@@ -131,7 +131,7 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
-  // The forecast goes by what the run's machine can do, and not by this one.
+  // The prediction goes by what the run's machine can do, and not by this one.
   run.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
   run.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
   write_report(report, run);

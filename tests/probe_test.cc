@@ -54,7 +54,7 @@ TEST_F(Probe, WritesAllThatAPredictionNeeds) {
                     HasSubstr(" at most"), HasSubstr("1 stream"), HasSubstr(a), HasSubstr(b)));
   const DescribedHosts read = read_hosts(out_);
   ASSERT_THAT(read.hosts, SizeIs(2));
-  for (const ForecastHost& host : read.hosts) {
+  for (const PredictedHost& host : read.hosts) {
     for (const double rate : {host.cores, host.flops_per_s, host.bytes_per_s, host.link_bytes_per_s,
                               host.receive_bytes_per_s, host.latency_s, host.cipher_bytes_per_s})
       EXPECT_THAT(rate, Gt(0)) << host.name;

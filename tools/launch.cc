@@ -56,7 +56,7 @@ bool is_file_of_hosts(const std::string& text) {
 
 std::vector<SshHost> hosts_of_file(const std::string& path) {
   std::vector<SshHost> hosts;
-  for (const ForecastHost& host : read_hosts(path).hosts) {
+  for (const PredictedHost& host : read_hosts(path).hosts) {
     if (host.name.find(' ') != std::string::npos) {
       refuse_flag("--hosts", path,
                   fmt::format("'{}' is no name by which ssh reaches a host: each needs a [[host]] "

@@ -8,8 +8,8 @@
 #include "base/printed.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
-#include "predict/forecast_text.h"
 #include "predict/growing_table.h"
+#include "predict/prediction_text.h"
 #include "predict/ways.h"
 #include "tools/say.h"
 
@@ -144,15 +144,15 @@ WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
 
 void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s) {
   const Way way = way_of(job);
-  const ForecastJob with_paceline = forecast_job_of(job, true);
-  const Forecast alone = forecast_alone(with_paceline);
+  const PredictedJob with_paceline = predicted_job_of(job, true);
+  const Prediction alone = predict_alone(with_paceline);
   std::string text = fmt::format("One process: {} steps/s\n", rounded(alone.steps_per_s));
   if (job.has_transport()) {
     text += fmt::format("{} with that transport: {}\n", way.text(),
-                        forecast_line(forecast(forecast_job_of(job, false), way)));
+                        prediction_line(predict(predicted_job_of(job, false), way)));
   }
-  const Forecast own = forecast(with_paceline, way, alone);
-  say(text + fmt::format("{} with Paceline: {}\n\n", way.text(), forecast_line(own)));
+  const Prediction own = predict(with_paceline, way, alone);
+  say(text + fmt::format("{} with Paceline: {}\n\n", way.text(), prediction_line(own)));
   std::vector<Way> ways = ways_to_try(asked);
   for (Way& each : ways) {
     if (each.workers == 1 && each.ps == 0) continue;
@@ -165,7 +165,7 @@ void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s) {
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
   const std::string note =
-      convergence_note(print_forecasts(forecast_job_of(most, true), ways, limit_s));
+      convergence_note(print_predictions(predicted_job_of(most, true), ways, limit_s));
   if (!note.empty()) say("\n" + note + "\n");
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -18,8 +18,8 @@ CommandLine predict_line(const models::Model& model);
 bool can_be_predicted(const models::Model& model, const Arguments& flags);
 
 struct PredictedModel {
-  double value_bytes = 0;           // of all its variables
-  std::vector<Forecast> forecasts;  // the fastest first
+  double value_bytes = 0;               // of all its variables
+  std::vector<Prediction> predictions;  // the fastest first
 };
 /// Prints the table of `paceline predict` for the model, by these flags. Nothing for --help, which
 /// is printed. Throws kUsage.

@@ -215,7 +215,7 @@ void say_meaning(const Arguments& prediction, const std::string& hosts_text) {
   const std::optional<PredictedModel> predicted = predict_model(model, flags);
   if (!predicted) return;
   say("\n" + meaning_text(std::string(model.name()), predicted->value_bytes,
-                          parse_hosts(hosts_text, "hosts"), predicted->forecasts));
+                          parse_hosts(hosts_text, "hosts"), predicted->predictions));
 }
 
 /// What is wrong with the flags of the prediction is said before anything is measured.

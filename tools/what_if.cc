@@ -16,9 +16,9 @@
 #include "launch/lab/lab_options.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
-#include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
-#include "predict/prediction.h"
+#include "predict/prediction_text.h"
+#include "predict/predictor.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 
@@ -169,20 +169,20 @@ std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
 }
 
 // Earlier versions did not tell what the run's machine can do; then this one is measured.
-std::optional<ForecastHost> machine_of(const Report& run) {
+std::optional<PredictedHost> machine_of(const Report& run) {
   if (!run.expected || run.expected->machine.empty()) return {};
   return host_of(run.expected->machine);
 }
 
-Forecast forecast_of(const models::Model& model, const Flags& flags,
-                     const std::optional<ForecastHost>& machine) {
+Prediction prediction_of(const models::Model& model, const Flags& flags,
+                         const std::optional<PredictedHost>& machine) {
   const CommandLine line = train_flags(model);
   const std::optional<FlagValues> values = parse_job(line, words_of(line, flags), nullptr);
   const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  const Prediction prediction(step, job.cluster, job.observers.prediction, machine);
-  return forecast(prediction.job(), prediction.own_way());
+  const Predictor predictor(step, job.cluster, job.observers.prediction, machine);
+  return predict(predictor.job(), predictor.own_way());
 }
 
 // How an error of the value begins.
@@ -194,12 +194,12 @@ std::string beginning_of_refusal(const GivenChange& given) {
 
 // An error of a value names the change that gave it, and any other error names all of them: the
 // user gave none of the flags.
-Forecast forecast_of_changed(const models::Model& model, const Flags& run,
-                             const std::string& changes,
-                             const std::optional<ForecastHost>& machine) {
+Prediction prediction_of_changed(const models::Model& model, const Flags& run,
+                                 const std::string& changes,
+                                 const std::optional<PredictedHost>& machine) {
   const Flags flags = changed(run, changes);
   try {
-    return forecast_of(model, flags, machine);
+    return prediction_of(model, flags, machine);
   } catch (const Error& error) {
     if (error.code() != ErrorCode::kUsage) throw;
     const std::string_view message = error.what();
@@ -225,9 +225,9 @@ std::string what_if(const Report& run, const std::string& changes) {
   const Flags flags = flags_of(run, *model);
   check_predictable(run);
   const double measured = run.steps_per_s().value_or(0);
-  const std::optional<ForecastHost> machine = machine_of(run);
-  const Forecast was = forecast_of(*model, flags, machine),
-                 would = forecast_of_changed(*model, flags, changes, machine);
+  const std::optional<PredictedHost> machine = machine_of(run);
+  const Prediction was = prediction_of(*model, flags, machine),
+                   would = prediction_of_changed(*model, flags, changes, machine);
   const double times = would.steps_per_s / was.steps_per_s;
   if (measured <= 0) {
     return fmt::format(

@@ -3,15 +3,15 @@
 #include "cli/dry_run.h"
 #include "paceline/program.h"
 #include "predict/measured_machine.h"
-#include "predict/prediction.h"
-#include "predict/speed_expectation.h"
+#include "predict/prediction_observer.h"
+#include "predict/predictor.h"
 
 namespace paceline {
 
 std::vector<MakeObserver> ObserverOptions::observers() const {
   if (dry_run) return {show_dry_run()};
   if (prediction.asked) return {show_ways(prediction)};
-  return {expect_speed(prediction), measure_machine(), watch_job(dashboard)};
+  return {say_prediction(prediction), measure_machine(), watch_job(dashboard)};
 }
 
 std::vector<MakeObserver> program_observers(const DashboardOptions& dashboard) {

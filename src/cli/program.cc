@@ -25,7 +25,7 @@
 #include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
-#include "predict/prediction.h"
+#include "predict/predictor.h"
 #include "run/standard_streams.h"
 
 namespace paceline {

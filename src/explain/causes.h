@@ -34,7 +34,7 @@ std::vector<Finding> slow_way(const RunFacts& facts);
 
 /// The fastest of the ways that the predictor has compared with this one, by its flags, and what it
 /// would bring: no more than was expected of it beside this way, than it would be faster than the
-/// run, and than workers wait. Nothing without a forecast.
+/// run, and than workers wait. Nothing without a prediction.
 struct OtherWay {
   std::string flags;
   double gain = 1;

@@ -144,7 +144,7 @@ class Links {
   }
 
   // In rounds a contribution may still be on its way while its worker waits, as all others do for
-  // it. The forecast knows what is left to wait for.
+  // it. The prediction knows what is left to wait for.
   double gain_of_round(const Network& slow, double saved, const Others& wait) const {
     const double others = wait.least(RunFacts::share(*slow.worker, "wait"));
     const double own = RunFacts::gain_without(saved), all = RunFacts::gain_without(others);

@@ -82,9 +82,9 @@ double lost(const Crowd& crowd, const TaskReport& task) {
   return task.is_worker() ? share : std::min(share, crowd.transfer);
 }
 
-// Without what came from outside a run would hardly be faster than the forecast says at most, which
-// knows of none of it. In rounds the others may have gone on without a task that was stopped.
-double bounded_by_forecast(const RunFacts& facts, double gain) {
+// Without what came from outside a run would hardly be faster than the prediction says at most,
+// which knows of none of it. In rounds the others may have gone on without a task that was stopped.
+double bounded_by_prediction(const RunFacts& facts, double gain) {
   const auto& expected = facts.run().expected;
   if (!expected || facts.steps_per_s() <= 0) return gain;
   if (facts.steps_per_s() > expected->high) return gain;  // it was off
@@ -149,7 +149,7 @@ std::vector<Finding> stopped_tasks(const RunFacts& facts) {
              "or its host was frozen.",
              task.task, stops.seconds, task.use.seconds),
          .advice = kWithoutThat,
-         .gain = bounded_by_forecast(
+         .gain = bounded_by_prediction(
              facts, gain_of_going_on(facts, task, stops.seconds / task.use.seconds))});
   }
   return found;
@@ -180,15 +180,15 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
                                  "processes kept {:.1f} cores busy.",
                                  task.task, waiting_text(task), others),
          .advice = kWithoutThat,
-         .gain = bounded_by_forecast(
+         .gain = bounded_by_prediction(
              facts, gain_of(facts, task, std::max(lost(crowd, task), lag(crowd, task))))});
     best = std::max(best, found.back().gain);
   }
   constexpr double kAlike = 0.6;
   const bool alike = facts.workers().size() > 1 && least >= kAlike * most;
-  const double all = bounded_by_forecast(facts, RunFacts::gain_without(share));
+  const double all = bounded_by_prediction(facts, RunFacts::gain_without(share));
   if (!alike || best > all) {
-    raise_largest(found, bounded_by_forecast(facts, gain_of_their_cores(facts)));
+    raise_largest(found, bounded_by_prediction(facts, gain_of_their_cores(facts)));
     return found;
   }
   return {{.cause = Limit::kOtherProcesses,

@@ -60,7 +60,7 @@ bool waits_for_cores(const RunFacts& facts) {
          facts.own_cores() >= kCoresBusy * facts.cores();
 }
 
-// Workers wait as long as the forecast said, which says for what.
+// Workers wait as long as the prediction said, which says for what.
 bool waits_as_foreseen(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return workers_wait(facts) && expected && !expected->limit.empty() &&

@@ -50,7 +50,7 @@ std::vector<Finding> awaited_device(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   if (computes < kMostlyComputes || saved < kLongerWait || !expected) return {};
   // Who is awaited in a round does not tell that its device is slow: that all are slower than
-  // expected does, or that the forecast already knew.
+  // expected does, or that the prediction already knew.
   const bool known = expected->limit.starts_with(slowest.task + ",");
   const double most = known ? HUGE_VAL : expected->steps_per_s / facts.steps_per_s();
   const double gain = std::min(RunFacts::gain_without(saved), most);

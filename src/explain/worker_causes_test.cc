@@ -19,7 +19,7 @@ const StagedRun kStagedWorkers[] = {
        run.tasks[1].share[1].second -= 0.4;
        run.tasks[1].share[5].second += 0.4;
      }},
-    {"a slow device in rounds that the forecast knows", Limit::kStraggler, "worker:1",
+    {"a slow device in rounds that the prediction knows", Limit::kStraggler, "worker:1",
      "worker:1's device is slow: it computes",
      [](Report& run) {
        run.strategy = "sync";

@@ -10,7 +10,7 @@
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "paceline/error.h"
-#include "predict/forecast_text.h"
+#include "predict/prediction_text.h"
 
 namespace paceline {
 
@@ -20,13 +20,13 @@ std::function<bool()> gives_up_after(double seconds) {
   };
 }
 
-std::vector<Forecast> print_forecasts(ForecastJob job, const std::vector<Way>& ways,
-                                      double limit_s) {
+std::vector<Prediction> print_predictions(PredictedJob job, const std::vector<Way>& ways,
+                                          double limit_s) {
   job.gives_up = gives_up_after(limit_s);
   const std::size_t width = width_of(ways);
-  print_text(stdout, forecast_head(width));
-  Forecasts all = forecast_all(
-      job, ways, [&](const Forecast& made) { print_text(stdout, forecast_row(made, width)); });
+  print_text(stdout, prediction_head(width));
+  Predictions all = predict_all(
+      job, ways, [&](const Prediction& made) { print_text(stdout, prediction_row(made, width)); });
   if (all.made.empty()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--time-limit {}: no way was predicted by then: give it more seconds",

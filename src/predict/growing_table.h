@@ -4,17 +4,17 @@
 #include <functional>
 #include <vector>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
-/// For ForecastJob::gives_up: true once so many seconds have passed from now.
+/// For PredictedJob::gives_up: true once so many seconds have passed from now.
 std::function<bool()> gives_up_after(double seconds);
 
 /// Predicts the ways and prints a table of them, each row as soon as it is known. Ends it after
-/// `limit_s` with a line that names the ways which were not tried. Returns the forecasts, the
+/// `limit_s` with a line that names the ways which were not tried. Returns the predictions, the
 /// fastest first, at least one. Throws kUsage, naming --time-limit, when there is none by then.
-std::vector<Forecast> print_forecasts(ForecastJob job, const std::vector<Way>& ways,
-                                      double limit_s);
+std::vector<Prediction> print_predictions(PredictedJob job, const std::vector<Way>& ways,
+                                          double limit_s);
 
 }  // namespace paceline

@@ -13,22 +13,22 @@ namespace {
 
 struct HostRate {
   const char* name;
-  double ForecastHost::*rate;
+  double PredictedHost::*rate;
 };
 constexpr std::array<HostRate, 13> kRates = {
-    {{"flops_per_s", &ForecastHost::flops_per_s},
-     {"bytes_per_s", &ForecastHost::bytes_per_s},
-     {"thread_bytes_per_s", &ForecastHost::thread_bytes_per_s},
-     {"rule_bytes_per_s", &ForecastHost::rule_bytes_per_s},
-     {"thread_rule_bytes_per_s", &ForecastHost::thread_rule_bytes_per_s},
-     {"cached_rule_bytes_per_s", &ForecastHost::cached_rule_bytes_per_s},
-     {"tcp_send_bytes_per_s", &ForecastHost::tcp_send_bytes_per_s},
-     {"tcp_receive_bytes_per_s", &ForecastHost::tcp_receive_bytes_per_s},
-     {"core_tcp_send_bytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s},
-     {"core_tcp_receive_bytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s},
-     {"cipher_bytes_per_s", &ForecastHost::cipher_bytes_per_s},
-     {"core_trip_s", &ForecastHost::core_trip_s},
-     {"others_share", &ForecastHost::others_share}}};
+    {{"flops_per_s", &PredictedHost::flops_per_s},
+     {"bytes_per_s", &PredictedHost::bytes_per_s},
+     {"thread_bytes_per_s", &PredictedHost::thread_bytes_per_s},
+     {"rule_bytes_per_s", &PredictedHost::rule_bytes_per_s},
+     {"thread_rule_bytes_per_s", &PredictedHost::thread_rule_bytes_per_s},
+     {"cached_rule_bytes_per_s", &PredictedHost::cached_rule_bytes_per_s},
+     {"tcp_send_bytes_per_s", &PredictedHost::tcp_send_bytes_per_s},
+     {"tcp_receive_bytes_per_s", &PredictedHost::tcp_receive_bytes_per_s},
+     {"core_tcp_send_bytes_per_s", &PredictedHost::core_tcp_send_bytes_per_s},
+     {"core_tcp_receive_bytes_per_s", &PredictedHost::core_tcp_receive_bytes_per_s},
+     {"cipher_bytes_per_s", &PredictedHost::cipher_bytes_per_s},
+     {"core_trip_s", &PredictedHost::core_trip_s},
+     {"others_share", &PredictedHost::others_share}}};
 
 bool is_number_in(const nlohmann::json& entry, const char* name) {
   const auto found = entry.find(name);
@@ -45,8 +45,8 @@ bool is_kept(const nlohmann::json& entry, std::int64_t now) {
                              [&](const HostRate& it) { return is_number_in(entry, it.name); });
 }
 
-ForecastHost host_of(const nlohmann::json& entry) {
-  ForecastHost host{.name = "this machine", .cores = entry["cores"].get<double>()};
+PredictedHost host_of(const nlohmann::json& entry) {
+  PredictedHost host{.name = "this machine", .cores = entry["cores"].get<double>()};
   for (const HostRate& it : kRates) host.*it.rate = entry[it.name].get<double>();
   return host;
 }
@@ -67,11 +67,11 @@ std::vector<HostCache::Noted> kept_of(const nlohmann::json& entries, std::int64_
 
 }  // namespace
 
-ForecastHost usual_host(std::span<const ForecastHost> measured) {
-  ForecastHost host = measured.back();
+PredictedHost usual_host(std::span<const PredictedHost> measured) {
+  PredictedHost host = measured.back();
   for (const HostRate& it : kRates) {
     std::vector<double> rates;
-    for (const ForecastHost& each : measured) {
+    for (const PredictedHost& each : measured) {
       if (is_same_placement(each.core_trip_s, measured.back().core_trip_s))
         rates.push_back(each.*it.rate);
     }
@@ -102,8 +102,8 @@ std::string HostCache::note(const Noted& noted) const {
 }
 
 SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
-                          const std::function<ForecastHost()>& measure) const {
-  std::vector<ForecastHost> hosts;  // with the cores placed as they are now, and left alone
+                          const std::function<PredictedHost()>& measure) const {
+  std::vector<PredictedHost> hosts;  // with the cores placed as they are now, and left alone
   std::int64_t newest = 0;
   for (const Noted& noted : kept_of(file_.read(), now)) {
     if (is_beside_others(noted.host.others_share)) continue;
@@ -112,7 +112,7 @@ SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
     newest = std::max(newest, noted.at);
   }
   if (newest > now - kFresh) return {usual_host(hosts)};
-  const ForecastHost measured = measure();
+  const PredictedHost measured = measure();
   const std::string discarded = note({measured, now});
   if (!is_beside_others(measured.others_share)) hosts.push_back(measured);
   return {hosts.empty() ? measured : usual_host(hosts), discarded};

@@ -9,19 +9,19 @@
 #include <utility>
 
 #include "predict/cache_file.h"
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
 /// The last of these measurements of one host, with the median of each rate among those of its own
 /// placement of the cores (predict/core_trip.h): the rate of one moment says little about the next
 /// seconds. At least one is given.
-ForecastHost usual_host(std::span<const ForecastHost> measured);
+PredictedHost usual_host(std::span<const PredictedHost> measured);
 
 /// What is known of this machine, and a line for the user where what was noted before is used no
 /// more.
 struct SeenHost {
-  ForecastHost host;
+  PredictedHost host;
   std::string discarded = {};
 };
 
@@ -40,10 +40,10 @@ class HostCache {
   /// if something ran beside all of them, the host that was measured now. `now` is in seconds since
   /// the epoch.
   SeenHost usual(std::int64_t now, double core_trip_s,
-                 const std::function<ForecastHost()>& measure) const;
+                 const std::function<PredictedHost()>& measure) const;
   /// A measurement and its moment, in seconds since the epoch.
   struct Noted {
-    ForecastHost host;
+    PredictedHost host;
     std::int64_t at = 0;
   };
   /// Keeps it. If nothing ran beside it, those that others disturbed are kept no more: returns

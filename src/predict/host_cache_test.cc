@@ -13,20 +13,20 @@
 namespace paceline {
 namespace {
 
-ForecastHost passes_at(double rate) {
+PredictedHost passes_at(double rate) {
   return {.name = "this machine", .cores = 2, .flops_per_s = 1000 - rate, .rule_bytes_per_s = rate};
 }
 
 TEST(UsualHostTest, HasTheMedianOfEachRate) {
-  const std::vector<ForecastHost> measured = {passes_at(70), passes_at(140), passes_at(72)};
+  const std::vector<PredictedHost> measured = {passes_at(70), passes_at(140), passes_at(72)};
   EXPECT_EQ(usual_host(measured).rule_bytes_per_s, 72);
   EXPECT_EQ(usual_host(measured).flops_per_s, 928);
 }
 
 TEST(UsualHostTest, DoesNotMixPlacementsOfTheCores) {
-  std::vector<ForecastHost> measured = {passes_at(70), passes_at(140), passes_at(150),
-                                        passes_at(72), passes_at(76)};
-  for (ForecastHost& each : measured)
+  std::vector<PredictedHost> measured = {passes_at(70), passes_at(140), passes_at(150),
+                                         passes_at(72), passes_at(76)};
+  for (PredictedHost& each : measured)
     each.core_trip_s = each.rule_bytes_per_s < 100 ? 50e-9 : 150e-9;
   EXPECT_EQ(usual_host(measured).rule_bytes_per_s, 72);
 }
@@ -38,7 +38,7 @@ class HostCacheTest : public ::testing::Test {
   SeenHost seen(std::int64_t now, double rate, double others_share, double core_trip_s = 50e-9) {
     return HostCache(path_).usual(now, core_trip_s, [&] {
       ++measured_;
-      ForecastHost host = passes_at(rate);
+      PredictedHost host = passes_at(rate);
       host.core_trip_s = core_trip_s;
       host.others_share = others_share;
       return host;

@@ -60,27 +60,27 @@ int count_of(const HostsText& from, const ConfigValue& value, int least, int mos
 /// A number of a host, as the file names it.
 struct HostNumber {
   std::string_view name;
-  double ForecastHost::*into;
+  double PredictedHost::*into;
   double scale, least, most = 1e9;
 };
 constexpr HostNumber kHostNumbers[] = {
-    {"cores", &ForecastHost::cores, 1, 1, kMostCoresOfHost},
-    {"gflops", &ForecastHost::flops_per_s, 1e9, 1e-3},
-    {"gbytes_per_s", &ForecastHost::bytes_per_s, 1e9, 1e-3},
-    {"thread_gbytes_per_s", &ForecastHost::thread_bytes_per_s, 1e9, 1e-3},
-    {"rule_gbytes_per_s", &ForecastHost::rule_bytes_per_s, 1e9, 0},
-    {"thread_rule_gbytes_per_s", &ForecastHost::thread_rule_bytes_per_s, 1e9, 0},
-    {"cached_rule_gbytes_per_s", &ForecastHost::cached_rule_bytes_per_s, 1e9, 0},
-    {"tcp_send_gbytes_per_s", &ForecastHost::tcp_send_bytes_per_s, 1e9, 0},
-    {"tcp_receive_gbytes_per_s", &ForecastHost::tcp_receive_bytes_per_s, 1e9, 0},
-    {"core_tcp_send_gbytes_per_s", &ForecastHost::core_tcp_send_bytes_per_s, 1e9, 0},
-    {"core_tcp_receive_gbytes_per_s", &ForecastHost::core_tcp_receive_bytes_per_s, 1e9, 0},
-    {"cipher_gbytes_per_s", &ForecastHost::cipher_bytes_per_s, 1e9, 0},
-    {"core_trip_ns", &ForecastHost::core_trip_s, 1e-9, 0},
-    {"others_percent", &ForecastHost::others_share, 1e-2, 0, 100},
-    {"gbps", &ForecastHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
-    {"receive_gbps", &ForecastHost::receive_bytes_per_s, kPayloadOfGigabit, 1e-4},
-    {"latency_us", &ForecastHost::latency_s, 1e-6, 0},
+    {"cores", &PredictedHost::cores, 1, 1, kMostCoresOfHost},
+    {"gflops", &PredictedHost::flops_per_s, 1e9, 1e-3},
+    {"gbytes_per_s", &PredictedHost::bytes_per_s, 1e9, 1e-3},
+    {"thread_gbytes_per_s", &PredictedHost::thread_bytes_per_s, 1e9, 1e-3},
+    {"rule_gbytes_per_s", &PredictedHost::rule_bytes_per_s, 1e9, 0},
+    {"thread_rule_gbytes_per_s", &PredictedHost::thread_rule_bytes_per_s, 1e9, 0},
+    {"cached_rule_gbytes_per_s", &PredictedHost::cached_rule_bytes_per_s, 1e9, 0},
+    {"tcp_send_gbytes_per_s", &PredictedHost::tcp_send_bytes_per_s, 1e9, 0},
+    {"tcp_receive_gbytes_per_s", &PredictedHost::tcp_receive_bytes_per_s, 1e9, 0},
+    {"core_tcp_send_gbytes_per_s", &PredictedHost::core_tcp_send_bytes_per_s, 1e9, 0},
+    {"core_tcp_receive_gbytes_per_s", &PredictedHost::core_tcp_receive_bytes_per_s, 1e9, 0},
+    {"cipher_gbytes_per_s", &PredictedHost::cipher_bytes_per_s, 1e9, 0},
+    {"core_trip_ns", &PredictedHost::core_trip_s, 1e-9, 0},
+    {"others_percent", &PredictedHost::others_share, 1e-2, 0, 100},
+    {"gbps", &PredictedHost::link_bytes_per_s, kPayloadOfGigabit, 1e-4},
+    {"receive_gbps", &PredictedHost::receive_bytes_per_s, kPayloadOfGigabit, 1e-4},
+    {"latency_us", &PredictedHost::latency_s, 1e-6, 0},
 };
 
 /// A number of a pair.
@@ -105,8 +105,8 @@ std::vector<std::string_view> known_keys(std::vector<std::string_view> keys, con
   return keys;
 }
 
-ForecastHost host_of_table(const HostsText& from, const ConfigValue& table, int& count) {
-  ForecastHost host;
+PredictedHost host_of_table(const HostsText& from, const ConfigValue& table, int& count) {
+  PredictedHost host;
   for (const ConfigValue& item : table.items) {
     const auto* const known = std::ranges::find(kHostNumbers, item.key, &HostNumber::name);
     if (known != std::end(kHostNumbers)) {
@@ -139,16 +139,16 @@ std::string text_of_file(const char* flag, const std::string& path) {
 }
 
 int named_host(const HostsText& from, const ConfigValue& value,
-               std::span<const ForecastHost> hosts) {
-  const auto found = std::ranges::find(hosts, value.text, &ForecastHost::name);
+               std::span<const PredictedHost> hosts) {
+  const auto found = std::ranges::find(hosts, value.text, &PredictedHost::name);
   if (value.kind != ConfigValue::Kind::kText || found == hosts.end()) {
     std::vector<std::string_view> names;
-    for (const ForecastHost& host : hosts) names.push_back(host.name);
+    for (const PredictedHost& host : hosts) names.push_back(host.name);
     refuse_host(from, value,
                 fmt::format("no [[host]] has the name '{}'{}", value.text,
                             did_you_mean(value.text, names)));
   }
-  if (std::find_if(found + 1, hosts.end(), [&](const ForecastHost& other) {
+  if (std::find_if(found + 1, hosts.end(), [&](const PredictedHost& other) {
         return other.name == value.text;
       }) != hosts.end()) {
     refuse_host(
@@ -159,7 +159,7 @@ int named_host(const HostsText& from, const ConfigValue& value,
 }
 
 HostPair pair_of_table(const HostsText& from, const ConfigValue& table,
-                       std::span<const ForecastHost> hosts) {
+                       std::span<const PredictedHost> hosts) {
   HostPair pair;
   pair.link.from = pair.link.to = -1;
   for (const ConfigValue& item : table.items) {
@@ -196,7 +196,7 @@ std::span<const ConfigValue> tables_of(const HostsText& from, const ConfigValue&
 }
 
 std::vector<HostPair> pairs_of(const HostsText& from, const ConfigValue& all,
-                               std::span<const ForecastHost> hosts) {
+                               std::span<const PredictedHost> hosts) {
   std::vector<HostPair> pairs;
   std::map<std::pair<int, int>, int> lines;
   for (const ConfigValue& table : tables_of(from, all, "pair")) {
@@ -220,10 +220,10 @@ DescribedHosts hosts_of(const HostsText& from) {
   }
   const std::span<const ConfigValue> tables = tables_of(from, all, "host");
   if (tables.empty()) refuse_host(from, all, "there is no [[host]]");
-  std::vector<ForecastHost> hosts;
+  std::vector<PredictedHost> hosts;
   for (const ConfigValue& table : tables) {
     int count = 1;
-    ForecastHost host = host_of_table(from, table, count);
+    PredictedHost host = host_of_table(from, table, count);
     const std::string name = host.name.empty() ? "host" : host.name;
     if (hosts.size() + std::size_t(count) > kMostHostsOfFile) {
       refuse_host(from, table, fmt::format("these are more than {} hosts", kMostHostsOfFile));
@@ -248,7 +248,7 @@ std::string in_quotes(const std::string& text) {
   return quoted + "\"";
 }
 
-std::string host_lines(const ForecastHost& host) {
+std::string host_lines(const PredictedHost& host) {
   std::string text = fmt::format("[[host]]\nname = {}\n", in_quotes(host.name));
   for (const auto& [name, number] : numbers_of(host)) {
     text += fmt::format("{} = {:.4g}\n", name, number);
@@ -256,7 +256,7 @@ std::string host_lines(const ForecastHost& host) {
   return text;
 }
 
-std::string pair_lines(HostPair pair, std::span<const ForecastHost> hosts) {
+std::string pair_lines(HostPair pair, std::span<const PredictedHost> hosts) {
   const auto name = [&](int host) { return in_quotes(hosts[std::size_t(host)].name); };
   std::string text =
       fmt::format("[[pair]]\nfrom = {}\nto = {}\n", name(pair.link.from), name(pair.link.to));
@@ -281,12 +281,12 @@ DescribedHosts read_hosts(const std::string& path) {
 std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment) {
   std::string text;
   for (const std::string& line : comment) text += fmt::format("# {}\n", plain_text(line));
-  for (const ForecastHost& host : all.hosts) text += "\n" + host_lines(host);
+  for (const PredictedHost& host : all.hosts) text += "\n" + host_lines(host);
   for (const HostPair& pair : all.pairs) text += "\n" + pair_lines(pair, all.hosts);
   return text;
 }
 
-HostNumbers numbers_of(const ForecastHost& host) {
+HostNumbers numbers_of(const PredictedHost& host) {
   HostNumbers numbers;
   for (const HostNumber& each : kHostNumbers) {
     if (host.*(each.into) > 0) numbers.emplace_back(each.name, host.*(each.into) / each.scale);
@@ -294,8 +294,8 @@ HostNumbers numbers_of(const ForecastHost& host) {
   return numbers;
 }
 
-ForecastHost host_of(const HostNumbers& numbers) {
-  ForecastHost host{.name = "this machine"};
+PredictedHost host_of(const HostNumbers& numbers) {
+  PredictedHost host{.name = "this machine"};
   for (const auto& [name, number] : numbers) {
     const auto* const known = std::ranges::find(kHostNumbers, name, &HostNumber::name);
     if (known != std::end(kHostNumbers)) host.*(known->into) = number * known->scale;
@@ -307,7 +307,7 @@ std::string beside_others(double share) {
   return fmt::format("while other programs had the cores for {:.0f}% of the time", 100 * share);
 }
 
-std::string roof_file_text(const ForecastHost& host) {
+std::string roof_file_text(const PredictedHost& host) {
   std::string text =
       "# The roof of a host, for --roof and for [[host]] in --hosts (paceline predict)\n";
   if (is_beside_others(host.others_share)) {
@@ -317,9 +317,9 @@ std::string roof_file_text(const ForecastHost& host) {
   return text + host_lines(host);
 }
 
-ForecastHost read_roof_file(const std::string& path) {
+PredictedHost read_roof_file(const std::string& path) {
   const std::string text = text_of_file("--roof", path);
-  ForecastHost host = hosts_of({"--roof", text, path}).hosts.front();
+  PredictedHost host = hosts_of({"--roof", text, path}).hosts.front();
   if (host.flops_per_s > 0 && host.bytes_per_s > 0) return host;
   throw Error(ErrorCode::kUsage,
               fmt::format("--roof {}: gflops or gbytes_per_s is missing; paceline roof --out FILE "

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
@@ -23,7 +23,7 @@ struct HostPair {
 };
 
 struct DescribedHosts {
-  std::vector<ForecastHost> hosts;
+  std::vector<PredictedHost> hosts;
   std::vector<HostPair> pairs = {};  // of hosts between which more is known than their links
 };
 
@@ -60,14 +60,14 @@ std::string hosts_file_text(const DescribedHosts& all, std::span<const std::stri
 /// These say what a host can do, by the names of such a file; what is not known is left out. A name
 /// that is not known is none of the host's.
 using HostNumbers = std::vector<std::pair<std::string, double>>;
-HostNumbers numbers_of(const ForecastHost& host);
-ForecastHost host_of(const HostNumbers& numbers);
+HostNumbers numbers_of(const PredictedHost& host);
+PredictedHost host_of(const HostNumbers& numbers);
 
 /// Says that something was measured "while other programs had the cores for 40% of the time".
 std::string beside_others(double share);
 
 /// The host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
-std::string roof_file_text(const ForecastHost& host);
-ForecastHost read_roof_file(const std::string& path);
+std::string roof_file_text(const PredictedHost& host);
+PredictedHost read_roof_file(const std::string& path);
 
 }  // namespace paceline

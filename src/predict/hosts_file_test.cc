@@ -6,7 +6,7 @@
 #include "base/memory_file.h"
 #include "base/text_file.h"
 #include "paceline/error.h"
-#include "predict/forecast_text.h"
+#include "predict/prediction_text.h"
 
 namespace paceline {
 namespace {
@@ -119,17 +119,17 @@ TEST(HostsFileTest, AFolderIsNoFile) {
 }
 
 TEST(HostsFileTest, AHostIsWhatItsNumbersSay) {
-  const ForecastHost host{.name = "node", .cores = 2, .bytes_per_s = 57e9, .core_trip_s = 50e-9};
+  const PredictedHost host{.name = "node", .cores = 2, .bytes_per_s = 57e9, .core_trip_s = 50e-9};
   const HostNumbers numbers = numbers_of(host);
   EXPECT_EQ(numbers.size(), 3u);
-  const ForecastHost again = host_of(numbers);
+  const PredictedHost again = host_of(numbers);
   EXPECT_EQ(again.cores, 2);
   EXPECT_THAT(again.bytes_per_s, DoubleNear(57e9, 1));
   EXPECT_THAT(again.core_trip_s, DoubleNear(50e-9, 1e-15));
 }
 
 TEST(HostsFileTest, ARoofSaysWhatRanBesideItsMeasurement) {
-  ForecastHost host{.name = "node", .cores = 2, .flops_per_s = 219e9, .bytes_per_s = 57e9};
+  PredictedHost host{.name = "node", .cores = 2, .flops_per_s = 219e9, .bytes_per_s = 57e9};
   const MemoryFile file;
   EXPECT_THAT(roof_file_text(host), Not(HasSubstr("others")));
   host.others_share = 0.38;
@@ -138,30 +138,30 @@ TEST(HostsFileTest, ARoofSaysWhatRanBesideItsMeasurement) {
       roof_file_text(host),
       HasSubstr("# Measured while other programs had the cores for 38% of the time: measure "
                 "it again when they have ended\n"));
-  const ForecastHost read = read_roof_file(file.path());
+  const PredictedHost read = read_roof_file(file.path());
   EXPECT_THAT(read.others_share, DoubleNear(0.38, 1e-3));
   EXPECT_THAT(hosts_text({&read, 1}),
               HasSubstr(", measured while other programs had the cores for 38% of the time"));
 }
 
 TEST(HostsFileTest, ARoofIsReadAsItWasWritten) {
-  const ForecastHost host{.name = "node",
-                          .cores = 2,
-                          .flops_per_s = 219e9,
-                          .bytes_per_s = 57e9,
-                          .thread_bytes_per_s = 40e9,
-                          .rule_bytes_per_s = 50e9,
-                          .thread_rule_bytes_per_s = 30e9,
-                          .cached_rule_bytes_per_s = 90e9,
-                          .tcp_send_bytes_per_s = 5e9,
-                          .tcp_receive_bytes_per_s = 4e9,
-                          .core_tcp_send_bytes_per_s = 7e9,
-                          .core_tcp_receive_bytes_per_s = 8e9,
-                          .cipher_bytes_per_s = 6e9,
-                          .core_trip_s = 50e-9};
+  const PredictedHost host{.name = "node",
+                           .cores = 2,
+                           .flops_per_s = 219e9,
+                           .bytes_per_s = 57e9,
+                           .thread_bytes_per_s = 40e9,
+                           .rule_bytes_per_s = 50e9,
+                           .thread_rule_bytes_per_s = 30e9,
+                           .cached_rule_bytes_per_s = 90e9,
+                           .tcp_send_bytes_per_s = 5e9,
+                           .tcp_receive_bytes_per_s = 4e9,
+                           .core_tcp_send_bytes_per_s = 7e9,
+                           .core_tcp_receive_bytes_per_s = 8e9,
+                           .cipher_bytes_per_s = 6e9,
+                           .core_trip_s = 50e-9};
   const MemoryFile file;
   write_text_file("the roof", file.path(), roof_file_text(host));
-  const ForecastHost read = read_roof_file(file.path());
+  const PredictedHost read = read_roof_file(file.path());
   EXPECT_EQ(read.cores, 2);
   EXPECT_THAT(read.flops_per_s, DoubleNear(219e9, 1e6));
   EXPECT_THAT(read.bytes_per_s, DoubleNear(57e9, 1e6));

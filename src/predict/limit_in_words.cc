@@ -16,7 +16,7 @@ constexpr double kUsedUp = 0.88;  // of what there is
 
 class JobLimits {
  public:
-  JobLimits(const ForecastJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
+  JobLimits(const PredictedJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
       : hosts_(hosts), job_(job), speed_(speed) {}
 
   NamedLimit found() const {
@@ -183,14 +183,14 @@ class JobLimits {
                                          rounded(waits, 3), rounded(step_ms(), 3))};
   }
 
-  const ForecastJob& hosts_;
+  const PredictedJob& hosts_;
   const SimulatedJob& job_;
   const SimulatedSpeed& speed_;
 };
 
 }  // namespace
 
-NamedLimit limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
+NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
                           const SimulatedSpeed& speed) {
   return JobLimits(hosts, job, speed).found();
 }

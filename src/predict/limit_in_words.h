@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
@@ -13,7 +13,7 @@ struct NamedLimit {
 };
 
 /// "ps:0's link carries 118 MB/s; 8 workers ask for 166": one cause.
-NamedLimit limit_in_words(const ForecastJob& hosts, const SimulatedJob& job,
+NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
                           const SimulatedSpeed& speed);
 
 }  // namespace paceline

@@ -54,7 +54,7 @@ std::string noted_host_text() {
   return text;
 }
 
-ForecastHost measured_host() {
+PredictedHost measured_host() {
   constexpr RoofSeconds kSeconds = {.products = 0.04, .memory = 0.02};
   const int cores = usable_cores();
   RoofMeter meter(DType::kFloat32, cores);
@@ -88,7 +88,7 @@ ForecastHost measured_host() {
 
 SeenHost host_of_moment() {
   const std::array hosts = {measured_host(), measured_host(), measured_host()};
-  const ForecastHost host = usual_host(hosts);
+  const PredictedHost host = usual_host(hosts);
   return {host, host_cache().note({host, seconds_since_epoch()})};
 }
 

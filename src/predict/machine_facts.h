@@ -15,7 +15,7 @@ SeenHost this_host();
 /// Says when it was measured last, and how fast it was; empty when that is not noted.
 std::string noted_host_text();
 /// The same with its roof of now, which is measured in 0.3 s.
-ForecastHost measured_host();
+PredictedHost measured_host();
 /// The same with the median of three roofs of now, in 0.9 s, since one of them may be off. Keeps it
 /// for this_host().
 SeenHost host_of_moment();

@@ -13,9 +13,9 @@
 #include "base/real_clock.h"
 #include "base/text_file.h"
 #include "paceline/error.h"
-#include "predict/forecast_text.h"
 #include "predict/growing_table.h"
-#include "predict/prediction.h"
+#include "predict/prediction_text.h"
+#include "predict/predictor.h"
 #include "run/gnuplot.h"
 #include "train/planned_only.h"
 
@@ -36,38 +36,38 @@ PredictedStep step_of(const PlannedSession& session) {
 
 }  // namespace
 
-std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& cluster,
-                                   const PredictionOptions& options) {
+std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& cluster,
+                                     const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/foresight.md)");
   }
-  const Prediction prediction(step, cluster, options);
-  const Way own = prediction.own_way();
-  WaysAsked asked = prediction.asked();
+  const Predictor predictor(step, cluster, options);
+  const Way own = predictor.own_way();
+  WaysAsked asked = predictor.asked();
   if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
   if (options.this_wire) asked.wire = own.wire;
   std::vector<Way> ways = ways_to_try(asked);
-  for (Way& way : ways) prediction.place(way);
+  for (Way& way : ways) predictor.place(way);
   // The cluster's own way is among them, with its tasks where they are: after one process.
   if (!own.is_one_device()) {
     std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
     ways.insert(ways.begin() + 1, own);
   }
-  print_text(stdout, prediction.facts() + "\n");
-  std::vector<Forecast> all = print_forecasts(prediction.job(), ways, options.time_limit_s);
+  print_text(stdout, predictor.facts() + "\n");
+  std::vector<Prediction> all = print_predictions(predictor.job(), ways, options.time_limit_s);
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
              "input, checkpoints and evaluations.\n");
   if (!options.json.empty()) {
-    write_text_file("the prediction", options.json, forecast_json(all, step.model));
+    write_text_file("the prediction", options.json, prediction_json(all, step.model));
   }
   if (!options.plot.empty()) {
     const std::string title = step.model + ": expected speed";
     write_text_file("the picture", options.plot,
                     drawn_by_gnuplot(options.plot,
                                      [&](const std::string& terminal, const std::string& picture) {
-                                       return forecast_plot(all, title, terminal, picture);
+                                       return prediction_plot(all, title, terminal, picture);
                                      }));
   }
   return all;
@@ -76,9 +76,9 @@ std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& clu
 std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
                                       const PredictionOptions& options) {
   if (cluster.sync_batch_norm) return {};
-  const Prediction prediction(step, cluster, options);
-  const Way own = prediction.own_way();
-  WaysAsked asked = prediction.asked();
+  const Predictor predictor(step, cluster, options);
+  const Way own = predictor.own_way();
+  WaysAsked asked = predictor.asked();
   asked.strategy.name.clear();
   asked.wire = own.wire;  // nothing is rounded unasked
   std::vector<Way> ways = ways_to_try(asked);
@@ -88,19 +88,19 @@ std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& 
     return way.kind().limits_lead || (way.is_one_process() && has_tasks) ||
            way.towers != cluster.towers;
   });
-  for (Way& way : ways) prediction.place(way);
-  if (const std::string why = prediction.why_not_measured(); !why.empty()) {
+  for (Way& way : ways) predictor.place(way);
+  if (const std::string why = predictor.why_not_measured(); !why.empty()) {
     print_text(stderr,
                "The ways are compared by FLOPs and bytes; nothing was measured: " + why + "\n");
   }
   std::vector<ComparedWay> compared;
-  ForecastJob job = prediction.job();
+  PredictedJob job = predictor.job();
   job.gives_up = gives_up_after(options.time_limit_s);
-  const Forecasts all = forecast_all(job, ways);
+  const Predictions all = predict_all(job, ways);
   if (!all.untried.empty()) {
     print_text(stderr, untried_text(all.untried, options.time_limit_s));
   }
-  for (const Forecast& made : all.made) {
+  for (const Prediction& made : all.made) {
     compared.push_back({.strategy = made.way.strategy,
                         .ps = made.way.ps,
                         .workers = made.way.workers,
@@ -128,29 +128,30 @@ MakeObserver list_ways(const PredictionOptions& options,
   });
 }
 
-Expectation expect(const PredictedStep& step, const Cluster& cluster,
-                   const PredictionOptions& options, const std::optional<ForecastHost>& here) {
+RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
+                          const PredictionOptions& options,
+                          const std::optional<PredictedHost>& here) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
-  const Prediction prediction(step, cluster, options, here);
-  const Forecast alone = forecast_alone(prediction.job());
-  Expectation made{.own = forecast(prediction.job(), prediction.own_way(), alone),
-                   .better = {},
-                   .machine = prediction.here()};
+  const Predictor predictor(step, cluster, options, here);
+  const Prediction alone = predict_alone(predictor.job());
+  RunPrediction made{.own = predict(predictor.job(), predictor.own_way(), alone),
+                     .better = {},
+                     .machine = predictor.here()};
   RealClock clock;
   const TimePoint begun = clock.now();
-  std::optional<Forecast> local;
-  WaysAsked asked = prediction.asked();
+  std::optional<Prediction> local;
+  WaysAsked asked = predictor.asked();
   asked.strategy.name.clear();
   asked.ps.reset();
   for (Way way : ways_to_try(asked)) {
     if (!way.is_one_process() && clock.now() - begun > kPatience) break;
     if (way.text() == made.own.way.text()) continue;
-    prediction.place(way);
-    const Forecast& other = made.others.emplace_back(forecast(prediction.job(), way, alone));
+    predictor.place(way);
+    const Prediction& other = made.others.emplace_back(predict(predictor.job(), way, alone));
     // Local steps learn less each: they are named where nothing else is better.
-    std::optional<Forecast>& better = way.makes_local_steps() ? local : made.better;
+    std::optional<Prediction>& better = way.makes_local_steps() ? local : made.better;
     const double best = better ? better->times_alone : made.own.times_alone;
     const double worth = better ? 1 : way.is_one_process() ? kFasterAlone : kWorthSaying;
     if (other.times_alone > worth * best) better = other;

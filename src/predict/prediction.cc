@@ -4,449 +4,310 @@
 
 #include <algorithm>
 #include <functional>
-#include <initializer_list>
-#include <memory>
-#include <set>
-#include <span>
+#include <map>
+#include <numeric>
 
-#include "base/cores.h"
-#include "base/failure_text.h"
-#include "base/print_text.h"
 #include "base/printed.h"
-#include "kernels/device_kind.h"
-#include "launch/lab/lab_options.h"
-#include "net/link_kind.h"
 #include "paceline/error.h"
-#include "params/hybrid/hybrid_strategy.h"
-#include "params/strategy/strategies.h"
-#include "predict/forecast_text.h"
-#include "predict/hosts_file.h"
-#include "predict/machine_facts.h"
+#include "params/protocol/placement.h"
+#include "predict/limit_in_words.h"
 #include "predict/memory_passes.h"
-#include "predict/simulation/step_of_plan.h"
-#include "predict/trial_steps.h"
-#include "run/network_rate.h"
-#include "train/dimensions.h"
-#include "train/precision.h"
-#include "train/worker_device.h"
+#include "predict/simulation/coarse_step.h"
+#include "predict/simulation/simulate.h"
+#include "predict/speed_limit.h"
 
 namespace paceline {
 namespace {
 
-constexpr int kMostSimulated = 8;   // workers with devices that are simulated
-constexpr int kMostWorkers = 1000;  // that are tried
-// The kernels of the workloads reach so much of the roof; it counts where no step was measured.
-constexpr double kKernelsOfRoof = 0.85;
-constexpr int kSpareHosts = 4;  // for parameter servers of other ways
-
-std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
-
-bool is_cpu(const Cluster& cluster) { return device_kind(cluster.device.kind).meets_roof; }
-
-// Rates that a file does not give. Where it gives that of the memory, those of threads and rules
-// follow from it.
-void take_rates(ForecastHost& host, const ForecastHost& like) {
-  const auto take = [&](std::initializer_list<double ForecastHost::*> rates) {
-    for (const auto rate : rates) {
-      if (host.*rate == 0) host.*rate = like.*rate;
-    }
-  };
-  if (host.bytes_per_s == 0) {
-    take({&ForecastHost::bytes_per_s, &ForecastHost::thread_bytes_per_s,
-          &ForecastHost::rule_bytes_per_s, &ForecastHost::thread_rule_bytes_per_s,
-          &ForecastHost::cached_rule_bytes_per_s});
-  }
-  if (host.tcp_send_bytes_per_s == 0) {
-    take({&ForecastHost::tcp_send_bytes_per_s, &ForecastHost::core_tcp_send_bytes_per_s});
-  }
-  if (host.tcp_receive_bytes_per_s == 0) {
-    take({&ForecastHost::tcp_receive_bytes_per_s, &ForecastHost::core_tcp_receive_bytes_per_s});
-  }
-  take({&ForecastHost::cipher_bytes_per_s});
-}
-
-WireForm wire_of(const Cluster& cluster) {
-  return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
-}
-
-Roof roof_of(const ForecastHost& host, int threads) {
-  return {.flops_per_s = host.flops_per_s * threads / std::max(1, int(host.cores)),
-          .bytes_per_s = std::max(1.0, host.bytes_per_s),
-          .cache_bytes = cache_bytes()};
-}
-
-double seconds_by_costs(const Plan& plan, const Roof& roof) {
-  double seconds = 0;
-  for (const Plan::KernelUse& use : plan.kernels) {
-    const Cost cost = use.node->op().cost(*use.node);
-    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
-    seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
-  }
-  return seconds / kKernelsOfRoof;
-}
-
-bool launches(const Cluster& cluster) { return cluster.process == Cluster::Process::kLauncher; }
-
-}  // namespace
-
-Prediction::Prediction(const PredictedStep& step, const Cluster& cluster,
-                       const PredictionOptions& options, const std::optional<ForecastHost>& here)
-    : step_(step), cluster_(cluster), options_(options) {
-  if (here) {
-    here_ = *here;
-  } else if (!options.roof.empty()) {
-    here_ = read_roof_file(options.roof);
-  } else {
-    const SeenHost seen = options.asked ? host_of_moment() : this_host();
-    here_ = seen.host;
-    if (!seen.discarded.empty()) print_text(stderr, seen.discarded + "\n");
-  }
-  make_plans();
-  take_hosts();
-  const double examples =
-      step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
-  if (is_cpu(cluster_)) learn_kernels();
-  job_.straggler = options.straggler;
-  job_.straggler_times = options.straggler_times;
-  job_.share_memory = link_kind(cluster.link).shares_memory;
-  job_.tls = cluster.security.tls;
-  job_.step = [this, examples](const StepOf& of) {
-    // Updates are not streamed into the mean of several towers.
-    const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
-    return simulated_step(plan, specs_, pace(plan, of), examples * of.towers);
-  };
-}
-
-// Kernels of a simulated device are made at once; those of the cores decide how images are laid
-// out.
-void Prediction::make_plans() {
-  specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
-  if (step_.plan != nullptr) {
-    shared_ = own_ = step_.plan;
-    return;
-  }
-  device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
-                        clock_);
-  PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.precision);
-  shared_ = make_plan(request, specs_, *device_);
-  request.stream_updates = is_cpu(cluster_);
-  own_ = make_plan(request, specs_, *device_);
-}
-
-std::vector<std::string> Prediction::task_hosts(const std::vector<std::string>& addresses) const {
-  std::vector<std::string> hosts;
-  hosts.reserve(addresses.size());
-  for (const std::string& address : addresses) hosts.push_back(host_part(address));
+// Parameter servers run on the hosts without devices first, and then on the others in their order.
+std::vector<int> ps_hosts_of(const PredictedJob& job, const Way& way) {
+  std::vector<int> order(job.hosts.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](int host) { return job.hosts[std::size_t(host)].devices == 0; });
+  std::vector<int> hosts = way.ps_hosts;
+  while (int(hosts.size()) < way.ps) hosts.push_back(order[hosts.size() % order.size()]);
   return hosts;
 }
 
-void Prediction::take_hosts() {
-  here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
-  if (!options_.hosts.empty()) return take_hosts_of_file();
-  const std::vector<std::string> names = place_tasks();
-  if (names.size() > 1) return take_hosts_of_cluster(names);
-  here_.name = "this machine";
-  here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
-                                                             : int(cluster_.spec.workers.size()));
-  job_.hosts = {here_};
-  own_hosts_ = 1;
-  ps_hosts_.clear();
-  worker_hosts_.clear();
+// Workers are spread over the hosts, each with a device, from the first on: that after the last
+// parameter server where there is a host for every task, as emulated hosts have their tasks.
+std::vector<int> worker_hosts_of(const PredictedJob& job, const Way& way,
+                                 const std::vector<int>& ps_hosts) {
+  std::vector<int> hosts = way.worker_hosts, room;
+  std::int64_t devices = 0;
+  for (const PredictedHost& host : job.hosts) {
+    room.push_back(host.devices);
+    devices += host.devices;
+  }
+  const int all = int(job.hosts.size());
+  const bool apart = way.ps > 0 && all >= way.ps + way.workers;
+  for (int next = apart ? ps_hosts.back() + 1 : 0; int(hosts.size()) < way.workers; ++next) {
+    if (devices < way.workers) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("[predict] the hosts have devices for {} workers, and not for {}",
+                              devices, way.workers));
+    }
+    if (room[std::size_t(next % all)]-- > 0) hosts.push_back(next % all);
+  }
+  return hosts;
 }
 
-void Prediction::take_hosts_of_file() {
-  DescribedHosts described = read_hosts(options_.hosts);
-  job_.hosts = std::move(described.hosts);
-  for (const HostPair& pair : described.pairs) {
-    if (pair.missing.empty()) {
-      job_.pairs.push_back(pair.link);
-    } else {
-      unknown_pairs_ += fmt::format("Not measured from {} to {}, predicted by their links: {}\n",
-                                    job_.hosts[std::size_t(pair.link.from)].name,
-                                    job_.hosts[std::size_t(pair.link.to)].name, pair.missing);
+// Beside other tasks, a pass of a rule reaches so much of the rate that it reaches alone: runs of
+// mlp whose workers do not wait for each other fit 0.87 to 0.96.
+constexpr double kRulesBesideTasks = 0.91;
+// So does TCP: runs of mlp and ptb fit 0.87 to 1.0.
+constexpr double kTcpBesideTasks = 0.91;
+
+SimulatedCluster cluster_of(const PredictedJob& job, const Way& way) {
+  SimulatedCluster cluster;
+  const double of_rules = way.ps + way.workers > 1 ? kRulesBesideTasks : 1;
+  cluster.share_memory = job.share_memory && job.tls != Tls::kAlways;
+  cluster.tls = job.tls;
+  for (const PredictedHost& host : job.hosts) {
+    if (std::size_t(host.machine) >= cluster.machines.size()) {
+      cluster.machines.push_back(
+          {.cores = host.cores,
+           .bytes_per_s = host.bytes_per_s,
+           .thread_bytes_per_s = host.thread_bytes_per_s,
+           .rule_bytes_per_s = of_rules * host.rule_bytes_per_s,
+           .thread_rule_bytes_per_s = of_rules * host.thread_rule_bytes_per_s});
     }
+    cluster.hosts.push_back(
+        {host.machine, host.link_bytes_per_s, host.latency_s, host.receive_bytes_per_s});
   }
-  for (ForecastHost& host : job_.hosts) {
-    if (host.flops_per_s == 0) {
-      host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
-      host.others_share = here_.others_share;
-    }
-    take_rates(host, here_);
+  cluster.pairs = job.pairs;
+  cluster.ps = ps_hosts_of(job, way);
+  cluster.workers = worker_hosts_of(job, way, cluster.ps);
+  return cluster;
+}
+
+// Rules pass faster over arrays that stay in the caches from one step to the next. All of them stay
+// where they fill half of the last level, and none where they fill it: what was used last is kept.
+double cached_share(double bytes) {
+  return std::clamp(2 - 2 * bytes / double(cache_bytes()), 0.0, 1.0);
+}
+
+// The parameter servers share one copy of the variables; where there are none, and where workers
+// make local steps, each worker has its own.
+void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const Way& way,
+                const SimulatedStep& step) {
+  std::map<int, double> bytes;  // of each machine
+  const double copy = step.rule_bytes();
+  for (const int host : cluster.ps)
+    bytes[cluster.hosts[std::size_t(host)].machine] += copy / way.ps;
+  const bool own = way.ps == 0 || way.makes_local_steps() || way.kind().splits_variables();
+  for (const int host : cluster.workers) {
+    bytes[cluster.hosts[std::size_t(host)].machine] += own ? copy : 0;
   }
-  own_hosts_ = int(job_.hosts.size());
-  const auto has_device = [](const ForecastHost& host) { return host.devices > 0; };
-  if (std::ranges::none_of(job_.hosts, has_device)) {
-    throw Error(ErrorCode::kUsage,
-                fmt::format("--hosts {}: no host has a device for a worker", options_.hosts));
+  for (const PredictedHost& host : job.hosts) {
+    const auto tasks = bytes.extract(host.machine);  // emulated hosts share a machine
+    const double share = tasks.empty() ? 0 : cached_share(tasks.mapped());
+    if (share == 0) continue;
+    SimulatedMachine& machine = cluster.machines[std::size_t(host.machine)];
+    const double of_thread = host.cached_rule_bytes_per_s / std::max(1.0, host.cores);
+    const auto mix = [&](double& rate, double cached) {
+      if (rate > 0 && cached > rate) rate = 1 / (share / cached + (1 - share) / rate);
+    };
+    mix(machine.rule_bytes_per_s, host.cached_rule_bytes_per_s);
+    mix(machine.thread_rule_bytes_per_s, of_thread);
   }
 }
 
-// Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
-std::vector<std::string> Prediction::place_tasks() {
-  std::vector<std::string> names;
-  names.reserve(std::size_t(options_.open_hosts));
-  for (int i = 0; i < options_.open_hosts; ++i) names.push_back(fmt::format("host {}", i));
-  if (!names.empty()) return names;
-  if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
-    ps_hosts_ = options_.ps_hosts;
-    worker_hosts_ = options_.worker_hosts;
-    for (const auto* list : {&ps_hosts_, &worker_hosts_}) {
-      for (const int at : *list) {
-        while (int(names.size()) <= at) names.push_back(fmt::format("host {}", names.size()));
-      }
-    }
-    return names;
+/// The tasks of the machine that has the most of them for each core.
+struct Crowd {
+  double tasks = 1, cores = 1;
+  bool alone = true;  // no other machine has any
+
+  // Many tasks on few cores take each other's caches, and are woken later.
+  double slowdown() const {
+    constexpr double kOfEachTask = 0.03;  // of the time, beyond one for each core
+    return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
-  if (launches(cluster_)) return names;
-  const auto place = [&](const std::vector<std::string>& addresses, std::vector<int>& hosts) {
-    for (const std::string& name : task_hosts(addresses)) {
-      const auto found = std::ranges::find(names, name);
-      hosts.push_back(int(found - names.begin()));
-      if (found == names.end()) names.push_back(name);
-    }
+  // Tasks are spread over the cores as chance has it: this share of their messages stays in one.
+  double share_within_a_core() const {
+    return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
+  }
+};
+
+Crowd crowd_of(const SimulatedCluster& cluster) {
+  std::map<int, int> tasks;  // of each machine
+  for (const auto* of : {&cluster.ps, &cluster.workers}) {
+    for (const int host : *of) ++tasks[cluster.hosts[std::size_t(host)].machine];
+  }
+  Crowd most{.tasks = 0};
+  for (const auto& [machine, count] : tasks) {
+    const double cores = std::max(1.0, cluster.machines[std::size_t(machine)].cores);
+    if (count * most.cores > most.tasks * cores) most = {double(count), cores};
+  }
+  most.alone = tasks.size() == 1;
+  return most;
+}
+
+// The hosts' cores are taken to be as the slowest of them at this.
+TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster) {
+  TransportCosts costs = job.costs;
+  const Crowd crowd = crowd_of(cluster);
+  const double within = crowd.share_within_a_core();
+  const auto slowest = [&](double PredictedHost::*rate, double PredictedHost::*core_rate,
+                           double& s_per_byte) {
+    const PredictedHost& host = *std::ranges::min_element(job.hosts, {}, rate);
+    if (host.*rate == 0) return;
+    const double of_core = host.*core_rate > 0 ? host.*core_rate : host.*rate;
+    s_per_byte = ((1 - within) / host.*rate + within / of_core) / kTcpBesideTasks;
   };
-  place(cluster_.spec.ps, ps_hosts_);
-  place(cluster_.spec.workers, worker_hosts_);
-  return names;
-}
-
-// All emulated hosts are this machine.
-void Prediction::take_hosts_of_cluster(const std::vector<std::string>& names) {
-  const bool emulated = options_.link_gbps > 0;
-  ForecastHost host = here_;
-  // The cluster says who is where, or each host has one worker.
-  host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
-  host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
-  host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    host.name = names[i];
-    host.machine = emulated ? 0 : int(i);
-    job_.hosts.push_back(host);
+  slowest(&PredictedHost::tcp_send_bytes_per_s, &PredictedHost::core_tcp_send_bytes_per_s,
+          costs.send_s_per_byte);
+  slowest(&PredictedHost::tcp_receive_bytes_per_s, &PredictedHost::core_tcp_receive_bytes_per_s,
+          costs.receive_s_per_byte);
+  slowest(&PredictedHost::cipher_bytes_per_s, &PredictedHost::cipher_bytes_per_s,
+          costs.cipher_s_per_byte);
+  for (double* const cost :
+       {&costs.send_s_per_byte, &costs.receive_s_per_byte, &costs.cipher_s_per_byte, &costs.frame_s,
+        &costs.shared_frame_s, &costs.hand_over_s, &costs.wake_s, &costs.step_s}) {
+    *cost *= crowd.slowdown();
   }
-  own_hosts_ = int(job_.hosts.size());
-  if (!emulated || options_.open_hosts > 0 || !each_task_has_a_host()) return;
-  for (int i = 0; i < kSpareHosts; ++i) {
-    host.name = fmt::format("host {}", own_hosts_ + i);
-    job_.hosts.push_back(host);
-  }
+  return costs;
 }
 
-bool Prediction::each_task_has_a_host() const {
-  std::set<int> used(ps_hosts_.begin(), ps_hosts_.end());
-  used.insert(worker_hosts_.begin(), worker_hosts_.end());
-  return used.size() == ps_hosts_.size() + worker_hosts_.size();
+std::vector<double> slowness_of(const PredictedJob& job, const Way& way) {
+  if (job.straggler_times == 1 || job.straggler >= way.workers || way.workers == 1) return {};
+  std::vector<double> slowness(std::size_t(way.workers), 1.0);
+  slowness[std::size_t(job.straggler)] = job.straggler_times;
+  return slowness;
 }
 
-void Prediction::place(Way& way) const {
-  if (options_.open_hosts > 0) {
-    LabOptions lab{.hosts = options_.open_hosts};
-    spread_tasks(lab, way.ps, way.workers);
-    way.ps_hosts = lab.ps;
-    way.worker_hosts = lab.workers;
-    return;
-  }
-  if (worker_hosts_.size() == std::size_t(way.workers)) way.worker_hosts = worker_hosts_;
-  way.ps_hosts = ps_hosts_;
-  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
-  for (int spare = own_hosts_; spare < int(job_.hosts.size()); ++spare) {
-    if (int(way.ps_hosts.size()) < way.ps) way.ps_hosts.push_back(spare);
-  }
-}
-
-// The kernels of all workers are taken to be as fast as on the first host that has a device.
-const ForecastHost& Prediction::worker_host() const {
-  const auto found =
-      std::ranges::find_if(job_.hosts, [](const ForecastHost& host) { return host.devices > 0; });
-  return found == job_.hosts.end() ? job_.hosts.front() : *found;
-}
-
-bool Prediction::are_threads_told() const {
-  const int cores = std::max(1, int(worker_host().cores));
-  return cluster_.threads > 0 &&
-         cluster_.threads != std::max(1, cores / std::max(1, workers_on_own_machine()));
-}
-
-void Prediction::learn_kernels() {
-  const std::string key = pace_key(*shared_, cluster_.precision);
-  paces_ = this_pace_cache().find(key);
-  std::vector<int> missing;
-  for (const int threads : threads_to_time()) {
-    const std::optional<Pace> known = nearest_pace(paces_, threads);
-    const bool is_known = known && known->threads == threads;
-    if (!is_known || is_beside_others(known->others_share)) missing.push_back(threads);
-  }
-  if (options_.trial && !missing.empty()) time_kernels(key, missing);
-  const std::optional<Pace> known = nearest_pace(paces_, threads(1));
-  job_.kernels = !known                                  ? KernelsFrom::kCosts
-                 : is_beside_others(known->others_share) ? KernelsFrom::kBesideOthers
-                                                         : KernelsFrom::kSteps;
-}
-
-// Those of a worker alone, those of each of its towers, and one: what several workers have lies
-// between.
-std::vector<int> Prediction::threads_to_time() const {
-  const int all = are_threads_told() ? cluster_.threads : usable_cores();
-  const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
-  return {threads.begin(), threads.end()};
-}
-
-// A step that takes long on one thread is timed on all of them alone.
-void Prediction::time_kernels(const std::string& key, std::span<const int> of_threads) {
-  constexpr double kSeconds = 2;
-  PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.precision);
-  request.stream_updates = true;
-  DeviceOptions device = worker_device(cluster_);
-  try {
-    for (const int threads : of_threads) {
-      const std::optional<Pace> known = nearest_pace(paces_, threads);
-      const double each = known ? known->seconds * known->threads / threads : 0;
-      if (2 * each > kSeconds / double(of_threads.size()) && timed_ > 0) continue;
-      device.threads = threads;
-      const TrialPace made =
-          time_steps(request, specs_, device, kSeconds / double(of_threads.size()));
-      timed_ += made.steps;
-      if (known && known->threads == threads && !is_beside_others(made.pace.others_share)) {
-        print_text(stderr,
-                   fmt::format("Discards the time of its steps on {}, measured {}: they were "
-                               "timed anew\n",
-                               counted(threads, "thread"), beside_others(known->others_share)));
-      }
-      std::erase_if(paces_, [&](const Pace& pace) { return pace.threads == threads; });
-      paces_.push_back(made.pace);
-      this_pace_cache().keep(key, made.pace);
-    }
-  } catch (const std::exception& error) {
-    untimed_ = failure_text(error);
-  }
-}
-
-std::string Prediction::why_not_measured() const {
-  if (job_.kernels != KernelsFrom::kCosts) return "";
-  if (!untimed_.empty()) return untimed_;
-  return "no step of it was timed here";
-}
-
-std::string Prediction::kernels_in_words(const std::optional<Pace>& pace) const {
-  if (!is_cpu(cluster_)) return "as --sim-step-ms and --sim-gflops say";
-  if (!pace) return "from its FLOPs and bytes; nothing was measured: " + why_not_measured();
-  const std::string when = timed_ > 0 ? "measured in " + counted(timed_, "step") + " just now"
-                                      : "measured in an earlier run";
-  return is_beside_others(pace->others_share) ? when + ", " + beside_others(pace->others_share)
-                                              : when;
-}
-
-// The part of the measured time that FLOPs and bytes explain becomes as much shorter on other
-// threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
-double Prediction::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
-  const double there = seconds_by_costs(plan, roof);
-  const std::optional<Pace> known = nearest_pace(paces_, threads);
-  if (!known) return there;
-  const double here = seconds_by_costs(plan, roof_of(here_, known->threads));
-  if (here <= 0) return known->seconds;
-  const double explained = std::min(known->seconds, here);
-  return known->seconds - explained + explained * there / here;
-}
-
-// The workers of the cluster's own way are counted on the machine that has the most of them.
-int Prediction::workers_on_own_machine() const {
-  const Way own = own_way();
+int most_workers_on_a_machine(const SimulatedCluster& cluster) {
   std::map<int, int> count;
-  int most = own.worker_hosts.empty() ? own.workers : 1;
-  for (const int host : own.worker_hosts) {
-    most = std::max(most, ++count[job_.hosts[std::size_t(host)].machine]);
+  int most = 1;
+  for (const int host : cluster.workers) {
+    most = std::max(most, ++count[cluster.hosts[std::size_t(host)].machine]);
   }
   return most;
 }
 
-// A task that has no more than its share of the cores, as a launcher starts it, was not told how
-// many threads it is to have: where fewer tasks share the machine, each has more of them.
-int Prediction::threads(int workers_on_machine) const {
-  if (are_threads_told()) return cluster_.threads;
-  return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
+double value_bytes(const SimulatedStep& step) {
+  double bytes = 0;
+  for (const VariableSpec& spec : step.specs) bytes += double(byte_count(spec.dtype, spec.shape));
+  return bytes;
 }
 
-DevicePace Prediction::pace(const Plan& plan, const StepOf& of) const {
-  const int threads = this->threads(of.workers_on_machine);
-  DevicePace pace{.towers = of.towers, .rule_threads = threads};
-  pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
-  if (!is_cpu(cluster_)) {
-    pace.step_seconds = cluster_.device.sim_step_ms * 1e-3;
-    double flops = 0;
-    for (const Plan::KernelUse& use : plan.kernels) flops += use.node->op().cost(*use.node).flops;
-    if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
-      pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
+// The steps of each worker that are counted. The fewer workers there are, the more their mean goes
+// by how they happen to meet. Where steps take very long, or have very many frames, fewer tell the
+// same.
+std::int64_t counted_steps(int workers, double bound, double bytes) {
+  constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
+  constexpr double kLong = 1e5, kMostBytes = 100e9;  // seconds and bytes of all steps
+  constexpr int kMany = 100;                         // workers, of whom few steps are counted
+  const int least = std::clamp(12000 / workers, kLeast, kUsual);
+  double steps = std::clamp(480 / workers, least, kMost);
+  if (bound > 0) steps = std::min(steps, kLong * bound / workers);
+  if (bytes > 0) steps = std::min(steps, kMostBytes / (2 * bytes * std::min(workers, kMany)));
+  return std::max(kLeastOfLong, int(steps));
+}
+
+// A period lies between two exchanges of everything. The first ones bring a link to its pace.
+void count_whole_periods(SimulatedJob& job) {
+  const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
+  const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
+  job.warm_steps = std::max(2 * period, whole(job.warm_steps));
+  job.steps = whole(job.steps);
+}
+
+// Many workers with many variables each: some are taken together, so that it takes seconds.
+SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
+  constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
+  const auto workers = std::size_t(way.workers);
+  if (workers * step.specs.size() <= kMostMessages || way.kind().splits_variables()) {
+    return step;
+  }
+  return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
+}
+
+// The part of a link's traffic that is sent at once: larger where a step has many of them.
+double quantum_of(double bytes, double usual) {
+  constexpr double kPartsOfStep = 1200;
+  return std::max(usual, bytes / kPartsOfStep);
+}
+
+Prediction of_way(const PredictedJob& job, const Way& way) {
+  SimulatedJob simulated{.cluster = cluster_of(job, way),
+                         .strategy = settled(way.kind(), way.strategy),
+                         .wire = way.wire,
+                         .accumulate = way.accumulate,
+                         .costs = {},
+                         .warm_steps = 3,
+                         .gives_up = job.gives_up};
+  simulated.costs = costs_of(job, simulated.cluster);
+  if (way.is_one_process()) simulated.costs.step_s = simulated.costs.alone_step_s;
+  simulated.cluster.slowness = slowness_of(job, way);
+  const bool own_rules = way.makes_local_steps() || way.is_one_process();
+  const SimulatedStep step = simulated_step_of(
+      job.step({.own_rules = own_rules,
+                .workers_on_machine = most_workers_on_a_machine(simulated.cluster),
+                .towers = way.towers}),
+      way);
+  simulated.step = &step;
+  use_caches(simulated.cluster, job, way, step);
+  const double bound = speed_limit(simulated), bytes = value_bytes(step);
+  simulated.costs.quantum = quantum_of(bytes, simulated.costs.quantum);
+  simulated.steps = counted_steps(way.workers, bound, bytes);
+  if (way.makes_local_steps()) count_whole_periods(simulated);
+  const SimulatedSpeed speed = simulate(simulated);
+  Prediction made{.way = way, .steps_per_s = speed.steps_per_s};
+  NamedLimit limit = limit_in_words(job, simulated, speed);
+  made.limit = std::move(limit.words);
+  made.limited_by = limit.kind;
+  if (job.input_steps_per_s > 0 && made.steps_per_s > job.input_steps_per_s) {
+    made.limit = fmt::format("the input gives {} steps/s; the devices could make {}",
+                             rounded(job.input_steps_per_s), rounded(made.steps_per_s));
+    made.limited_by = Limit::kInput;
+    made.steps_per_s = job.input_steps_per_s;
+  }
+  const SpeedInterval interval = interval_of(made.limited_by, job.kernels);
+  made.low = made.steps_per_s * interval.low;
+  made.high = made.steps_per_s * interval.high;
+  made.measured = job.kernels != KernelsFrom::kCosts;
+  made.examples_per_s = made.steps_per_s * step.examples;
+  made.of_bound = bound > 0 ? made.steps_per_s / bound : 0;
+  return made;
+}
+
+}  // namespace
+
+Prediction predict_alone(const PredictedJob& job) {
+  Prediction alone = of_way(job, {});
+  alone.times_alone = 1;
+  return alone;
+}
+
+Prediction predict(const PredictedJob& job, const Way& way, const Prediction& alone) {
+  if (way.is_one_device() && way.accumulate == alone.way.accumulate) return alone;
+  Prediction made = of_way(job, way);
+  made.times_alone = made.examples_per_s / alone.examples_per_s;
+  return made;
+}
+
+Prediction predict(const PredictedJob& job, const Way& way) {
+  return predict(job, way, predict_alone(job));
+}
+
+Predictions predict_all(const PredictedJob& job, const std::vector<Way>& ways,
+                        const std::function<void(const Prediction&)>& known) {
+  Predictions all;
+  auto next = ways.begin();
+  try {
+    const Prediction alone = predict_alone(job);
+    for (; next != ways.end() && !(job.gives_up && job.gives_up()); ++next) {
+      all.made.push_back(predict(job, *next, alone));
+      if (known) known(all.made.back());
     }
-    // This task may be the one that is slow.
-    const bool slow = cluster_.process == Cluster::Process::kTask &&
-                      cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
-    if (slow) pace.step_seconds /= options_.straggler_times;
-    return pace;
+  } catch (const GivenUp&) {
+    // The way that was under way is one of those that are left.
   }
-  pace.threads = std::max(1, threads / of.towers);
-  pace.roof = roof_of(worker_host(), pace.threads);
-  pace.step_seconds = kernel_seconds(plan, pace.roof, pace.threads);
-  return pace;
-}
-
-// The tasks that are to be started on emulated hosts will have addresses there, by which
-// --strategy auto chooses.
-Cluster Prediction::with_addresses() const {
-  Cluster cluster = cluster_;
-  if (!launches(cluster_)) return cluster;
-  for (const int host : ps_hosts_) cluster.spec.ps.push_back(fmt::format("{}:0", host));
-  for (const int host : worker_hosts_) cluster.spec.workers.push_back(fmt::format("{}:0", host));
-  return cluster;
-}
-
-Way Prediction::own_way() const {
-  Way way;
-  way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
-                                                            : int(cluster_.spec.ps.size());
-  way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
-  way.wire = wire_of(cluster_);
-  way.accumulate = cluster_.accumulate;
-  way.towers = cluster_.towers;
-  place(way);
-  return way;
-}
-
-WaysAsked Prediction::asked() const {
-  WaysAsked asked;
-  asked.accumulate = cluster_.accumulate;
-  asked.strategy = cluster_.strategy;
-  asked.strategy.name.clear();
-  asked.links = own_hosts_ > 1;
-  asked.sparse = why_not_hybrid(specs_).empty() && why_not_hybrid(cluster_, 2).empty();
-  if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
-  if (cluster_.process != Cluster::Process::kAlone) {
-    const Way own = own_way();
-    if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
-    if (!options_.any_workers) asked.workers = own.workers;
-    // The default may be there because nobody asked for another.
-    const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
-    const bool named = cluster_.strategy.name != kAutomatic;
-    if (named && &kind != &default_strategy(kind.cluster)) {
-      asked.strategy.name = own.strategy.name;
-    }
-  }
-  int devices = 0;
-  for (const ForecastHost& host : job_.hosts) {
-    devices = std::min(kMostWorkers, devices + std::min(kMostWorkers, host.devices));
-  }
-  asked.towers = cluster_.towers;
-  asked.most_workers = std::max(1, devices / cluster_.towers);
-  return asked;
-}
-
-std::string Prediction::facts() const {
-  const double seconds = job_.step({.own_rules = true}).seconds();
-  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + pairs_text(job_.pairs) +
-         unknown_pairs_ +
-         fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
-                     kernels_in_words(nearest_pace(paces_, threads(1))));
+  all.untried.assign(next, ways.end());
+  std::ranges::stable_sort(all.made, std::ranges::greater(), &Prediction::times_alone);
+  return all;
 }
 
 }  // namespace paceline

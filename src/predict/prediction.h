@@ -1,126 +1,97 @@
-// The speed that a job is expected to have, from its graph, its cluster and the roof of this
-// machine.
+// The expected speed of the ways to distribute a job over some hosts.
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "base/real_clock.h"
-#include "exec/plan.h"
 #include "paceline/cluster.h"
-#include "paceline/observer.h"
-#include "predict/forecast.h"
-#include "predict/pace_cache.h"
-#include "predict/prediction_options.h"
-#include "predict/roof.h"
-#include "predict/simulation/step_of_plan.h"
-#include "predict/ways.h"
+#include "paceline/security.h"
+#include "params/strategy/way.h"
+#include "predict/interval.h"
+#include "predict/simulation/simulated_job.h"
+#include "run/report/limit.h"
 
 namespace paceline {
 
-/// The step of one worker; what the request points to is borrowed.
-struct PredictedStep {
-  std::string model;
-  PlanRequest request;
-  double examples = 0;  // of a batch; 0: the first dimension of the inputs
-  /// The plan of a session that is about to train; null: plans are made of the request.
-  std::shared_ptr<const Plan> plan = nullptr;
+/// A host as far as prediction needs to know it.
+struct PredictedHost {
+  std::string name;
+  double cores = 1;
+  double flops_per_s = 0;         // products on all cores
+  double bytes_per_s = 0;         // memory, all cores
+  double thread_bytes_per_s = 0;  // memory, one thread; 0: as all
+  // The same of passes over several arrays at once, as of rules; 0: as above.
+  double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
+  // The same in arrays that the caches hold, all cores; 0: as above.
+  double cached_rule_bytes_per_s = 0;
+  // What a core sends or receives over TCP, without a limit of the link; 0: by TransportCosts.
+  double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
+  // The same between two tasks on one core; 0: as above.
+  double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
+  double cipher_bytes_per_s = 0;   // what a core encrypts or decrypts; 0: it takes no time
+  double core_trip_s = 0;          // of a word from one core to another; 0: not known
+  double others_share = 0;         // of the time of measuring it, in which other programs had cores
+  int devices = 1;                 // workers that fit
+  double link_bytes_per_s = 0;     // payload, each way; 0: no limit
+  double receive_bytes_per_s = 0;  // payload that it receives; 0: as it sends
+  double latency_s = 0;            // one way, to a switch
+  int machine = 0;                 // emulated hosts share one
 };
 
-class Prediction {
- public:
-  /// Reads the files that the options name, and measures the roof of this machine unless they or
-  /// `here` say it. Times some steps if the options want it and no undisturbed ones were timed.
-  /// Throws kUsage.
-  Prediction(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options,
-             const std::optional<ForecastHost>& here = {});
-
-  const ForecastJob& job() const { return job_; }
-  /// Returns what this machine can do.
-  const ForecastHost& here() const { return here_; }
-  /// The cluster's own way; one process when it has none.
-  Way own_way() const;
-  /// The ways to compare it with, or all when the cluster does not say.
-  WaysAsked asked() const;
-  /// The tasks of another way are where they are in the own one, as far as that has them; where
-  /// each task has an emulated host of its own, the others have one, too. They are spread over all
-  /// hosts where the number of tasks is open.
-  void place(Way& way) const;
-  /// Lines about the hosts and the step: what the prediction is made from.
-  std::string facts() const;
-  /// Says why the time of the step's kernels is not known; empty when it is.
-  std::string why_not_measured() const;
-
- private:
-  void make_plans();
-  void take_hosts();
-  void take_hosts_of_file();
-  std::vector<std::string> place_tasks();
-  void take_hosts_of_cluster(const std::vector<std::string>& names);
-  bool each_task_has_a_host() const;
-  std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
-  const ForecastHost& worker_host() const;
-  Cluster with_addresses() const;
-  int workers_on_own_machine() const;
-  int threads(int workers_on_machine) const;
-  DevicePace pace(const Plan& plan, const StepOf& of) const;
-  double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
-  bool are_threads_told() const;
-  void learn_kernels();
-  std::vector<int> threads_to_time() const;
-  void time_kernels(const std::string& key, std::span<const int> of_threads);
-  std::string kernels_in_words(const std::optional<Pace>& pace) const;
-
-  const PredictedStep step_;
-  const Cluster cluster_;
-  const PredictionOptions options_;
-  RealClock clock_;
-  std::unique_ptr<Device> device_;
-  ForecastHost here_;
-  ForecastJob job_;
-  std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
-  std::string unknown_pairs_;                 // lines about hosts between which nothing is known
-  std::vector<VariableSpec> specs_;
-  std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ = 0;        // behind these are spare ones, for tasks that other ways have more
-  std::vector<Pace> paces_;  // of the step's kernels
-  int timed_ = 0;            // steps, before this prediction
-  std::string untimed_;      // why none was; empty: nobody wanted it
+/// The worker whose step is made.
+struct StepOf {
+  /// It applies the model's rules to values of its own, as one process does, and one that makes
+  /// local steps.
+  bool own_rules = false;
+  int workers_on_machine = 1;  // it shares the machine with the others
+  int towers = 1;
 };
 
-/// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
-/// writes what the options ask for. Returns them, the fastest first.
-std::vector<Forecast> predict_ways(const PredictedStep& step, const Cluster& cluster,
-                                   const PredictionOptions& options);
-
-/// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
-/// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
-std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
-                                      const PredictionOptions& options);
-
-/// Makes an observer that prints that table for the first session that trains, and lets none start.
-MakeObserver show_ways(const PredictionOptions& options);
-/// Makes an observer that calls `list` with those speeds for the first session that trains, and
-/// lets none start. There are none for a session of several trainings.
-MakeObserver list_ways(const PredictionOptions& options,
-                       std::function<void(std::vector<ComparedWay>)> list);
-
-/// What is expected of a job of several tasks, before its first step.
-struct Expectation {
-  Forecast own;
-  /// A way with the same workers that would be faster by a tenth, or one process if it would be by
-  /// a little.
-  std::optional<Forecast> better;
-  std::vector<Forecast> others = {};  // all ways that were compared
-  ForecastHost machine = {};          // that it was made for
+struct PredictedJob {
+  std::function<SimulatedStep(const StepOf&)> step;
+  std::vector<PredictedHost> hosts;
+  std::vector<SimulatedPair> pairs = {};  // of hosts between which more is known than their links
+  TransportCosts costs = {};
+  bool share_memory = true;
+  Tls tls = Tls::kOffHost;                    // the links that are encrypted
+  KernelsFrom kernels = KernelsFrom::kSteps;  // the time of the step's kernels
+  /// Steps per second that the input of all workers together allows; 0: it is no limit.
+  double input_steps_per_s = 0;
+  /// Asked now and then while a way is predicted: true when nobody waits for more of them.
+  std::function<bool()> gives_up = {};
+  /// The worker whose device takes so many times as long as those of the others.
+  int straggler = 0;
+  double straggler_times = 1;
 };
-/// `here` is this machine, where it was measured already. Takes as long as to predict the own way
-/// and one process, and a quarter of a second for others.
-Expectation expect(const PredictedStep& step, const Cluster& cluster,
-                   const PredictionOptions& options, const std::optional<ForecastHost>& here);
+
+/// The expected speed of one way.
+struct Prediction {
+  Way way;
+  double steps_per_s = 0;    // of all workers
+  double low = 0, high = 0;  // 80 of 100 runs are between them
+  double examples_per_s = 0;
+  double times_alone = 0;  // examples/s, of one process with one device
+  double of_bound = 0;     // of what devices, links and memory allow at most
+  std::string limit = {};  // in words
+  Limit limited_by = Limit::kAnswers;
+  bool measured = true;  // false where the time of the step's kernels follows from their costs
+};
+
+/// Throws kInvalidArgument when the hosts have no room for the workers, or when steps take years;
+/// GivenUp when the job gives up.
+Prediction predict(const PredictedJob& job, const Way& way);
+/// The same of one process, and of a way where that of one process is known.
+Prediction predict_alone(const PredictedJob& job);
+Prediction predict(const PredictedJob& job, const Way& way, const Prediction& alone);
+/// The predictions of several ways, the fastest first, and the ways that were left when the job
+/// gave up.
+struct Predictions {
+  std::vector<Prediction> made;
+  std::vector<Way> untried;
+};
+/// `known` is called with each prediction once it is made, in the order of the ways.
+Predictions predict_all(const PredictedJob& job, const std::vector<Way>& ways,
+                        const std::function<void(const Prediction&)>& known = {});
 
 }  // namespace paceline

@@ -23,8 +23,8 @@ Way way_of(const SizedJob& job) {
   return way;
 }
 
-ForecastJob forecast_job_of(const SizedJob& job, bool own_transport) {
-  ForecastJob made;
+PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
+  PredictedJob made;
   const SimulatedStep step = simulated_step(ModelSizes{
       .parameters = job.parameters, .tensors = job.tensors, .step_seconds = job.step_ms * 1e-3});
   made.step = [step, examples = job.examples](const StepOf& of) {

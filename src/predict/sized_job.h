@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
@@ -23,7 +23,7 @@ struct SizedJob {
 };
 
 /// Every tensor is a message. With Paceline's own transport, or with the other system's.
-ForecastJob forecast_job_of(const SizedJob& job, bool own_transport);
+PredictedJob predicted_job_of(const SizedJob& job, bool own_transport);
 Way way_of(const SizedJob& job);
 
 }  // namespace paceline

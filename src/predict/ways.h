@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/printed.h"
-#include "predict/forecast_text.h"
+#include "predict/prediction_text.h"
 #include "predict/roof.h"
 
 namespace paceline {
@@ -31,7 +31,7 @@ std::string slowest_way(double value_bytes, const DescribedHosts& hosts) {
                      megabytes(value_bytes), time_text(value_bytes / rate));
 }
 
-std::string way_in_words(const Forecast& it) {
+std::string way_in_words(const Prediction& it) {
   return fmt::format("{}: {} steps/s, {} × one process. The limit: {}", it.way.text(),
                      rounded(it.steps_per_s, 3), times_of(it.times_alone), it.limit);
 }
@@ -39,7 +39,7 @@ std::string way_in_words(const Forecast& it) {
 }  // namespace
 
 std::string meaning_text(const std::string& model, double value_bytes, const DescribedHosts& hosts,
-                         std::span<const Forecast> forecasts) {
+                         std::span<const Prediction> predictions) {
   std::string text = fmt::format(
       "What this network means for {}:\n"
       "Its values are {}; in each step a worker that trains with others sends and receives about "
@@ -47,13 +47,13 @@ std::string meaning_text(const std::string& model, double value_bytes, const Des
       "much, unless few rows of a variable change.\n",
       model, megabytes(value_bytes));
   text += slowest_way(value_bytes, hosts);
-  const Forecast& best = forecasts.front();
+  const Prediction& best = predictions.front();
   const auto several = std::ranges::find_if(
-      forecasts, [](const Forecast& each) { return !each.way.is_one_process(); });
+      predictions, [](const Prediction& each) { return !each.way.is_one_process(); });
   if (!best.way.is_one_process()) {
     text += fmt::format("The fastest way is {}.\nIts flags: {}\n", way_in_words(best),
                         flags_of(best.way));
-  } else if (several == forecasts.end()) {
+  } else if (several == predictions.end()) {
     text +=
         "Only one process was predicted: name more hosts, or give it more time (--time-limit).\n";
   } else {
@@ -62,10 +62,10 @@ std::string meaning_text(const std::string& model, double value_bytes, const Des
         "several hosts the fastest is {}.\n",
         rounded(best.steps_per_s, 3), way_in_words(*several));
   }
-  if (const std::string note = convergence_note(forecasts.first(1)); !note.empty())
+  if (const std::string note = convergence_note(predictions.first(1)); !note.empty())
     text += note + "\n";
   const bool beside_others = std::ranges::any_of(
-      hosts.hosts, [](const ForecastHost& host) { return is_beside_others(host.others_share); });
+      hosts.hosts, [](const PredictedHost& host) { return is_beside_others(host.others_share); });
   return beside_others ? text +
                              "Other programs had the cores of some hosts: measure again when they "
                              "have ended.\n"

@@ -4,15 +4,15 @@
 #include <span>
 #include <string>
 
-#include "predict/forecast.h"
 #include "predict/hosts_file.h"
+#include "predict/prediction.h"
 
 namespace paceline {
 
 /// Lines about a model of so many bytes of values on these hosts: what its steps send, how long
-/// that takes between the two hosts with the slowest way, and what the forecasts, the fastest
-/// first, say of the ways to distribute. There is at least one forecast.
+/// that takes between the two hosts with the slowest way, and what the predictions, the fastest
+/// first, say of the ways to distribute. There is at least one prediction.
 std::string meaning_text(const std::string& model, double value_bytes, const DescribedHosts& hosts,
-                         std::span<const Forecast> forecasts);
+                         std::span<const Prediction> predictions);
 
 }  // namespace paceline

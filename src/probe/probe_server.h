@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "net/link.h"
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 #include "probe/probe_call.h"
 #include "probe/probe_desk.h"
 
@@ -24,7 +24,7 @@ struct ProbeServing {
   std::string address;  // "host:port" to listen at
   std::shared_ptr<const LinkSecurity> security;
   /// Measures what this host can do.
-  std::function<ForecastHost()> roof;
+  std::function<PredictedHost()> roof;
   /// Is called with lines for the user, on any thread.
   std::function<void(const std::string&)> say;
 };

@@ -32,7 +32,7 @@ std::string gbps_text(double rate) { return rounded(rate / kPayloadOfGigabit, 3)
 
 std::string milliseconds_text(double s) { return rounded(1e3 * s, 3); }
 
-ForecastHost host_of_roof(const ProbeRoof& roof) {
+PredictedHost host_of_roof(const ProbeRoof& roof) {
   return host_of(HostNumbers(roof.numbers.begin(), roof.numbers.end()));
 }
 
@@ -133,7 +133,7 @@ Probed Prober::measure() {
 void Prober::measure_roof(std::size_t number, Probed& probed) {
   Server& server = servers_[number];
   std::string& missing = probed.missing.emplace_back();
-  ForecastHost& host = probed.hosts.emplace_back();
+  PredictedHost& host = probed.hosts.emplace_back();
   try {
     if (server.call == nullptr) {
       host = probing_.roof();
@@ -210,7 +210,7 @@ DescribedHosts described(const Probed& probed) {
     const double one_way = pair.figures->best_round_trip_s / 2;
     for (const OneWay& way : ways_of(pair)) {
       const int from = place[std::size_t(way.from)], to = place[std::size_t(way.to)];
-      ForecastHost &sender = all.hosts[std::size_t(from)], &receiver = all.hosts[std::size_t(to)];
+      PredictedHost &sender = all.hosts[std::size_t(from)], &receiver = all.hosts[std::size_t(to)];
       sender.link_bytes_per_s = std::max(sender.link_bytes_per_s, way.best());
       receiver.receive_bytes_per_s = std::max(receiver.receive_bytes_per_s, way.best());
       const double to_switch = one_way / 2;
@@ -226,7 +226,7 @@ DescribedHosts described(const Probed& probed) {
 
 std::string probed_text(const Probed& probed) {
   std::size_t width = 4;
-  for (const ForecastHost& host : probed.hosts) width = std::max(width, host.name.size());
+  for (const PredictedHost& host : probed.hosts) width = std::max(width, host.name.size());
   std::string text = fmt::format("{:<{}}  {:<{}}  {:>8}  {:>9}  {:>18}  {}\n", "from", width, "to",
                                  width, "1 stream", "4 streams", "round trip, best", "clock ahead");
   bool encrypted = false, plain = false;

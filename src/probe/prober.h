@@ -27,7 +27,7 @@ struct Probing {
   std::vector<ProbedHost> hosts;  // this one, if it is among them, is the first
   Duration each{};                // of each measurement of a rate
   std::shared_ptr<const LinkSecurity> security;
-  std::function<ForecastHost()> roof;           // of this host
+  std::function<PredictedHost()> roof;          // of this host
   std::function<void(const std::string&)> say;  // what is under way, line by line
 };
 
@@ -38,7 +38,7 @@ struct ProbedPair {
   std::string missing = {};  // why there are none
 };
 struct Probed {
-  std::vector<ForecastHost> hosts;        // with their roofs
+  std::vector<PredictedHost> hosts;       // with their roofs
   std::vector<std::string> missing = {};  // why the roof of each is not known; empty: it is
   std::vector<ProbedPair> pairs = {};
 

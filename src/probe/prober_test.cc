@@ -27,7 +27,7 @@ using ::testing::SizeIs;
 
 constexpr Duration kShort = std::chrono::milliseconds(200);
 
-ForecastHost small_roof() {
+PredictedHost small_roof() {
   return {.name = "somewhere", .cores = 2, .flops_per_s = 200e9, .bytes_per_s = 50e9};
 }
 
@@ -155,7 +155,7 @@ TEST_F(ProberTest, OfAServerThatDiesThePairsAreMissingAndNoOther) {
 TEST_F(ProberTest, ARoofThatCannotBeMeasuredIsMissing) {
   const auto server = serve();
   Probing those = probing({server->address()});
-  those.roof = []() -> ForecastHost { throw Error(ErrorCode::kUnavailable, "no memory"); };
+  those.roof = []() -> PredictedHost { throw Error(ErrorCode::kUnavailable, "no memory"); };
   const Probed probed = Prober(those).measure();
   EXPECT_FALSE(probed.is_whole());
   EXPECT_EQ(probed.missing[0], "no memory");
@@ -221,7 +221,7 @@ TEST(DescribedNetwork, TheLinkOfAHostIsItsFastestPairAndPairsKeepTheirOwn) {
 
 TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
   DescribedHosts hosts = described(three_hosts());
-  Forecast alone, several;
+  Prediction alone, several;
   alone.steps_per_s = 2;
   alone.times_alone = 1;
   alone.limit = "kernels";
@@ -230,7 +230,7 @@ TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
   several.steps_per_s = 3;
   several.times_alone = 1.5;
   several.limit = "the link";
-  const std::vector<Forecast> faster = {several, alone};
+  const std::vector<Prediction> faster = {several, alone};
   EXPECT_THAT(meaning_text("resnet", 100e6, hosts, faster),
               AllOf(HasSubstr("Its values are 100 MB"),
                     HasSubstr("from c to a, carries 5.94 MB a second: 100 MB take 16.8 s there"),
@@ -239,7 +239,7 @@ TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
                     HasSubstr("Its flags: --ps 0 --workers 2")));
   several.steps_per_s = 1;
   several.times_alone = 0.5;
-  const std::vector<Forecast> slower = {alone, several};
+  const std::vector<Prediction> slower = {alone, several};
   EXPECT_THAT(meaning_text("resnet", 100e6, hosts, slower),
               AllOf(HasSubstr("One process is the fastest, with 2 steps/s"),
                     HasSubstr("allreduce, 2 workers: 1 steps/s, 0.50 × one process")));

@@ -1,4 +1,4 @@
-#include "predict/forecast_text.h"
+#include "predict/prediction_text.h"
 
 #include <fmt/format.h>
 
@@ -17,20 +17,20 @@
 namespace paceline {
 namespace {
 
-std::string interval_text(const Forecast& it) { return rounded(it.low) + "–" + rounded(it.high); }
+std::string interval_text(const Prediction& it) { return rounded(it.low) + "–" + rounded(it.high); }
 
-bool are_alike(const ForecastHost& one, const ForecastHost& other) {
-  constexpr std::array kNumbers = {&ForecastHost::cores,
-                                   &ForecastHost::flops_per_s,
-                                   &ForecastHost::bytes_per_s,
-                                   &ForecastHost::link_bytes_per_s,
-                                   &ForecastHost::receive_bytes_per_s,
-                                   &ForecastHost::others_share};
+bool are_alike(const PredictedHost& one, const PredictedHost& other) {
+  constexpr std::array kNumbers = {&PredictedHost::cores,
+                                   &PredictedHost::flops_per_s,
+                                   &PredictedHost::bytes_per_s,
+                                   &PredictedHost::link_bytes_per_s,
+                                   &PredictedHost::receive_bytes_per_s,
+                                   &PredictedHost::others_share};
   return std::ranges::all_of(kNumbers,
                              [&](const auto number) { return one.*number == other.*number; });
 }
 
-std::string link_text(const ForecastHost& host) {
+std::string link_text(const PredictedHost& host) {
   if (host.link_bytes_per_s == 0) return "a link without a known limit";
   const auto gbps = [](double rate) { return rounded(rate / kPayloadOfGigabit, 3); };
   const std::string sends = gbps(host.link_bytes_per_s);
@@ -42,7 +42,7 @@ std::string link_text(const ForecastHost& host) {
 
 }  // namespace
 
-std::string hosts_text(std::span<const ForecastHost> hosts) {
+std::string hosts_text(std::span<const PredictedHost> hosts) {
   constexpr int kMostLines = 8;
   std::string text;
   int lines = 0;
@@ -86,12 +86,12 @@ std::size_t width_of(std::span<const Way> ways) {
   return width;
 }
 
-std::string forecast_head(std::size_t width) {
+std::string prediction_head(std::size_t width) {
   return fmt::format("{:<{}}  {:>8}  {:>13}  {:>10}  {:>7}  {:>8}  {}\n", "way", width, "steps/s",
                      "80% between", "examples/s", "× alone", "of bound", "the limit");
 }
 
-std::string forecast_row(const Forecast& it, std::size_t width) {
+std::string prediction_row(const Prediction& it, std::size_t width) {
   // The dash between two numbers is three bytes and one column.
   return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
                      rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
@@ -104,42 +104,42 @@ std::string untried_text(std::span<const Way> ways, double limit_s) {
   return fmt::format("Not tried within {} s (--time-limit): {}\n", limit_s, names);
 }
 
-std::string forecast_line(const Forecast& it) {
+std::string prediction_line(const Prediction& it) {
   return fmt::format("{} steps/s (80%: {} to {}{}), {} × one process; the limit: {}",
                      rounded(it.steps_per_s), rounded(it.low), rounded(it.high),
                      it.measured ? "" : "; nothing was measured", times_of(it.times_alone),
                      it.limit);
 }
 
-std::string fastest_text(std::span<const Forecast> forecasts) {
-  const auto line = [](const char* which, const Forecast& it) {
+std::string fastest_text(std::span<const Prediction> predictions) {
+  const auto line = [](const char* which, const Prediction& it) {
     const std::string flags = flags_of(it.way);
     if (flags.empty()) return fmt::format("{}: one process, without --ps and --workers\n", which);
     return fmt::format("{}: {} ({} × one process)\n", which, flags, times_of(it.times_alone));
   };
-  std::string text = line("The fastest", forecasts.front());
+  std::string text = line("The fastest", predictions.front());
   const auto other = std::ranges::find_if(
-      forecasts, [](const Forecast& each) { return !each.way.makes_local_steps(); });
-  if (other != forecasts.begin() && other != forecasts.end()) {
+      predictions, [](const Prediction& each) { return !each.way.makes_local_steps(); });
+  if (other != predictions.begin() && other != predictions.end()) {
     text += line("Without local steps", *other);
   }
-  const std::string note = convergence_note(forecasts);
+  const std::string note = convergence_note(predictions);
   return note.empty() ? text : text + note + "\n";
 }
 
-std::string convergence_note(std::span<const Forecast> forecasts) {
+std::string convergence_note(std::span<const Prediction> predictions) {
   const auto found = std::ranges::find_if(
-      forecasts, [](const Forecast& each) { return each.way.makes_local_steps(); });
-  if (found == forecasts.end()) return {};
+      predictions, [](const Prediction& each) { return each.way.makes_local_steps(); });
+  if (found == predictions.end()) return {};
   return fmt::format(
       "Workers of local_sgd make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
       found->way.strategy.local_steps);
 }
 
-std::string forecast_json(std::span<const Forecast> forecasts, const std::string& model) {
+std::string prediction_json(std::span<const Prediction> predictions, const std::string& model) {
   nlohmann::ordered_json ways = nlohmann::ordered_json::array();
-  for (const Forecast& it : forecasts) {
+  for (const Prediction& it : predictions) {
     ways.push_back({{"way", it.way.text()},
                     {"flags", flags_of(it.way)},
                     {"strategy", it.way.kind().name},
@@ -165,13 +165,13 @@ std::string forecast_json(std::span<const Forecast> forecasts, const std::string
 }
 
 // A curve for each strategy, of its fastest ways: all ways together would be a picture of names.
-std::string forecast_plot(std::span<const Forecast> forecasts, const std::string& title,
-                          const std::string& terminal, const std::string& output) {
+std::string prediction_plot(std::span<const Prediction> predictions, const std::string& title,
+                            const std::string& terminal, const std::string& output) {
   std::map<std::string, std::map<int, double>> speeds;  // by strategy and workers
   std::map<int, double> bounds;
   double alone = 0;
   int most_workers = 1;
-  for (const Forecast& it : forecasts) {
+  for (const Prediction& it : predictions) {
     const int workers = it.way.workers;
     if (it.way.is_one_process()) {
       alone = it.steps_per_s;

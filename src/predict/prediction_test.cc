@@ -1,4 +1,4 @@
-#include "predict/forecast.h"
+#include "predict/prediction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <set>
 
 #include "paceline/error.h"
-#include "predict/forecast_text.h"
 #include "predict/memory_passes.h"
+#include "predict/prediction_text.h"
 #include "predict/simulation/step_of_plan.h"
 #include "predict/ways.h"
 #include "run/network_rate.h"
@@ -26,8 +26,8 @@ using ::testing::HasSubstr;
 using ::testing::Lt;
 
 /// A model of 10 million parameters whose step takes 50 ms, on hosts with a link.
-ForecastJob job_on(int hosts, double bytes_per_s) {
-  ForecastJob job;
+PredictedJob job_on(int hosts, double bytes_per_s) {
+  PredictedJob job;
   job.step = [](const StepOf& of) {
     SimulatedStep step = simulated_step(ModelSizes{.parameters = 10e6, .step_seconds = 50e-3});
     step.examples = of.towers;
@@ -46,40 +46,40 @@ ForecastJob job_on(int hosts, double bytes_per_s) {
 }
 
 // A step of 4 workers takes nearly two days, and that is no reason to give up.
-TEST(ForecastTest, StepsMayTakeDays) {
+TEST(PredictionTest, StepsMayTakeDays) {
   const double link = 1e3;  // bytes/s
-  const Forecast made = forecast(job_on(5, link), {.strategy = {"async"}, .ps = 1, .workers = 4});
+  const Prediction made = predict(job_on(5, link), {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s / (link / 40e6), DoubleNear(1, 0.1));
 }
 
-TEST(ForecastTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
-  ForecastJob job = job_on(3, 10e9);
+TEST(PredictionTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
+  PredictedJob job = job_on(3, 10e9);
   job.hosts[0].bytes_per_s = 0.5e9;
   job.hosts[0].devices = 0;
-  const Forecast made = forecast(job, {.strategy = {"allreduce"}, .workers = 2});
+  const Prediction made = predict(job, {.strategy = {"allreduce"}, .workers = 2});
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
 }
 
 // What a step takes beside its kernels is for the messages of other tasks.
-TEST(ForecastTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
-  ForecastJob job = job_on(1, 0);
+TEST(PredictionTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
+  PredictedJob job = job_on(1, 0);
   job.step = [](const StepOf&) {
     return simulated_step(ModelSizes{.parameters = 1000, .step_seconds = 50e-6});
   };
-  EXPECT_THAT(forecast_alone(job).steps_per_s, AllOf(Gt(18'000), Lt(20'000)));
+  EXPECT_THAT(predict_alone(job).steps_per_s, AllOf(Gt(18'000), Lt(20'000)));
 }
 
 // The step takes hardly more than the pass of its rule, over 12 bytes of each parameter.
-TEST(ForecastTest, RulesPassFasterOverWhatTheCachesHold) {
+TEST(PredictionTest, RulesPassFasterOverWhatTheCachesHold) {
   const auto times_as_fast = [](double parameters) {
-    ForecastJob job = job_on(1, 0);
+    PredictedJob job = job_on(1, 0);
     job.step = [&](const StepOf&) {
       return simulated_step(ModelSizes{.parameters = parameters, .step_seconds = 1e-9});
     };
     job.hosts[0].rule_bytes_per_s = 1e8;
-    const double uncached = forecast_alone(job).steps_per_s;
+    const double uncached = predict_alone(job).steps_per_s;
     job.hosts[0].cached_rule_bytes_per_s = 1e9;
-    return forecast_alone(job).steps_per_s / uncached;
+    return predict_alone(job).steps_per_s / uncached;
   };
   const double held = double(cache_bytes()) / 12;
   EXPECT_THAT(times_as_fast(0.1 * held), DoubleNear(10, 0.5));
@@ -87,8 +87,8 @@ TEST(ForecastTest, RulesPassFasterOverWhatTheCachesHold) {
   EXPECT_EQ(times_as_fast(2 * held), 1);
 }
 
-TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
-  const Forecast made = forecast(job_on(4, 10e9), {.strategy = {"async"}, .ps = 1, .workers = 4});
+TEST(PredictionTest, DevicesAreTheLimitWhereLinksAreFast) {
+  const Prediction made = predict(job_on(4, 10e9), {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s, DoubleNear(80, 5));
   EXPECT_THAT(made.times_alone, DoubleNear(4, 0.3));
   EXPECT_THAT(made.limit, HasSubstr("the devices compute"));
@@ -96,53 +96,53 @@ TEST(ForecastTest, DevicesAreTheLimitWhereLinksAreFast) {
   EXPECT_THAT(made.high, Gt(made.steps_per_s));
 }
 
-TEST(ForecastTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
-  const Forecast made = forecast(job_on(8, 100e6), {.strategy = {"async"}, .ps = 1, .workers = 8});
+TEST(PredictionTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
+  const Prediction made = predict(job_on(8, 100e6), {.strategy = {"async"}, .ps = 1, .workers = 8});
   EXPECT_THAT(made.limit, HasSubstr("ps:0's link carries 100 MB/s; 8 workers ask for"));
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
 
 // The links could carry ten times as much as what lies between two hosts.
-TEST(ForecastTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
-  ForecastJob job = job_on(3, 1e9);
+TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
+  PredictedJob job = job_on(3, 1e9);
   job.pairs = {{.from = 0, .to = 1, .bytes_per_s = 50e6}, {.from = 1, .to = 0, .bytes_per_s = 1e9}};
   const Way way{.strategy = {"async"}, .ps = 1, .workers = 1};
-  const Forecast made = forecast(job, way);
+  const Prediction made = predict(job, way);
   EXPECT_THAT(made.limit, HasSubstr("the network from host 0 to host 1 carries 50 MB/s; 1 worker"));
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
   job.pairs[0].bytes_per_s = 0;
-  EXPECT_THAT(forecast(job, way).steps_per_s, Gt(3 * made.steps_per_s));
+  EXPECT_THAT(predict(job, way).steps_per_s, Gt(3 * made.steps_per_s));
 }
 
 // The bound of three workers, of which one is behind a link that carries 2.5 of its steps a second.
-TEST(ForecastTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
-  ForecastJob job = job_on(4, 10e9);
+TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
+  PredictedJob job = job_on(4, 10e9);
   job.hosts[3].link_bytes_per_s = 100e6;
-  const Forecast made = forecast(job, {.strategy = {"async"}, .ps = 1, .workers = 3});
+  const Prediction made = predict(job, {.strategy = {"async"}, .ps = 1, .workers = 3});
   EXPECT_THAT(made.steps_per_s, AllOf(Gt(35), Lt(43)));
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.85), Lt(1.02)));
 }
 
 // 80 MB a step pass a core of ps:0 each way.
-TEST(ForecastTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
-  ForecastJob job = job_on(2, 0);
-  for (ForecastHost& host : job.hosts) {
+TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
+  PredictedJob job = job_on(2, 0);
+  for (PredictedHost& host : job.hosts) {
     host.cores = 1;
     host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
   }
   const Way way{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
-  const double slow = forecast(job, way).steps_per_s;
+  const double slow = predict(job, way).steps_per_s;
   EXPECT_THAT(slow, Lt(200e6 / 40e6));
-  for (ForecastHost& host : job.hosts) {
+  for (PredictedHost& host : job.hosts) {
     host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 20e9;
   }
-  EXPECT_THAT(forecast(job, way).steps_per_s, Gt(2 * slow));
+  EXPECT_THAT(predict(job, way).steps_per_s, Gt(2 * slow));
 }
 
 // 40 MB a step pass a cipher at each end, each way, where the link leaves the host.
-TEST(ForecastTest, EncryptingTakesACoreItsTime) {
-  ForecastJob job = job_on(2, 0);
-  for (ForecastHost& host : job.hosts) {
+TEST(PredictionTest, EncryptingTakesACoreItsTime) {
+  PredictedJob job = job_on(2, 0);
+  for (PredictedHost& host : job.hosts) {
     host.cores = 1;
     host.cipher_bytes_per_s = 200e6;
   }
@@ -151,7 +151,7 @@ TEST(ForecastTest, EncryptingTakesACoreItsTime) {
       .strategy = {"async"}, .ps = 1, .workers = 1, .ps_hosts = {0}, .worker_hosts = {0}};
   const auto steps_per_s = [&](Tls tls, const Way& way) {
     job.tls = tls;
-    return forecast(job, way).steps_per_s;
+    return predict(job, way).steps_per_s;
   };
   EXPECT_THAT(steps_per_s(Tls::kOffHost, apart), Lt(200e6 / 40e6));
   EXPECT_THAT(steps_per_s(Tls::kNever, apart), Gt(2 * steps_per_s(Tls::kOffHost, apart)));
@@ -160,96 +160,97 @@ TEST(ForecastTest, EncryptingTakesACoreItsTime) {
   EXPECT_THAT(steps_per_s(Tls::kAlways, together), Lt(0.9 * steps_per_s(Tls::kNever, together)));
 }
 
-TEST(ForecastTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
-  ForecastJob job = job_on(1, 0);
+TEST(PredictionTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
+  PredictedJob job = job_on(1, 0);
   job.share_memory = false;
-  ForecastHost& host = job.hosts[0];
+  PredictedHost& host = job.hosts[0];
   host.cores = 2;
   host.devices = 4;
   host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
   const Way two{.strategy = {"async"}, .ps = 1, .workers = 1};
   const Way four{.strategy = {"async"}, .ps = 1, .workers = 3};
-  const double before_two = forecast(job, two).steps_per_s,
-               before_four = forecast(job, four).steps_per_s;
+  const double before_two = predict(job, two).steps_per_s,
+               before_four = predict(job, four).steps_per_s;
   host.core_tcp_send_bytes_per_s = host.core_tcp_receive_bytes_per_s = 20e9;
-  EXPECT_EQ(forecast(job, two).steps_per_s, before_two) << "each task has a core";
-  EXPECT_THAT(forecast(job, four).steps_per_s, Gt(1.2 * before_four)) << "a third stays in one";
+  EXPECT_EQ(predict(job, two).steps_per_s, before_two) << "each task has a core";
+  EXPECT_THAT(predict(job, four).steps_per_s, Gt(1.2 * before_four)) << "a third stays in one";
 }
 
-TEST(ForecastTest, AStragglerIsNamedAndABackupWorkerHelps) {
-  ForecastJob job = job_on(5, 10e9);
+TEST(PredictionTest, AStragglerIsNamedAndABackupWorkerHelps) {
+  PredictedJob job = job_on(5, 10e9);
   job.straggler = 2;
   job.straggler_times = 3;
   Way way{.strategy = {"sync"}, .ps = 1, .workers = 4};
-  const Forecast all = forecast(job, way);
+  const Prediction all = predict(job, way);
   EXPECT_THAT(all.limit, HasSubstr("worker:2, whose steps take 3 times as long"));
   EXPECT_THAT(all.of_bound, DoubleNear(1, 0.1));
   way.strategy.replicas = 3;
-  const Forecast three = forecast(job, way);
+  const Prediction three = predict(job, way);
   EXPECT_THAT(three.steps_per_s, Gt(2 * all.steps_per_s));
   EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
 }
 
-TEST(ForecastTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
-  const ForecastJob job = job_on(6, 100e6);
+TEST(PredictionTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
+  const PredictedJob job = job_on(6, 100e6);
   const Way chosen{.strategy = {"async"}, .ps = 2, .workers = 4};
   Way apart = chosen, beside = chosen;
   apart.ps_hosts = {0, 1};
   apart.worker_hosts = {2, 3, 4, 5};
   beside.ps_hosts = {0, 1};
   beside.worker_hosts = {0, 1, 2, 3};
-  EXPECT_EQ(forecast(job, chosen).steps_per_s, forecast(job, apart).steps_per_s);
-  EXPECT_NE(forecast(job, chosen).steps_per_s, forecast(job, beside).steps_per_s);
-  const ForecastJob few = job_on(4, 100e6);
-  EXPECT_EQ(forecast(few, chosen).steps_per_s, forecast(few, beside).steps_per_s);
+  EXPECT_EQ(predict(job, chosen).steps_per_s, predict(job, apart).steps_per_s);
+  EXPECT_NE(predict(job, chosen).steps_per_s, predict(job, beside).steps_per_s);
+  const PredictedJob few = job_on(4, 100e6);
+  EXPECT_EQ(predict(few, chosen).steps_per_s, predict(few, beside).steps_per_s);
 }
 
-TEST(ForecastTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
-  ForecastJob job = job_on(4, 100e6);
+TEST(PredictionTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
+  PredictedJob job = job_on(4, 100e6);
   job.hosts[2].devices = 0;
   const Way way{.strategy = {"async"}, .ps = 1, .workers = 3};
   Way placed = way;
   placed.ps_hosts = {2};
   placed.worker_hosts = {0, 1, 3};
-  EXPECT_EQ(forecast(job, way).steps_per_s, forecast(job, placed).steps_per_s);
+  EXPECT_EQ(predict(job, way).steps_per_s, predict(job, placed).steps_per_s);
 }
 
-TEST(ForecastTest, TheInputIsALimit) {
-  ForecastJob job = job_on(4, 10e9);
+TEST(PredictionTest, TheInputIsALimit) {
+  PredictedJob job = job_on(4, 10e9);
   job.input_steps_per_s = 30;
-  const Forecast made = forecast(job, {.strategy = {"async"}, .ps = 1, .workers = 4});
+  const Prediction made = predict(job, {.strategy = {"async"}, .ps = 1, .workers = 4});
   EXPECT_THAT(made.steps_per_s, DoubleNear(30, 1e-9));
   EXPECT_THAT(made.limit, HasSubstr("the input gives 30 steps/s"));
 }
 
-TEST(ForecastTest, WorkersWithoutADeviceAreRefused) {
-  EXPECT_THROW(forecast(job_on(2, 1e9), {.strategy = {"async"}, .ps = 1, .workers = 5}), Error);
+TEST(PredictionTest, WorkersWithoutADeviceAreRefused) {
+  EXPECT_THROW(predict(job_on(2, 1e9), {.strategy = {"async"}, .ps = 1, .workers = 5}), Error);
 }
 
-TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
+TEST(PredictionTest, TheFastestWayIsFirstAndOnThePage) {
   WaysAsked asked;
   asked.workers = 4;
   asked.links = true;
   const std::vector<Way> ways = ways_to_try(asked);
   std::vector<Way> known;
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways, [&](const Forecast& it) {
-                                      known.push_back(it.way);
-                                    }).made;
+  const std::vector<Prediction> all =
+      predict_all(job_on(4, 100e6), ways, [&](const Prediction& it) {
+        known.push_back(it.way);
+      }).made;
   ASSERT_EQ(all.size(), ways.size());
   EXPECT_EQ(known, ways) << "each is known once it is made";
-  EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Forecast::steps_per_s));
-  EXPECT_THAT(all, Contains(Field(&Forecast::way,
+  EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Prediction::steps_per_s));
+  EXPECT_THAT(all, Contains(Field(&Prediction::way,
                                   Field(&Way::strategy, Field(&Strategy::name, "allreduce")))));
-  EXPECT_THAT(all, Contains(Field(&Forecast::way, Field(&Way::workers, 1))));
+  EXPECT_THAT(all, Contains(Field(&Prediction::way, Field(&Way::workers, 1))));
   const std::size_t width = width_of(ways);
-  std::string table = forecast_head(width);
-  for (const Forecast& it : all) table += forecast_row(it, width);
+  std::string table = prediction_head(width);
+  for (const Prediction& it : all) table += prediction_row(it, width);
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
                            HasSubstr("sync, 2 ps + 4 workers, bfloat16")));
-  EXPECT_THAT(forecast_json(all, "net"), HasSubstr("\"times_alone\""));
-  const std::string plot = forecast_plot(all, "net", "svg", "picture");
+  EXPECT_THAT(prediction_json(all, "net"), HasSubstr("\"times_alone\""));
+  const std::string plot = prediction_plot(all, "net", "svg", "picture");
   std::set<std::string> strategies;
-  for (const Forecast& it : all) {
+  for (const Prediction& it : all) {
     if (!it.way.is_one_process()) strategies.insert(it.way.strategy.name);
   }
   const std::string titles = plot.substr(plot.find("\nplot "));
@@ -258,14 +259,14 @@ TEST(ForecastTest, TheFastestWayIsFirstAndOnThePage) {
   EXPECT_EQ(curves, strategies.size() + 2) << "and the bound, and one process";
 }
 
-TEST(ForecastTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
+TEST(PredictionTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
   WaysAsked asked;
   asked.workers = 4;
   const std::vector<Way> ways = ways_to_try(asked);
-  ForecastJob job = job_on(4, 100e6);
+  PredictedJob job = job_on(4, 100e6);
   std::size_t known = 0;
   job.gives_up = [&] { return known == 3; };
-  const Forecasts all = forecast_all(job, ways, [&](const Forecast&) { ++known; });
+  const Predictions all = predict_all(job, ways, [&](const Prediction&) { ++known; });
   EXPECT_EQ(all.made.size(), 3u);
   EXPECT_EQ(all.untried, std::vector<Way>(ways.begin() + 3, ways.end()));
   EXPECT_THAT(untried_text(all.untried, 30),
@@ -273,25 +274,25 @@ TEST(ForecastTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
                     HasSubstr("; " + ways.back().text() + "\n")));
 }
 
-TEST(ForecastTest, AWayThatTakesTooLongIsGivenUpInTheMiddle) {
+TEST(PredictionTest, AWayThatTakesTooLongIsGivenUpInTheMiddle) {
   WaysAsked asked;
   asked.workers = 4;
-  ForecastJob job = job_on(4, 100e6);
+  PredictedJob job = job_on(4, 100e6);
   int asked_for = 0;
   job.gives_up = [&] { return ++asked_for > 1; };
-  const Forecasts all = forecast_all(job, ways_to_try(asked));
+  const Predictions all = predict_all(job, ways_to_try(asked));
   EXPECT_EQ(all.made.size(), 0u);
   EXPECT_EQ(all.untried, ways_to_try(asked));
 }
 
-TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
+TEST(PredictionTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
   WaysAsked asked;
   asked.workers = 4;
   asked.ps = 1;
   asked.links = true;
   asked.wire = WireForm{};
-  const std::vector<Forecast> all = forecast_all(job_on(4, 100e6), ways_to_try(asked)).made;
-  const Forecast& best = all.front();
+  const std::vector<Prediction> all = predict_all(job_on(4, 100e6), ways_to_try(asked)).made;
+  const Prediction& best = all.front();
   EXPECT_EQ(best.way.text(), "local_sgd H=20, 1 ps + 4 workers");
   EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
   EXPECT_THAT(best.of_bound, AllOf(Gt(0.8), Lt(1.01)));
@@ -301,11 +302,11 @@ TEST(ForecastTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
             HasSubstr("Without local steps: "), HasSubstr("make 20 steps on their own")));
 }
 
-TEST(ForecastTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
+TEST(PredictionTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
   const Way way{.strategy = {.name = "local_sgd", .local_steps = 40, .outer_fragments = 1},
                 .ps = 1,
                 .workers = 4};
-  const Forecast made = forecast(job_on(5, 100e6), way);
+  const Prediction made = predict(job_on(5, 100e6), way);
   EXPECT_THAT(made.limit, HasSubstr("in which 40 steps are made, workers wait"));
 }
 
@@ -339,18 +340,18 @@ TEST(HostsText, SaysWhatLiesBetweenTwoOfThem) {
 }
 
 TEST(HostsText, SaysWhatEachKindOfHostCanDo) {
-  const ForecastHost node{.name = "node 0",
-                          .cores = 2.5,
-                          .flops_per_s = 2e12,
-                          .bytes_per_s = 180e9,
-                          .link_bytes_per_s = 118.9e6};
-  ForecastHost store = node;
+  const PredictedHost node{.name = "node 0",
+                           .cores = 2.5,
+                           .flops_per_s = 2e12,
+                           .bytes_per_s = 180e9,
+                           .link_bytes_per_s = 118.9e6};
+  PredictedHost store = node;
   store.name = "store";
   store.cores = 1;
   store.link_bytes_per_s = 0;
-  ForecastHost next = node;
+  PredictedHost next = node;
   next.name = "node 1";
-  EXPECT_EQ(hosts_text(std::vector<ForecastHost>{node, next, store}),
+  EXPECT_EQ(hosts_text(std::vector<PredictedHost>{node, next, store}),
             "node 0 to node 1, each: 2.5 cores, 2,000 GFLOP/s, 180 GB/s, a link of 1 Gbit/s\n"
             "store: 1 core, 2,000 GFLOP/s, 180 GB/s, a link without a known limit\n");
 }
@@ -411,9 +412,9 @@ TEST(WaysTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {
                                  "--ps 1 --workers 1 --towers 8"));
 }
 
-TEST(ForecastTest, DevicesOfOneProcessAreComparedByTheirExamples) {
-  const ForecastJob job = job_on(1, 0);
-  const Forecast alone = forecast_alone(job), several = forecast(job, {.towers = 4}, alone);
+TEST(PredictionTest, DevicesOfOneProcessAreComparedByTheirExamples) {
+  const PredictedJob job = job_on(1, 0);
+  const Prediction alone = predict_alone(job), several = predict(job, {.towers = 4}, alone);
   EXPECT_EQ(alone.times_alone, 1);
   EXPECT_THAT(several.examples_per_s, DoubleNear(4 * several.steps_per_s, 1e-9));
   EXPECT_THAT(several.times_alone, DoubleNear(several.examples_per_s / alone.examples_per_s, 1e-9));

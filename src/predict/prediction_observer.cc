@@ -1,4 +1,4 @@
-#include "predict/speed_expectation.h"
+#include "predict/prediction_observer.h"
 
 #include <fmt/format.h>
 
@@ -9,18 +9,18 @@
 #include "base/printed.h"
 #include "paceline/error.h"
 #include "paceline/observer.h"
-#include "predict/forecast_text.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
-#include "predict/prediction.h"
+#include "predict/prediction_text.h"
+#include "predict/predictor.h"
 #include "run/report/report.h"
 
 namespace paceline {
 namespace {
 
-class SpeedExpectation : public SessionObserver {
+class PredictionObserver : public SessionObserver {
  public:
-  explicit SpeedExpectation(const PredictionOptions& options) : options_(options) {}
+  explicit PredictionObserver(const PredictionOptions& options) : options_(options) {}
 
   // No worker trains before the job is initialised: nothing of it runs beside the measurement.
   void joined(RunningSession& session) override {
@@ -57,27 +57,27 @@ class SpeedExpectation : public SessionObserver {
     step.request.training = made_of.trainings.data();
     // It is borrowed: the session outlives the prediction.
     step.plan = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &session.plan(0));
-    const Expectation expected = expect(step, made_of.cluster, options_, machine_);
+    const RunPrediction expected = predict_run(step, made_of.cluster, options_, machine_);
     keep(expected, session.report());
-    session.print("Expected: " + forecast_line(expected.own));
+    session.print("Expected: " + prediction_line(expected.own));
     if (expected.better) warn_of(*expected.better, expected.own, session);
   }
 
-  static void keep(const Expectation& expected, Report& report) {
-    const Forecast& own = expected.own;
+  static void keep(const RunPrediction& expected, Report& report) {
+    const Prediction& own = expected.own;
     report.expected = {
         own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
         flags_of(own.way)};
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.way.workers;
-    for (const Forecast& other : expected.others) {
+    for (const Prediction& other : expected.others) {
       // In steps of this run's batch: a step of other numbers of towers has another one.
       report.expected->other_ways.emplace_back(
           flags_of(other.way), own.steps_per_s * other.times_alone / own.times_alone);
     }
   }
 
-  static void warn_of(const Forecast& better, const Forecast& own, RunningSession& session) {
+  static void warn_of(const Prediction& better, const Prediction& own, RunningSession& session) {
     const std::string flags = flags_of(better.way);
     session.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
@@ -89,7 +89,7 @@ class SpeedExpectation : public SessionObserver {
   }
 
   const PredictionOptions options_;
-  std::optional<ForecastHost> machine_;  // before the job was initialised
+  std::optional<PredictedHost> machine_;  // before the job was initialised
 };
 
 // Several trainings and sums in the middle of a step are not predicted.
@@ -101,9 +101,9 @@ bool says_expected(const PlannedSession& session) {
 
 }  // namespace
 
-MakeObserver expect_speed(const PredictionOptions& options) {
+MakeObserver say_prediction(const PredictionOptions& options) {
   return [options](const PlannedSession& session) {
-    return says_expected(session) ? std::make_unique<SpeedExpectation>(options) : nullptr;
+    return says_expected(session) ? std::make_unique<PredictionObserver>(options) : nullptr;
   };
 }
 

@@ -1,0 +1,452 @@
+#include "predict/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <set>
+#include <span>
+
+#include "base/cores.h"
+#include "base/failure_text.h"
+#include "base/print_text.h"
+#include "base/printed.h"
+#include "kernels/device_kind.h"
+#include "launch/lab/lab_options.h"
+#include "net/link_kind.h"
+#include "paceline/error.h"
+#include "params/hybrid/hybrid_strategy.h"
+#include "params/strategy/strategies.h"
+#include "predict/hosts_file.h"
+#include "predict/machine_facts.h"
+#include "predict/memory_passes.h"
+#include "predict/prediction_text.h"
+#include "predict/simulation/step_of_plan.h"
+#include "predict/trial_steps.h"
+#include "run/network_rate.h"
+#include "train/dimensions.h"
+#include "train/precision.h"
+#include "train/worker_device.h"
+
+namespace paceline {
+namespace {
+
+constexpr int kMostSimulated = 8;   // workers with devices that are simulated
+constexpr int kMostWorkers = 1000;  // that are tried
+// The kernels of the workloads reach so much of the roof; it counts where no step was measured.
+constexpr double kKernelsOfRoof = 0.85;
+constexpr int kSpareHosts = 4;  // for parameter servers of other ways
+
+std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
+bool is_cpu(const Cluster& cluster) { return device_kind(cluster.device.kind).meets_roof; }
+
+// Rates that a file does not give. Where it gives that of the memory, those of threads and rules
+// follow from it.
+void take_rates(PredictedHost& host, const PredictedHost& like) {
+  const auto take = [&](std::initializer_list<double PredictedHost::*> rates) {
+    for (const auto rate : rates) {
+      if (host.*rate == 0) host.*rate = like.*rate;
+    }
+  };
+  if (host.bytes_per_s == 0) {
+    take({&PredictedHost::bytes_per_s, &PredictedHost::thread_bytes_per_s,
+          &PredictedHost::rule_bytes_per_s, &PredictedHost::thread_rule_bytes_per_s,
+          &PredictedHost::cached_rule_bytes_per_s});
+  }
+  if (host.tcp_send_bytes_per_s == 0) {
+    take({&PredictedHost::tcp_send_bytes_per_s, &PredictedHost::core_tcp_send_bytes_per_s});
+  }
+  if (host.tcp_receive_bytes_per_s == 0) {
+    take({&PredictedHost::tcp_receive_bytes_per_s, &PredictedHost::core_tcp_receive_bytes_per_s});
+  }
+  take({&PredictedHost::cipher_bytes_per_s});
+}
+
+WireForm wire_of(const Cluster& cluster) {
+  return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
+}
+
+Roof roof_of(const PredictedHost& host, int threads) {
+  return {.flops_per_s = host.flops_per_s * threads / std::max(1, int(host.cores)),
+          .bytes_per_s = std::max(1.0, host.bytes_per_s),
+          .cache_bytes = cache_bytes()};
+}
+
+double seconds_by_costs(const Plan& plan, const Roof& roof) {
+  double seconds = 0;
+  for (const Plan::KernelUse& use : plan.kernels) {
+    const Cost cost = use.node->op().cost(*use.node);
+    const double bytes = cost.bytes > double(roof.cache_bytes) ? cost.bytes : 0;
+    seconds += std::max(cost.flops / roof.flops_per_s, bytes / roof.bytes_per_s);
+  }
+  return seconds / kKernelsOfRoof;
+}
+
+bool launches(const Cluster& cluster) { return cluster.process == Cluster::Process::kLauncher; }
+
+}  // namespace
+
+Predictor::Predictor(const PredictedStep& step, const Cluster& cluster,
+                     const PredictionOptions& options, const std::optional<PredictedHost>& here)
+    : step_(step), cluster_(cluster), options_(options) {
+  if (here) {
+    here_ = *here;
+  } else if (!options.roof.empty()) {
+    here_ = read_roof_file(options.roof);
+  } else {
+    const SeenHost seen = options.asked ? host_of_moment() : this_host();
+    here_ = seen.host;
+    if (!seen.discarded.empty()) print_text(stderr, seen.discarded + "\n");
+  }
+  make_plans();
+  take_hosts();
+  const double examples =
+      step_.examples > 0 ? step_.examples : double(first_dimension_of_inputs(*step_.request.graph));
+  if (is_cpu(cluster_)) learn_kernels();
+  job_.straggler = options.straggler;
+  job_.straggler_times = options.straggler_times;
+  job_.share_memory = link_kind(cluster.link).shares_memory;
+  job_.tls = cluster.security.tls;
+  job_.step = [this, examples](const StepOf& of) {
+    // Updates are not streamed into the mean of several towers.
+    const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
+    return simulated_step(plan, specs_, pace(plan, of), examples * of.towers);
+  };
+}
+
+// Kernels of a simulated device are made at once; those of the cores decide how images are laid
+// out.
+void Predictor::make_plans() {
+  specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
+  if (step_.plan != nullptr) {
+    shared_ = own_ = step_.plan;
+    return;
+  }
+  device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
+                        clock_);
+  PlanRequest request = step_.request;
+  request.rewrite = rewrite_to(cluster_.precision);
+  shared_ = make_plan(request, specs_, *device_);
+  request.stream_updates = is_cpu(cluster_);
+  own_ = make_plan(request, specs_, *device_);
+}
+
+std::vector<std::string> Predictor::task_hosts(const std::vector<std::string>& addresses) const {
+  std::vector<std::string> hosts;
+  hosts.reserve(addresses.size());
+  for (const std::string& address : addresses) hosts.push_back(host_part(address));
+  return hosts;
+}
+
+void Predictor::take_hosts() {
+  here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
+  if (!options_.hosts.empty()) return take_hosts_of_file();
+  const std::vector<std::string> names = place_tasks();
+  if (names.size() > 1) return take_hosts_of_cluster(names);
+  here_.name = "this machine";
+  here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
+                                                             : int(cluster_.spec.workers.size()));
+  job_.hosts = {here_};
+  own_hosts_ = 1;
+  ps_hosts_.clear();
+  worker_hosts_.clear();
+}
+
+void Predictor::take_hosts_of_file() {
+  DescribedHosts described = read_hosts(options_.hosts);
+  job_.hosts = std::move(described.hosts);
+  for (const HostPair& pair : described.pairs) {
+    if (pair.missing.empty()) {
+      job_.pairs.push_back(pair.link);
+    } else {
+      unknown_pairs_ += fmt::format("Not measured from {} to {}, predicted by their links: {}\n",
+                                    job_.hosts[std::size_t(pair.link.from)].name,
+                                    job_.hosts[std::size_t(pair.link.to)].name, pair.missing);
+    }
+  }
+  for (PredictedHost& host : job_.hosts) {
+    if (host.flops_per_s == 0) {
+      host.flops_per_s = here_.flops_per_s / here_.cores * host.cores;
+      host.others_share = here_.others_share;
+    }
+    take_rates(host, here_);
+  }
+  own_hosts_ = int(job_.hosts.size());
+  const auto has_device = [](const PredictedHost& host) { return host.devices > 0; };
+  if (std::ranges::none_of(job_.hosts, has_device)) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--hosts {}: no host has a device for a worker", options_.hosts));
+  }
+}
+
+// Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
+std::vector<std::string> Predictor::place_tasks() {
+  std::vector<std::string> names;
+  names.reserve(std::size_t(options_.open_hosts));
+  for (int i = 0; i < options_.open_hosts; ++i) names.push_back(fmt::format("host {}", i));
+  if (!names.empty()) return names;
+  if (!options_.ps_hosts.empty() || !options_.worker_hosts.empty()) {
+    ps_hosts_ = options_.ps_hosts;
+    worker_hosts_ = options_.worker_hosts;
+    for (const auto* list : {&ps_hosts_, &worker_hosts_}) {
+      for (const int at : *list) {
+        while (int(names.size()) <= at) names.push_back(fmt::format("host {}", names.size()));
+      }
+    }
+    return names;
+  }
+  if (launches(cluster_)) return names;
+  const auto place = [&](const std::vector<std::string>& addresses, std::vector<int>& hosts) {
+    for (const std::string& name : task_hosts(addresses)) {
+      const auto found = std::ranges::find(names, name);
+      hosts.push_back(int(found - names.begin()));
+      if (found == names.end()) names.push_back(name);
+    }
+  };
+  place(cluster_.spec.ps, ps_hosts_);
+  place(cluster_.spec.workers, worker_hosts_);
+  return names;
+}
+
+// All emulated hosts are this machine.
+void Predictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
+  const bool emulated = options_.link_gbps > 0;
+  PredictedHost host = here_;
+  // The cluster says who is where, or each host has one worker.
+  host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
+  host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
+  host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    host.name = names[i];
+    host.machine = emulated ? 0 : int(i);
+    job_.hosts.push_back(host);
+  }
+  own_hosts_ = int(job_.hosts.size());
+  if (!emulated || options_.open_hosts > 0 || !each_task_has_a_host()) return;
+  for (int i = 0; i < kSpareHosts; ++i) {
+    host.name = fmt::format("host {}", own_hosts_ + i);
+    job_.hosts.push_back(host);
+  }
+}
+
+bool Predictor::each_task_has_a_host() const {
+  std::set<int> used(ps_hosts_.begin(), ps_hosts_.end());
+  used.insert(worker_hosts_.begin(), worker_hosts_.end());
+  return used.size() == ps_hosts_.size() + worker_hosts_.size();
+}
+
+void Predictor::place(Way& way) const {
+  if (options_.open_hosts > 0) {
+    LabOptions lab{.hosts = options_.open_hosts};
+    spread_tasks(lab, way.ps, way.workers);
+    way.ps_hosts = lab.ps;
+    way.worker_hosts = lab.workers;
+    return;
+  }
+  if (worker_hosts_.size() == std::size_t(way.workers)) way.worker_hosts = worker_hosts_;
+  way.ps_hosts = ps_hosts_;
+  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
+  for (int spare = own_hosts_; spare < int(job_.hosts.size()); ++spare) {
+    if (int(way.ps_hosts.size()) < way.ps) way.ps_hosts.push_back(spare);
+  }
+}
+
+// The kernels of all workers are taken to be as fast as on the first host that has a device.
+const PredictedHost& Predictor::worker_host() const {
+  const auto found =
+      std::ranges::find_if(job_.hosts, [](const PredictedHost& host) { return host.devices > 0; });
+  return found == job_.hosts.end() ? job_.hosts.front() : *found;
+}
+
+bool Predictor::are_threads_told() const {
+  const int cores = std::max(1, int(worker_host().cores));
+  return cluster_.threads > 0 &&
+         cluster_.threads != std::max(1, cores / std::max(1, workers_on_own_machine()));
+}
+
+void Predictor::learn_kernels() {
+  const std::string key = pace_key(*shared_, cluster_.precision);
+  paces_ = this_pace_cache().find(key);
+  std::vector<int> missing;
+  for (const int threads : threads_to_time()) {
+    const std::optional<Pace> known = nearest_pace(paces_, threads);
+    const bool is_known = known && known->threads == threads;
+    if (!is_known || is_beside_others(known->others_share)) missing.push_back(threads);
+  }
+  if (options_.trial && !missing.empty()) time_kernels(key, missing);
+  const std::optional<Pace> known = nearest_pace(paces_, threads(1));
+  job_.kernels = !known                                  ? KernelsFrom::kCosts
+                 : is_beside_others(known->others_share) ? KernelsFrom::kBesideOthers
+                                                         : KernelsFrom::kSteps;
+}
+
+// Those of a worker alone, those of each of its towers, and one: what several workers have lies
+// between.
+std::vector<int> Predictor::threads_to_time() const {
+  const int all = are_threads_told() ? cluster_.threads : usable_cores();
+  const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
+  return {threads.begin(), threads.end()};
+}
+
+// A step that takes long on one thread is timed on all of them alone.
+void Predictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
+  constexpr double kSeconds = 2;
+  PlanRequest request = step_.request;
+  request.rewrite = rewrite_to(cluster_.precision);
+  request.stream_updates = true;
+  DeviceOptions device = worker_device(cluster_);
+  try {
+    for (const int threads : of_threads) {
+      const std::optional<Pace> known = nearest_pace(paces_, threads);
+      const double each = known ? known->seconds * known->threads / threads : 0;
+      if (2 * each > kSeconds / double(of_threads.size()) && timed_ > 0) continue;
+      device.threads = threads;
+      const TrialPace made =
+          time_steps(request, specs_, device, kSeconds / double(of_threads.size()));
+      timed_ += made.steps;
+      if (known && known->threads == threads && !is_beside_others(made.pace.others_share)) {
+        print_text(stderr,
+                   fmt::format("Discards the time of its steps on {}, measured {}: they were "
+                               "timed anew\n",
+                               counted(threads, "thread"), beside_others(known->others_share)));
+      }
+      std::erase_if(paces_, [&](const Pace& pace) { return pace.threads == threads; });
+      paces_.push_back(made.pace);
+      this_pace_cache().keep(key, made.pace);
+    }
+  } catch (const std::exception& error) {
+    untimed_ = failure_text(error);
+  }
+}
+
+std::string Predictor::why_not_measured() const {
+  if (job_.kernels != KernelsFrom::kCosts) return "";
+  if (!untimed_.empty()) return untimed_;
+  return "no step of it was timed here";
+}
+
+std::string Predictor::kernels_in_words(const std::optional<Pace>& pace) const {
+  if (!is_cpu(cluster_)) return "as --sim-step-ms and --sim-gflops say";
+  if (!pace) return "from its FLOPs and bytes; nothing was measured: " + why_not_measured();
+  const std::string when = timed_ > 0 ? "measured in " + counted(timed_, "step") + " just now"
+                                      : "measured in an earlier run";
+  return is_beside_others(pace->others_share) ? when + ", " + beside_others(pace->others_share)
+                                              : when;
+}
+
+// The part of the measured time that FLOPs and bytes explain becomes as much shorter on other
+// threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
+double Predictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
+  const double there = seconds_by_costs(plan, roof);
+  const std::optional<Pace> known = nearest_pace(paces_, threads);
+  if (!known) return there;
+  const double here = seconds_by_costs(plan, roof_of(here_, known->threads));
+  if (here <= 0) return known->seconds;
+  const double explained = std::min(known->seconds, here);
+  return known->seconds - explained + explained * there / here;
+}
+
+// The workers of the cluster's own way are counted on the machine that has the most of them.
+int Predictor::workers_on_own_machine() const {
+  const Way own = own_way();
+  std::map<int, int> count;
+  int most = own.worker_hosts.empty() ? own.workers : 1;
+  for (const int host : own.worker_hosts) {
+    most = std::max(most, ++count[job_.hosts[std::size_t(host)].machine]);
+  }
+  return most;
+}
+
+// A task that has no more than its share of the cores, as a launcher starts it, was not told how
+// many threads it is to have: where fewer tasks share the machine, each has more of them.
+int Predictor::threads(int workers_on_machine) const {
+  if (are_threads_told()) return cluster_.threads;
+  return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
+}
+
+DevicePace Predictor::pace(const Plan& plan, const StepOf& of) const {
+  const int threads = this->threads(of.workers_on_machine);
+  DevicePace pace{.towers = of.towers, .rule_threads = threads};
+  pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
+  if (!is_cpu(cluster_)) {
+    pace.step_seconds = cluster_.device.sim_step_ms * 1e-3;
+    double flops = 0;
+    for (const Plan::KernelUse& use : plan.kernels) flops += use.node->op().cost(*use.node).flops;
+    if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
+      pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
+    }
+    // This task may be the one that is slow.
+    const bool slow = cluster_.process == Cluster::Process::kTask &&
+                      cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
+    if (slow) pace.step_seconds /= options_.straggler_times;
+    return pace;
+  }
+  pace.threads = std::max(1, threads / of.towers);
+  pace.roof = roof_of(worker_host(), pace.threads);
+  pace.step_seconds = kernel_seconds(plan, pace.roof, pace.threads);
+  return pace;
+}
+
+// The tasks that are to be started on emulated hosts will have addresses there, by which
+// --strategy auto chooses.
+Cluster Predictor::with_addresses() const {
+  Cluster cluster = cluster_;
+  if (!launches(cluster_)) return cluster;
+  for (const int host : ps_hosts_) cluster.spec.ps.push_back(fmt::format("{}:0", host));
+  for (const int host : worker_hosts_) cluster.spec.workers.push_back(fmt::format("{}:0", host));
+  return cluster;
+}
+
+Way Predictor::own_way() const {
+  Way way;
+  way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
+                                                            : int(cluster_.spec.ps.size());
+  way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
+  way.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
+  way.wire = wire_of(cluster_);
+  way.accumulate = cluster_.accumulate;
+  way.towers = cluster_.towers;
+  place(way);
+  return way;
+}
+
+WaysAsked Predictor::asked() const {
+  WaysAsked asked;
+  asked.accumulate = cluster_.accumulate;
+  asked.strategy = cluster_.strategy;
+  asked.strategy.name.clear();
+  asked.links = own_hosts_ > 1;
+  asked.sparse = why_not_hybrid(specs_).empty() && why_not_hybrid(cluster_, 2).empty();
+  if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
+  if (cluster_.process != Cluster::Process::kAlone) {
+    const Way own = own_way();
+    if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
+    if (!options_.any_workers) asked.workers = own.workers;
+    // The default may be there because nobody asked for another.
+    const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
+    const bool named = cluster_.strategy.name != kAutomatic;
+    if (named && &kind != &default_strategy(kind.cluster)) {
+      asked.strategy.name = own.strategy.name;
+    }
+  }
+  int devices = 0;
+  for (const PredictedHost& host : job_.hosts) {
+    devices = std::min(kMostWorkers, devices + std::min(kMostWorkers, host.devices));
+  }
+  asked.towers = cluster_.towers;
+  asked.most_workers = std::max(1, devices / cluster_.towers);
+  return asked;
+}
+
+std::string Predictor::facts() const {
+  const double seconds = job_.step({.own_rules = true}).seconds();
+  return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + pairs_text(job_.pairs) +
+         unknown_pairs_ +
+         fmt::format("The kernels of a step take {} ms ({}).\n", rounded(1e3 * seconds, 3),
+                     kernels_in_words(nearest_pace(paces_, threads(1))));
+}
+
+}  // namespace paceline

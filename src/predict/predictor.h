@@ -1,0 +1,127 @@
+// The speed that a job is expected to have, from its graph, its cluster and the roof of this
+// machine.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/real_clock.h"
+#include "exec/plan.h"
+#include "paceline/cluster.h"
+#include "paceline/observer.h"
+#include "predict/pace_cache.h"
+#include "predict/prediction.h"
+#include "predict/prediction_options.h"
+#include "predict/roof.h"
+#include "predict/simulation/step_of_plan.h"
+#include "predict/ways.h"
+
+namespace paceline {
+
+/// The step of one worker; what the request points to is borrowed.
+struct PredictedStep {
+  std::string model;
+  PlanRequest request;
+  double examples = 0;  // of a batch; 0: the first dimension of the inputs
+  /// The plan of a session that is about to train; null: plans are made of the request.
+  std::shared_ptr<const Plan> plan = nullptr;
+};
+
+class Predictor {
+ public:
+  /// Reads the files that the options name, and measures the roof of this machine unless they or
+  /// `here` say it. Times some steps if the options want it and no undisturbed ones were timed.
+  /// Throws kUsage.
+  Predictor(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options,
+            const std::optional<PredictedHost>& here = {});
+
+  const PredictedJob& job() const { return job_; }
+  /// Returns what this machine can do.
+  const PredictedHost& here() const { return here_; }
+  /// The cluster's own way; one process when it has none.
+  Way own_way() const;
+  /// The ways to compare it with, or all when the cluster does not say.
+  WaysAsked asked() const;
+  /// The tasks of another way are where they are in the own one, as far as that has them; where
+  /// each task has an emulated host of its own, the others have one, too. They are spread over all
+  /// hosts where the number of tasks is open.
+  void place(Way& way) const;
+  /// Lines about the hosts and the step: what predictions are made from.
+  std::string facts() const;
+  /// Says why the time of the step's kernels is not known; empty when it is.
+  std::string why_not_measured() const;
+
+ private:
+  void make_plans();
+  void take_hosts();
+  void take_hosts_of_file();
+  std::vector<std::string> place_tasks();
+  void take_hosts_of_cluster(const std::vector<std::string>& names);
+  bool each_task_has_a_host() const;
+  std::vector<std::string> task_hosts(const std::vector<std::string>& addresses) const;
+  const PredictedHost& worker_host() const;
+  Cluster with_addresses() const;
+  int workers_on_own_machine() const;
+  int threads(int workers_on_machine) const;
+  DevicePace pace(const Plan& plan, const StepOf& of) const;
+  double kernel_seconds(const Plan& plan, const Roof& roof, int threads) const;
+  bool are_threads_told() const;
+  void learn_kernels();
+  std::vector<int> threads_to_time() const;
+  void time_kernels(const std::string& key, std::span<const int> of_threads);
+  std::string kernels_in_words(const std::optional<Pace>& pace) const;
+
+  const PredictedStep step_;
+  const Cluster cluster_;
+  const PredictionOptions options_;
+  RealClock clock_;
+  std::unique_ptr<Device> device_;
+  PredictedHost here_;
+  PredictedJob job_;
+  std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
+  std::string unknown_pairs_;                 // lines about hosts between which nothing is known
+  std::vector<VariableSpec> specs_;
+  std::vector<int> ps_hosts_, worker_hosts_;
+  int own_hosts_ = 0;        // behind these are spare ones, for tasks that other ways have more
+  std::vector<Pace> paces_;  // of the step's kernels
+  int timed_ = 0;            // steps, before this prediction
+  std::string untimed_;      // why none was; empty: nobody wanted it
+};
+
+/// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
+/// writes what the options ask for. Returns them, the fastest first.
+std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& cluster,
+                                     const PredictionOptions& options);
+
+/// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
+/// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
+std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
+                                      const PredictionOptions& options);
+
+/// Makes an observer that prints that table for the first session that trains, and lets none start.
+MakeObserver show_ways(const PredictionOptions& options);
+/// Makes an observer that calls `list` with those speeds for the first session that trains, and
+/// lets none start. There are none for a session of several trainings.
+MakeObserver list_ways(const PredictionOptions& options,
+                       std::function<void(std::vector<ComparedWay>)> list);
+
+/// The predictions of a run of several tasks, before its first step.
+struct RunPrediction {
+  Prediction own;
+  /// A way with the same workers that would be faster by a tenth, or one process if it would be by
+  /// a little.
+  std::optional<Prediction> better;
+  std::vector<Prediction> others = {};  // all ways that were compared
+  PredictedHost machine = {};           // that it was made for
+};
+/// `here` is this machine, where it was measured already. Takes as long as to predict the own way
+/// and one process, and a quarter of a second for others.
+RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
+                          const PredictionOptions& options,
+                          const std::optional<PredictedHost>& here);
+
+}  // namespace paceline
