@@ -40,12 +40,11 @@ std::span<const Case> all_cases() { return kCases; }
 const Case& find_case(std::string_view name) {
   const auto known = std::ranges::find(kCases, name, &Case::name);
   if (known != std::end(kCases)) return *known;
-  if (name == "reports" || name == "foresight") {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("the case {0} is measured by a command of its own: paceline-evidence {0} "
-                    "(cmake --preset evidence && cmake --build --preset evidence)",
-                    name));
+  if (name == "reports" || name == "foresight" || name == "predictions") {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("the case {} is measured by a command of its own: paceline-evidence {} "
+                            "(cmake --preset evidence && cmake --build --preset evidence)",
+                            name, name == "foresight" ? "predictions" : name));
   }
   std::vector<std::string_view> names;
   for (const Case& each : kCases) names.push_back(each.name);

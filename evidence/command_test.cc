@@ -20,8 +20,11 @@ Finished run_evidence(Words arguments) {
 }
 
 TEST(Evidence, HelpNamesItsPartsAndAMistakeTheNearest) {
-  EXPECT_THAT(run_evidence({"--help"}).output, AllOf(HasSubstr("reports"), HasSubstr("foresight")));
-  EXPECT_THAT(run_evidence({"foresight", "--help"}).output, HasSubstr("--minutes M"));
+  EXPECT_THAT(run_evidence({"--help"}).output,
+              AllOf(HasSubstr("reports"), HasSubstr("predictions")));
+  EXPECT_THAT(run_evidence({"predictions", "--help"}).output, HasSubstr("--minutes M"));
+  EXPECT_THAT(run_evidence({"foresight", "--help"}).output,
+              AllOf(HasSubstr("is now called predictions"), HasSubstr("--minutes M")));
   const Finished wrong = run_evidence({"report"});
   EXPECT_EQ(wrong.status, 2);
   EXPECT_THAT(wrong.output, HasSubstr("unknown part 'report'; did you mean 'reports'?"));

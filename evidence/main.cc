@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "base/nearest.h"
+#include "base/print_text.h"
 #include "bench/measuring.h"
 #include "cli/flags/command_line.h"
 #include "cli/task_program.h"
-#include "evidence/foresight_rates.h"
+#include "evidence/prediction_rates.h"
 #include "evidence/report_rates.h"
 #include "paceline/error.h"
 #include "run/standard_streams.h"
@@ -38,18 +39,18 @@ CommandLine reports_line() {
        {"--repeat", "N", "The number of runs of every row (default 1)", "Flags"}}};
 }
 
-CommandLine foresight_line() {
-  return {"paceline-evidence foresight",
+CommandLine prediction_line() {
+  return {"paceline-evidence predictions",
           "Runs configurations for real, and compares the speed of each with what it expected "
           "before its first step. A run goes on where the last one of the same version ended. Run "
           "nothing else meanwhile.",
           R"(Examples:
-  paceline-evidence foresight --minutes 5
-  paceline-evidence foresight --computed --only mlp)",
+  paceline-evidence predictions --minutes 5
+  paceline-evidence predictions --computed --only mlp)",
           {{"--only", "NAME", "Measure the rows with this in their name ('mlp, async')", "Flags"},
            {"--computed", "", "Train on this machine's cores, instead of on simulated devices",
             "Flags"},
-           {"--csv", "FILE", "Append rows to this file (default foresight.csv)", "Flags"},
+           {"--csv", "FILE", "Append rows to this file (default predictions.csv)", "Flags"},
            {"--minutes", "M", "Begin no row after so many minutes (default 60)", "Flags"},
            {"--json", "FILE", "Write every figure to this JSON file, too", "Flags"}}};
 }
@@ -73,17 +74,17 @@ int reports_command(const Arguments& arguments) {
   return 0;
 }
 
-int foresight_command(const Arguments& arguments) {
-  const std::optional<FlagValues> values = parse(foresight_line(), arguments);
+int prediction_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(prediction_line(), arguments);
   if (!values) return 0;
-  const ForesightSelection selection{
+  const PredictionSelection selection{
       .only = values->text("--only"),
-      .csv = values->given("--csv") ? values->text("--csv") : "foresight.csv",
+      .csv = values->given("--csv") ? values->text("--csv") : "predictions.csv",
       .minutes = values->positive_number("--minutes").value_or(60),
       .computed = values->given("--computed")};
-  Measuring measuring = begin("foresight", *values, arguments, 1);
-  measuring.recorder().begin("foresight", 1);
-  measure_foresight(measuring.recorder(), selection);
+  Measuring measuring = begin("predictions", *values, arguments, 1);
+  measuring.recorder().begin("predictions", 1);
+  measure_predictions(measuring.recorder(), selection);
   measuring.keep();
   return 0;
 }
@@ -91,13 +92,15 @@ int foresight_command(const Arguments& arguments) {
 struct Part {
   std::string_view name, help;
   int (*run)(const Arguments&);
+  std::string_view old_name = "";  // that an earlier version had
 };
 
 constexpr std::array kParts = {
     Part{"reports", "The clusters of five reports of slow training, compared with their bounds",
          reports_command},
-    Part{"foresight", "Configurations run for real, compared with what each expected before step 1",
-         foresight_command}};
+    Part{"predictions",
+         "Configurations run for real, compared with what each expected before step 1",
+         prediction_command, "foresight"}};
 
 std::string help_text() {
   std::string text =
@@ -116,7 +119,14 @@ int run(const Arguments& arguments) {
   }
   std::vector<std::string_view> names;
   for (const Part& part : kParts) {
-    if (part.name == name) return part.run({arguments.begin() + 1, arguments.end()});
+    const bool is_old = !part.old_name.empty() && part.old_name == name;
+    if (is_old) {
+      print_text(stderr,
+                 fmt::format("paceline-evidence {} is now called {}: the next version reads "
+                             "the new name only\n",
+                             name, part.name));
+    }
+    if (is_old || part.name == name) return part.run({arguments.begin() + 1, arguments.end()});
     names.push_back(part.name);
   }
   throw Error(ErrorCode::kUsage, fmt::format("unknown part '{}'{} ({})", name,

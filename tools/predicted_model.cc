@@ -18,7 +18,7 @@ constexpr const char* kExamples = R"(Examples:
   {0} --ps 1 --workers 4 --device sim --sim-step-ms 5.6
       with four devices that take 5.6 ms a step
   {0} --hosts hosts.toml --plot speed.svg
-      on other hosts, as docs/foresight.md describes them
+      on other hosts, as docs/predictions.md describes them
   {0} --ps 1 --workers 4 --lab-gbps 1 --lab-hosts 5
       on hosts with links of 1 Gbit/s
 

@@ -4,7 +4,7 @@ namespace paceline {
 namespace {
 
 // About the 10th and the 90th percentile of measured ÷ predicted, of the rows of
-// bench/foresight.csv. Few rows have a straggler, the transport of another system or local steps:
+// bench/predictions.csv. Few rows have a straggler, the transport of another system or local steps:
 // they are taken to be like those that wait for the same.
 SpeedInterval usual_interval(Limit limit) {
   switch (limit) {

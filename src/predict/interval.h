@@ -19,10 +19,10 @@ enum class KernelsFrom : std::uint8_t {
   kCosts,         // FLOPs and bytes: nothing was measured
 };
 
-/// 80 of 100 measured speeds of jobs with that limit were between these (docs/foresight.md,
-/// bench/foresight.csv). Steps that other programs disturbed were maybe slower than those to come,
-/// where kernels are the limit. Where nothing was measured any limit may be another one, and models
-/// of small ops made up to 16 times fewer steps than their FLOPs and bytes say.
+/// 80 of 100 measured speeds of jobs with that limit were between these (docs/predictions.md,
+/// bench/predictions.csv). Steps that other programs disturbed were maybe slower than those to
+/// come, where kernels are the limit. Where nothing was measured any limit may be another one, and
+/// models of small ops made up to 16 times fewer steps than their FLOPs and bytes say.
 SpeedInterval interval_of(Limit limit, KernelsFrom kernels = KernelsFrom::kSteps);
 
 }  // namespace paceline

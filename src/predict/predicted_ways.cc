@@ -39,7 +39,7 @@ PredictedStep step_of(const PlannedSession& session) {
 std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& cluster,
                                      const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
-    throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/foresight.md)");
+    throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/predictions.md)");
   }
   const Predictor predictor(step, cluster, options);
   const Way own = predictor.own_way();

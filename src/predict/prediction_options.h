@@ -9,7 +9,7 @@ namespace paceline {
 /// The wishes of the user about predictions of a job's speed.
 struct PredictionOptions {
   bool asked = false;  // only what is expected is printed, and nothing is trained
-  std::string hosts;   // a file that describes the hosts (docs/foresight.md); empty: this machine
+  std::string hosts;   // a file that describes the hosts (docs/predictions.md); empty: this machine
   std::string roof;    // a file with the roof of this machine; empty: it is measured
   std::string json;    // a file to which all ways are written too; empty: none
   std::string plot;    // a picture, FILE.svg or FILE.png; empty: none

@@ -111,7 +111,7 @@ struct ReportSection {
   bool operator==(const ReportSection&) const = default;
 };
 
-/// The speed that was expected before the first step (docs/foresight.md).
+/// The speed that was expected before the first step (docs/predictions.md).
 struct ExpectedSpeed {
   double steps_per_s = 0;       // of all workers
   double low = 0, high = 0;     // 80 of 100 runs are between them

@@ -9,7 +9,7 @@ namespace paceline::bench {
 
 /// One configuration: a workload on simulated devices, or on this machine's cores, with real links,
 /// rules and tasks.
-struct ForesightRow {
+struct PredictionRow {
   std::string model;
   std::map<std::string, std::string> settings = {};  // of the model
   double device_ms = 0;                              // of a simulated device; 0: the cores compute
@@ -29,8 +29,8 @@ struct ForesightRow {
 };
 
 /// All rows on simulated devices, in an order in which any beginning has some of all kinds.
-std::vector<ForesightRow> foresight_rows();
+std::vector<PredictionRow> prediction_rows();
 /// Those that the cores compute; of each model one process is the first.
-std::vector<ForesightRow> computed_rows();
+std::vector<PredictionRow> computed_rows();
 
 }  // namespace paceline::bench

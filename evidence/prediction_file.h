@@ -5,14 +5,14 @@
 #include <set>
 #include <string>
 
-#include "evidence/foresight_rows.h"
+#include "evidence/prediction_rows.h"
 #include "predict/prediction.h"
 #include "run/report/report.h"
 
 namespace paceline::bench {
 
 /// The result of a row: what it expected and what it made.
-struct ForesightResult {
+struct PredictionResult {
   PredictedHost host;  // as it was measured before, and shortly before that
   ExpectedSpeed expected;
   double made = 0;  // steps/s
@@ -29,17 +29,17 @@ double roof_change(const PredictedHost& before, const PredictedHost& after);
 constexpr double kRoofMayMove = 0.05;
 
 /// A file of CSV, a row in each line.
-class ForesightFile {
+class PredictionFile {
  public:
   /// Makes the file where there is none. Throws kFailedPrecondition when it has other columns, and
   /// kUnavailable, as add() does, when it cannot be written.
-  explicit ForesightFile(std::string path);
+  explicit PredictionFile(std::string path);
 
   /// True when this version has measured the row.
-  bool knows(const ForesightRow& row) const;
+  bool knows(const PredictionRow& row) const;
   /// True when some version has.
-  bool has(const ForesightRow& row) const;
-  void add(const ForesightRow& row, const ForesightResult& result) const;
+  bool has(const PredictionRow& row) const;
+  void add(const PredictionRow& row, const PredictionResult& result) const;
 
  private:
   const std::string path_, commit_;

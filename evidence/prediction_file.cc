@@ -1,4 +1,4 @@
-#include "evidence/foresight_file.h"
+#include "evidence/prediction_file.h"
 
 #include <fmt/format.h>
 
@@ -33,7 +33,7 @@ void append(const std::string& path, const std::string& line) {
   throw Error(ErrorCode::kUnavailable, fmt::format("--csv {}: cannot be written", path));
 }
 
-bool is_among(const std::set<std::string>& lines, const ForesightRow& row) {
+bool is_among(const std::set<std::string>& lines, const PredictionRow& row) {
   const std::string name = quoted_field(row.name());
   return std::ranges::any_of(lines,
                              [&](const std::string& line) { return line.find(name) != line.npos; });
@@ -49,7 +49,7 @@ double roof_change(const PredictedHost& before, const PredictedHost& after) {
   return most;
 }
 
-ForesightFile::ForesightFile(std::string path)
+PredictionFile::PredictionFile(std::string path)
     : path_(std::move(path)), commit_(version_and_commit()) {
   std::ifstream file(path_);
   std::string line;
@@ -68,13 +68,13 @@ ForesightFile::ForesightFile(std::string path)
   }
 }
 
-bool ForesightFile::knows(const ForesightRow& row) const { return is_among(known_, row); }
+bool PredictionFile::knows(const PredictionRow& row) const { return is_among(known_, row); }
 
-bool ForesightFile::has(const ForesightRow& row) const {
+bool PredictionFile::has(const PredictionRow& row) const {
   return knows(row) || is_among(others_, row);
 }
 
-void ForesightFile::add(const ForesightRow& row, const ForesightResult& result) const {
+void PredictionFile::add(const PredictionRow& row, const PredictionResult& result) const {
   const ExpectedSpeed& expected = result.expected;
   const PredictedHost& host = result.host;
   append(

@@ -1,4 +1,4 @@
-#include "evidence/foresight_rates.h"
+#include "evidence/prediction_rates.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,8 +20,8 @@
 #include "bench/step_work.h"
 #include "bench/summary.h"
 #include "bench/train_run.h"
-#include "evidence/foresight_file.h"
-#include "evidence/foresight_rows.h"
+#include "evidence/prediction_file.h"
+#include "evidence/prediction_rows.h"
 #include "evidence/recent_hosts.h"
 #include "launch/lab/lab.h"
 #include "predict/core_trip.h"
@@ -32,20 +32,20 @@
 namespace paceline::bench {
 namespace {
 
-constexpr std::int64_t kForesightWords = 300'000;
+constexpr std::int64_t kPredictionWords = 300'000;
 constexpr int kMostRuns = 4;  // of a row
 constexpr std::size_t kLeastTrips = 15;
 constexpr auto kLongestWait = std::chrono::minutes(2);
 constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
 
-class ForesightRuns {
+class PredictionRuns {
  public:
   /// Returns what the row expected and made; nothing when nothing was expected.
-  std::optional<ForesightResult> run(const ForesightRow& row) {
+  std::optional<PredictionResult> run(const PredictionRow& row) {
     wait_for_usual_placement();
     if (row.computed()) learn_pace(row);
-    ForesightResult result{.host = row.computed() ? host_of_moment().host : hosts_.usual(),
-                           .expected = {}};
+    PredictionResult result{.host = row.computed() ? host_of_moment().host : hosts_.usual(),
+                            .expected = {}};
     const MemoryFile
         roof;  // a new one, since what is written to a descriptor follows what is there
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
@@ -82,7 +82,7 @@ class ForesightRuns {
   // Runs it, once more where the cores were moved meanwhile, but not for ever. Returns what it
   // expected.
   std::optional<ExpectedSpeed> measure(const std::vector<std::string>& arguments,
-                                       ForesightResult& result) {
+                                       PredictionResult& result) {
     for (int run = 1;; ++run) {
       const Report report = run_train(arguments);
       result.made = total_steps_per_s(report);
@@ -92,7 +92,7 @@ class ForesightRuns {
     }
   }
 
-  std::vector<std::string> arguments_of(const ForesightRow& row) {
+  std::vector<std::string> arguments_of(const PredictionRow& row) {
     std::vector<std::string> arguments = {"train", row.model};
     const std::vector<std::string> flags = row.flags();
     arguments.insert(arguments.end(), flags.begin(), flags.end());
@@ -102,9 +102,9 @@ class ForesightRuns {
 
   // Predictions know the kernels of a step from earlier runs in one process: on all cores, and on
   // the one that a worker among several has.
-  void learn_pace(const ForesightRow& row) {
+  void learn_pace(const PredictionRow& row) {
     if (!paced_.insert(row.model).second) return;
-    ForesightRow one = row;
+    PredictionRow one = row;
     one.strategy = "local_sgd";
     one.ps = 0;
     one.workers = 1;
@@ -115,7 +115,7 @@ class ForesightRuns {
   }
 
   // A run in one process says nothing before its first step.
-  ExpectedSpeed expected_alone(const ForesightRow& row, const std::string& roof) {
+  ExpectedSpeed expected_alone(const PredictionRow& row, const std::string& roof) {
     std::map<std::string, std::string> settings = row.settings;
     if (row.model == "ptb") settings["data"] = text_.folder();
     const models::Model& model = *models::find_model(row.model);
@@ -131,7 +131,7 @@ class ForesightRuns {
   RecentHosts hosts_{measured_host};
   std::vector<double> trips_;    // between cores, at many moments
   std::set<std::string> paced_;  // models
-  GeneratedText text_{kForesightWords};
+  GeneratedText text_{kPredictionWords};
 };
 
 double percentile(std::vector<double> values, double part) {
@@ -149,25 +149,25 @@ void say_set_apart(Recorder& recorder, const std::vector<std::string>& apart, st
 
 }  // namespace
 
-void measure_foresight(Recorder& recorder, const ForesightSelection& selection) {
+void measure_predictions(Recorder& recorder, const PredictionSelection& selection) {
   const RealClock clock;
   const TimePoint begun = clock.now();
   const std::string no_lab = why_no_lab();
   if (!no_lab.empty() && !selection.computed)
     recorder.note("Rows with links of a limited rate are left out: " + no_lab);
-  ForesightFile file(selection.csv);
-  ForesightRuns runs;
+  PredictionFile file(selection.csv);
+  PredictionRuns runs;
   std::vector<double> errors;
   std::vector<std::string> apart;
-  std::vector<ForesightRow> rows = selection.computed ? computed_rows() : foresight_rows();
-  std::ranges::stable_sort(rows, {}, [&](const ForesightRow& row) { return file.has(row); });
-  for (const ForesightRow& row : rows) {
+  std::vector<PredictionRow> rows = selection.computed ? computed_rows() : prediction_rows();
+  std::ranges::stable_sort(rows, {}, [&](const PredictionRow& row) { return file.has(row); });
+  for (const PredictionRow& row : rows) {
     if (row.name().find(selection.only) == std::string::npos || file.knows(row)) continue;
     const bool expects = row.computed() || !row.alone();
     if ((row.gbps > 0 && !no_lab.empty()) || !expects) continue;
     if (double((clock.now() - begun).count()) * 1e-9 > 60 * selection.minutes) break;
     recorder.progress(row.name());
-    const std::optional<ForesightResult> result = runs.run(row);
+    const std::optional<PredictionResult> result = runs.run(row);
     if (!result) continue;
     file.add(row, *result);
     if (result->roof_moved.value_or(0) > kRoofMayMove) {

@@ -1,4 +1,4 @@
-"""What rows of bench/foresight.csv say about predictions, as Markdown."""
+"""What rows of bench/predictions.csv say about predictions, as Markdown."""
 import statistics
 
 SAME_PLACEMENT = 1.6  # times the time of a word from one core to another, as predict/core_trip.cc has it

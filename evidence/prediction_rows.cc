@@ -1,4 +1,4 @@
-#include "evidence/foresight_rows.h"
+#include "evidence/prediction_rows.h"
 
 #include <fmt/format.h>
 
@@ -37,11 +37,11 @@ struct JoinedBy {
 constexpr JoinedBy kJoinedBy[] = {{"shm"}, {"tcp"}, {"1 Gbit/s", 1}, {"0.25 Gbit/s", 0.25}};
 
 // A step that takes many seconds on its link leaves no time for the others.
-bool is_too_slow(const ForesightRow& row) {
+bool is_too_slow(const PredictionRow& row) {
   return row.model == "mlp" && row.gbps > 0 && row.workers > 2 * row.gbps;
 }
 
-void add_foresight_row(std::vector<ForesightRow>& rows, ForesightRow row) {
+void add_prediction_row(std::vector<PredictionRow>& rows, PredictionRow row) {
   const double seconds = row.seconds;
   for (const JoinedBy& each : kJoinedBy) {
     row.link = each.name;
@@ -57,12 +57,12 @@ void add_foresight_row(std::vector<ForesightRow>& rows, ForesightRow row) {
   }
 }
 
-void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
-  ForesightRow row{.model = std::string(workload.model),
-                   .device_ms = workload.device_ms,
-                   .strategy = "local_sgd",
-                   .link = "shm",
-                   .seconds = workload.seconds};
+void add_workload(std::vector<PredictionRow>& rows, const Workload& workload) {
+  PredictionRow row{.model = std::string(workload.model),
+                    .device_ms = workload.device_ms,
+                    .strategy = "local_sgd",
+                    .link = "shm",
+                    .seconds = workload.seconds};
   rows.push_back(row);
   for (const int workers : kWorkers) {
     row.workers = workers;
@@ -71,20 +71,20 @@ void add_workload(std::vector<ForesightRow>& rows, const Workload& workload) {
       row.ps = ps;
       for (const char* strategy : {"async", "ssp", "sync"}) {
         row.strategy = strategy;
-        if (workers > 1 || row.strategy == "async") add_foresight_row(rows, row);
+        if (workers > 1 || row.strategy == "async") add_prediction_row(rows, row);
       }
     }
     row.ps = 0;
     row.strategy = "allreduce";
-    if (workers > 1) add_foresight_row(rows, row);
+    if (workers > 1) add_prediction_row(rows, row);
   }
 }
 
-void add_computed_workload(std::vector<ForesightRow>& rows, const ComputedWorkload& workload) {
-  ForesightRow row{.model = std::string(workload.model),
-                   .strategy = "local_sgd",
-                   .link = "shm",
-                   .seconds = kComputedSeconds};
+void add_computed_workload(std::vector<PredictionRow>& rows, const ComputedWorkload& workload) {
+  PredictionRow row{.model = std::string(workload.model),
+                    .strategy = "local_sgd",
+                    .link = "shm",
+                    .seconds = kComputedSeconds};
   if (!workload.setting.empty()) row.settings.emplace(workload.setting, workload.value);
   rows.push_back(row);
   for (const int workers : kComputingWorkers) {
@@ -98,21 +98,21 @@ void add_computed_workload(std::vector<ForesightRow>& rows, const ComputedWorklo
 }
 
 // The same order for all versions. Any beginning has some of all kinds.
-void mix(std::vector<ForesightRow>& rows) {
+void mix(std::vector<PredictionRow>& rows) {
   std::ranges::stable_sort(rows, {},
-                           [](const ForesightRow& row) { return random_key(1, row.name()); });
+                           [](const PredictionRow& row) { return random_key(1, row.name()); });
 }
 
 }  // namespace
 
-std::string ForesightRow::name() const {
+std::string PredictionRow::name() const {
   const char* const how = computed() ? ", computed" : "";
   if (alone()) return fmt::format("{}, one process{}", model, how);
   return fmt::format("{}, {}, {} ps + {} worker{}, {}{}{}", model, strategy, ps, workers,
                      workers == 1 ? "" : "s", link, bfloat16 ? ", bfloat16" : "", how);
 }
 
-std::vector<std::string> ForesightRow::flags() const {
+std::vector<std::string> PredictionRow::flags() const {
   std::vector<std::string> flags;
   const auto add = [&](const std::string& flag, const std::string& value) {
     flags.insert(flags.end(), {flag, value});
@@ -137,18 +137,18 @@ std::vector<std::string> ForesightRow::flags() const {
   return flags;
 }
 
-std::vector<ForesightRow> foresight_rows() {
-  std::vector<ForesightRow> rows;
+std::vector<PredictionRow> prediction_rows() {
+  std::vector<PredictionRow> rows;
   for (const Workload& workload : kWorkloads) add_workload(rows, workload);
   mix(rows);
   return rows;
 }
 
-std::vector<ForesightRow> computed_rows() {
-  std::vector<ForesightRow> rows;
+std::vector<PredictionRow> computed_rows() {
+  std::vector<PredictionRow> rows;
   for (const ComputedWorkload& workload : kComputedWorkloads) add_computed_workload(rows, workload);
   mix(rows);
-  std::ranges::stable_sort(rows, std::greater{}, &ForesightRow::alone);
+  std::ranges::stable_sort(rows, std::greater{}, &PredictionRow::alone);
   return rows;
 }
 
