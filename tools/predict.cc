@@ -79,7 +79,7 @@ int predict_command(const Arguments& arguments) {
     say(learners_answer(*values, job));
   } else {
     const double limit_s = values->positive_number("--time-limit").value_or(kTimeLimit);
-    print_sized(job, read_sized_ways(*values, job), limit_s);
+    print_sized(job, read_sized_shapes(*values, job), limit_s);
   }
   return 0;
 }

@@ -10,7 +10,7 @@
 #include "params/strategy/strategies.h"
 #include "predict/growing_table.h"
 #include "predict/prediction_text.h"
-#include "predict/ways.h"
+#include "predict/shapes_to_try.h"
 #include "tools/say.h"
 
 namespace paceline {
@@ -131,8 +131,8 @@ SizedJob read_sized_job(const FlagValues& values) {
   return job;
 }
 
-WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
-  WaysAsked asked;
+ShapesAsked read_sized_shapes(const FlagValues& values, const SizedJob& job) {
+  ShapesAsked asked;
   asked.workers = job.workers;
   asked.most_workers = job.workers;
   asked.links = job.gbps > 0;
@@ -142,30 +142,30 @@ WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job) {
   return asked;
 }
 
-void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s) {
-  const Way way = way_of(job);
+void print_sized(const SizedJob& job, const ShapesAsked& asked, double limit_s) {
+  const JobShape shape = shape_of(job);
   const PredictedJob with_paceline = predicted_job_of(job, true);
   const Prediction alone = predict_alone(with_paceline);
   std::string text = fmt::format("One process: {} steps/s\n", rounded(alone.steps_per_s));
   if (job.has_transport()) {
-    text += fmt::format("{} with that transport: {}\n", way.text(),
-                        prediction_line(predict(predicted_job_of(job, false), way)));
+    text += fmt::format("{} with that transport: {}\n", shape.text(),
+                        prediction_line(predict(predicted_job_of(job, false), shape)));
   }
-  const Prediction own = predict(with_paceline, way, alone);
-  say(text + fmt::format("{} with Paceline: {}\n\n", way.text(), prediction_line(own)));
-  std::vector<Way> ways = ways_to_try(asked);
-  for (Way& each : ways) {
+  const Prediction own = predict(with_paceline, shape, alone);
+  say(text + fmt::format("{} with Paceline: {}\n\n", shape.text(), prediction_line(own)));
+  std::vector<JobShape> shapes = shapes_to_try(asked);
+  for (JobShape& each : shapes) {
     if (each.workers == 1 && each.ps == 0) continue;
     SizedJob other = job;
     other.ps = each.ps;
-    const Way placed = way_of(other);
+    const JobShape placed = shape_of(other);
     each.ps_hosts = placed.ps_hosts;
     each.worker_hosts = placed.worker_hosts;
   }
   SizedJob most = job;
   most.ps = std::max(job.ps, 4);
   const std::string note =
-      convergence_note(print_predictions(predicted_job_of(most, true), ways, limit_s));
+      convergence_note(print_predictions(predicted_job_of(most, true), shapes, limit_s));
   if (!note.empty()) say("\n" + note + "\n");
 }
 

@@ -2,8 +2,8 @@
 #pragma once
 
 #include "cli/flags/command_line.h"
+#include "predict/shapes_to_try.h"
 #include "predict/sized_job.h"
-#include "predict/ways.h"
 
 namespace paceline {
 
@@ -12,10 +12,10 @@ std::vector<Flag> sized_flags();
 SizedJob read_sized_job(const FlagValues& values);
 
 /// Returns what the flags fix of the ways that are compared.
-WaysAsked read_sized_ways(const FlagValues& values, const SizedJob& job);
+ShapesAsked read_sized_shapes(const FlagValues& values, const SizedJob& job);
 
 /// Prints the speed of the job's own way, and a table of the ways that were asked for, which grows
 /// for `limit_s` at most.
-void print_sized(const SizedJob& job, const WaysAsked& asked, double limit_s);
+void print_sized(const SizedJob& job, const ShapesAsked& asked, double limit_s);
 
 }  // namespace paceline

@@ -70,7 +70,7 @@ std::optional<PredictedModel> predict_model(const models::Model& model, const Ar
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
   return PredictedModel{bytes_of_values(step.request),
-                        predict_ways(step, job.cluster, job.observers.prediction)};
+                        predict_shapes(step, job.cluster, job.observers.prediction)};
 }
 
 }  // namespace paceline

@@ -9,7 +9,7 @@
 
 #include "base/nearest.h"
 #include "bench/step_work.h"
-#include "cli/automatic_way.h"
+#include "cli/automatic_shape.h"
 #include "cli/dry_run.h"
 #include "cli/flags/cluster_reader.h"
 #include "cli/flags/flags.h"
@@ -126,10 +126,10 @@ std::string dry_run_of(const Model& model, const TrainJob& job) {
   return dry_run_text(model.name(), steps, job.cluster, job.run);
 }
 
-std::vector<ComparedWay> ways_of(const Model& model, const TrainJob& job) {
+std::vector<Prediction> predictions_of(const Model& model, const TrainJob& job) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
-  return compare_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
-                      job.observers.prediction);
+  return compare_shapes({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
+                        job.observers.prediction);
 }
 
 int train(const Model& model, const Arguments& arguments) {
@@ -142,15 +142,15 @@ int train(const Model& model, const Arguments& arguments) {
   TrainJob job = read_train_job(model, line, *values);
   if (job.observers.prediction.asked) {
     const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
-    predict_ways({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
-                 job.observers.prediction);
+    predict_shapes({std::string(model.name()), bench::request_of(graphs.front())}, job.cluster,
+                   job.observers.prediction);
     return 0;
   }
-  if (leaves_way_open(*values, job.cluster)) {
+  if (leaves_shape_open(*values, job.cluster)) {
     const auto read = [&](const std::vector<std::string>& with) {
       job = read_train_job(model, line, *parse_job(line, with, nullptr));
     };
-    words = with_fastest_way(words, *values, ways_of(model, job), read);
+    words = with_fastest_shape(words, *values, predictions_of(model, job), read);
   }
   if (job.observers.dry_run) {
     fmt::print("{}", dry_run_of(model, job));

@@ -182,7 +182,7 @@ Prediction prediction_of(const models::Model& model, const Flags& flags,
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
   const Predictor predictor(step, job.cluster, job.observers.prediction, machine);
-  return predict(predictor.job(), predictor.own_way());
+  return predict(predictor.job(), predictor.own_shape());
 }
 
 // How an error of the value begins.

@@ -10,7 +10,7 @@ namespace paceline {
 
 std::vector<MakeObserver> ObserverOptions::observers() const {
   if (dry_run) return {show_dry_run()};
-  if (prediction.asked) return {show_ways(prediction)};
+  if (prediction.asked) return {show_shapes(prediction)};
   return {say_prediction(prediction), measure_machine(), watch_job(dashboard)};
 }
 

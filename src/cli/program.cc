@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/automatic_way.h"
+#include "cli/automatic_shape.h"
 #include "cli/completion/shell_completion.h"
 #include "cli/flags/cluster_reader.h"
 #include "cli/flags/flags.h"
@@ -72,11 +72,11 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
 }
 
 // The ways that the program's first session compares.
-std::vector<ComparedWay> compared_by(const Program& program) {
-  std::vector<ComparedWay> ways;
-  const auto list = [&](std::vector<ComparedWay> compared) { ways = std::move(compared); };
-  run_dry(program, list_ways(program.observers.prediction, list));
-  return ways;
+std::vector<Prediction> compared_by(const Program& program) {
+  std::vector<Prediction> predictions;
+  const auto list = [&](std::vector<Prediction> compared) { predictions = std::move(compared); };
+  run_dry(program, list_shapes(program.observers.prediction, list));
+  return predictions;
 }
 
 // A program that is no executable of its own cannot be started again for each task.
@@ -103,12 +103,12 @@ int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& 
   return values->with_places([&] {
     const Program asked = program_of(*values, arguments, options, work);
     if (!starts_tasks) check_starts_no_tasks(asked.cluster);
-    if (!leaves_way_open(*values, asked.cluster)) return run_process(asked);
+    if (!leaves_shape_open(*values, asked.cluster)) return run_process(asked);
     const auto with = [&](const std::vector<std::string>& flags) {
       return program_of(*parse_job(line, flags, nullptr), flags, options, work);
     };
-    return run_process(with(with_fastest_way(arguments, *values, compared_by(asked),
-                                             [&](const auto& flags) { with(flags); })));
+    return run_process(with(with_fastest_shape(arguments, *values, compared_by(asked),
+                                               [&](const auto& flags) { with(flags); })));
   });
 }
 

@@ -35,13 +35,13 @@ std::vector<Finding> slow_way(const RunFacts& facts);
 /// The fastest of the ways that the predictor has compared with this one, by its flags, and what it
 /// would bring: no more than was expected of it beside this way, than it would be faster than the
 /// run, and than workers wait. Nothing without a prediction.
-struct OtherWay {
+struct BetterShape {
   std::string flags;
   double gain = 1;
 };
-std::optional<OtherWay> best_other_way(const RunFacts& facts);
+std::optional<BetterShape> best_other_shape(const RunFacts& facts);
 /// The same way with a narrower wire, as far as the predictor has tried one.
-std::optional<OtherWay> narrower_wire(const RunFacts& facts);
+std::optional<BetterShape> narrower_wire(const RunFacts& facts);
 
 // no_cause.cc
 /// "Nothing to gain: 0.97 of what 2 cores can do: …"

@@ -70,9 +70,9 @@ class Links {
     const double most = RunFacts::gain_without(share);
     found.gain = most;
     found.advice = "With a faster link, up to";
-    if (const auto way = best_other_way(facts_); way && way->gain >= kWorthSaying) {
-      found.advice = way->flags;
-      found.gain = std::min(most, way->gain);
+    if (const auto shape = best_other_shape(facts_); shape && shape->gain >= kWorthSaying) {
+      found.advice = shape->flags;
+      found.gain = std::min(most, shape->gain);
     }
     return found;
   }

@@ -105,9 +105,9 @@ std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, doub
                                         ps.task, 100 * busy(ps), rounded(step_ms(ps), 3)),
                 .advice = "Another ps",
                 .gain = RunFacts::gain_without(saved)};
-  if (const auto way = best_other_way(facts); way && was_foreseen(facts)) {
-    found.advice = way->flags;
-    found.gain = std::min(found.gain, way->gain);
+  if (const auto shape = best_other_shape(facts); shape && was_foreseen(facts)) {
+    found.advice = shape->flags;
+    found.gain = std::min(found.gain, shape->gain);
     return found;
   }
   if (!cores_are_free(facts)) return std::nullopt;

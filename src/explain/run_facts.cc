@@ -26,15 +26,15 @@ RunFacts::RunFacts(const Report& run) : run_(run) {
   for (const TaskReport* const worker : workers_) own.push_back(own_share(*worker));
   own_shares_ = Others(std::move(own));
   count_cores();
-  read_ways();
+  read_shapes();
 }
 
 // A report keeps ways as the flags that a user would give.
-void RunFacts::read_ways() {
+void RunFacts::read_shapes() {
   if (!run_.expected) return;
-  if (!run_.expected->way.empty()) own_way_ = way_of(run_.expected->way);
+  if (!run_.expected->way.empty()) own_shape_ = shape_of(run_.expected->way);
   for (const auto& [flags, steps_per_s] : run_.expected->other_ways) {
-    other_ways_.push_back({flags, way_of(flags), steps_per_s});
+    other_shapes_.push_back({flags, shape_of(flags), steps_per_s});
   }
 }
 

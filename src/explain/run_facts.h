@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "params/strategy/way.h"
+#include "params/strategy/job_shape.h"
 #include "run/report/report.h"
 
 namespace paceline {
@@ -35,9 +35,9 @@ class Others {
 };
 
 /// A way to distribute that the predictor has compared with that of the run.
-struct ExpectedWay {
-  std::string flags;       // that ask for it
-  std::optional<Way> way;  // nothing: this version does not know its strategy
+struct PredictedShape {
+  std::string flags;              // that ask for it
+  std::optional<JobShape> shape;  // nothing: this version does not know its strategy
   double steps_per_s = 0;
 };
 
@@ -82,8 +82,8 @@ class RunFacts {
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;
   /// The run's own way, as far as it was predicted and its strategy is known, and the others.
-  const std::optional<Way>& own_way() const { return own_way_; }
-  const std::vector<ExpectedWay>& other_ways() const { return other_ways_; }
+  const std::optional<JobShape>& own_shape() const { return own_shape_; }
+  const std::vector<PredictedShape>& other_shapes() const { return other_shapes_; }
 
   /// How much faster the run would be, if one worker's step took less time, of its own, by this
   /// share of the step: 1.25 for a quarter faster.
@@ -93,7 +93,7 @@ class RunFacts {
 
  private:
   void count_cores();
-  void read_ways();
+  void read_shapes();
   bool all_tell_their_use() const;
 
   const Report& run_;
@@ -101,8 +101,8 @@ class RunFacts {
   double steps_per_s_ = 0, seconds_ = 0;
   double busy_cores_ = 0, used_cores_ = 0, cores_of_others_ = 0;
   Others own_shares_{{}};  // of the workers: of a step in which they do not wait for each other
-  std::optional<Way> own_way_;
-  std::vector<ExpectedWay> other_ways_;
+  std::optional<JobShape> own_shape_;
+  std::vector<PredictedShape> other_shapes_;
 };
 
 }  // namespace paceline

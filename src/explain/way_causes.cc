@@ -15,61 +15,63 @@ double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_s
 // Of a run that is slower than expected, another way need not be as fast as it was expected to be
 // either; one that is faster than expected has less to gain.
 template <typename Counts>
-std::optional<OtherWay> fastest(const RunFacts& facts, Counts&& counts) {
+std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   if (facts.steps_per_s() <= 0) return {};
-  const ExpectedWay* best = nullptr;
-  for (const ExpectedWay& way : facts.other_ways()) {
-    if (counts(way) && (best == nullptr || way.steps_per_s > best->steps_per_s)) best = &way;
+  const PredictedShape* best = nullptr;
+  for (const PredictedShape& shape : facts.other_shapes()) {
+    if (counts(shape) && (best == nullptr || shape.steps_per_s > best->steps_per_s)) best = &shape;
   }
   if (best == nullptr) return {};
   const double gain =
       std::min({best->steps_per_s / facts.run().expected->steps_per_s,
                 best->steps_per_s / facts.steps_per_s(), RunFacts::gain_without(idle(facts))});
   const std::string& flags = best->flags;
-  return OtherWay{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
+  return BetterShape{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
 }
 
 // The same way but for the wire, which is of a smaller type than float32.
-bool only_narrows_wire(Way way, const Way& own) {
-  const bool narrower = way.wire.numbers.type != DType::kFloat32 && own.wire.exact();
-  way.wire = own.wire;
-  return narrower && way == own;
+bool only_narrows_wire(JobShape shape, const JobShape& own) {
+  const bool narrower = shape.wire.numbers.type != DType::kFloat32 && own.wire.exact();
+  shape.wire = own.wire;
+  return narrower && shape == own;
 }
 
 }  // namespace
 
 // Local steps learn less each: they are told where nothing else is worth telling.
-std::optional<OtherWay> best_other_way(const RunFacts& facts) {
-  const auto exact = fastest(
-      facts, [](const ExpectedWay& each) { return !each.way || !each.way->makes_local_steps(); });
+std::optional<BetterShape> best_other_shape(const RunFacts& facts) {
+  const auto exact = fastest(facts, [](const PredictedShape& each) {
+    return !each.shape || !each.shape->makes_local_steps();
+  });
   return exact && exact->gain >= kWorthSaying
              ? exact
-             : fastest(facts, [](const ExpectedWay&) { return true; });
+             : fastest(facts, [](const PredictedShape&) { return true; });
 }
 
-std::optional<OtherWay> narrower_wire(const RunFacts& facts) {
-  const std::optional<Way>& own = facts.own_way();
+std::optional<BetterShape> narrower_wire(const RunFacts& facts) {
+  const std::optional<JobShape>& own = facts.own_shape();
   if (!own) return {};
-  return fastest(facts, [&](const ExpectedWay& each) {
-    return each.way && only_narrows_wire(*each.way, *own);
+  return fastest(facts, [&](const PredictedShape& each) {
+    return each.shape && only_narrows_wire(*each.shape, *own);
   });
 }
 
 std::vector<Finding> slow_way(const RunFacts& facts) {
-  auto way = best_other_way(facts);
-  if (!way || idle(facts) < kLeastIdle) return {};
+  auto shape = best_other_shape(facts);
+  if (!shape || idle(facts) < kLeastIdle) return {};
   // The smaller change is told where it brings nearly as much.
   constexpr double kNearlyAsMuch = 0.85;
   const auto wire = narrower_wire(facts);
-  const bool only_wire = wire && wire->gain >= kNearlyAsMuch * way->gain && facts.ps().size() == 1;
-  if (only_wire) way = wire;
+  const bool only_wire =
+      wire && wire->gain >= kNearlyAsMuch * shape->gain && facts.ps().size() == 1;
+  if (only_wire) shape = wire;
   return {{.cause = only_wire ? Limit::kWire : Limit::kWay,
            .task = only_wire ? facts.ps().front()->task : "",
            .sentence = fmt::format("Workers wait {:.0f}% of their time for values and for each "
                                    "other.",
                                    100 * idle(facts)),
-           .advice = way->flags,
-           .gain = way->gain}};
+           .advice = shape->flags,
+           .gain = shape->gain}};
 }
 
 }  // namespace paceline

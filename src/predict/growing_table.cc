@@ -20,13 +20,14 @@ std::function<bool()> gives_up_after(double seconds) {
   };
 }
 
-std::vector<Prediction> print_predictions(PredictedJob job, const std::vector<Way>& ways,
+std::vector<Prediction> print_predictions(PredictedJob job, const std::vector<JobShape>& shapes,
                                           double limit_s) {
   job.gives_up = gives_up_after(limit_s);
-  const std::size_t width = width_of(ways);
+  const std::size_t width = width_of(shapes);
   print_text(stdout, prediction_head(width));
-  Predictions all = predict_all(
-      job, ways, [&](const Prediction& made) { print_text(stdout, prediction_row(made, width)); });
+  Predictions all = predict_all(job, shapes, [&](const Prediction& made) {
+    print_text(stdout, prediction_row(made, width));
+  });
   if (all.made.empty()) {
     throw Error(ErrorCode::kUsage,
                 fmt::format("--time-limit {}: no way was predicted by then: give it more seconds",

@@ -20,33 +20,33 @@ namespace paceline {
 namespace {
 
 // Parameter servers run on the hosts without devices first, and then on the others in their order.
-std::vector<int> ps_hosts_of(const PredictedJob& job, const Way& way) {
+std::vector<int> ps_hosts_of(const PredictedJob& job, const JobShape& shape) {
   std::vector<int> order(job.hosts.size());
   std::iota(order.begin(), order.end(), 0);
   std::ranges::stable_sort(order, std::greater{},
                            [&](int host) { return job.hosts[std::size_t(host)].devices == 0; });
-  std::vector<int> hosts = way.ps_hosts;
-  while (int(hosts.size()) < way.ps) hosts.push_back(order[hosts.size() % order.size()]);
+  std::vector<int> hosts = shape.ps_hosts;
+  while (int(hosts.size()) < shape.ps) hosts.push_back(order[hosts.size() % order.size()]);
   return hosts;
 }
 
 // Workers are spread over the hosts, each with a device, from the first on: that after the last
 // parameter server where there is a host for every task, as emulated hosts have their tasks.
-std::vector<int> worker_hosts_of(const PredictedJob& job, const Way& way,
+std::vector<int> worker_hosts_of(const PredictedJob& job, const JobShape& shape,
                                  const std::vector<int>& ps_hosts) {
-  std::vector<int> hosts = way.worker_hosts, room;
+  std::vector<int> hosts = shape.worker_hosts, room;
   std::int64_t devices = 0;
   for (const PredictedHost& host : job.hosts) {
     room.push_back(host.devices);
     devices += host.devices;
   }
   const int all = int(job.hosts.size());
-  const bool apart = way.ps > 0 && all >= way.ps + way.workers;
-  for (int next = apart ? ps_hosts.back() + 1 : 0; int(hosts.size()) < way.workers; ++next) {
-    if (devices < way.workers) {
+  const bool apart = shape.ps > 0 && all >= shape.ps + shape.workers;
+  for (int next = apart ? ps_hosts.back() + 1 : 0; int(hosts.size()) < shape.workers; ++next) {
+    if (devices < shape.workers) {
       throw Error(ErrorCode::kInvalidArgument,
                   fmt::format("[predict] the hosts have devices for {} workers, and not for {}",
-                              devices, way.workers));
+                              devices, shape.workers));
     }
     if (room[std::size_t(next % all)]-- > 0) hosts.push_back(next % all);
   }
@@ -59,9 +59,9 @@ constexpr double kRulesBesideTasks = 0.91;
 // So does TCP: runs of mlp and ptb fit 0.87 to 1.0.
 constexpr double kTcpBesideTasks = 0.91;
 
-SimulatedCluster cluster_of(const PredictedJob& job, const Way& way) {
+SimulatedCluster cluster_of(const PredictedJob& job, const JobShape& shape) {
   SimulatedCluster cluster;
-  const double of_rules = way.ps + way.workers > 1 ? kRulesBesideTasks : 1;
+  const double of_rules = shape.ps + shape.workers > 1 ? kRulesBesideTasks : 1;
   cluster.share_memory = job.share_memory && job.tls != Tls::kAlways;
   cluster.tls = job.tls;
   for (const PredictedHost& host : job.hosts) {
@@ -77,8 +77,8 @@ SimulatedCluster cluster_of(const PredictedJob& job, const Way& way) {
         {host.machine, host.link_bytes_per_s, host.latency_s, host.receive_bytes_per_s});
   }
   cluster.pairs = job.pairs;
-  cluster.ps = ps_hosts_of(job, way);
-  cluster.workers = worker_hosts_of(job, way, cluster.ps);
+  cluster.ps = ps_hosts_of(job, shape);
+  cluster.workers = worker_hosts_of(job, shape, cluster.ps);
   return cluster;
 }
 
@@ -90,13 +90,13 @@ double cached_share(double bytes) {
 
 // The parameter servers share one copy of the variables; where there are none, and where workers
 // make local steps, each worker has its own.
-void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const Way& way,
+void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const JobShape& shape,
                 const SimulatedStep& step) {
   std::map<int, double> bytes;  // of each machine
   const double copy = step.rule_bytes();
   for (const int host : cluster.ps)
-    bytes[cluster.hosts[std::size_t(host)].machine] += copy / way.ps;
-  const bool own = way.ps == 0 || way.makes_local_steps() || way.kind().splits_variables();
+    bytes[cluster.hosts[std::size_t(host)].machine] += copy / shape.ps;
+  const bool own = shape.ps == 0 || shape.makes_local_steps() || shape.kind().splits_variables();
   for (const int host : cluster.workers) {
     bytes[cluster.hosts[std::size_t(host)].machine] += own ? copy : 0;
   }
@@ -170,9 +170,9 @@ TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster
   return costs;
 }
 
-std::vector<double> slowness_of(const PredictedJob& job, const Way& way) {
-  if (job.straggler_times == 1 || job.straggler >= way.workers || way.workers == 1) return {};
-  std::vector<double> slowness(std::size_t(way.workers), 1.0);
+std::vector<double> slowness_of(const PredictedJob& job, const JobShape& shape) {
+  if (job.straggler_times == 1 || job.straggler >= shape.workers || shape.workers == 1) return {};
+  std::vector<double> slowness(std::size_t(shape.workers), 1.0);
   slowness[std::size_t(job.straggler)] = job.straggler_times;
   return slowness;
 }
@@ -215,10 +215,10 @@ void count_whole_periods(SimulatedJob& job) {
 }
 
 // Many workers with many variables each: some are taken together, so that it takes seconds.
-SimulatedStep simulated_step_of(SimulatedStep step, const Way& way) {
+SimulatedStep simulated_step_of(SimulatedStep step, const JobShape& shape) {
   constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
-  const auto workers = std::size_t(way.workers);
-  if (workers * step.specs.size() <= kMostMessages || way.kind().splits_variables()) {
+  const auto workers = std::size_t(shape.workers);
+  if (workers * step.specs.size() <= kMostMessages || shape.kind().splits_variables()) {
     return step;
   }
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
@@ -230,31 +230,31 @@ double quantum_of(double bytes, double usual) {
   return std::max(usual, bytes / kPartsOfStep);
 }
 
-Prediction of_way(const PredictedJob& job, const Way& way) {
-  SimulatedJob simulated{.cluster = cluster_of(job, way),
-                         .strategy = settled(way.kind(), way.strategy),
-                         .wire = way.wire,
-                         .accumulate = way.accumulate,
+Prediction of_way(const PredictedJob& job, const JobShape& shape) {
+  SimulatedJob simulated{.cluster = cluster_of(job, shape),
+                         .strategy = settled(shape.kind(), shape.strategy),
+                         .wire = shape.wire,
+                         .accumulate = shape.accumulate,
                          .costs = {},
                          .warm_steps = 3,
                          .gives_up = job.gives_up};
   simulated.costs = costs_of(job, simulated.cluster);
-  if (way.is_one_process()) simulated.costs.step_s = simulated.costs.alone_step_s;
-  simulated.cluster.slowness = slowness_of(job, way);
-  const bool own_rules = way.makes_local_steps() || way.is_one_process();
+  if (shape.is_one_process()) simulated.costs.step_s = simulated.costs.alone_step_s;
+  simulated.cluster.slowness = slowness_of(job, shape);
+  const bool own_rules = shape.makes_local_steps() || shape.is_one_process();
   const SimulatedStep step = simulated_step_of(
       job.step({.own_rules = own_rules,
                 .workers_on_machine = most_workers_on_a_machine(simulated.cluster),
-                .towers = way.towers}),
-      way);
+                .towers = shape.towers}),
+      shape);
   simulated.step = &step;
-  use_caches(simulated.cluster, job, way, step);
+  use_caches(simulated.cluster, job, shape, step);
   const double bound = speed_limit(simulated), bytes = value_bytes(step);
   simulated.costs.quantum = quantum_of(bytes, simulated.costs.quantum);
-  simulated.steps = counted_steps(way.workers, bound, bytes);
-  if (way.makes_local_steps()) count_whole_periods(simulated);
+  simulated.steps = counted_steps(shape.workers, bound, bytes);
+  if (shape.makes_local_steps()) count_whole_periods(simulated);
   const SimulatedSpeed speed = simulate(simulated);
-  Prediction made{.way = way, .steps_per_s = speed.steps_per_s};
+  Prediction made{.shape = shape, .steps_per_s = speed.steps_per_s};
   NamedLimit limit = limit_in_words(job, simulated, speed);
   made.limit = std::move(limit.words);
   made.limited_by = limit.kind;
@@ -281,31 +281,31 @@ Prediction predict_alone(const PredictedJob& job) {
   return alone;
 }
 
-Prediction predict(const PredictedJob& job, const Way& way, const Prediction& alone) {
-  if (way.is_one_device() && way.accumulate == alone.way.accumulate) return alone;
-  Prediction made = of_way(job, way);
+Prediction predict(const PredictedJob& job, const JobShape& shape, const Prediction& alone) {
+  if (shape.is_one_device() && shape.accumulate == alone.shape.accumulate) return alone;
+  Prediction made = of_way(job, shape);
   made.times_alone = made.examples_per_s / alone.examples_per_s;
   return made;
 }
 
-Prediction predict(const PredictedJob& job, const Way& way) {
-  return predict(job, way, predict_alone(job));
+Prediction predict(const PredictedJob& job, const JobShape& shape) {
+  return predict(job, shape, predict_alone(job));
 }
 
-Predictions predict_all(const PredictedJob& job, const std::vector<Way>& ways,
+Predictions predict_all(const PredictedJob& job, const std::vector<JobShape>& shapes,
                         const std::function<void(const Prediction&)>& known) {
   Predictions all;
-  auto next = ways.begin();
+  auto next = shapes.begin();
   try {
     const Prediction alone = predict_alone(job);
-    for (; next != ways.end() && !(job.gives_up && job.gives_up()); ++next) {
+    for (; next != shapes.end() && !(job.gives_up && job.gives_up()); ++next) {
       all.made.push_back(predict(job, *next, alone));
       if (known) known(all.made.back());
     }
   } catch (const GivenUp&) {
     // The way that was under way is one of those that are left.
   }
-  all.untried.assign(next, ways.end());
+  all.untried.assign(next, shapes.end());
   std::ranges::stable_sort(all.made, std::ranges::greater(), &Prediction::times_alone);
   return all;
 }

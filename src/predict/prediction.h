@@ -7,7 +7,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/security.h"
-#include "params/strategy/way.h"
+#include "params/strategy/job_shape.h"
 #include "predict/interval.h"
 #include "predict/simulation/simulated_job.h"
 #include "run/report/limit.h"
@@ -67,7 +67,7 @@ struct PredictedJob {
 
 /// The expected speed of one way.
 struct Prediction {
-  Way way;
+  JobShape shape;
   double steps_per_s = 0;    // of all workers
   double low = 0, high = 0;  // 80 of 100 runs are between them
   double examples_per_s = 0;
@@ -80,18 +80,18 @@ struct Prediction {
 
 /// Throws kInvalidArgument when the hosts have no room for the workers, or when steps take years;
 /// GivenUp when the job gives up.
-Prediction predict(const PredictedJob& job, const Way& way);
+Prediction predict(const PredictedJob& job, const JobShape& shape);
 /// The same of one process, and of a way where that of one process is known.
 Prediction predict_alone(const PredictedJob& job);
-Prediction predict(const PredictedJob& job, const Way& way, const Prediction& alone);
+Prediction predict(const PredictedJob& job, const JobShape& shape, const Prediction& alone);
 /// The predictions of several ways, the fastest first, and the ways that were left when the job
 /// gave up.
 struct Predictions {
   std::vector<Prediction> made;
-  std::vector<Way> untried;
+  std::vector<JobShape> untried;
 };
 /// `known` is called with each prediction once it is made, in the order of the ways.
-Predictions predict_all(const PredictedJob& job, const std::vector<Way>& ways,
+Predictions predict_all(const PredictedJob& job, const std::vector<JobShape>& shapes,
                         const std::function<void(const Prediction&)>& known = {});
 
 }  // namespace paceline

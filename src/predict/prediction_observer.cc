@@ -66,24 +66,24 @@ class PredictionObserver : public SessionObserver {
   static void keep(const RunPrediction& expected, Report& report) {
     const Prediction& own = expected.own;
     report.expected = {
-        own.steps_per_s,  own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
-        flags_of(own.way)};
+        own.steps_per_s,    own.low, own.high, own.limit, std::string(name_of(own.limited_by)),
+        flags_of(own.shape)};
     report.expected->machine = numbers_of(expected.machine);
-    report.expected->workers = own.way.workers;
+    report.expected->workers = own.shape.workers;
     for (const Prediction& other : expected.others) {
       // In steps of this run's batch: a step of other numbers of towers has another one.
       report.expected->other_ways.emplace_back(
-          flags_of(other.way), own.steps_per_s * other.times_alone / own.times_alone);
+          flags_of(other.shape), own.steps_per_s * other.times_alone / own.times_alone);
     }
   }
 
   static void warn_of(const Prediction& better, const Prediction& own, RunningSession& session) {
-    const std::string flags = flags_of(better.way);
+    const std::string flags = flags_of(better.shape);
     session.print(fmt::format("Warning: {} would make {} steps/s, {} × as many{}",
                               flags.empty() ? "one process, without --ps and --workers," : flags,
                               rounded(better.steps_per_s),
                               times_of(better.times_alone / own.times_alone),
-                              better.way.makes_local_steps() && !own.way.makes_local_steps()
+                              better.shape.makes_local_steps() && !own.shape.makes_local_steps()
                                   ? ", each of which learns less (docs/strategies.md)"
                                   : ""));
   }

@@ -9,8 +9,8 @@
 #include "paceline/error.h"
 #include "predict/memory_passes.h"
 #include "predict/prediction_text.h"
+#include "predict/shapes_to_try.h"
 #include "predict/simulation/step_of_plan.h"
-#include "predict/ways.h"
 #include "run/network_rate.h"
 
 namespace paceline {
@@ -106,12 +106,12 @@ TEST(PredictionTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
 TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   PredictedJob job = job_on(3, 1e9);
   job.pairs = {{.from = 0, .to = 1, .bytes_per_s = 50e6}, {.from = 1, .to = 0, .bytes_per_s = 1e9}};
-  const Way way{.strategy = {"async"}, .ps = 1, .workers = 1};
-  const Prediction made = predict(job, way);
+  const JobShape shape{.strategy = {"async"}, .ps = 1, .workers = 1};
+  const Prediction made = predict(job, shape);
   EXPECT_THAT(made.limit, HasSubstr("the network from host 0 to host 1 carries 50 MB/s; 1 worker"));
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
   job.pairs[0].bytes_per_s = 0;
-  EXPECT_THAT(predict(job, way).steps_per_s, Gt(3 * made.steps_per_s));
+  EXPECT_THAT(predict(job, shape).steps_per_s, Gt(3 * made.steps_per_s));
 }
 
 // The bound of three workers, of which one is behind a link that carries 2.5 of its steps a second.
@@ -130,13 +130,13 @@ TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
     host.cores = 1;
     host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
   }
-  const Way way{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
-  const double slow = predict(job, way).steps_per_s;
+  const JobShape shape{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const double slow = predict(job, shape).steps_per_s;
   EXPECT_THAT(slow, Lt(200e6 / 40e6));
   for (PredictedHost& host : job.hosts) {
     host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 20e9;
   }
-  EXPECT_THAT(predict(job, way).steps_per_s, Gt(2 * slow));
+  EXPECT_THAT(predict(job, shape).steps_per_s, Gt(2 * slow));
 }
 
 // 40 MB a step pass a cipher at each end, each way, where the link leaves the host.
@@ -146,12 +146,12 @@ TEST(PredictionTest, EncryptingTakesACoreItsTime) {
     host.cores = 1;
     host.cipher_bytes_per_s = 200e6;
   }
-  const Way apart{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
-  const Way together{
+  const JobShape apart{.strategy = {"async"}, .ps = 1, .workers = 1, .worker_hosts = {1}};
+  const JobShape together{
       .strategy = {"async"}, .ps = 1, .workers = 1, .ps_hosts = {0}, .worker_hosts = {0}};
-  const auto steps_per_s = [&](Tls tls, const Way& way) {
+  const auto steps_per_s = [&](Tls tls, const JobShape& shape) {
     job.tls = tls;
-    return predict(job, way).steps_per_s;
+    return predict(job, shape).steps_per_s;
   };
   EXPECT_THAT(steps_per_s(Tls::kOffHost, apart), Lt(200e6 / 40e6));
   EXPECT_THAT(steps_per_s(Tls::kNever, apart), Gt(2 * steps_per_s(Tls::kOffHost, apart)));
@@ -167,8 +167,8 @@ TEST(PredictionTest, TasksThatShareCoresSendSomeOfTheirBytesWithinOne) {
   host.cores = 2;
   host.devices = 4;
   host.tcp_send_bytes_per_s = host.tcp_receive_bytes_per_s = 200e6;
-  const Way two{.strategy = {"async"}, .ps = 1, .workers = 1};
-  const Way four{.strategy = {"async"}, .ps = 1, .workers = 3};
+  const JobShape two{.strategy = {"async"}, .ps = 1, .workers = 1};
+  const JobShape four{.strategy = {"async"}, .ps = 1, .workers = 3};
   const double before_two = predict(job, two).steps_per_s,
                before_four = predict(job, four).steps_per_s;
   host.core_tcp_send_bytes_per_s = host.core_tcp_receive_bytes_per_s = 20e9;
@@ -180,20 +180,20 @@ TEST(PredictionTest, AStragglerIsNamedAndABackupWorkerHelps) {
   PredictedJob job = job_on(5, 10e9);
   job.straggler = 2;
   job.straggler_times = 3;
-  Way way{.strategy = {"sync"}, .ps = 1, .workers = 4};
-  const Prediction all = predict(job, way);
+  JobShape shape{.strategy = {"sync"}, .ps = 1, .workers = 4};
+  const Prediction all = predict(job, shape);
   EXPECT_THAT(all.limit, HasSubstr("worker:2, whose steps take 3 times as long"));
   EXPECT_THAT(all.of_bound, DoubleNear(1, 0.1));
-  way.strategy.replicas = 3;
-  const Prediction three = predict(job, way);
+  shape.strategy.replicas = 3;
+  const Prediction three = predict(job, shape);
   EXPECT_THAT(three.steps_per_s, Gt(2 * all.steps_per_s));
   EXPECT_THAT(three.of_bound, AllOf(Gt(0.8), Lt(1.01)));
 }
 
 TEST(PredictionTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
   const PredictedJob job = job_on(6, 100e6);
-  const Way chosen{.strategy = {"async"}, .ps = 2, .workers = 4};
-  Way apart = chosen, beside = chosen;
+  const JobShape chosen{.strategy = {"async"}, .ps = 2, .workers = 4};
+  JobShape apart = chosen, beside = chosen;
   apart.ps_hosts = {0, 1};
   apart.worker_hosts = {2, 3, 4, 5};
   beside.ps_hosts = {0, 1};
@@ -207,11 +207,11 @@ TEST(PredictionTest, EveryTaskHasAHostOfItsOwnWhereThereAreEnough) {
 TEST(PredictionTest, AParameterServerRunsOnTheHostThatHasNoDevice) {
   PredictedJob job = job_on(4, 100e6);
   job.hosts[2].devices = 0;
-  const Way way{.strategy = {"async"}, .ps = 1, .workers = 3};
-  Way placed = way;
+  const JobShape shape{.strategy = {"async"}, .ps = 1, .workers = 3};
+  JobShape placed = shape;
   placed.ps_hosts = {2};
   placed.worker_hosts = {0, 1, 3};
-  EXPECT_EQ(predict(job, way).steps_per_s, predict(job, placed).steps_per_s);
+  EXPECT_EQ(predict(job, shape).steps_per_s, predict(job, placed).steps_per_s);
 }
 
 TEST(PredictionTest, TheInputIsALimit) {
@@ -227,22 +227,22 @@ TEST(PredictionTest, WorkersWithoutADeviceAreRefused) {
 }
 
 TEST(PredictionTest, TheFastestWayIsFirstAndOnThePage) {
-  WaysAsked asked;
+  ShapesAsked asked;
   asked.workers = 4;
   asked.links = true;
-  const std::vector<Way> ways = ways_to_try(asked);
-  std::vector<Way> known;
+  const std::vector<JobShape> shapes = shapes_to_try(asked);
+  std::vector<JobShape> known;
   const std::vector<Prediction> all =
-      predict_all(job_on(4, 100e6), ways, [&](const Prediction& it) {
-        known.push_back(it.way);
+      predict_all(job_on(4, 100e6), shapes, [&](const Prediction& it) {
+        known.push_back(it.shape);
       }).made;
-  ASSERT_EQ(all.size(), ways.size());
-  EXPECT_EQ(known, ways) << "each is known once it is made";
+  ASSERT_EQ(all.size(), shapes.size());
+  EXPECT_EQ(known, shapes) << "each is known once it is made";
   EXPECT_TRUE(std::ranges::is_sorted(all, std::ranges::greater(), &Prediction::steps_per_s));
-  EXPECT_THAT(all, Contains(Field(&Prediction::way,
-                                  Field(&Way::strategy, Field(&Strategy::name, "allreduce")))));
-  EXPECT_THAT(all, Contains(Field(&Prediction::way, Field(&Way::workers, 1))));
-  const std::size_t width = width_of(ways);
+  EXPECT_THAT(all, Contains(Field(&Prediction::shape, Field(&JobShape::strategy,
+                                                            Field(&Strategy::name, "allreduce")))));
+  EXPECT_THAT(all, Contains(Field(&Prediction::shape, Field(&JobShape::workers, 1))));
+  const std::size_t width = width_of(shapes);
   std::string table = prediction_head(width);
   for (const Prediction& it : all) table += prediction_row(it, width);
   EXPECT_THAT(table, AllOf(HasSubstr("one process"), HasSubstr("80% between"),
@@ -251,7 +251,7 @@ TEST(PredictionTest, TheFastestWayIsFirstAndOnThePage) {
   const std::string plot = prediction_plot(all, "net", "svg", "picture");
   std::set<std::string> strategies;
   for (const Prediction& it : all) {
-    if (!it.way.is_one_process()) strategies.insert(it.way.strategy.name);
+    if (!it.shape.is_one_process()) strategies.insert(it.shape.strategy.name);
   }
   const std::string titles = plot.substr(plot.find("\nplot "));
   std::size_t curves = 0;
@@ -260,40 +260,40 @@ TEST(PredictionTest, TheFastestWayIsFirstAndOnThePage) {
 }
 
 TEST(PredictionTest, WaysThatNobodyWaitsForAreLeftAndNamed) {
-  WaysAsked asked;
+  ShapesAsked asked;
   asked.workers = 4;
-  const std::vector<Way> ways = ways_to_try(asked);
+  const std::vector<JobShape> shapes = shapes_to_try(asked);
   PredictedJob job = job_on(4, 100e6);
   std::size_t known = 0;
   job.gives_up = [&] { return known == 3; };
-  const Predictions all = predict_all(job, ways, [&](const Prediction&) { ++known; });
+  const Predictions all = predict_all(job, shapes, [&](const Prediction&) { ++known; });
   EXPECT_EQ(all.made.size(), 3u);
-  EXPECT_EQ(all.untried, std::vector<Way>(ways.begin() + 3, ways.end()));
+  EXPECT_EQ(all.untried, std::vector<JobShape>(shapes.begin() + 3, shapes.end()));
   EXPECT_THAT(untried_text(all.untried, 30),
               AllOf(HasSubstr("Not tried within 30 s (--time-limit): "),
-                    HasSubstr("; " + ways.back().text() + "\n")));
+                    HasSubstr("; " + shapes.back().text() + "\n")));
 }
 
 TEST(PredictionTest, AWayThatTakesTooLongIsGivenUpInTheMiddle) {
-  WaysAsked asked;
+  ShapesAsked asked;
   asked.workers = 4;
   PredictedJob job = job_on(4, 100e6);
   int asked_for = 0;
   job.gives_up = [&] { return ++asked_for > 1; };
-  const Predictions all = predict_all(job, ways_to_try(asked));
+  const Predictions all = predict_all(job, shapes_to_try(asked));
   EXPECT_EQ(all.made.size(), 0u);
-  EXPECT_EQ(all.untried, ways_to_try(asked));
+  EXPECT_EQ(all.untried, shapes_to_try(asked));
 }
 
 TEST(PredictionTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
-  WaysAsked asked;
+  ShapesAsked asked;
   asked.workers = 4;
   asked.ps = 1;
   asked.links = true;
   asked.wire = WireForm{};
-  const std::vector<Prediction> all = predict_all(job_on(4, 100e6), ways_to_try(asked)).made;
+  const std::vector<Prediction> all = predict_all(job_on(4, 100e6), shapes_to_try(asked)).made;
   const Prediction& best = all.front();
-  EXPECT_EQ(best.way.text(), "local_sgd H=20, 1 ps + 4 workers");
+  EXPECT_EQ(best.shape.text(), "local_sgd H=20, 1 ps + 4 workers");
   EXPECT_THAT(best.times_alone, AllOf(Gt(2), Lt(4)));
   EXPECT_THAT(best.of_bound, AllOf(Gt(0.8), Lt(1.01)));
   EXPECT_THAT(
@@ -303,18 +303,18 @@ TEST(PredictionTest, LocalStepsAreFasterOnSlowLinksAndSaidToLearnLess) {
 }
 
 TEST(PredictionTest, TheWaitForARoundIsTheLimitOfLocalSteps) {
-  const Way way{.strategy = {.name = "local_sgd", .local_steps = 40, .outer_fragments = 1},
-                .ps = 1,
-                .workers = 4};
-  const Prediction made = predict(job_on(5, 100e6), way);
+  const JobShape shape{.strategy = {.name = "local_sgd", .local_steps = 40, .outer_fragments = 1},
+                       .ps = 1,
+                       .workers = 4};
+  const Prediction made = predict(job_on(5, 100e6), shape);
   EXPECT_THAT(made.limit, HasSubstr("in which 40 steps are made, workers wait"));
 }
 
-TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
-  WaysAsked asked;
+TEST(ShapesTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
+  ShapesAsked asked;
   asked.workers = 4;
   const auto has_local = [&] {
-    return std::ranges::any_of(ways_to_try(asked), &Way::makes_local_steps);
+    return std::ranges::any_of(shapes_to_try(asked), &JobShape::makes_local_steps);
   };
   EXPECT_FALSE(has_local());
   asked.links = true;
@@ -323,12 +323,12 @@ TEST(WaysTest, LocalStepsAreTriedWhereThereAreLinksOrTheyAreAskedFor) {
   asked.strategy.name = "local_sgd";
   asked.strategy.local_steps = 50;
   asked.ps = 1;
-  const std::vector<Way> ways = ways_to_try(asked);
-  ASSERT_EQ(ways.size(), 2u);
-  EXPECT_EQ(ways[1].text(), "local_sgd H=50, 1 ps + 4 workers");
-  EXPECT_EQ(flags_of(ways[1]), "--ps 1 --workers 4 --strategy local_sgd --local-steps 50");
+  const std::vector<JobShape> shapes = shapes_to_try(asked);
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[1].text(), "local_sgd H=50, 1 ps + 4 workers");
+  EXPECT_EQ(flags_of(shapes[1]), "--ps 1 --workers 4 --strategy local_sgd --local-steps 50");
   asked.strategy.outer_fragments = 4;
-  EXPECT_THAT(flags_of(ways_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
+  EXPECT_THAT(flags_of(shapes_to_try(asked)[1]), HasSubstr("--outer-fragments 4"));
 }
 
 TEST(HostsText, SaysWhatLiesBetweenTwoOfThem) {
@@ -356,54 +356,55 @@ TEST(HostsText, SaysWhatEachKindOfHostCanDo) {
             "store: 1 core, 2,000 GFLOP/s, 180 GB/s, a link without a known limit\n");
 }
 
-TEST(WaysTest, TheFormOfContributionsIsKeptAndNamed) {
-  WaysAsked asked;
+TEST(ShapesTest, TheFormOfContributionsIsKeptAndNamed) {
+  ShapesAsked asked;
   asked.strategy.name = "async";
   asked.ps = 1;
   asked.workers = 2;
   asked.wire = WireForm{{DType::kUInt8, 8}};
-  const Way way = ways_to_try(asked).back();
-  EXPECT_EQ(way.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
-  EXPECT_EQ(flags_of(way), "--ps 1 --workers 2 --wire int8 --top-k 8");
+  const JobShape shape = shapes_to_try(asked).back();
+  EXPECT_EQ(shape.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
+  EXPECT_EQ(flags_of(shape), "--ps 1 --workers 2 --wire int8 --top-k 8");
   // A narrower wire is told by the flags that it adds.
   asked.accumulate = 4;
-  EXPECT_EQ(flags_of(ways_to_try(asked).back()),
+  EXPECT_EQ(flags_of(shapes_to_try(asked).back()),
             "--ps 1 --workers 2 --accumulate 4 --wire int8 --top-k 8");
 }
 
-TEST(WaysTest, WhatBecomesOfLateContributionsIsKept) {
-  WaysAsked asked;
+TEST(ShapesTest, WhatBecomesOfLateContributionsIsKept) {
+  ShapesAsked asked;
   asked.strategy.name = "sync";
   asked.workers = 4;
   asked.strategy.replicas = 3;
   asked.strategy.late = LateContribution::kFold;
-  const Way way = ways_to_try(asked).back();
-  EXPECT_EQ(way.strategy.late, LateContribution::kFold);
-  EXPECT_THAT(flags_of(way), HasSubstr("--replicas-to-aggregate 3 --late fold"));
+  const JobShape shape = shapes_to_try(asked).back();
+  EXPECT_EQ(shape.strategy.late, LateContribution::kFold);
+  EXPECT_THAT(flags_of(shape), HasSubstr("--replicas-to-aggregate 3 --late fold"));
 }
 
-TEST(WaysTest, HybridIsTriedWhereAModelHasSparseVariables) {
-  WaysAsked asked;
+TEST(ShapesTest, HybridIsTriedWhereAModelHasSparseVariables) {
+  ShapesAsked asked;
   asked.workers = 2;
   const auto has_hybrid = [&] {
-    return std::ranges::any_of(ways_to_try(asked),
-                               [](const Way& way) { return way.kind().splits_variables(); });
+    return std::ranges::any_of(shapes_to_try(asked), [](const JobShape& shape) {
+      return shape.kind().splits_variables();
+    });
   };
   EXPECT_FALSE(has_hybrid());
   asked.sparse = true;
   EXPECT_TRUE(has_hybrid());
 }
 
-TEST(WaysTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {
-  WaysAsked asked;
+TEST(ShapesTest, OneProcessIsTriedWithFewerDevicesThanWorkersHave) {
+  ShapesAsked asked;
   asked.towers = 8;
   asked.most_workers = 1;
   asked.strategy.name = "async";
   asked.ps = 1;
   std::vector<std::string> texts, flags;
-  for (const Way& way : ways_to_try(asked)) {
-    texts.push_back(way.text());
-    flags.push_back(flags_of(way));
+  for (const JobShape& shape : shapes_to_try(asked)) {
+    texts.push_back(shape.text());
+    flags.push_back(flags_of(shape));
   }
   EXPECT_THAT(texts,
               ElementsAre("one process", "one process, 2 devices", "one process, 4 devices",
@@ -420,17 +421,17 @@ TEST(PredictionTest, DevicesOfOneProcessAreComparedByTheirExamples) {
   EXPECT_THAT(several.times_alone, DoubleNear(several.examples_per_s / alone.examples_per_s, 1e-9));
 }
 
-TEST(WaysTest, WhatTheUserHasFixedIsKept) {
-  WaysAsked asked;
+TEST(ShapesTest, WhatTheUserHasFixedIsKept) {
+  ShapesAsked asked;
   asked.strategy.name = "sync";
   asked.ps = 2;
   asked.workers = 4;
-  const std::vector<Way> ways = ways_to_try(asked);
-  ASSERT_EQ(ways.size(), 2u);
-  EXPECT_EQ(ways[0].text(), "one process");
-  EXPECT_EQ(ways[1].text(), "sync, 2 ps + 4 workers");
-  EXPECT_EQ(flags_of(ways[1]), "--ps 2 --workers 4 --strategy sync");
-  EXPECT_EQ(flags_of(ways[0]), "");
+  const std::vector<JobShape> shapes = shapes_to_try(asked);
+  ASSERT_EQ(shapes.size(), 2u);
+  EXPECT_EQ(shapes[0].text(), "one process");
+  EXPECT_EQ(shapes[1].text(), "sync, 2 ps + 4 workers");
+  EXPECT_EQ(flags_of(shapes[1]), "--ps 2 --workers 4 --strategy sync");
+  EXPECT_EQ(flags_of(shapes[0]), "");
 }
 
 }  // namespace

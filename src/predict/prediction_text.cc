@@ -80,9 +80,9 @@ std::string pairs_text(std::span<const SimulatedPair> pairs) {
                      range(&SimulatedPair::latency_s, 1e3, "ms"));
 }
 
-std::size_t width_of(std::span<const Way> ways) {
+std::size_t width_of(std::span<const JobShape> shapes) {
   std::size_t width = 11;
-  for (const Way& each : ways) width = std::max(width, each.text().size());
+  for (const JobShape& each : shapes) width = std::max(width, each.text().size());
   return width;
 }
 
@@ -93,14 +93,14 @@ std::string prediction_head(std::size_t width) {
 
 std::string prediction_row(const Prediction& it, std::size_t width) {
   // The dash between two numbers is three bytes and one column.
-  return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.way.text(), width,
+  return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.shape.text(), width,
                      rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
                      times_of(it.times_alone), it.of_bound, it.limit);
 }
 
-std::string untried_text(std::span<const Way> ways, double limit_s) {
+std::string untried_text(std::span<const JobShape> shapes, double limit_s) {
   std::string names;
-  for (const Way& way : ways) names += (names.empty() ? "" : "; ") + way.text();
+  for (const JobShape& shape : shapes) names += (names.empty() ? "" : "; ") + shape.text();
   return fmt::format("Not tried within {} s (--time-limit): {}\n", limit_s, names);
 }
 
@@ -113,13 +113,13 @@ std::string prediction_line(const Prediction& it) {
 
 std::string fastest_text(std::span<const Prediction> predictions) {
   const auto line = [](const char* which, const Prediction& it) {
-    const std::string flags = flags_of(it.way);
+    const std::string flags = flags_of(it.shape);
     if (flags.empty()) return fmt::format("{}: one process, without --ps and --workers\n", which);
     return fmt::format("{}: {} ({} × one process)\n", which, flags, times_of(it.times_alone));
   };
   std::string text = line("The fastest", predictions.front());
   const auto other = std::ranges::find_if(
-      predictions, [](const Prediction& each) { return !each.way.makes_local_steps(); });
+      predictions, [](const Prediction& each) { return !each.shape.makes_local_steps(); });
   if (other != predictions.begin() && other != predictions.end()) {
     text += line("Without local steps", *other);
   }
@@ -129,38 +129,39 @@ std::string fastest_text(std::span<const Prediction> predictions) {
 
 std::string convergence_note(std::span<const Prediction> predictions) {
   const auto found = std::ranges::find_if(
-      predictions, [](const Prediction& each) { return each.way.makes_local_steps(); });
+      predictions, [](const Prediction& each) { return each.shape.makes_local_steps(); });
   if (found == predictions.end()) return {};
   return fmt::format(
       "Workers of local_sgd make {} steps on their own between two exchanges: each of these steps "
       "learns less than one of the other ways (docs/strategies.md).",
-      found->way.strategy.local_steps);
+      found->shape.strategy.local_steps);
 }
 
 std::string prediction_json(std::span<const Prediction> predictions, const std::string& model) {
-  nlohmann::ordered_json ways = nlohmann::ordered_json::array();
+  nlohmann::ordered_json shapes = nlohmann::ordered_json::array();
   for (const Prediction& it : predictions) {
-    ways.push_back({{"way", it.way.text()},
-                    {"flags", flags_of(it.way)},
-                    {"strategy", it.way.kind().name},
-                    {"ps", it.way.ps},
-                    {"workers", it.way.workers},
-                    {"towers", it.way.towers},
-                    {"wire", travelling_name(it.way.wire.numbers.type)},
-                    {"top_k", it.way.wire.numbers.kept},
-                    {"accumulate", it.way.accumulate},
-                    {"local_steps", it.way.makes_local_steps() ? it.way.strategy.local_steps : 0},
-                    {"steps_per_s", it.steps_per_s},
-                    {"low", it.low},
-                    {"high", it.high},
-                    {"measured", it.measured},
-                    {"examples_per_s", it.examples_per_s},
-                    {"times_alone", it.times_alone},
-                    {"of_bound", it.of_bound},
-                    {"limit", it.limit},
-                    {"limited_by", name_of(it.limited_by)}});
+    shapes.push_back(
+        {{"way", it.shape.text()},
+         {"flags", flags_of(it.shape)},
+         {"strategy", it.shape.kind().name},
+         {"ps", it.shape.ps},
+         {"workers", it.shape.workers},
+         {"towers", it.shape.towers},
+         {"wire", travelling_name(it.shape.wire.numbers.type)},
+         {"top_k", it.shape.wire.numbers.kept},
+         {"accumulate", it.shape.accumulate},
+         {"local_steps", it.shape.makes_local_steps() ? it.shape.strategy.local_steps : 0},
+         {"steps_per_s", it.steps_per_s},
+         {"low", it.low},
+         {"high", it.high},
+         {"measured", it.measured},
+         {"examples_per_s", it.examples_per_s},
+         {"times_alone", it.times_alone},
+         {"of_bound", it.of_bound},
+         {"limit", it.limit},
+         {"limited_by", name_of(it.limited_by)}});
   }
-  const nlohmann::ordered_json all = {{"model", model}, {"ways", ways}};
+  const nlohmann::ordered_json all = {{"model", model}, {"ways", shapes}};
   return all.dump(2) + "\n";
 }
 
@@ -172,13 +173,13 @@ std::string prediction_plot(std::span<const Prediction> predictions, const std::
   double alone = 0;
   int most_workers = 1;
   for (const Prediction& it : predictions) {
-    const int workers = it.way.workers;
-    if (it.way.is_one_process()) {
+    const int workers = it.shape.workers;
+    if (it.shape.is_one_process()) {
       alone = it.steps_per_s;
       continue;
     }
-    std::string name(it.way.kind().name);
-    if (it.way.makes_local_steps()) name += fmt::format(" H={}", it.way.strategy.local_steps);
+    std::string name(it.shape.kind().name);
+    if (it.shape.makes_local_steps()) name += fmt::format(" H={}", it.shape.strategy.local_steps);
     double& speed = speeds[name][workers];
     speed = std::max(speed, it.steps_per_s);
     const double bound = it.of_bound > 0 ? it.steps_per_s / it.of_bound : 0;
@@ -204,7 +205,7 @@ std::string prediction_plot(std::span<const Prediction> predictions, const std::
       fmt::format("linespoints dashtype 2 pt 6 ps 0.5 linecolor rgb '{}'", grey));
   return fmt::format(R"(set terminal {} noenhanced size 900,480 background rgb 'white'
 set output '{}'
-set title '{}, of the fastest ways of each strategy'
+set title '{}, of the fastest shapes of each strategy'
 set border 3 linecolor rgb '#666666'
 set tics nomirror
 set grid linetype 1 linewidth 0.5 linecolor rgb '#dddddd'

@@ -18,9 +18,9 @@ std::string pairs_text(std::span<const SimulatedPair> pairs);
 /// row of a way below it. `width` is that of the column of ways.
 std::string prediction_head(std::size_t width);
 std::string prediction_row(const Prediction& prediction, std::size_t width);
-std::size_t width_of(std::span<const Way> ways);
+std::size_t width_of(std::span<const JobShape> shapes);
 /// "Not tried within 30 s (--time-limit): sync, 4 ps + 8 workers; …"
-std::string untried_text(std::span<const Way> ways, double limit_s);
+std::string untried_text(std::span<const JobShape> shapes, double limit_s);
 /// "11.2 steps/s (80%: 10.6 to 11.7), 3.9 × one process; the limit: …"
 std::string prediction_line(const Prediction& prediction);
 /// The flags of the fastest, which is the first, and of the fastest whose steps learn as much as

@@ -238,19 +238,19 @@ bool Predictor::each_task_has_a_host() const {
   return used.size() == ps_hosts_.size() + worker_hosts_.size();
 }
 
-void Predictor::place(Way& way) const {
+void Predictor::place(JobShape& shape) const {
   if (options_.open_hosts > 0) {
     LabOptions lab{.hosts = options_.open_hosts};
-    spread_tasks(lab, way.ps, way.workers);
-    way.ps_hosts = lab.ps;
-    way.worker_hosts = lab.workers;
+    spread_tasks(lab, shape.ps, shape.workers);
+    shape.ps_hosts = lab.ps;
+    shape.worker_hosts = lab.workers;
     return;
   }
-  if (worker_hosts_.size() == std::size_t(way.workers)) way.worker_hosts = worker_hosts_;
-  way.ps_hosts = ps_hosts_;
-  way.ps_hosts.resize(std::min(way.ps_hosts.size(), std::size_t(way.ps)));
+  if (worker_hosts_.size() == std::size_t(shape.workers)) shape.worker_hosts = worker_hosts_;
+  shape.ps_hosts = ps_hosts_;
+  shape.ps_hosts.resize(std::min(shape.ps_hosts.size(), std::size_t(shape.ps)));
   for (int spare = own_hosts_; spare < int(job_.hosts.size()); ++spare) {
-    if (int(way.ps_hosts.size()) < way.ps) way.ps_hosts.push_back(spare);
+    if (int(shape.ps_hosts.size()) < shape.ps) shape.ps_hosts.push_back(spare);
   }
 }
 
@@ -351,7 +351,7 @@ double Predictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads
 
 // The workers of the cluster's own way are counted on the machine that has the most of them.
 int Predictor::workers_on_own_machine() const {
-  const Way own = own_way();
+  const JobShape own = own_shape();
   std::map<int, int> count;
   int most = own.worker_hosts.empty() ? own.workers : 1;
   for (const int host : own.worker_hosts) {
@@ -400,21 +400,21 @@ Cluster Predictor::with_addresses() const {
   return cluster;
 }
 
-Way Predictor::own_way() const {
-  Way way;
-  way.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
-                                                            : int(cluster_.spec.ps.size());
-  way.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
-  way.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
-  way.wire = wire_of(cluster_);
-  way.accumulate = cluster_.accumulate;
-  way.towers = cluster_.towers;
-  place(way);
-  return way;
+JobShape Predictor::own_shape() const {
+  JobShape shape;
+  shape.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
+                                                              : int(cluster_.spec.ps.size());
+  shape.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
+  shape.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
+  shape.wire = wire_of(cluster_);
+  shape.accumulate = cluster_.accumulate;
+  shape.towers = cluster_.towers;
+  place(shape);
+  return shape;
 }
 
-WaysAsked Predictor::asked() const {
-  WaysAsked asked;
+ShapesAsked Predictor::asked() const {
+  ShapesAsked asked;
   asked.accumulate = cluster_.accumulate;
   asked.strategy = cluster_.strategy;
   asked.strategy.name.clear();
@@ -422,7 +422,7 @@ WaysAsked Predictor::asked() const {
   asked.sparse = why_not_hybrid(specs_).empty() && why_not_hybrid(cluster_, 2).empty();
   if (const WireForm wire = wire_of(cluster_); !wire.exact()) asked.wire = wire;
   if (cluster_.process != Cluster::Process::kAlone) {
-    const Way own = own_way();
+    const JobShape own = own_shape();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
     // The default may be there because nobody asked for another.

@@ -17,8 +17,8 @@
 #include "predict/prediction.h"
 #include "predict/prediction_options.h"
 #include "predict/roof.h"
+#include "predict/shapes_to_try.h"
 #include "predict/simulation/step_of_plan.h"
-#include "predict/ways.h"
 
 namespace paceline {
 
@@ -43,13 +43,13 @@ class Predictor {
   /// Returns what this machine can do.
   const PredictedHost& here() const { return here_; }
   /// The cluster's own way; one process when it has none.
-  Way own_way() const;
+  JobShape own_shape() const;
   /// The ways to compare it with, or all when the cluster does not say.
-  WaysAsked asked() const;
+  ShapesAsked asked() const;
   /// The tasks of another way are where they are in the own one, as far as that has them; where
   /// each task has an emulated host of its own, the others have one, too. They are spread over all
   /// hosts where the number of tasks is open.
-  void place(Way& way) const;
+  void place(JobShape& shape) const;
   /// Lines about the hosts and the step: what predictions are made from.
   std::string facts() const;
   /// Says why the time of the step's kernels is not known; empty when it is.
@@ -94,20 +94,20 @@ class Predictor {
 
 /// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
 /// writes what the options ask for. Returns them, the fastest first.
-std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& cluster,
-                                     const PredictionOptions& options);
+std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
+                                       const PredictionOptions& options);
 
 /// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
 /// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
-std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
-                                      const PredictionOptions& options);
+std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
+                                       const PredictionOptions& options);
 
 /// Makes an observer that prints that table for the first session that trains, and lets none start.
-MakeObserver show_ways(const PredictionOptions& options);
+MakeObserver show_shapes(const PredictionOptions& options);
 /// Makes an observer that calls `list` with those speeds for the first session that trains, and
 /// lets none start. There are none for a session of several trainings.
-MakeObserver list_ways(const PredictionOptions& options,
-                       std::function<void(std::vector<ComparedWay>)> list);
+MakeObserver list_shapes(const PredictionOptions& options,
+                         std::function<void(std::vector<Prediction>)> list);
 
 /// The predictions of a run of several tasks, before its first step.
 struct RunPrediction {

@@ -95,7 +95,7 @@ class ReportedSlowTest : public ::testing::TestWithParam<ReportedCase> {};
 
 TEST_P(ReportedSlowTest, IsToldWithItsLimit) {
   const ReportedCase& it = GetParam();
-  const Prediction theirs = predict(predicted_job_of(it.job, false), way_of(it.job));
+  const Prediction theirs = predict(predicted_job_of(it.job, false), shape_of(it.job));
   EXPECT_THAT(theirs.steps_per_s / it.reported, AllOf(Ge(0.7), Le(1.3)))
       << it.source << ": " << theirs.steps_per_s << " steps/s, reported " << it.reported;
   EXPECT_THAT(theirs.limit, HasSubstr(std::string(it.limit)));
@@ -106,8 +106,8 @@ TEST_P(ReportedSlowTest, IsToldWithItsLimit) {
 TEST_P(ReportedSlowTest, PacelineWouldBeFasterWhereTheTransportIsTheLimit) {
   const ReportedCase& it = GetParam();
   if (!it.job.has_transport()) GTEST_SKIP() << "the input is the limit";
-  const Prediction theirs = predict(predicted_job_of(it.job, false), way_of(it.job));
-  const Prediction own = predict(predicted_job_of(it.job, true), way_of(it.job));
+  const Prediction theirs = predict(predicted_job_of(it.job, false), shape_of(it.job));
+  const Prediction own = predict(predicted_job_of(it.job, true), shape_of(it.job));
   EXPECT_THAT(own.steps_per_s, Ge(1.3 * theirs.steps_per_s)) << it.source;
 }
 

@@ -13,14 +13,14 @@ constexpr double kUsualMemory = 50e9, kUsualCores = 16;
 
 }  // namespace
 
-Way way_of(const SizedJob& job) {
-  Way way{.strategy = job.strategy, .ps = job.ps, .workers = job.workers};
-  if (way.is_one_process()) way.strategy.name.clear();
-  for (int i = 0; i < job.ps; ++i) way.ps_hosts.push_back(job.gbps > 0 ? i : 0);
+JobShape shape_of(const SizedJob& job) {
+  JobShape shape{.strategy = job.strategy, .ps = job.ps, .workers = job.workers};
+  if (shape.is_one_process()) shape.strategy.name.clear();
+  for (int i = 0; i < job.ps; ++i) shape.ps_hosts.push_back(job.gbps > 0 ? i : 0);
   for (int i = 0; i < job.workers; ++i) {
-    way.worker_hosts.push_back(job.gbps > 0 ? job.ps + i : 0);
+    shape.worker_hosts.push_back(job.gbps > 0 ? job.ps + i : 0);
   }
-  return way;
+  return shape;
 }
 
 PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {

@@ -24,6 +24,6 @@ struct SizedJob {
 
 /// Every tensor is a message. With Paceline's own transport, or with the other system's.
 PredictedJob predicted_job_of(const SizedJob& job, bool own_transport);
-Way way_of(const SizedJob& job);
+JobShape shape_of(const SizedJob& job);
 
 }  // namespace paceline

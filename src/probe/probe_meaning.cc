@@ -31,8 +31,8 @@ std::string slowest_way(double value_bytes, const DescribedHosts& hosts) {
                      megabytes(value_bytes), time_text(value_bytes / rate));
 }
 
-std::string way_in_words(const Prediction& it) {
-  return fmt::format("{}: {} steps/s, {} × one process. The limit: {}", it.way.text(),
+std::string shape_in_words(const Prediction& it) {
+  return fmt::format("{}: {} steps/s, {} × one process. The limit: {}", it.shape.text(),
                      rounded(it.steps_per_s, 3), times_of(it.times_alone), it.limit);
 }
 
@@ -49,10 +49,10 @@ std::string meaning_text(const std::string& model, double value_bytes, const Des
   text += slowest_way(value_bytes, hosts);
   const Prediction& best = predictions.front();
   const auto several = std::ranges::find_if(
-      predictions, [](const Prediction& each) { return !each.way.is_one_process(); });
-  if (!best.way.is_one_process()) {
-    text += fmt::format("The fastest way is {}.\nIts flags: {}\n", way_in_words(best),
-                        flags_of(best.way));
+      predictions, [](const Prediction& each) { return !each.shape.is_one_process(); });
+  if (!best.shape.is_one_process()) {
+    text += fmt::format("The fastest way is {}.\nIts flags: {}\n", shape_in_words(best),
+                        flags_of(best.shape));
   } else if (several == predictions.end()) {
     text +=
         "Only one process was predicted: name more hosts, or give it more time (--time-limit).\n";
@@ -60,7 +60,7 @@ std::string meaning_text(const std::string& model, double value_bytes, const Des
     text += fmt::format(
         "One process is the fastest, with {} steps/s: more hosts do not help. Of "
         "several hosts the fastest is {}.\n",
-        rounded(best.steps_per_s, 3), way_in_words(*several));
+        rounded(best.steps_per_s, 3), shape_in_words(*several));
   }
   if (const std::string note = convergence_note(predictions.first(1)); !note.empty())
     text += note + "\n";

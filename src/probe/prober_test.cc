@@ -225,8 +225,8 @@ TEST(DescribedNetwork, ItsMeaningNamesTheSlowestWayAndTheFastestStrategy) {
   alone.steps_per_s = 2;
   alone.times_alone = 1;
   alone.limit = "kernels";
-  several.way.strategy = {"allreduce"};
-  several.way.workers = 2;
+  several.shape.strategy = {"allreduce"};
+  several.shape.workers = 2;
   several.steps_per_s = 3;
   several.times_alone = 1.5;
   several.limit = "the link";

@@ -1,4 +1,4 @@
-#include "params/strategy/way.h"
+#include "params/strategy/job_shape.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ int number_of(const GivenFlags& flags, std::string_view flag, int otherwise) {
 
 }  // namespace
 
-std::string Way::text() const {
+std::string JobShape::text() const {
   const std::string devices = towers > 1 ? fmt::format(", {} devices", towers) : "";
   if (is_one_process()) return "one process" + devices;
   std::string text(kind().name);
@@ -58,36 +58,36 @@ std::string Way::text() const {
   return devices.empty() ? text : text + devices + " each";
 }
 
-std::string flags_of(const Way& way) {
-  std::string towers = way.towers > 1 ? fmt::format("--towers {}", way.towers) : "";
-  if (way.is_one_process()) return towers;
-  std::string flags = fmt::format("--ps {} --workers {}", way.ps, way.workers);
-  const StrategyKind& kind = way.kind();
+std::string flags_of(const JobShape& shape) {
+  std::string towers = shape.towers > 1 ? fmt::format("--towers {}", shape.towers) : "";
+  if (shape.is_one_process()) return towers;
+  std::string flags = fmt::format("--ps {} --workers {}", shape.ps, shape.workers);
+  const StrategyKind& kind = shape.kind();
   if (&kind != &default_strategy(kind.cluster)) flags += fmt::format(" --strategy {}", kind.name);
-  flags += option_flags(kind, way.strategy);
-  if (way.accumulate > 1) flags += fmt::format(" --accumulate {}", way.accumulate);
+  flags += option_flags(kind, shape.strategy);
+  if (shape.accumulate > 1) flags += fmt::format(" --accumulate {}", shape.accumulate);
   if (!towers.empty()) flags += " " + towers;
-  return flags + way.wire.flags();
+  return flags + shape.wire.flags();
 }
 
-std::optional<Way> way_of(const std::string& text) {
+std::optional<JobShape> shape_of(const std::string& text) {
   const GivenFlags flags = flags_in(text);
-  Way way{.ps = number_of(flags, "--ps", 0),
-          .workers = number_of(flags, "--workers", 1),
-          .accumulate = number_of(flags, "--accumulate", 1),
-          .towers = number_of(flags, "--towers", 1)};
+  JobShape shape{.ps = number_of(flags, "--ps", 0),
+                 .workers = number_of(flags, "--workers", 1),
+                 .accumulate = number_of(flags, "--accumulate", 1),
+                 .towers = number_of(flags, "--towers", 1)};
   const std::string name = value_of(flags, "--strategy");
-  const ClusterKind cluster = kind_of(way.ps, way.workers);
+  const ClusterKind cluster = kind_of(shape.ps, shape.workers);
   const StrategyKind* const kind =
       name.empty() ? &default_strategy(cluster) : find_strategy(name, cluster);
   if (kind == nullptr) return std::nullopt;
-  way.strategy = settled(*kind, strategy_of(name, flags));
-  way.wire.numbers.kept = number_of(flags, "--top-k", 0);
+  shape.strategy = settled(*kind, strategy_of(name, flags));
+  shape.wire.numbers.kept = number_of(flags, "--top-k", 0);
   const std::string wire = value_of(flags, "--wire");
   for (const TravellingType& each : kTravellingTypes) {
-    if (each.name == wire) way.wire.numbers.type = each.type;
+    if (each.name == wire) shape.wire.numbers.type = each.type;
   }
-  return way;
+  return shape;
 }
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-#include "predict/ways.h"
+#include "predict/shapes_to_try.h"
 
 #include <algorithm>
 
@@ -15,18 +15,18 @@ std::vector<int> counts_up_to(int most) {
   return counts;
 }
 
-std::vector<int> worker_counts(const WaysAsked& asked) {
+std::vector<int> worker_counts(const ShapesAsked& asked) {
   if (asked.workers) return {*asked.workers};
   return counts_up_to(asked.most_workers);
 }
 
-std::vector<int> ps_counts(const WaysAsked& asked, bool with_ps) {
+std::vector<int> ps_counts(const ShapesAsked& asked, bool with_ps) {
   if (!with_ps) return {0};
   if (asked.ps) return {*asked.ps};
   return {1, 2, 4};
 }
 
-bool is_tried(const WaysAsked& asked, const StrategyKind& kind) {
+bool is_tried(const ShapesAsked& asked, const StrategyKind& kind) {
   if (kind.cluster == ClusterKind::kOneProcess) return false;
   if (asked.ps && (*asked.ps > 0) != kind.has_ps()) return false;
   if (kind.makes_local_steps && !kind.in_rounds(asked.strategy) && !kind.has_ps()) return false;
@@ -36,9 +36,9 @@ bool is_tried(const WaysAsked& asked, const StrategyKind& kind) {
 
 }  // namespace
 
-std::vector<Way> ways_to_try(const WaysAsked& asked) {
-  std::vector<Way> ways;
-  for (const int towers : counts_up_to(asked.towers)) ways.push_back({.towers = towers});
+std::vector<JobShape> shapes_to_try(const ShapesAsked& asked) {
+  std::vector<JobShape> shapes;
+  for (const int towers : counts_up_to(asked.towers)) shapes.push_back({.towers = towers});
   std::vector<WireForm> wires = {{}};
   if (asked.wire) wires = {*asked.wire};
   if (!asked.wire && asked.links) wires.push_back({DType::kBFloat16});
@@ -52,17 +52,17 @@ std::vector<Way> ways_to_try(const WaysAsked& asked) {
         if (workers == 1 && !asked.names_strategy() && !usual) continue;
         for (const WireForm& wire : wires) {
           if (!wire.exact() && !kind->has_ps()) continue;
-          ways.push_back({.strategy = settled(*kind, asked.strategy),
-                          .ps = ps,
-                          .workers = workers,
-                          .wire = wire,
-                          .accumulate = asked.accumulate,
-                          .towers = asked.towers});
+          shapes.push_back({.strategy = settled(*kind, asked.strategy),
+                            .ps = ps,
+                            .workers = workers,
+                            .wire = wire,
+                            .accumulate = asked.accumulate,
+                            .towers = asked.towers});
         }
       }
     }
   }
-  return ways;
+  return shapes;
 }
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// The ways that a prediction compares: all of them, those beside the way of a run, and those among
-// which --strategy auto chooses.
+// The ways to distribute that predictions compare: all of them, those beside the one of a run, and
+// those among which --strategy auto chooses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,25 +36,25 @@ PredictedStep step_of(const PlannedSession& session) {
 
 }  // namespace
 
-std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& cluster,
-                                     const PredictionOptions& options) {
+std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
+                                       const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/predictions.md)");
   }
   const Predictor predictor(step, cluster, options);
-  const Way own = predictor.own_way();
-  WaysAsked asked = predictor.asked();
+  const JobShape own = predictor.own_shape();
+  ShapesAsked asked = predictor.asked();
   if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
   if (options.this_wire) asked.wire = own.wire;
-  std::vector<Way> ways = ways_to_try(asked);
-  for (Way& way : ways) predictor.place(way);
+  std::vector<JobShape> shapes = shapes_to_try(asked);
+  for (JobShape& shape : shapes) predictor.place(shape);
   // The cluster's own way is among them, with its tasks where they are: after one process.
   if (!own.is_one_device()) {
-    std::erase_if(ways, [&](const Way& way) { return way.text() == own.text(); });
-    ways.insert(ways.begin() + 1, own);
+    std::erase_if(shapes, [&](const JobShape& shape) { return shape.text() == own.text(); });
+    shapes.insert(shapes.begin() + 1, own);
   }
   print_text(stdout, predictor.facts() + "\n");
-  std::vector<Prediction> all = print_predictions(predictor.job(), ways, options.time_limit_s);
+  std::vector<Prediction> all = print_predictions(predictor.job(), shapes, options.time_limit_s);
   print_text(stdout, "\n" + fastest_text(all));
   print_text(stdout,
              "Not counted: how many steps each way needs to learn as much (docs/strategies.md), "
@@ -73,56 +73,49 @@ std::vector<Prediction> predict_ways(const PredictedStep& step, const Cluster& c
   return all;
 }
 
-std::vector<ComparedWay> compare_ways(const PredictedStep& step, const Cluster& cluster,
-                                      const PredictionOptions& options) {
+std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
+                                       const PredictionOptions& options) {
   if (cluster.sync_batch_norm) return {};
   const Predictor predictor(step, cluster, options);
-  const Way own = predictor.own_way();
-  WaysAsked asked = predictor.asked();
+  const JobShape own = predictor.own_shape();
+  ShapesAsked asked = predictor.asked();
   asked.strategy.name.clear();
   asked.wire = own.wire;  // nothing is rounded unasked
-  std::vector<Way> ways = ways_to_try(asked);
-  std::erase_if(ways, [&](const Way& way) {
+  std::vector<JobShape> shapes = shapes_to_try(asked);
+  std::erase_if(shapes, [&](const JobShape& shape) {
     // A limit to the lead of fast workers makes nothing faster.
     const bool has_tasks = cluster.process == Cluster::Process::kLauncher && !options.any_workers;
-    return way.kind().limits_lead || (way.is_one_process() && has_tasks) ||
-           way.towers != cluster.towers;
+    return shape.kind().limits_lead || (shape.is_one_process() && has_tasks) ||
+           shape.towers != cluster.towers;
   });
-  for (Way& way : ways) predictor.place(way);
+  for (JobShape& shape : shapes) predictor.place(shape);
   if (const std::string why = predictor.why_not_measured(); !why.empty()) {
     print_text(stderr,
                "The ways are compared by FLOPs and bytes; nothing was measured: " + why + "\n");
   }
-  std::vector<ComparedWay> compared;
   PredictedJob job = predictor.job();
   job.gives_up = gives_up_after(options.time_limit_s);
-  const Predictions all = predict_all(job, ways);
+  Predictions all = predict_all(job, shapes);
   if (!all.untried.empty()) {
     print_text(stderr, untried_text(all.untried, options.time_limit_s));
   }
-  for (const Prediction& made : all.made) {
-    compared.push_back({.strategy = made.way.strategy,
-                        .ps = made.way.ps,
-                        .workers = made.way.workers,
-                        .steps_per_s = made.steps_per_s});
-  }
-  return compared;
+  return std::move(all.made);
 }
 
-MakeObserver show_ways(const PredictionOptions& options) {
+MakeObserver show_shapes(const PredictionOptions& options) {
   return planned_only([options](const PlannedSession& session) {
     if (session.trainings.empty()) return false;
-    predict_ways(step_of(session), session.cluster, options);
+    predict_shapes(step_of(session), session.cluster, options);
     return true;
   });
 }
 
-MakeObserver list_ways(const PredictionOptions& options,
-                       std::function<void(std::vector<ComparedWay>)> list) {
+MakeObserver list_shapes(const PredictionOptions& options,
+                         std::function<void(std::vector<Prediction>)> list) {
   return planned_only([options, list = std::move(list)](const PlannedSession& session) {
     if (session.trainings.empty()) return false;
     if (session.trainings.size() == 1) {
-      list(compare_ways(step_of(session), session.cluster, options));
+      list(compare_shapes(step_of(session), session.cluster, options));
     }
     return true;
   });
@@ -136,24 +129,24 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
   const Predictor predictor(step, cluster, options, here);
   const Prediction alone = predict_alone(predictor.job());
-  RunPrediction made{.own = predict(predictor.job(), predictor.own_way(), alone),
+  RunPrediction made{.own = predict(predictor.job(), predictor.own_shape(), alone),
                      .better = {},
                      .machine = predictor.here()};
   RealClock clock;
   const TimePoint begun = clock.now();
   std::optional<Prediction> local;
-  WaysAsked asked = predictor.asked();
+  ShapesAsked asked = predictor.asked();
   asked.strategy.name.clear();
   asked.ps.reset();
-  for (Way way : ways_to_try(asked)) {
-    if (!way.is_one_process() && clock.now() - begun > kPatience) break;
-    if (way.text() == made.own.way.text()) continue;
-    predictor.place(way);
-    const Prediction& other = made.others.emplace_back(predict(predictor.job(), way, alone));
+  for (JobShape shape : shapes_to_try(asked)) {
+    if (!shape.is_one_process() && clock.now() - begun > kPatience) break;
+    if (shape.text() == made.own.shape.text()) continue;
+    predictor.place(shape);
+    const Prediction& other = made.others.emplace_back(predict(predictor.job(), shape, alone));
     // Local steps learn less each: they are named where nothing else is better.
-    std::optional<Prediction>& better = way.makes_local_steps() ? local : made.better;
+    std::optional<Prediction>& better = shape.makes_local_steps() ? local : made.better;
     const double best = better ? better->times_alone : made.own.times_alone;
-    const double worth = better ? 1 : way.is_one_process() ? kFasterAlone : kWorthSaying;
+    const double worth = better ? 1 : shape.is_one_process() ? kFasterAlone : kWorthSaying;
     if (other.times_alone > worth * best) better = other;
   }
   if (!made.better) made.better = std::move(local);

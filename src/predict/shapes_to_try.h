@@ -1,4 +1,4 @@
-// The ways to distribute that are compared.
+// The shapes of a job that are compared: ways to distribute it.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace paceline {
 
 /// What the user has fixed; the rest is tried.
-struct WaysAsked {
+struct ShapesAsked {
   Strategy strategy = {};  // without a name: any of them, with these options
   std::optional<int> ps, workers;
   std::optional<WireForm> wire;
@@ -22,16 +22,9 @@ struct WaysAsked {
   bool names_strategy() const { return !strategy.name.empty(); }
 };
 
-/// A way to start a job, and the speed that is expected of it.
-struct ComparedWay {
-  Strategy strategy = {};
-  int ps = 0, workers = 1;
-  double steps_per_s = 0;
-};
-
 /// One process first, with several devices where workers have several: 1, 2, 4 … of them. Then
 /// every strategy with 1, 2 and 4 parameter servers, and 1, 2, 4 … workers.
 /// Local steps only where there are links, or where they are asked for: they learn less each.
-std::vector<Way> ways_to_try(const WaysAsked& asked);
+std::vector<JobShape> shapes_to_try(const ShapesAsked& asked);
 
 }  // namespace paceline

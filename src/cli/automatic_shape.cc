@@ -1,4 +1,4 @@
-#include "cli/automatic_way.h"
+#include "cli/automatic_shape.h"
 
 #include <fmt/format.h>
 
@@ -19,21 +19,15 @@ constexpr const char* kStrategyFlag = "--strategy";
 constexpr double kWorthOfLocalSteps = 1 / 1.1;  // they must bring a tenth
 constexpr double kWorthOfOneProcess = 1.02;     // more tasks must bring a fiftieth
 
-const StrategyKind& kind_of_way(const ComparedWay& way) {
-  return strategy_kind(way.strategy, kind_of(way.ps, way.workers));
+double worth(const Prediction& made) {
+  if (made.shape.makes_local_steps()) return made.steps_per_s * kWorthOfLocalSteps;
+  return made.shape.is_one_process() ? made.steps_per_s * kWorthOfOneProcess : made.steps_per_s;
 }
 
-bool is_one_process(const ComparedWay& way) { return way.ps == 0 && way.workers == 1; }
-
-double worth(const ComparedWay& way) {
-  if (!kind_of_way(way).exact()) return way.steps_per_s * kWorthOfLocalSteps;
-  return is_one_process(way) ? way.steps_per_s * kWorthOfOneProcess : way.steps_per_s;
-}
-
-std::string words_of(const ComparedWay& way) {
-  if (is_one_process(way)) return "one process";
-  return fmt::format("--ps {} --workers {} --strategy {}", way.ps, way.workers,
-                     kind_of_way(way).name);
+std::string words_of(const JobShape& shape) {
+  if (shape.is_one_process()) return "one process";
+  return fmt::format("--ps {} --workers {} --strategy {}", shape.ps, shape.workers,
+                     shape.kind().name);
 }
 
 bool goes_with(const std::vector<std::string>& arguments,
@@ -49,20 +43,20 @@ bool goes_with(const std::vector<std::string>& arguments,
 
 }  // namespace
 
-bool leaves_way_open(const FlagValues& values, const Cluster& cluster) {
+bool leaves_shape_open(const FlagValues& values, const Cluster& cluster) {
   const bool starts_tasks =
       cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
   return values.text(kStrategyFlag) == kAutomatic && !values.given("--predict") &&
          (starts_tasks || cluster.process == Cluster::Process::kAlone);
 }
 
-std::vector<ComparedWay> by_preference(std::vector<ComparedWay> ways) {
-  std::ranges::stable_sort(ways, std::greater{}, worth);
-  return ways;
+std::vector<Prediction> by_preference(std::vector<Prediction> predictions) {
+  std::ranges::stable_sort(predictions, std::greater{}, worth);
+  return predictions;
 }
 
-std::vector<std::string> with_way(const std::vector<std::string>& arguments,
-                                  const FlagValues& values, const ComparedWay& way) {
+std::vector<std::string> with_shape(const std::vector<std::string>& arguments,
+                                    const FlagValues& values, const JobShape& shape) {
   std::vector<std::string> chosen;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == fmt::format("{}={}", kStrategyFlag, kAutomatic)) continue;
@@ -75,31 +69,32 @@ std::vector<std::string> with_way(const std::vector<std::string>& arguments,
   const auto add = [&](const std::string& flag, int count) {
     if (!values.on_command_line(flag)) chosen.insert(chosen.end(), {flag, std::to_string(count)});
   };
-  if (!is_one_process(way)) {
-    add("--ps", way.ps);
-    add("--workers", way.workers);
+  if (!shape.is_one_process()) {
+    add("--ps", shape.ps);
+    add("--workers", shape.workers);
   }
-  chosen.insert(chosen.end(), {kStrategyFlag, std::string(kind_of_way(way).name)});
+  chosen.insert(chosen.end(), {kStrategyFlag, std::string(shape.kind().name)});
   return chosen;
 }
 
-std::vector<std::string> with_fastest_way(
+std::vector<std::string> with_fastest_shape(
     const std::vector<std::string>& arguments, const FlagValues& values,
-    std::vector<ComparedWay> ways,
+    std::vector<Prediction> predictions,
     const std::function<void(const std::vector<std::string>&)>& check) {
   const auto say = [&](const std::string& text) {
     if (!values.given("--quiet")) print_text(stdout, "--strategy auto: " + text + "\n");
   };
-  ways = by_preference(std::move(ways));
-  for (std::size_t i = 0; i < ways.size(); ++i) {
-    std::vector<std::string> chosen = with_way(arguments, values, ways[i]);
+  predictions = by_preference(std::move(predictions));
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    std::vector<std::string> chosen = with_shape(arguments, values, predictions[i].shape);
     if (!goes_with(chosen, check)) continue;
-    std::string text = fmt::format("of {} takes {}, of which {} steps/s are expected",
-                                   counted(std::int64_t(ways.size()), "way"), words_of(ways[i]),
-                                   rounded(ways[i].steps_per_s));
-    if (i + 1 < ways.size()) {
-      text +=
-          fmt::format(" (next: {}, {})", words_of(ways[i + 1]), rounded(ways[i + 1].steps_per_s));
+    std::string text =
+        fmt::format("of {} takes {}, of which {} steps/s are expected",
+                    counted(std::int64_t(predictions.size()), "way"),
+                    words_of(predictions[i].shape), rounded(predictions[i].steps_per_s));
+    if (i + 1 < predictions.size()) {
+      text += fmt::format(" (next: {}, {})", words_of(predictions[i + 1].shape),
+                          rounded(predictions[i + 1].steps_per_s));
     }
     say(text);
     return chosen;

@@ -1,4 +1,5 @@
-// One way to distribute a job, and the flags that ask for it.
+// The shape of a job: its strategy, how many tasks it has and in which form contributions travel.
+// It is what users know as a way to distribute it. Also the flags that ask for it.
 #pragma once
 
 #include <optional>
@@ -10,7 +11,7 @@
 
 namespace paceline {
 
-struct Way {
+struct JobShape {
   Strategy strategy = {};
   int ps = 0, workers = 1;
   WireForm wire = {};
@@ -25,13 +26,13 @@ struct Way {
   /// Workers make local steps between their rounds: each step learns less than one of other ways.
   bool makes_local_steps() const { return kind().makes_local_steps; }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
-  bool operator==(const Way&) const = default;
+  bool operator==(const JobShape&) const = default;
 };
 
-/// The flags of `paceline train` for the way: "--ps 1 --workers 4 --strategy sync".
-std::string flags_of(const Way& way);
-/// The way that such flags ask for, as a report keeps them; nothing when this version does not know
-/// its strategy.
-std::optional<Way> way_of(const std::string& flags);
+/// The flags of `paceline train` for the shape: "--ps 1 --workers 4 --strategy sync".
+std::string flags_of(const JobShape& shape);
+/// The shape that such flags ask for, as a report keeps them; nothing when this version does not
+/// know its strategy.
+std::optional<JobShape> shape_of(const std::string& flags);
 
 }  // namespace paceline

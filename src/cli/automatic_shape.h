@@ -8,30 +8,30 @@
 
 #include "cli/flags/command_line.h"
 #include "paceline/cluster.h"
-#include "predict/ways.h"
+#include "predict/shapes_to_try.h"
 
 namespace paceline {
 
 /// True when the flags ask for the way that is expected to be the fastest: --strategy auto where
 /// this process may start the tasks. Tasks that are started one by one follow a rule instead
 /// (automatic_strategy), by which all of them choose the same.
-bool leaves_way_open(const FlagValues& values, const Cluster& cluster);
+bool leaves_shape_open(const FlagValues& values, const Cluster& cluster);
 
-/// The ways, the one to take first: the fastest. Local steps must bring a tenth, since each learns
-/// less, and more tasks than one process a fiftieth.
-std::vector<ComparedWay> by_preference(std::vector<ComparedWay> ways);
+/// The predictions, the one to follow first: of the fastest way. Local steps must bring a tenth,
+/// since each learns less, and more tasks than one process a fiftieth.
+std::vector<Prediction> by_preference(std::vector<Prediction> predictions);
 
 /// The arguments of the program with the flags of a way in place of --strategy auto. Flags that
 /// the user gave stay the user's.
-std::vector<std::string> with_way(const std::vector<std::string>& arguments,
-                                  const FlagValues& values, const ComparedWay& way);
+std::vector<std::string> with_shape(const std::vector<std::string>& arguments,
+                                    const FlagValues& values, const JobShape& shape);
 
-/// The arguments with the best of `ways` that `check` lets pass; it throws kUsage for one that
+/// The arguments with the best of these ways that `check` lets pass; it throws kUsage for one that
 /// other flags do not go with. Without any the arguments stay as they are. Says on stdout what was
 /// chosen, unless --quiet was given.
-std::vector<std::string> with_fastest_way(
+std::vector<std::string> with_fastest_shape(
     const std::vector<std::string>& arguments, const FlagValues& values,
-    std::vector<ComparedWay> ways,
+    std::vector<Prediction> predictions,
     const std::function<void(const std::vector<std::string>&)>& check);
 
 }  // namespace paceline
