@@ -151,6 +151,29 @@ struct CustomRule {
   static constexpr std::size_t kMostSteps = 64;  // ops by element, and as many on single numbers
 };
 
+/// The memory of a variable and of its slots that a CodeRule changes. Nobody else reads or writes
+/// it meanwhile.
+struct CodeRuleCall {
+  float* value;                   // w, row-major
+  std::span<float* const> slots;  // each as long as the value, in the order of CodeRule::slots
+  const float* gradient;          // after clipping and weight decay
+  std::int64_t elements;          // of each of them
+  float learning_rate;            // with its schedule
+  std::int64_t count;             // 1 for the first contribution, then 2, …
+};
+/// A rule that the program computes by its own code, such as another framework's optimizer, for a
+/// whole variable at a time. It stays in its process, so that only strategies whose workers apply
+/// rules take it: one process, `allreduce` and `local_sgd`. All workers have the same code. Slots
+/// and count are kept, handed to workers that join and saved like those of any rule.
+struct CodeRule {
+  std::string name;                  // as that of CustomRule
+  float learning_rate = 0.01f;       // before schedules
+  std::vector<SlotSpec> slots = {};  // at most CustomRule::kMostSlots, none of them scalar
+  /// It is called on the thread that applies rules, for one variable after the other. What it
+  /// throws ends the session.
+  std::function<void(const CodeRuleCall&)> apply;
+};
+
 struct RuleProgram;
 
 /// Any of the above with its numbers; copied freely and sent to the shards. The constructors throw
@@ -174,6 +197,7 @@ class Rule {
   /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on
   /// more than one element, or when it is too large.
   Rule(const CustomRule& rule);
+  Rule(const CodeRule& rule);  // of kind kCustom; throws likewise
   /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind. `program`
   /// is that of kind kCustom as text, and empty for others.
   Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers,
@@ -188,6 +212,8 @@ class Rule {
   const std::array<float, kNumbers>& numbers() const { return numbers_; }
   /// True for a rule that asks for its whole variable (CustomRule::whole).
   bool whole() const;
+  /// True for a CodeRule, in any process.
+  bool by_code() const;
   /// False for ema, add and assign, which take a contribution as it is: it is not clipped, and
   /// nothing decays.
   bool takes_gradient() const;

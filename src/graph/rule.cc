@@ -75,6 +75,20 @@ std::vector<SlotSpec> custom_slots(const RuleProgram& program) {
   return slots;
 }
 
+RuleProgram program_of(const CodeRule& rule) {
+  RuleProgram program;
+  program.name = rule.name;
+  program.slots = rule.slots;
+  program.whole = program.by_code = true;
+  program.code = rule.apply;
+  for (std::size_t i = 0; i <= program.slots.size(); ++i) {
+    program.results.push_back(RuleProgram::replaced(i));
+  }
+  program.complete();
+  if (!program.code) program.refuse("it has no code");
+  return program;
+}
+
 }  // namespace
 
 void Rule::check() const {
@@ -158,7 +172,16 @@ std::string_view Rule::name() const {
   return program_ != nullptr ? program_->name : kRuleNames[std::size_t(kind_)];
 }
 
+Rule::Rule(const CodeRule& rule)
+    : kind_(RuleKind::kCustom),
+      learning_rate_(rule.learning_rate),
+      program_(std::make_shared<const RuleProgram>(program_of(rule))) {
+  check();
+}
+
 bool Rule::whole() const { return program_ != nullptr && program_->whole; }
+
+bool Rule::by_code() const { return program_ != nullptr && program_->by_code; }
 
 bool Rule::operator==(const Rule& other) const {
   if ((program_ == nullptr) != (other.program_ == nullptr)) return false;

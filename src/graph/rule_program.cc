@@ -163,6 +163,8 @@ void read_line(RuleProgram& program, std::string_view line) {
     program.name = rest;
   } else if (what == "whole" && rest.empty()) {
     program.whole = true;
+  } else if (what == "code" && rest.empty() && program.whole) {
+    program.by_code = true;
   } else if (what == "matrix") {
     program.element_steps.push_back(read_matrix_step(program, rest));
   } else if (what == "slot") {
@@ -192,6 +194,9 @@ void RuleProgram::complete() {
   check_slots(*this);
   check_inputs(*this, scalar_steps, kScalarInputs);
   check_inputs(*this, element_steps, scalar_input(int(scalar_count())));
+  if (by_code && !(scalar_steps.empty() && element_steps.empty())) {
+    refuse("it has steps beside the program's own code");
+  }
   check_results(*this);
   element_ops.clear();
   for (const FusedStep& step : element_steps) {
@@ -204,6 +209,7 @@ void RuleProgram::complete() {
 }
 
 bool RuleProgram::reads_count() const {
+  if (by_code) return true;
   const FusedOperand in_scalar{Kind::kInput, kCount};
   const FusedOperand in_element{Kind::kInput, scalar_input(kCount)};
   const auto reads = [](std::span<const FusedStep> steps, const FusedOperand& operand) {
@@ -217,6 +223,7 @@ bool RuleProgram::reads_count() const {
 std::string RuleProgram::text() const {
   std::string text = "rule " + name + "\n";
   if (whole) text += "whole\n";
+  if (by_code) text += "code\n";
   for (const SlotSpec& slot : slots)
     text += fmt::format("slot {} {:.9g}\n", slot.name, slot.initial);
   for (const FusedStep& step : scalar_steps) {

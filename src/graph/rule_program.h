@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -27,6 +28,10 @@ struct RuleProgram {
 
   std::string name;
   bool whole = false;
+  /// The program's own code changes value and slots (CodeRule): there are no steps.
+  bool by_code = false;
+  std::function<void(const CodeRuleCall&)>
+      code;                     // empty in other processes than the one that has it
   std::vector<SlotSpec> slots;  // those that are as large as the variable
   std::vector<FusedStep> scalar_steps, element_steps;
   /// The new value, then the new slots: each the result of an element step, or the input that it

@@ -303,6 +303,38 @@ TEST_F(ExternalStoreTest, EachVariableMayHaveOptionsAndAFactorOfItsOwn) {
   EXPECT_EQ(store.read(2).item<float>(), 1);
 }
 
+TEST_F(ExternalStoreTest, CodeOfTheProgramIsARuleWhoseSlotsAreSaved) {
+  const TemporaryFolder folder;
+  std::vector<std::int64_t> counts;
+  const CodeRule rule{.name = "own",
+                      .learning_rate = 0.5f,
+                      .slots = {{"seen"}},
+                      .apply = [&](const CodeRuleCall& memory) {
+                        counts.push_back(memory.count);
+                        for (std::int64_t i = 0; i < memory.elements; ++i) {
+                          memory.slots[0][i] += memory.gradient[i];
+                          memory.value[i] -= memory.learning_rate * memory.slots[0][i];
+                        }
+                      }};
+  RunOptions run = quiet();
+  run.out = folder.path("out");
+  for (int part = 0; part < 2; ++part) {
+    ExternalStore store({{.name = "w", .initial = Tensor::of<float>({2}, {0, 8})}}, rule,
+                        exact_alone(), run);
+    for (int step = 0; step < 2; ++step) {
+      ASSERT_TRUE(store.begin_step());
+      const Tensor gradient = Tensor::of<float>({2}, {1, 2});
+      store.ready(0, gradient.view());
+      store.end_step(1);
+    }
+    const Tensor value = store.read(0);
+    EXPECT_EQ(value.data<float>()[0], part == 0 ? -1.5f : -5.0f);
+    store.close();
+    run.resume = true;
+  }
+  EXPECT_EQ(counts, (std::vector<std::int64_t>{1, 2, 3, 4}));
+}
+
 TEST_F(ExternalStoreTest, EndsWhereTheRunDoes) {
   ExternalStore& store = this->store(quiet(3));
   EXPECT_EQ(model_.train(store, 0, 10).size(), 3);

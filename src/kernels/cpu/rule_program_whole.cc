@@ -71,6 +71,7 @@ class WholePass {
 
   void run() {
     scale_gradient();
+    if (program_.by_code) run_code();
     for (std::size_t j = 0; j < extents_.size(); ++j) {
       results_[j] = memory_.take(std::size_t(extents_[j].elements()) * sizeof(float));
       compute(j);
@@ -85,6 +86,16 @@ class WholePass {
   }
 
  private:
+  void run_code() {
+    if (!program_.code) program_.refuse("its code is in another process");
+    program_.code({.value = whole_.values,
+                   .slots = whole_.slots.first(program_.slots.size()),
+                   .gradient = gradient_,
+                   .elements = variable_.elements(),
+                   .learning_rate = step_.learning_rate,
+                   .count = step_.count});
+  }
+
   float* result(int step) const {
     return reinterpret_cast<float*>(results_[std::size_t(step)].data());
   }

@@ -177,6 +177,21 @@ std::string why_no_sync_batch_norm(const Cluster& cluster) {
   return "";
 }
 
+namespace {
+
+// Why parameter servers cannot apply the rules of these variables; empty when they can.
+std::string why_not_by_code(const std::vector<VariableSpec>& variables) {
+  const auto found = std::ranges::find_if(
+      variables, [](const VariableSpec& each) { return each.trained && each.rule.by_code(); });
+  if (found == variables.end()) return "";
+  return fmt::format(
+      "applies rules on the parameter servers, and rule {} of '{}' is code of the workers: use "
+      "--strategy allreduce without parameter servers, local_sgd, or a rule of Paceline",
+      found->rule.name(), found->name);
+}
+
+}  // namespace
+
 JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const StrategyKind& strategy = strategy_kind(cluster);
@@ -196,6 +211,7 @@ JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpe
   if (why.empty() && strategy.why_not_variables != nullptr) {
     why = strategy.why_not_variables(variables);
   }
+  if (why.empty() && !strategy.workers_apply()) why = why_not_by_code(variables);
   if (!why.empty()) {
     throw Error(ErrorCode::kInvalidArgument, fmt::format("--strategy {} {}", strategy.name, why));
   }

@@ -43,6 +43,8 @@ struct StrategyKind {
     return text == name || (!old_name.empty() && text == old_name);
   }
   bool has_ps() const { return cluster == ClusterKind::kWithPs; }
+  /// Each worker applies the rule to values of its own, so that it may be code of the worker's.
+  bool workers_apply() const { return !has_ps() || makes_local_steps; }
   /// Sparse variables lie on parameter servers, and the workers reduce the others.
   bool splits_variables() const { return has_ps() && reduces; }
   /// A step learns as much as one of any other strategy.
