@@ -116,6 +116,10 @@ struct SessionOptions {
   /// one with other names (kFailedPrecondition), and names the first difference; nor does a worker
   /// join a job whose chief has others.
   std::map<std::string, std::vector<std::string>> data_names = {};
+  /// What all workers must have alike besides, by its name, such as the version of a framework that
+  /// computes the model: {"torch", "2.5.1"}. A worker with another value than the chief's does not
+  /// join. Checkpoints do not keep it.
+  std::map<std::string, std::string> agreed = {};
   /// The number of records, or batches, that the job shares out among its workers (--shard
   /// dynamic), which must have as many of them as the chief to join; 0: not told.
   std::int64_t shared_records = 0;

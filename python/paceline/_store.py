@@ -82,6 +82,7 @@ class Store:
     average_decay: above 0 moving averages of the variables are kept and saved.
     model, examples_per_step, unit: for reports.
     nan_guard: training ends at the first loss that is not finite.
+    agreed: what all workers must have alike besides, such as {"torch": "2.5.1"}; one that differs does not join.
     flags: those of `paceline train --help` for the job and the run, with _ for -: out="run", wire="bfloat16",
     accumulate=4, save_every="10m", report="r.json", resume=True; arguments: more of them, such as sys.argv[1:].
 
@@ -102,6 +103,7 @@ class Store:
         examples_per_step: int = 0,
         unit: str = "examples",
         nan_guard: bool = True,
+        agreed: Mapping[str, str] | None = None,
         arguments: Sequence[str] = (),
         **flags: Flag,
     ) -> None:
@@ -113,7 +115,7 @@ class Store:
         binding = _paceline.StoreBinding(
             [sys.argv[0] or "python", *words], given, rule, clip_norm=clip_norm, clip_value=clip_value,
             average_decay=average_decay, model=model, examples_per_step=examples_per_step, unit=unit, nan_guard=nan_guard,
-            resume_command=_resume_command(words))
+            resume_command=_resume_command(words), agreed=dict(agreed or {}))
         if not binding.trains:
             raise SystemExit(binding.status)
         self._binding = binding

@@ -75,6 +75,7 @@ std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed
   add("--tls", cluster.security.tls == Tls::kAlways ? "on" : "off-host");
   add("--insecure", cluster.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
+  for (const auto& [what, value] : data.others) add(what.c_str(), value);
   // Elsewhere a worker may hold its own part of the data.
   if (cluster.shares_records()) add("number of records", data.records);
   for (const auto& [kind, names] : data.names) {

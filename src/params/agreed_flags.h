@@ -10,10 +10,11 @@
 
 namespace paceline {
 
-/// SessionOptions::data_names and shared_records.
+/// SessionOptions::data_names, shared_records and agreed.
 struct AgreedData {
   std::map<std::string, std::vector<std::string>> names = {};
   std::int64_t records = 0;
+  std::map<std::string, std::string> others = {};
 };
 
 /// The flags that decide what a job computes, and the names of its data's numbers, with their

@@ -137,6 +137,11 @@ TEST(AgreedFlags, AWordOfAnyLengthFitsAText) {
   }
 }
 
+TEST(AgreedFlags, WhatElseMustBeAlikeIsNamedWithBothValues) {
+  EXPECT_EQ(difference_of_data({.others = {{"torch", "2.5.1"}}}, {.others = {{"torch", "2.6.0"}}}),
+            "the chief's torch is 2.5.1, that of worker:1 is 2.6.0");
+}
+
 TEST(AgreedFlags, TheNumberOfRecordsIsAgreedOnWhereTheyAreSharedOut) {
   EXPECT_EQ(difference_of_data({.records = 300}, {.records = 200}), "");
   EXPECT_EQ(difference_of_data({.records = 300}, {.records = 200}, Sharding::kDynamic),

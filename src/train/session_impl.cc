@@ -106,7 +106,7 @@ void Session::Impl::make_parts() {
   job = std::make_unique<SessionJob>(
       SessionJob::Options{.cluster = cluster,
                           .run = run_options,
-                          .data = {options.data_names, options.shared_records},
+                          .data = {options.data_names, options.shared_records, options.agreed},
                           .pool = &pool(),
                           .account = &account,
                           .timeline = timeline.get(),
