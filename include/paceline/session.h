@@ -84,6 +84,7 @@ struct StepResult {
   double learning_rate = 0;      // of the first trained variable
   std::optional<double> global_norm = {};  // of the gradient, before clipping; of models that clip
   int training = 0;                        // which of the session's trainings made it
+  bool skipped = false;  // nothing of it was applied, since it had NaN or infinity (--on-nan skip)
 };
 
 /// The values that an evaluation reads: the variables, or the moving averages of those that have

@@ -1,14 +1,20 @@
 // Rules: Adam, Sgd, … as classes of Python, with the numbers and the defaults of rule.h.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
+#include "paceline/error.h"
 #include "paceline/rule.h"
 #include "python/bindings/bindings.h"
 
@@ -78,6 +84,37 @@ void bind_rule(nb::module_& module, const char* name, const char* doc,
         names);
     return fmt::format("{}({})", name, text);
   });
+}
+
+// An array over memory that is valid during the call alone.
+template <typename T>
+nb::object lent(T* data, std::int64_t elements) {
+  const std::size_t shape[] = {std::size_t(elements)};
+  return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, 1, shape), nb::rv_policy::reference);
+}
+
+// A rule whose code is a function of Python, on whatever thread applies rules.
+Rule code_rule(const std::string& name, float learning_rate, const std::vector<std::string>& slots,
+               nb::callable apply) {
+  CodeRule rule{.name = name, .learning_rate = learning_rate, .slots = {}, .apply = {}};
+  for (const std::string& slot : slots) rule.slots.push_back({slot});
+  const std::shared_ptr<nb::callable> function(new nb::callable(std::move(apply)),
+                                               [](const nb::callable* owned) {
+                                                 const nb::gil_scoped_acquire acquired;
+                                                 delete owned;
+                                               });
+  rule.apply = [function, name](const CodeRuleCall& memory) {
+    const nb::gil_scoped_acquire acquired;
+    try {
+      nb::list slots;
+      for (float* const slot : memory.slots) slots.append(lent(slot, memory.elements));
+      (*function)(lent(memory.value, memory.elements), slots,
+                  lent(const_cast<float*>(memory.gradient), memory.elements), memory.count);
+    } catch (const nb::python_error& error) {
+      throw Error(ErrorCode::kInternal, fmt::format("[rule] {}: {}", name, error.what()));
+    }
+  };
+  return rule;
 }
 
 }  // namespace
@@ -162,6 +199,14 @@ void bind_rules(nb::module_& module) {
             Field{"decay", &Ema::decay, "The part of w that stays."});
   bind_rule<Add>(module, "Add", "w ← w + g.");
   bind_rule<Assign>(module, "Assign", "w ← g.");
+  module.def(
+      "code_rule", &code_rule, nb::arg("name"), nb::arg("learning_rate"), nb::arg("slots"),
+      nb::arg("apply"),
+      nb::sig(
+          "def code_rule(name: str, learning_rate: float, slots: collections.abc.Sequence[str], "
+          "apply: collections.abc.Callable[..., None]) -> Rule"),
+      "A rule that apply(value, slots, gradient, count) computes in this process: it changes the "
+      "arrays of value and slots, which are valid during the call alone.");
 }
 
 }  // namespace paceline::python

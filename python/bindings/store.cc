@@ -239,6 +239,8 @@ void bind_store(nb::module_& module) {
               "The learning rate of the first variable that is trained.")
       .def_prop_ro("global_norm", [](const StepResult& of) { return of.global_norm; },
                    "The norm of the gradient before clipping; None where nothing clips.")
+      .def_ro("skipped", &StepResult::skipped,
+              "True when nothing of it was applied, since it had NaN or infinity (on_nan=\"skip\").")
       .def("__repr__", [](const StepResult& of) {
         return fmt::format("StepResult(step={}, global_step={}, loss={:.6g}, seconds={:.4g})", of.step,
                            of.global_step, of.loss, of.seconds);

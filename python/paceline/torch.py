@@ -8,29 +8,32 @@
 """
 
 import contextlib
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import torch
+from torch.utils.dlpack import from_dlpack
 
 from ._errors import InvalidArgument, TrainingEnded
-from ._paceline import ErrorCode, Rule, StepResult, Strategy
 from ._paceline import Assign as _Assign
+from ._paceline import ErrorCode, Rule, Sgd, StepResult, Strategy
 from ._store import Flag, Store, Variable
+from ._torch_optimizer import rate_of, rules_of
 
 T = TypeVar("T")
+
+_BUFFER = "buffer:"  # before the names of buffers in the store
 
 
 class _Rates(torch.optim.Optimizer):
     """What torch's schedulers of learning rates act on: the groups of parameters with their rates."""
 
-    def __init__(self, groups: list[dict[str, Any]], trainer: "Trainer") -> None:
+    def __init__(self, groups: list[dict[str, Any]]) -> None:
         super().__init__(groups, {"lr": 0.0})
-        self._trainer = trainer
 
-    def step(self, closure: Any = None) -> None:
-        """Ends the trainer's step."""
-        self._trainer.step()
+    def step(self, closure: Any = None) -> Any:
+        """The trainer's step stands in its place."""
 
 
 class Trainer:
@@ -40,45 +43,51 @@ class Trainer:
     store: Store
     """The store of the parameters, and of buffers that are averaged."""
     optimizer: torch.optim.Optimizer
-    """Parameter groups with their learning rates, for torch's schedulers; its step is the trainer's."""
+    """Parameter groups with their learning rates, for torch's schedulers: the one that distribute was given, or a stand-in
+    for its rules. Its step is the trainer's."""
 
     def __init__(self, model: torch.nn.Module, store: Store, parameters: dict[str, torch.nn.Parameter],
-                 buffers: dict[str, torch.Tensor], groups: list[dict[str, Any]]) -> None:
-        self.model, self.store = model, store
-        self._parameters, self._buffers = parameters, buffers
+                 buffers: dict[str, torch.Tensor], optimizer: torch.optim.Optimizer,
+                 scaler: torch.amp.GradScaler | None = None) -> None:
+        self.model, self.store, self.optimizer = model, store, optimizer
+        self._parameters, self._buffers, self._scaler = parameters, buffers, scaler
         self._exchange = True
         self._missing: set[str] = set()  # values that the model has not got in this step
+        self._handed: dict[str, tuple[torch.Tensor, int]] = {}  # gradients of this step, and their versions then
+        self._versions: dict[str, int] = {}  # of the parameters since the store's values were put into them
         self._open = False
         self._stale = False  # the model's values are those before the last update
-        self.optimizer = _Rates(groups, self)
-        self._first_rates = [group["lr"] for group in self.optimizer.param_groups]
+        self._unscale = 1.0
+        self._first_rates = [rate_of(group) for group in optimizer.param_groups]
+        self._factors = [1.0] * len(self._first_rates)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
-        self._handles: list[Any] = [model.register_forward_pre_hook(self._before_model)]
-        for module in model.modules():
-            own = [self._names[id(p)] for p in module.parameters(recurse=False) if id(p) in self._names]
-            names = own + [f"buffer:{name}" for name, buffer in buffers.items()
-                           if any(buffer is mine for mine in module.buffers(recurse=False))]
-            if names:
-                self._handles.append(module.register_forward_pre_hook(self._before_module(names)))
-        for name, parameter in parameters.items():
-            self._handles.append(parameter.register_post_accumulate_grad_hook(self._after_gradient(name)))
-        self._handles.append(model.register_state_dict_pre_hook(lambda module, prefix, keep_vars: self.refresh()))
+        self._take_steps_of(optimizer)
+        self._handles: list[Any] = []
+        self._hook_into(model)
         self._load(store.names, store.read)
 
     def step(self, loss: torch.Tensor | float | None = None) -> StepResult:
-        """Ends the step that the model's forward began: parameters without a gradient count as unchanged by this worker.
+        """Ends the step that the model's forward began: parameters without a gradient count with zeros.
 
-        loss: of this worker's batch, for reports and the check that it is finite. Raises Error with the name of the
-        variable, the worker and the step when a loss or a gradient is not finite, and whatever ends the training."""
+        loss: of this worker's batch, for reports and the check that it is finite; with a GradScaler the loss before it was
+        scaled. Raises Error with the name of the variable, the worker and the step when a loss or a gradient is not finite,
+        ValueError for a gradient that was changed after backward, and whatever ends the training."""
         if not self._open:
             raise InvalidArgument("trainer.step(): the model has computed nothing in training mode since the last step")
+        for name, parameter in self._parameters.items():
+            if parameter.grad is not None and name not in self._handed:
+                self._hand_over(name, parameter)
+        self._check_unchanged()
         for name, buffer in self._buffers.items():
-            self.store.ready(f"buffer:{name}", buffer.detach().clone())
+            self.store.ready(_BUFFER + name, _on_host(buffer.detach()))
         result = self.store.end_step(loss.item() if isinstance(loss, torch.Tensor) else loss)
-        self.optimizer._opt_called = True  # type: ignore[attr-defined]  # what torch's schedulers ask for
         self._open, self._stale = False, True
+        self._handed.clear()
         for parameter in self._parameters.values():
             parameter.grad = None
+        self.optimizer._opt_called = True  # type: ignore[attr-defined]  # what torch's schedulers ask for
+        if self._scaler is not None:
+            self._tell_scaler(result.skipped)
         return result
 
     @contextlib.contextmanager
@@ -129,20 +138,49 @@ class Trainer:
         self.close()
         return False
 
+    def _hook_into(self, model: torch.nn.Module) -> None:
+        """Hooks are functions, so that a copy of the model has them without a copy of the trainer; there they do nothing."""
+        add: Callable[[Any], None] = self._handles.append
+        module: Any
+        for module in model.modules():
+            names = [self._names[id(p)] for p in module.parameters(recurse=False) if id(p) in self._names]
+            names += [_BUFFER + name for name, buffer in self._buffers.items()
+                      if any(buffer is mine for mine in module.buffers(recurse=False))]
+            if names or module is model:
+                add(module.register_forward_pre_hook(self._before_module(module, names)))
+            add(module.register_state_dict_pre_hook(self._before_state_dict(module)))
+            add(module._register_load_state_dict_pre_hook(self._before_loading(module), with_module=True))
+        parameter: Any
+        for name, parameter in self._parameters.items():
+            add(parameter.register_post_accumulate_grad_hook(self._after_gradient(name)))
+
+    def _take_steps_of(self, optimizer: torch.optim.Optimizer) -> None:
+        def step(optimizer: torch.optim.Optimizer, closure: Any = None) -> None:
+            if hasattr(optimizer, "grad_scale"):
+                raise InvalidArgument("scaler.step(optimizer): give the scaler to distribute(scaler=…) and call trainer.step(loss), "
+                                      "which steps and updates the scaler")
+            self.step()
+
+        step._wrapped_by_lr_sched = True  # type: ignore[attr-defined]
+        optimizer.step = types.MethodType(step, optimizer)  # type: ignore[method-assign]
+        optimizer._step_supports_amp_scaling = True  # type: ignore[attr-defined]  # a scaler leaves all to step
+
     def _begin(self) -> bool:
-        for group, first in zip(self.optimizer.param_groups, self._first_rates, strict=True):
-            factor = group["lr"] / first if first else 1.0
-            if group.get("_factor", 1.0) != factor:
-                group["_factor"] = factor
+        for at, (group, first) in enumerate(zip(self.optimizer.param_groups, self._first_rates, strict=True)):
+            factor = float(group.get("lr", first)) / first if first else 1.0
+            if self._factors[at] != factor:
+                self._factors[at] = factor
                 for parameter in group["params"]:
                     self.store.set_learning_rate_factor(self._names[id(parameter)], factor)
+        self._check_parameters()
         if not self.store.begin_step():
             return False
         self._missing = set(self.store.names)
+        self._unscale = 1.0 if self._scaler is None else 1.0 / self._scaler.get_scale()
         self._open = True
         return True
 
-    def _before_model(self, module: torch.nn.Module, inputs: Any) -> None:
+    def _before_model(self, module: torch.nn.Module) -> None:
         if self._open or self.store._closed:
             return
         if not module.training or not torch.is_grad_enabled():
@@ -153,34 +191,94 @@ class Trainer:
     def _need(self, name: str) -> Any:
         return self.store._call(lambda: self.store._binding.need_dlpack(name))
 
-    def _before_module(self, names: Sequence[str]) -> Callable[[torch.nn.Module, Any], None]:
+    def _before_module(self, of: torch.nn.Module, names: Sequence[str]) -> Callable[[torch.nn.Module, Any], None]:
         def hook(module: torch.nn.Module, inputs: Any) -> None:
-            self._before_model(module, inputs)  # the program may call a part of the model
+            if module is not of:
+                return
+            self._before_model(module)  # the program may call a part of the model
             if self._open and self._missing:
                 self._load([name for name in names if name in self._missing], self._need)
                 self._missing.difference_update(names)
         return hook
 
+    def _before_state_dict(self, of: torch.nn.Module) -> Callable[[torch.nn.Module, str, bool], None]:
+        def hook(module: torch.nn.Module, prefix: str, keep_vars: bool) -> None:
+            if module is of and not self.store._closed:
+                self.refresh()
+        return hook
+
+    def _before_loading(self, of: torch.nn.Module) -> Callable[..., None]:
+        owned = [self._names[id(p)] for p in of.parameters(recurse=False) if id(p) in self._names]
+
+        def hook(module: torch.nn.Module, *arguments: Any) -> None:
+            if module is of and owned and not self.store._closed:
+                raise InvalidArgument(
+                    f"load_state_dict: the values of '{owned[0]}' lie in the store, which all workers share: load them before distribute (the chief's count), begin with init_from=…, or load them after trainer.close()")
+        return hook
+
     def _after_gradient(self, name: str) -> Callable[[torch.Tensor], None]:
         def hook(parameter: torch.Tensor) -> None:
-            if self._open and self._exchange and parameter.grad is not None:
-                gradient = parameter.grad.detach()
-                self.store.ready(name, gradient if gradient.device.type == "cpu" else gradient.cpu())
+            if not self._open or not self._exchange or parameter.grad is None:
+                return
+            if name in self._handed:
+                raise InvalidArgument(f"backward: a second gradient of '{name}' in one step, and the first is on its way: call all "
+                                      "backwards of a step but the last within trainer.no_exchange()")
+            self._hand_over(name, parameter)
         return hook
+
+    def _hand_over(self, name: str, parameter: torch.Tensor) -> None:
+        assert parameter.grad is not None
+        gradient = parameter.grad.detach()
+        if gradient.layout != torch.strided:
+            raise InvalidArgument(f"the gradient of '{name}' is {gradient.layout}, and only dense ones are exchanged: make its "
+                                  "embedding with sparse=False, or keep its rows in a paceline.Store (Variable.most_rows)")
+        if self._unscale != 1.0:
+            gradient.mul_(self._unscale)
+        self._handed[name] = (gradient, gradient._version)
+        self.store.ready(name, _on_host(gradient))
+
+    def _check_unchanged(self) -> None:
+        for name, (gradient, version) in self._handed.items():
+            if gradient._version != version:
+                raise InvalidArgument(f"trainer.step(): the gradient of '{name}' was changed after backward, when it was on its way "
+                                      "already: clip by distribute(clip_norm=…) or clip_value")
+
+    def _check_parameters(self) -> None:
+        """Refuses values that the program has put into a parameter, and which the next forward would overwrite."""
+        for name, version in self._versions.items():
+            if self._parameters[name]._version != version:
+                raise InvalidArgument(f"parameter '{name}' was changed by the program, and its values lie in the store: change it "
+                                      "before distribute, or after trainer.close()")
+
+    def _tell_scaler(self, skipped: bool) -> None:
+        scaler = self._scaler
+        assert scaler is not None
+        if not scaler.is_enabled():
+            return
+        device = torch.device(scaler._device) if hasattr(scaler, "_device") else torch.device("cuda")
+        found = torch.full((), float(skipped), dtype=torch.float32, device=device)
+        scaler._per_optimizer_states[id(self.optimizer)]["found_inf_per_device"] = {device: found}
+        scaler.update()
 
     def _load(self, names: Iterable[str], read: Callable[[str], Any]) -> None:
         with torch.no_grad():
             for name in names:
-                target = self._buffers[name[7:]] if name.startswith("buffer:") else self._parameters[name]
-                target.copy_(torch.from_dlpack(read(name)))
+                if name.startswith(_BUFFER):
+                    self._buffers[name[len(_BUFFER):]].copy_(from_dlpack(read(name)))
+                else:
+                    parameter = self._parameters[name]
+                    parameter.copy_(from_dlpack(read(name)))
+                    self._versions[name] = parameter._version
 
 
 def distribute(
     model: torch.nn.Module,
-    rule: Rule,
+    rule: Rule | None = None,
     strategy: Strategy | str | None = None,
     *,
+    optimizer: torch.optim.Optimizer | None = None,
     groups: Sequence[Mapping[str, Any]] | None = None,
+    scaler: torch.amp.GradScaler | None = None,
     average_buffers: bool = True,
     clip_norm: float = 0.0,
     clip_value: float = 0.0,
@@ -194,42 +292,59 @@ def distribute(
 
     model: its parameters that require a gradient must be float32 and keep their shapes. On the CPU gradients are read in
     place; those of another device go through the host's memory.
-    rule: how gradients change them; strategy, clip_norm, clip_value, arguments, flags: those of Store.
+    rule: how gradients change them, wherever the values lie; strategy, clip_norm, clip_value, arguments, flags: those of
+    Store.
     groups: parameter groups as torch.optim takes them: {"params": …, "rule": Rule, "weight_decay": …}; what is in none
     has `rule`.
+    optimizer: of torch.optim, in place of a rule: each worker updates its values by it, which `allreduce`, `local_sgd` and
+    one process do; its state lies in the store, and in checkpoints. Parameters that it has not are not trained.
+    scaler: for autocast in float16: `scaler.scale(loss).backward()`, and trainer.step(loss) divides the gradients, leaves
+    out a step with infinity (the flag on_nan="skip", which it sets) and updates the scaler.
     average_buffers: buffers of float32, such as batch norm's statistics, become the mean of the workers' in each step;
     otherwise each worker keeps its own.
 
     Raises ValueError that names a parameter that cannot be exchanged, and what Store raises. In a process that is a
     parameter server it serves, and ends the process."""
+    if (rule is None) == (optimizer is None) or (optimizer is not None and groups):
+        raise InvalidArgument("distribute: give a rule, with groups if need be, or an optimizer of torch.optim, which has its own")
     trained = {n: p for n, p in model.named_parameters() if p.requires_grad}
+    owns = {id(p): group for group in (optimizer.param_groups if optimizer else groups or ()) for p in group["params"]}
+    if set(owns) - {id(p) for p in trained.values()}:
+        raise InvalidArgument(f"distribute: {'the optimizer' if optimizer else 'a group'} has a parameter that the model has not, or "
+                              "that requires no gradient")
+    if optimizer is not None:
+        trained = {n: p for n, p in trained.items() if id(p) in owns}
     if not trained:
         raise InvalidArgument("distribute: the model has no parameter that requires a gradient")
     for n, parameter in trained.items():
         _check(n, parameter)
+    rules = rules_of(optimizer, {id(p): n for n, p in trained.items()}) if optimizer else {}
     buffers = {n: b for n, b in model.named_buffers() if average_buffers and b.dtype == torch.float32}
-    owns = {id(p): group for group in groups or () for p in group["params"]}
-    strangers = set(owns) - {id(p) for p in trained.values()}
-    if strangers:
-        raise InvalidArgument("distribute: a group has a parameter that the model has not, or that requires no gradient")
     variables: dict[str, Any] = {}
     for n, parameter in trained.items():
-        own = owns.get(id(parameter), {})
+        own: Mapping[str, Any] = {"rule": rules[n]} if optimizer else owns.get(id(parameter), {})
         variables[n] = Variable(parameter.detach().cpu(), rule=own.get("rule"), weight_decay=own.get("weight_decay", 0.0))
     for n, buffer in buffers.items():
-        variables[f"buffer:{n}"] = Variable(buffer.detach().cpu(), rule=_Assign())
+        variables[_BUFFER + n] = Variable(buffer.detach().cpu(), rule=_Assign())
     options: dict[str, Any] = dict(flags)
-    store = Store(variables, rule, strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
-                  examples_per_step=examples_per_step, unit=unit, arguments=arguments, **options)
-    rates = [{"params": list(group["params"]), "lr": _rate(group.get("rule", rule))} for group in groups or ()]
-    rest = [p for p in trained.values() if id(p) not in owns]
-    if rest:
-        rates.append({"params": rest, "lr": _rate(rule)})
-    return Trainer(model, store, trained, buffers, rates)
+    if scaler is not None and "--on-nan" not in arguments:
+        options.setdefault("on_nan", "skip")
+    store = Store(variables, rule or Sgd(), strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
+                  examples_per_step=examples_per_step, unit=unit, agreed={"torch": torch.__version__.split("+")[0]}, arguments=arguments, **options)
+    if optimizer is None:
+        assert rule is not None
+        rates = [{"params": list(group["params"]), "lr": _rate(group.get("rule", rule))} for group in groups or ()]
+        rest = [p for p in trained.values() if id(p) not in owns]
+        optimizer = _Rates([*rates, {"params": rest, "lr": _rate(rule)}] if rest else rates)
+    return Trainer(model, store, trained, buffers, optimizer, scaler)
 
 
 def _rate(rule: Rule) -> float:
     return float(getattr(rule, "learning_rate", 1.0))
+
+
+def _on_host(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.device.type == "cpu" else tensor.cpu()
 
 
 def _check(name: str, parameter: torch.Tensor) -> None:

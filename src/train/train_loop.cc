@@ -69,6 +69,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   request.identity = {parts_.seed, parts_.task, last_.step};
   if (look_ahead && executor().wants_next_inputs()) request.fill_next = &fill_next_;
   looks_ahead_ = look_ahead;
+  const std::int64_t skipped = parts_.store.skipped();
   StepHandle& handle = run_towers(request);
   {
     const TimelineScope reply(parts_.timeline, reply_label_);
@@ -77,6 +78,7 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   }
   position_ = step_position_;
   last_.training = int(training);
+  last_.skipped = parts_.store.skipped() > skipped;
   last_.loss = mean_loss();
   last_.learning_rate = rates.first();
   last_.global_norm.reset();
