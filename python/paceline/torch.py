@@ -9,7 +9,7 @@
 
 import contextlib
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
 import torch
@@ -20,6 +20,7 @@ from ._paceline import Assign as _Assign
 from ._paceline import ErrorCode, Rule, Sgd, StepResult, Strategy
 from ._store import Flag, Store, Variable
 from ._torch_optimizer import rate_of, rules_of
+from ._torch_sampler import Sampler
 
 T = TypeVar("T")
 
@@ -58,6 +59,7 @@ class Trainer:
         self._open = False
         self._stale = False  # the model's values are those before the last update
         self._unscale = 1.0
+        self._position: dict[str, int] | None = None  # in the data, once the next step is made
         self._first_rates = [rate_of(group) for group in optimizer.param_groups]
         self._factors = [1.0] * len(self._first_rates)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
@@ -101,12 +103,22 @@ class Trainer:
             self._exchange = True
 
     def batches(self, batches: Iterable[T]) -> Iterator[T]:
-        """The batches, until a limit such as the flag steps ends training. Where another worker has ended it, the next
+        """The batches, until a limit such as the flag steps ends training; of a DataLoader with a sampler of this trainer
+        checkpoints keep how far it was used. Where another worker has ended it, the next
         forward raises TrainingEnded, which a `with trainer` ends with."""
+        sampler = getattr(batches, "sampler", None)
         for batch in batches:
             if not self._open and self.store.ended:
                 return
+            if isinstance(sampler, Sampler):
+                self._position = sampler.use(getattr(batches, "batch_size", None) or 1)
             yield batch
+
+    def sampler(self, records: Sized, *, shuffle: bool = True, seed: int = 0) -> Sampler:
+        """A sampler for a DataLoader that shares the records out among the workers, in another order in each epoch.
+
+        seed: of the orders, the same on all workers. Raises ValueError when there are more workers than records."""
+        return Sampler(records, self.store, shuffle, seed)
 
     def refresh(self) -> None:
         """Gives the model the newest values, between two steps; evaluations and state_dict do so by themselves."""
@@ -173,7 +185,7 @@ class Trainer:
                 for parameter in group["params"]:
                     self.store.set_learning_rate_factor(self._names[id(parameter)], factor)
         self._check_parameters()
-        if not self.store.begin_step():
+        if not self.store.begin_step(position=self._position):
             return False
         self._missing = set(self.store.names)
         self._unscale = 1.0 if self._scaler is None else 1.0 / self._scaler.get_scale()
