@@ -21,6 +21,7 @@ from ._paceline import ErrorCode, Rule, Sgd, StepResult, Strategy
 from ._store import Flag, Store, Variable
 from ._torch_optimizer import rate_of, rules_of
 from ._torch_sampler import Sampler
+from ._torch_transfer import transfer_of
 
 T = TypeVar("T")
 
@@ -60,6 +61,8 @@ class Trainer:
         self._stale = False  # the model's values are those before the last update
         self._unscale = 1.0
         self._position: dict[str, int] | None = None  # in the data, once the next step is made
+        self._transfers = {device: transfer_of(device) for device in {tensor.device for tensor in
+                                                                      [*parameters.values(), *buffers.values()]}}
         self._first_rates = [rate_of(group) for group in optimizer.param_groups]
         self._factors = [1.0] * len(self._first_rates)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
@@ -81,7 +84,10 @@ class Trainer:
                 self._hand_over(name, parameter)
         self._check_unchanged()
         for name, buffer in self._buffers.items():
-            self.store.ready(_BUFFER + name, _on_host(buffer.detach()))
+            self._send(_BUFFER + name, buffer.detach())
+        for transfer in self._transfers.values():
+            if transfer is not None:
+                transfer.flush()
         result = self.store.end_step(loss.item() if isinstance(loss, torch.Tensor) else loss)
         self._open, self._stale = False, True
         self._handed.clear()
@@ -137,6 +143,10 @@ class Trainer:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        for transfer in self._transfers.values():
+            if transfer is not None:
+                transfer.close()
+        self._transfers = {}
 
     def __enter__(self) -> "Trainer":
         return self
@@ -225,7 +235,8 @@ class Trainer:
         def hook(module: torch.nn.Module, *arguments: Any) -> None:
             if module is of and owned and not self.store._closed:
                 raise InvalidArgument(
-                    f"load_state_dict: the values of '{owned[0]}' lie in the store, which all workers share: load them before distribute (the chief's count), begin with init_from=…, or load them after trainer.close()")
+                    f"load_state_dict: the values of '{owned[0]}' lie in the store, which all workers share: load them before "
+                    "distribute (the chief's count), begin with init_from=…, or load them after trainer.close()")
         return hook
 
     def _after_gradient(self, name: str) -> Callable[[torch.Tensor], None]:
@@ -247,7 +258,14 @@ class Trainer:
         if self._unscale != 1.0:
             gradient.mul_(self._unscale)
         self._handed[name] = (gradient, gradient._version)
-        self.store.ready(name, _on_host(gradient))
+        self._send(name, gradient)
+
+    def _send(self, name: str, tensor: torch.Tensor) -> None:
+        transfer = self._transfers.get(tensor.device)
+        if transfer is None:
+            self.store.ready(name, tensor if tensor.device.type == "cpu" else tensor.cpu())
+        else:
+            transfer.send(name, tensor, lambda copied: self.store.ready(name, copied))
 
     def _check_unchanged(self) -> None:
         for name, (gradient, version) in self._handed.items():
@@ -275,12 +293,15 @@ class Trainer:
     def _load(self, names: Iterable[str], read: Callable[[str], Any]) -> None:
         with torch.no_grad():
             for name in names:
-                if name.startswith(_BUFFER):
-                    self._buffers[name[len(_BUFFER):]].copy_(from_dlpack(read(name)))
+                buffer = name.startswith(_BUFFER)
+                target = self._buffers[name[len(_BUFFER):]] if buffer else self._parameters[name]
+                transfer = self._transfers.get(target.device)
+                if transfer is None:
+                    target.copy_(from_dlpack(read(name)))
                 else:
-                    parameter = self._parameters[name]
-                    parameter.copy_(from_dlpack(read(name)))
-                    self._versions[name] = parameter._version
+                    transfer.fetch(name, from_dlpack(read(name)), target)
+                if not buffer:
+                    self._versions[name] = target._version
 
 
 def distribute(
@@ -303,7 +324,7 @@ def distribute(
     """Puts the parameters of a model into a Store, and hooks into the model that exchange them.
 
     model: its parameters that require a gradient must be float32 and keep their shapes. On the CPU gradients are read in
-    place; those of another device go through the host's memory.
+    place; those of a CUDA device go through pinned memory by a stream of their own, which was not run on hardware yet.
     rule: how gradients change them, wherever the values lie; strategy, clip_norm, clip_value, arguments, flags: those of
     Store.
     groups: parameter groups as torch.optim takes them: {"params": …, "rule": Rule, "weight_decay": …}; what is in none
@@ -342,7 +363,8 @@ def distribute(
     if scaler is not None and "--on-nan" not in arguments:
         options.setdefault("on_nan", "skip")
     store = Store(variables, rule or Sgd(), strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
-                  examples_per_step=examples_per_step, unit=unit, agreed={"torch": torch.__version__.split("+")[0]}, arguments=arguments, **options)
+                  examples_per_step=examples_per_step, unit=unit, agreed={"torch": torch.__version__.split("+")[0]},
+                  arguments=arguments, **options)
     if optimizer is None:
         assert rule is not None
         rates = [{"params": list(group["params"]), "lr": _rate(group.get("rule", rule))} for group in groups or ()]
@@ -353,10 +375,6 @@ def distribute(
 
 def _rate(rule: Rule) -> float:
     return float(getattr(rule, "learning_rate", 1.0))
-
-
-def _on_host(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.device.type == "cpu" else tensor.cpu()
 
 
 def _check(name: str, parameter: torch.Tensor) -> None:
