@@ -26,6 +26,7 @@ from ._torch_transfer import transfer_of
 T = TypeVar("T")
 
 _BUFFER = "buffer:"  # before the names of buffers in the store
+_MOST_NAMED = 4000  # parameters that are named when workers join, which is one message
 
 
 class _Rates(torch.optim.Optimizer):
@@ -155,7 +156,11 @@ class Trainer:
         if error is None or isinstance(error, TrainingEnded):
             self.close()
             return True
-        if not isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt):
+            with contextlib.suppress(KeyboardInterrupt):  # a job that has ended says it again
+                self.refresh()
+            self._stale = False
+        else:
             self.store._fail(f"{type(error).__name__}: {error}")
         self.close()
         return False
@@ -363,7 +368,7 @@ def distribute(
     if scaler is not None and "--on-nan" not in arguments:
         options.setdefault("on_nan", "skip")
     store = Store(variables, rule or Sgd(), strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
-                  examples_per_step=examples_per_step, unit=unit, agreed={"torch": torch.__version__.split("+")[0]},
+                  examples_per_step=examples_per_step, unit=unit, agreed=_agreed(trained),
                   arguments=arguments, **options)
     if optimizer is None:
         assert rule is not None
@@ -371,6 +376,14 @@ def distribute(
         rest = [p for p in trained.values() if id(p) not in owns]
         optimizer = _Rates([*rates, {"params": rest, "lr": _rate(rule)}] if rest else rates)
     return Trainer(model, store, trained, buffers, optimizer, scaler)
+
+
+def _agreed(parameters: Mapping[str, torch.Tensor]) -> dict[str, str]:
+    """What workers say when they join: the first line that differs is named."""
+    lines = {"torch": torch.__version__.split("+")[0]}
+    if len(parameters) <= _MOST_NAMED:
+        lines |= {f"parameter '{name}'": str(tuple(parameter.shape)) for name, parameter in parameters.items()}
+    return lines
 
 
 def _rate(rule: Rule) -> float:
