@@ -9,6 +9,7 @@
 
 import contextlib
 import types
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
@@ -56,6 +57,7 @@ class Trainer:
         self._parameters, self._buffers, self._scaler = parameters, buffers, scaler
         self._exchange = True
         self._missing: set[str] = set()  # values that the model has not got in this step
+        self._called: set[str] = set()  # values whose module's forward asks for them; others are there before the model's
         self._handed: dict[str, tuple[torch.Tensor, int]] = {}  # gradients of this step, and their versions then
         self._versions: dict[str, int] = {}  # of the parameters since the store's values were put into them
         self._open = False
@@ -205,6 +207,7 @@ class Trainer:
         self._missing = set(self.store.names)
         self._unscale = 1.0 if self._scaler is None else 1.0 / self._scaler.get_scale()
         self._open = True
+        self._get([name for name in self.store.names if name not in self._called])
         return True
 
     def _before_model(self, module: torch.nn.Module) -> None:
@@ -218,14 +221,18 @@ class Trainer:
     def _need(self, name: str) -> Any:
         return self.store._call(lambda: self.store._binding.need_dlpack(name))
 
+    def _get(self, names: Sequence[str]) -> None:
+        self._load([name for name in names if name in self._missing], self._need)
+        self._missing.difference_update(names)
+
     def _before_module(self, of: torch.nn.Module, names: Sequence[str]) -> Callable[[torch.nn.Module, Any], None]:
         def hook(module: torch.nn.Module, inputs: Any) -> None:
             if module is not of:
                 return
             self._before_model(module)  # the program may call a part of the model
-            if self._open and self._missing:
-                self._load([name for name in names if name in self._missing], self._need)
-                self._missing.difference_update(names)
+            if self._open:
+                self._called.update(names)
+                self._get(names)
         return hook
 
     def _before_state_dict(self, of: torch.nn.Module) -> Callable[[torch.nn.Module, str, bool], None]:
@@ -246,6 +253,10 @@ class Trainer:
 
     def _after_gradient(self, name: str) -> Callable[[torch.Tensor], None]:
         def hook(parameter: torch.Tensor) -> None:
+            if self._open and name in self._missing:
+                self._called.discard(name)
+                warnings.warn(f"parameter '{name}' was used in this step without a call of its module, which steps before called: it had "
+                              "the value of the last step. From now on its value is there before the model's forward.", stacklevel=2)
             if not self._open or not self._exchange or parameter.grad is None:
                 return
             if name in self._handed:

@@ -128,6 +128,45 @@ def test_parameters_used_twice_frozen_or_seldom_and_batch_norm() -> None:
         torch.testing.assert_close(ours, theirs, rtol=1e-5, atol=1e-6, msg=name)
 
 
+class Direct(torch.nn.Module):
+    """Layers whose weights are used without a call of the layer: always, and in some steps only."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.attention = torch.nn.MultiheadAttention(6, 2)  # never calls the layer that it projects with
+        self.positions = torch.nn.Embedding(8, 6)
+        self.last = torch.nn.Linear(6, 3)
+        self.call = True
+
+    def forward(self, inputs: "torch.Tensor") -> "torch.Tensor":
+        hidden = inputs + self.positions.weight
+        hidden = self.attention(hidden, hidden, hidden, need_weights=False)[0]
+        return self.last(hidden) if self.call else torch.nn.functional.linear(hidden, self.last.weight, self.last.bias)
+
+
+def test_weights_that_are_used_without_a_call_of_their_module() -> None:
+    plain, model = Direct(), Direct()
+    expected = train_plain(plain, torch.optim.SGD(plain.parameters(), 0.1, momentum=0.9), 10)
+    losses = []
+    with paceline.torch.distribute(model, paceline.Momentum(0.1), quiet=True) as trainer:
+        for step in range(10):
+            loss = loss_of(model, step)
+            loss.backward()
+            trainer.step(loss)
+            losses.append(loss.item())
+        assert losses == pytest.approx(expected, rel=1e-5)
+        model.call = False
+        loss = loss_of(model, 10)
+        with pytest.warns(UserWarning, match=r"parameter 'last\.\w+' was used in this step without a call of its module"):
+            loss.backward()
+        trainer.step()
+        loss_of(model, 11)
+        torch.testing.assert_close(model.last.weight, torch.from_numpy(trainer.store.need("last.weight").copy()))
+        model.zero_grad()
+        trainer.step()
+
+
 def test_accumulation_without_exchange_is_the_sum() -> None:
     plain, model = small_model(), small_model()
     optimizer = torch.optim.SGD(plain.parameters(), 0.1)
