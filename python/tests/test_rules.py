@@ -50,3 +50,17 @@ def test_slots_are_named() -> None:
     assert paceline.Adam().name == "adam"
     assert paceline.Adam().slots == ("m", "v", "t")
     assert paceline.Sgd().slots == ()
+
+
+def test_momentum_rounds_as_torch_does() -> None:
+    random = np.random.default_rng(1)
+    initial, *gradients = random.standard_normal((4, 10007), np.float32)
+    w, m = initial.copy(), np.zeros_like(initial)
+    for gradient in gradients:
+        m = np.float32(0.9) * m + gradient  # the product is rounded, and then the sum
+        w = (w - np.float64(np.float32(0.01)) * m).astype(np.float32)  # rounded once
+    with paceline.Store({"w": initial}, paceline.Momentum(0.01, 0.9), quiet=True) as store:
+        for gradient in gradients:
+            with store.step():
+                store.ready("w", gradient)
+        assert np.array_equal(store.read("w"), w)

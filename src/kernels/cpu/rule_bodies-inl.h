@@ -39,8 +39,10 @@ struct MomentumBody {
   bool nesterov;
   explicit MomentumBody(const RuleNumbers& n)
       : rate(hn::Set(D(), n.rate)), momentum(hn::Set(D(), n.a)), nesterov(n.nesterov) {}
+  // Rounded as torch.optim.SGD does it, so that both train with the same bits: the product, then
+  // the sum.
   void operator()(V& w, V& m, V&, V g) const {
-    m = hn::MulAdd(momentum, m, g);
+    m = hn::Add(hn::Mul(momentum, m), g);
     w = hn::NegMulAdd(rate, nesterov ? hn::MulAdd(momentum, m, g) : m, w);
   }
 };
