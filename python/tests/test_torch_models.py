@@ -14,10 +14,10 @@ PROGRAM = pathlib.Path(__file__).parents[2] / "evidence/pytorch_train.py"
 STEPS = 50
 
 
-def train(folder: pathlib.Path, model: str, by: str, flags: Sequence[object] = (), launched: Sequence[object] = ()) -> list[list[float]]:
+def train(folder: pathlib.Path, model: str, by: str, flags: Sequence[str] = (), launched: Sequence[str] = ()) -> list[list[float]]:
     """The losses of each worker, by its number."""
     folder.mkdir()
-    done = subprocess.run([*launched, sys.executable, PROGRAM, model, "--by", by, "--into", folder, "--warm-up", "0", "--steps", str(STEPS),
+    done = subprocess.run([*launched, sys.executable, str(PROGRAM), model, "--by", by, "--into", str(folder), "--warm-up", "0", "--steps", str(STEPS),
                            "--compute-threads", "1", *flags], capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     losses: list[list[float]] = [json.loads(path.read_text())["losses"] for path in sorted(folder.iterdir())]
