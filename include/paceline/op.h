@@ -81,6 +81,12 @@ struct Op {
   /// The op draws random numbers or has an effect, so its nodes are never merged, folded or
   /// dropped.
   bool stateful = false;
+  /// For an op whose kernel waits for something from outside: waits until the kernel of one of
+  /// these nodes would wait no more, and returns its place among them. A plan that makes them one
+  /// after another then runs each as soon as it can, and hands its contribution over. They must not
+  /// depend on one another, and where one reads a value that a kernel has made, whatever follows
+  /// all of them must read it, too.
+  std::function<std::size_t(std::span<const Node* const>)> first_to_come;
 };
 
 /// The ops that a graph may use.

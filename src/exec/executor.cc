@@ -81,6 +81,7 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
     commands_.push_back(prepare(instruction));
   }
   note_store_views();
+  find_awaited();
   for (const SlotIndex slot : plan.fetches) fetched_.push_back(host_view_of(slot, results_));
   if (plan.loss >= 0) loss_ = host_view_of(plan.loss, results_);
   if (plan.global_norm >= 0) global_norm_ = host_view_of(plan.global_norm, results_);
@@ -310,16 +311,78 @@ void Executor::begin(const StepRequest& request) {
                      {request.learning_rates, request.examples, request.identity.step});
 }
 
+// Returns the commands from here on that belong to a kernel which waits for something from outside;
+// no node when there is none.
+Executor::Awaited::Part Executor::awaited_part(std::size_t at) const {
+  const auto is = [&](std::size_t i, Instruction::Kind kind) {
+    return i < commands_.size() && commands_[i].kind == kind;
+  };
+  std::size_t run = at;
+  if (is(run, Instruction::Kind::kPlace)) ++run;
+  if (!is(run, Instruction::Kind::kRun) || !commands_[run].node->op().first_to_come) return {};
+  std::size_t end = run + 1;
+  const VariableId variable = commands_[at].variable;
+  if (run > at && is(end, Instruction::Kind::kReady) && commands_[end].variable == variable) ++end;
+  return {at, end, commands_[run].node};
+}
+
+void Executor::find_awaited() {
+  for (std::size_t i = plan_.prologue; i < commands_.size();) {
+    const Awaited::Part part = awaited_part(i);
+    if (part.node == nullptr) {
+      ++i;
+      continue;
+    }
+    const bool follows = !awaited_.empty() && awaited_.back().parts.back().end == i &&
+                         &awaited_.back().parts.back().node->op() == &part.node->op();
+    if (!follows) awaited_.emplace_back();
+    awaited_.back().parts.push_back(part);
+    i = part.end;
+  }
+  for (Awaited& awaited : awaited_) {
+    awaited.left.reserve(awaited.parts.size());
+    awaited.nodes.reserve(awaited.parts.size());
+  }
+}
+
+void Executor::count_as(Activity wanted, Activity& activity) {
+  if (wanted != activity) account_.change_to(activity = wanted);
+}
+
 void Executor::run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity) {
   Activity activity = Activity::kCompute;
-  const auto change_to = [&](Activity wanted) {
-    if (wanted != activity) account_.change_to(activity = wanted);
-  };
+  std::size_t at = begin;
+  for (Awaited& awaited : awaited_) {
+    const std::size_t from = awaited.parts.front().begin;
+    if (from < at || from >= end) continue;
+    run_range(at, from, activity, identity);
+    run_awaited(awaited, activity, identity);
+    at = awaited.parts.back().end;
+  }
+  run_range(at, end, activity, identity);
+  count_as(Activity::kCompute, activity);
+}
+
+void Executor::run_range(std::size_t begin, std::size_t end, Activity& activity,
+                         const StepIdentity& identity) {
   for (std::size_t i = begin; i < end; ++i) {
-    change_to(activity_of(commands_[i].kind));
+    count_as(activity_of(commands_[i].kind), activity);
     run_command(commands_[i], identity);
   }
-  change_to(Activity::kCompute);
+}
+
+void Executor::run_awaited(Awaited& awaited, Activity& activity, const StepIdentity& identity) {
+  awaited.left.assign(awaited.parts.begin(), awaited.parts.end());
+  awaited.nodes.clear();
+  for (const Awaited::Part& part : awaited.parts) awaited.nodes.push_back(part.node);
+  while (!awaited.left.empty()) {
+    count_as(Activity::kCompute, activity);
+    const std::size_t next = awaited.nodes.front()->op().first_to_come(awaited.nodes);
+    const Awaited::Part part = awaited.left.at(next);
+    awaited.left.erase(awaited.left.begin() + std::ptrdiff_t(next));
+    awaited.nodes.erase(awaited.nodes.begin() + std::ptrdiff_t(next));
+    run_range(part.begin, part.end, activity, identity);
+  }
 }
 
 void Executor::run_command(Command& command, const StepIdentity& identity) {

@@ -83,6 +83,19 @@ class Executor {
     HostCopies ids;  // the inputs of kReady of rows are copies in it
   };
 
+  /// Commands that wait for something from outside, each with its place and its hand-over. They run
+  /// in the order in which it comes.
+  struct Awaited {
+    struct Part {
+      std::size_t begin = 0, end = 0;  // in commands_
+      const Node* node = nullptr;
+    };
+    std::vector<Part> parts;
+    // Kept for their memory: those that have not run.
+    std::vector<Part> left;
+    std::vector<const Node*> nodes;
+  };
+
   void check_repeatable() const;
   void upload_constants();
   RowCollector collector();
@@ -98,7 +111,13 @@ class Executor {
   void find_rows(const StepIdentity& identity);
   void begin(const StepRequest& request);
   void run_commands(std::size_t begin, std::size_t end, const StepIdentity& identity);
+  void run_range(std::size_t begin, std::size_t end, Activity& activity,
+                 const StepIdentity& identity);
+  void run_awaited(Awaited& awaited, Activity& activity, const StepIdentity& identity);
   void run_command(Command& command, const StepIdentity& identity);
+  void count_as(Activity wanted, Activity& activity);
+  void find_awaited();
+  Awaited::Part awaited_part(std::size_t at) const;
   void give_address(int storage, const AsyncView& memory);
   void give_place(const Command& command);
   void hand_over(const Command& command);
@@ -122,6 +141,7 @@ class Executor {
   Buffer arena_, inputs_;
   std::vector<Buffer> constants_;  // by storage; empty when kernels read the graph's own
   std::vector<Command> commands_;
+  std::vector<Awaited> awaited_;
   struct StoreView {
     TensorView* view;
     std::size_t offset;  // in the memory that the store gives

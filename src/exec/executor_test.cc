@@ -204,6 +204,42 @@ TEST_F(ExecutorTest, WantsNoNextInputsWhereALocalVariableSaysTheRows) {
   EXPECT_FALSE(train(training)->executor->wants_next_inputs());
 }
 
+// The last that is left comes first.
+TEST_F(ExecutorTest, WhatWaitsForTheOutsideRunsInTheOrderInWhichItComes) {
+  OpRegistry ops = copy_of_builtin_ops();
+  Op outside;
+  outside.name = "outside";
+  outside.infer = [](const OpInputs& in) { return std::vector{in.types[0]}; };
+  outside.no_gradient = "it comes from outside";
+  outside.stateful = true;
+  outside.cost = [](const Node&) { return Cost{}; };
+  outside.kernel = [](const Node&, const KernelCall& call) {
+    *call.outputs[0].as<float>() = *call.inputs[0].as<float>();
+  };
+  outside.first_to_come = [](std::span<const Node* const> nodes) { return nodes.size() - 1; };
+  register_op(ops, std::move(outside));
+  Graph graph(ops);
+  const Value x = graph.input("x", {1});
+  Training training;
+  std::vector<Value> all;
+  for (const char* const name : {"u", "v", "w"}) {
+    values_[name] = Tensor::of<float>({1}, {1});
+    Gradient gradient;
+    gradient.dense = all.emplace_back(graph.apply("outside", {x}));
+    training.updates.push_back({graph.variable(name, {1}), gradient, Value(), Sgd{}, 0, 0, {}});
+  }
+  training.loss = graph.constant(Tensor::scalar(0.0f));
+  const auto runner = train(training);
+  fill(runner->executor->view(x), {3});
+  for (int step = 0; step < 2; ++step) {
+    runner->calls.clear();
+    runner->run(step);
+    EXPECT_THAT(runner->calls, ElementsAre("begin", "place w", "ready w", "place v", "ready v",
+                                           "place u", "ready u", "end"));
+  }
+  EXPECT_EQ(values_["v"].item<float>(), -5);
+}
+
 TEST_F(ExecutorTest, AVariableCanContributeToAnother) {
   values_["v"] = Tensor::of<float>({1}, {1});
   values_["w"] = Tensor::of<float>({1}, {10});

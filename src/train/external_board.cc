@@ -79,6 +79,19 @@ bool ExternalBoard::wait_for_gradient(Lock& lock, int variable) {
   return handed.there;
 }
 
+std::size_t ExternalBoard::first_handed_over(std::size_t count,
+                                             const std::function<int(std::size_t)>& variable_at) {
+  std::size_t first = count;
+  Lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    for (first = 0; first < count; ++first) {
+      if (handed_[std::size_t(variable_at(first))].there) return true;
+    }
+    return ending_ || abandoned_.has_value();
+  });
+  return first < count ? first : 0;
+}
+
 // Whoever owns the memory may take its time to free it.
 void ExternalBoard::release(int variable) {
   Handed& handed = handed_[std::size_t(variable)];

@@ -35,6 +35,10 @@ class ExternalBoard {
   /// False where a plan is tried, and nobody computes.
   bool is_open() const;
   void show(int variable, const TensorView& value);
+  /// Waits until the gradient of one of `count` variables was handed over, or there will be none,
+  /// and returns which one.
+  std::size_t first_handed_over(std::size_t count,
+                                const std::function<int(std::size_t)>& variable_at);
   /// Return once the gradient is written, or that there will be none; throw when the step is
   /// abandoned.
   void take(int variable, const KernelCall& call);

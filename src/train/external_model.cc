@@ -16,6 +16,7 @@ namespace {
 
 constexpr char kVariable[] = "variable";  // an index
 constexpr char kSeconds[] = "seconds";
+constexpr char kByRows[] = "by_rows";
 
 // Tokens order the kernels; nobody reads what they are.
 const ValueType kToken{DType::kUInt8, Shape{}};
@@ -56,9 +57,12 @@ double seconds_of(const Node& node) { return node.attributes().get<double>(kSeco
 
 void write_token(const KernelCall& call) { *call.outputs.back().as<std::uint8_t>() = 0; }
 
-// Where only the time of a step is tried, it passes.
-void pass_time(const Node& node) {
-  std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of(node)));
+// Where only the time of a step is tried, it passes: on fewer threads than the other code had, as
+// much longer.
+void pass_time(const Node& node, const KernelCall& call, int threads) {
+  const int here = call.threads == nullptr ? 1 : call.threads->count();
+  const double times = std::max(1.0, double(threads) / double(here));
+  std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of(node) * times));
 }
 
 // Predictions divide the time of all kernels by these. Where nothing was measured, each element is
@@ -81,11 +85,11 @@ Op without_gradient(std::string name) {
 }  // namespace
 
 ExternalModel::ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
-                             const MinimizeOptions& options)
+                             const MinimizeOptions& options, int threads)
     : board_(std::move(board)),
       factors_(
           std::make_shared<std::vector<std::atomic<double>>>(checked(board_->variables()).size())),
-      ops_(ops()),
+      ops_(ops(threads)),
       graph_(ops_) {
   for (std::atomic<double>& factor : *factors_) factor = 1;
   const std::size_t count = board_->variables().size();
@@ -98,41 +102,41 @@ ExternalModel::ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& r
   training_ = train_with(loss, std::move(updates), rule, with_groups(options));
 }
 
-OpRegistry ExternalModel::ops() {
+OpRegistry ExternalModel::ops(int threads) {
   OpRegistry ops = copy_of_builtin_ops();
   Op value = without_gradient("external_value");
   value.infer = [](const OpInputs&) { return std::vector{kToken}; };
   value.cost = [](const Node& node) { return cost_of(node, 2); };
-  value.kernel = [board = board_](const Node& node, const KernelCall& call) {
+  value.kernel = [board = board_, threads](const Node& node, const KernelCall& call) {
     write_token(call);
-    if (!board->is_open()) return pass_time(node);
+    if (!board->is_open()) return pass_time(node, call, threads);
     board->show(variable_of(node), call.inputs.back());
   };
   register_op(ops, std::move(value));
 
   Op gradient = without_gradient("external_gradient");
-  gradient.infer = [](const OpInputs& in) { return std::vector{in.types.back(), kToken}; };
+  gradient.infer = [](const OpInputs& in) {
+    const ValueType& type = in.types.back();
+    if (!in.attributes.get<bool>(kByRows)) return std::vector{type, kToken};
+    return std::vector{
+        {DType::kInt32, Shape{type.shape[0]}}, type, {DType::kInt32, Shape{}}, kToken};
+  };
   gradient.cost = [](const Node& node) { return cost_of(node, 4); };
-  gradient.kernel = [board = board_](const Node& node, const KernelCall& call) {
+  gradient.kernel = [board = board_, threads](const Node& node, const KernelCall& call) {
     write_token(call);
-    if (!board->is_open()) return pass_time(node);
-    board->take(variable_of(node), call);
+    const bool by_rows = node.attributes().get<bool>(kByRows);
+    if (!board->is_open()) {
+      if (by_rows) *call.outputs[2].as<std::int32_t>() = 0;
+      return pass_time(node, call, threads);
+    }
+    by_rows ? board->take_rows(variable_of(node), call) : board->take(variable_of(node), call);
+  };
+  gradient.first_to_come = [board = board_](std::span<const Node* const> nodes) {
+    if (!board->is_open()) return std::size_t{0};
+    return board->first_handed_over(nodes.size(),
+                                    [&](std::size_t i) { return variable_of(*nodes[i]); });
   };
   register_op(ops, std::move(gradient));
-
-  Op rows = without_gradient("external_rows");
-  rows.infer = [](const OpInputs& in) {
-    const ValueType ids{DType::kInt32, Shape{in.types.back().shape[0]}};
-    return std::vector{ids, in.types.back(), ValueType{DType::kInt32, Shape{}}, kToken};
-  };
-  rows.cost = [](const Node& node) { return cost_of(node, 4); };
-  rows.kernel = [board = board_](const Node& node, const KernelCall& call) {
-    write_token(call);
-    if (board->is_open()) return board->take_rows(variable_of(node), call);
-    *call.outputs[2].as<std::int32_t>() = 0;
-    pass_time(node);
-  };
-  register_op(ops, std::move(rows));
 
   Op loss = without_gradient("external_loss");
   loss.infer = [](const OpInputs&) { return std::vector{ValueType{DType::kFloat64, Shape{}}}; };
@@ -174,7 +178,8 @@ Value ExternalModel::needs_in_order() {
 }
 
 // The last variables' gradients are expected first. What is read stays as it is until the gradient
-// is there, since the gradient reads it, too; what has none stays until the loss.
+// is there, since the gradient reads it, too. What has none stays until the loss; so do rows, whose
+// memory another gradient could else take that comes earlier.
 std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<Value>& all) {
   std::vector<VariableUpdate> updates;
   for (std::size_t left = reads_.size(); left > 0; --left) {
@@ -186,9 +191,10 @@ std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<
     }
     const Value inputs[] = {forward, reads_[v].value};
     const bool by_rows = of.most_rows > 0;
-    const Node& node = graph_.add(by_rows ? "external_rows" : "external_gradient", inputs,
-                                  {{kVariable, std::int64_t(v)}, {kSeconds, of.seconds_to_ready}},
-                                  "paceline/gradient/" + of.name);
+    const Node& node = graph_.add(
+        "external_gradient", inputs,
+        {{kVariable, std::int64_t(v)}, {kSeconds, of.seconds_to_ready}, {kByRows, by_rows}},
+        "paceline/gradient/" + of.name);
     VariableUpdate update{reads_[v].variable, {}, {}, Sgd{}, 0, 0, {}};
     if (by_rows) {
       update.contribution = {{}, node.output(0), node.output(1)};
@@ -197,6 +203,7 @@ std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<
       update.contribution.dense = node.output(0);
     }
     all.push_back(node.output(int(node.outputs().size()) - 1));
+    if (by_rows) all.push_back(reads_[v].value);
     updates.push_back(std::move(update));
   }
   std::ranges::reverse(updates);

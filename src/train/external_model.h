@@ -18,8 +18,9 @@ namespace paceline {
 class ExternalModel {
  public:
   /// Throws kInvalidArgument, naming the variable, for one that cannot be trained so.
+  /// `threads` had the other code when it took the seconds that the variables tell.
   ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
-                const MinimizeOptions& options);
+                const MinimizeOptions& options, int threads = 1);
   ExternalModel(const ExternalModel&) = delete;
   ExternalModel& operator=(const ExternalModel&) = delete;
 
@@ -38,7 +39,7 @@ class ExternalModel {
     Value value;  // as the other code reads it
   };
 
-  OpRegistry ops();
+  OpRegistry ops(int threads);
   Read read_of(std::size_t variable);
   Value needs_in_order();
   std::vector<VariableUpdate> gradients(Value forward, std::vector<Value>& all);

@@ -7,8 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <limits>
+#include <map>
 #include <random>
 #include <thread>
 
@@ -150,6 +152,24 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
     if (!shuffled) in_order = values_of(store);
   }
   expect_same(values_of(*store_), in_order);
+}
+
+// That of the last variable is expected first.
+TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
+  ExternalStore& store = this->store();
+  for (int step = 0; step < 2; ++step) {
+    ASSERT_TRUE(store.begin_step());
+    for (const int v : {0, 3, 1}) {
+      // The owner of the memory says when it is released.
+      std::promise<void> released;
+      const Tensor made = gradient(v);
+      std::shared_ptr<const void> owner(made.raw(), [&](const void*) { released.set_value(); });
+      std::future<void> is_released = released.get_future();
+      store.ready(v, made.view(), std::move(owner));
+      EXPECT_EQ(is_released.wait_for(std::chrono::seconds(30)), std::future_status::ready) << v;
+    }
+    store.end_step();
+  }
 }
 
 TEST_F(ExternalStoreTest, AGradientThatIsNotHandedOverCountsAsZeros) {
