@@ -85,6 +85,11 @@ struct ExternalStoreOptions {
 /// order and from any thread; those of the last variables are expected first, and travel while the
 /// others are computed.
 ///
+/// Where the run is to be predicted (RunOptions::predicts), the first ten steps are made in one
+/// process, which leaves nothing behind. From them the store learns when the model needs each
+/// variable and has each gradient; the tenth end_step has the run's observers print what they
+/// expect, and training has ended. Where it ends before, close() throws kFailedPrecondition.
+///
 /// The session behind it has a thread of its own, which makes, moves and applies; calls of other
 /// threads only wait for it, and hold no lock while they wait. Every function may be called from
 /// any thread; begin_step, end_step, abandon and with_session are calls of one thread at a time.
@@ -112,9 +117,9 @@ class ExternalStore {
   int index_of(std::string_view name) const;
 
   /// Begins a step. Returns false when training has ended: a limit, a hook or another worker says
-  /// so, and there is no step. Throws kCancelled when the user has interrupted the job, once the
-  /// chief has saved a checkpoint; kInvalidArgument for rows that the variable does not have, or
-  /// more than most_rows.
+  /// so, or the run has been predicted, and there is no step. Throws kCancelled when the user has
+  /// interrupted the job, once the chief has saved a checkpoint; kInvalidArgument for rows that the
+  /// variable does not have, or more than most_rows.
   bool begin_step(const ExternalStep& step = {});
   /// Waits for the value that this step reads: it has this worker's last contribution, and what
   /// the strategy says of those of others. Of a variable that is read by rows it has the shape
@@ -146,6 +151,8 @@ class ExternalStore {
   void abandon(const std::string& why);
   /// True between begin_step and the end of end_step.
   bool in_step() const;
+  /// True once the run has been predicted in place of being trained.
+  bool predicted() const;
 
   /// Sets the factor on the learning rate of a variable's rule, from the next step on. It is this
   /// worker's own and travels with its contributions. Schedules are multiplied with it.

@@ -42,7 +42,10 @@ ExternalBoard::ExternalBoard(std::vector<ExternalVariable> variables,
     : variables_(std::move(variables)),
       check_wait_(std::move(check_wait)),
       shown_(variables_.size()),
-      handed_(variables_.size()) {}
+      handed_(variables_.size()) {
+  times_.needed.resize(variables_.size());
+  times_.handed_over.resize(variables_.size());
+}
 
 const ExternalVariable& ExternalBoard::variable(int index) const {
   if (index >= 0 && std::size_t(index) < variables_.size()) return variables_[std::size_t(index)];
@@ -56,9 +59,21 @@ void ExternalBoard::open(std::vector<std::int64_t> rows) {
     shown_[v] = {.rows = rows[v]};
     handed_[v].there = handed_[v].taken = false;
   }
+  opened_ = clock_.now();
+  ++steps_;
   open_ = true;
   ending_ = false;
   changed_.notify_all();
+}
+
+void ExternalBoard::note_time(ExternalTimes::OfSteps& of) {
+  if (steps_ <= kUntimed || steps_ > kUntimed + kTimed) return;
+  of.push_back(std::chrono::duration<double>(clock_.now() - opened_).count());
+}
+
+ExternalTimes ExternalBoard::times() const {
+  const std::lock_guard lock(mutex_);
+  return times_;
 }
 
 bool ExternalBoard::is_open() const { return open_; }
@@ -177,6 +192,7 @@ TensorView ExternalBoard::need(int index) {
   {
     const std::lock_guard lock(mutex_);
     check_open("need", index);
+    if (!std::exchange(shown.asked, true)) note_time(times_.needed[std::size_t(index)]);
     if (asked.most_rows > 0 && shown.rows < 0) {
       throw Error(
           ErrorCode::kFailedPrecondition,
@@ -229,6 +245,7 @@ void ExternalBoard::hand_over(int index, std::span<const std::int32_t> ids,
                 fmt::format("[store] the second gradient of '{}' in one step: add them up before",
                             variables_[std::size_t(index)].name));
   }
+  note_time(times_.handed_over[std::size_t(index)]);
   handed.there = true;
   handed.gradient = gradient;
   handed.ids.assign(ids.begin(), ids.end());
@@ -242,6 +259,7 @@ void ExternalBoard::end(std::optional<double> loss) {
   if (!open_ || ending_) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] end_step outside a step");
   }
+  note_time(times_.ended);
   ending_ = true;
   if (loss) loss_ = *loss;
   changed_.notify_all();

@@ -13,10 +13,19 @@
 #include <string>
 #include <vector>
 
+#include "base/real_clock.h"
 #include "paceline/external_store.h"
 #include "paceline/kernel.h"
 
 namespace paceline {
+
+/// When some steps needed each variable and had each gradient, in seconds since they began, and
+/// when they ended.
+struct ExternalTimes {
+  using OfSteps = std::vector<double>;
+  std::vector<OfSteps> needed, handed_over;  // by variable
+  OfSteps ended;
+};
 
 /// The thread of the session shows values and takes gradients; any others need values and hand
 /// gradients over. Nobody holds the lock while memory is copied or released.
@@ -62,13 +71,16 @@ class ExternalBoard {
   void wait_quietly(const std::function<bool()>& done);
   /// Changes what `done` asks, under the lock.
   void change(const std::function<void()>& by);
+  /// The times of `kTimed` steps after the first `kUntimed`, for which memory is touched first.
+  ExternalTimes times() const;
+  static constexpr int kUntimed = 2, kTimed = 8;
   /// Throws the earliest error of the session.
   void check() const;
 
  private:
   struct Shown {
     TensorView value = {};
-    bool there = false;
+    bool there = false, asked = false;
     std::int64_t rows = -1;  // of this step; −1: all of the variable
   };
   struct Handed {
@@ -85,9 +97,11 @@ class ExternalBoard {
                       bool by_rows) const;
   bool wait_for_gradient(Lock& lock, int variable);
   void release(int variable);
+  void note_time(ExternalTimes::OfSteps& of);
 
   const std::vector<ExternalVariable> variables_;
   const std::function<void()> check_wait_;
+  const RealClock clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Shown> shown_;
@@ -96,6 +110,9 @@ class ExternalBoard {
   bool ending_ = false;
   std::optional<std::string> abandoned_;
   double loss_ = 0;
+  TimePoint opened_{};
+  int steps_ = 0;
+  ExternalTimes times_;
   std::exception_ptr error_;
   // Of the thread of the session alone, kept for their memory.
   std::vector<std::int32_t> ids_;

@@ -15,6 +15,7 @@
 #include "run/log.h"
 #include "train/external_board.h"
 #include "train/external_model.h"
+#include "train/worker_device.h"
 
 namespace paceline {
 namespace {
@@ -34,14 +35,72 @@ void check_cluster(const Cluster& cluster) {
               "[store] --sync-batch-norm: batch norm is the other code's here");
 }
 
+// A prediction learns from so many steps.
+constexpr int kStepsToLearn = ExternalBoard::kUntimed + ExternalBoard::kTimed;
+constexpr double kLeastKnown = 1e-9;  // seconds; 0 would say that nothing is known
+
+// The median, which one slow step does not change; 0 of what no step did.
+double usual(ExternalTimes::OfSteps times) {
+  if (times.empty()) return 0;
+  const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
+  std::ranges::nth_element(times, middle);
+  return *middle;
+}
+
+// The variables in the order in which these steps needed them, with what passed between the moments
+// at which they were needed and their gradients were there.
+std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& variables,
+                                         const ExternalTimes& times) {
+  std::vector<std::size_t> order(variables.size());
+  for (std::size_t v = 0; v < order.size(); ++v) order[v] = v;
+  std::ranges::stable_sort(order, {}, [&](std::size_t v) { return usual(times.needed[v]); });
+  std::vector<ExternalVariable> made;
+  double now = 0;
+  const auto until = [&](const ExternalTimes::OfSteps& moments) {
+    const double passed = std::max(0.0, usual(moments) - now);
+    now += passed;
+    return std::max(kLeastKnown, passed);
+  };
+  for (const std::size_t v : order) {
+    made.push_back(variables[v]);
+    made.back().seconds_to_need = until(times.needed[v]);
+  }
+  for (std::size_t i = order.size(); i-- > 0;) {
+    made[i].seconds_to_ready = until(times.handed_over[order[i]]);
+  }
+  // What is left of the step is of no variable.
+  const auto last = std::ranges::find(made, false, &ExternalVariable::frozen);
+  last->seconds_to_ready += until(times.ended);
+  return made;
+}
+
+// One process that leaves nothing behind, and that nobody looks at.
+RunOptions to_learn(const RunOptions& run) {
+  RunOptions learns;
+  learns.quiet = true;
+  learns.seed = run.seed;
+  learns.end_asked = run.end_asked;
+  return learns;
+}
+
+Cluster to_learn(const Cluster& cluster) {
+  Cluster alone;
+  alone.threads = cluster.threads;
+  alone.device = cluster.device;
+  alone.precision = cluster.precision;
+  return alone;
+}
+
 }  // namespace
 
 class ExternalStore::Impl {
  public:
-  Impl(std::vector<ExternalVariable> variables, const Rule& rule, const Cluster& on,
+  Impl(std::vector<ExternalVariable> variables, const Rule& with_rule, const Cluster& on,
        const RunOptions& run_with, const ExternalStoreOptions& with)
       : board(std::make_shared<ExternalBoard>(std::move(variables), with.check_wait)),
-        model(board, rule, with.minimize),
+        rule(with_rule),
+        minimize(with.minimize),
+        model(board, rule, minimize),
         cluster(on),
         run(run_with),
         options(with.session),
@@ -50,11 +109,13 @@ class ExternalStore::Impl {
     run.end_asked = [this, by_program = run_with.end_asked] {
       return end_asked || (by_program && by_program());
     };
-    if (options.examples_per_step == 0) options.examples_per_step = 1;
+    if (options.examples_per_step == 0) {
+      options.examples_per_step = 1;
+      options.unit = "steps";
+    }
     thread = std::thread([this] { work(); });
     try {
-      call(
-          [this] { session = std::make_unique<Session>(model.training(), cluster, run, options); });
+      call([this] { make_session(); });
     } catch (...) {
       end_thread();
       throw;
@@ -69,6 +130,19 @@ class ExternalStore::Impl {
       say(failure_text(error));
     }
     if (thread.joinable()) end_thread();
+  }
+
+  // Once there were enough steps, the observers of the run predict the session that is planned
+  // here, and let it not start.
+  void learn() {
+    if (!run.predicts || predicted || ++learned_of < kStepsToLearn) return;
+    predicted = true;
+    call([this] {
+      const auto learned =
+          std::make_shared<ExternalBoard>(with_times(board->variables(), board->times()));
+      const ExternalModel timed(learned, rule, minimize, worker_device(cluster).threads);
+      const Session planned(timed.training(), cluster, run, options);
+    });
   }
 
   // Calls `task` on the session's thread, and throws what it throws. A wait that ends by an
@@ -103,6 +177,7 @@ class ExternalStore::Impl {
 
   void close(const std::string& why_abandoned) {
     if (!thread.joinable()) return;
+    const bool says_why = has_failed();
     if (board->is_open()) abandon(why_abandoned);
     const bool failed = has_failed();
     if (failed) end_asked = true;
@@ -115,6 +190,11 @@ class ExternalStore::Impl {
     }
     end_thread();
     if (error) std::rethrow_exception(error);
+    if (says_why || lost || !run.predicts || predicted) return;
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("[store] nothing is predicted: the program has ended after {} of the "
+                            "{} steps from which a prediction learns",
+                            learned_of, kStepsToLearn));
   }
   // Between two steps a step that fails at once tells the session so.
   void abandon(const std::string& why) {
@@ -123,11 +203,12 @@ class ExternalStore::Impl {
       end_asked = true;
       board->abandon(why);
     } else {
-      begin(step_of([&](Feed&) { throw Error(ErrorCode::kCancelled, why); }));
+      begin(step_of([why](Feed&) { throw Error(ErrorCode::kCancelled, why); }));
     }
     board->wait([this] { return !busy; });
   }
   bool begin_step(const ExternalStep& step) {
+    if (predicted) return false;
     begin(step_of([this, step](Feed& feed) {
       if (step.position) feed.position() = *step.position;
       model.feed(feed, step.rows);
@@ -153,12 +234,16 @@ class ExternalStore::Impl {
   }
 
   const std::shared_ptr<ExternalBoard> board;
+  const Rule rule;
+  const MinimizeOptions minimize;
   ExternalModel model;
   const Cluster cluster;
   RunOptions run;
   SessionOptions options;
   std::atomic<bool> end_asked{false};
-  const int exceptions;              // under way when the store was made
+  const int exceptions;  // under way when the store was made
+  int learned_of = 0;    // steps, where the run is to be predicted
+  bool predicted = false;
   std::unique_ptr<Session> session;  // of its thread alone
   std::optional<StepResult> made;    // by the last step
   bool lost = false;                 // the program's own exception ends the store
@@ -169,6 +254,11 @@ class ExternalStore::Impl {
   std::thread thread;
 
  private:
+  void make_session() {
+    const bool learns = run.predicts;
+    session = std::make_unique<Session>(model.training(), learns ? to_learn(cluster) : cluster,
+                                        learns ? to_learn(run) : run, options);
+  }
   std::function<void()> step_of(std::function<void(Feed&)> feed) {
     return [this, feed = std::move(feed)] {
       made.reset();
@@ -262,12 +352,16 @@ void ExternalStore::ready(int variable, std::span<const std::int32_t> ids, const
 StepResult ExternalStore::end_step(std::optional<double> loss) {
   impl_->board->end(loss);
   impl_->wait_done();
-  return impl_->made.value();
+  const StepResult made = impl_->made.value();
+  impl_->learn();
+  return made;
 }
 
 void ExternalStore::abandon(const std::string& why) { impl_->abandon(why); }
 
 bool ExternalStore::in_step() const { return impl_->board->is_open(); }
+
+bool ExternalStore::predicted() const { return impl_->predicted; }
 
 void ExternalStore::set_learning_rate_factor(int variable, double factor) {
   impl_->model.set_learning_rate_factor(variable, factor);

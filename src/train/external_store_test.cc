@@ -18,6 +18,7 @@
 #include "checkpoint/checkpoints.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
+#include "train/planned_only.h"
 #include "train/testing/external_trainee.h"
 #include "train/testing/quiet.h"
 
@@ -467,6 +468,72 @@ TEST_F(ExternalStoreTest, AWaitAsksTheProgramWhetherToGoOn) {
   fails = false;
   go_on.set_value();
   EXPECT_EQ(model_.train(store, 0, 2).size(), 2) << "the store goes on";
+}
+
+// The run's observers are asked once the times are known.
+TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
+  RunOptions run = quiet(3);  // the limit of the run is none of the prediction's
+  run.predicts = true;
+  int planned = 0, workers = 0;
+  std::map<std::string, double> flops;  // of each node
+  run.observers.push_back(planned_only([&](const PlannedSession& session) {
+    ++planned;
+    workers = session.cluster.local_workers;
+    for (const auto& node : session.graphs[0]->nodes()) {
+      if (node->name().starts_with("paceline/")) flops[node->name()] = node->op().cost(*node).flops;
+    }
+    return true;
+  }));
+  Cluster of_three;
+  of_three.role = Cluster::Role::kLauncher;
+  of_three.local_ps = 1;
+  of_three.local_workers = 3;
+  of_three.threads = 1;
+  ExternalStore& store = this->store(run, of_three);
+  int steps = 0;
+  while (store.begin_step()) {
+    EXPECT_FALSE(store.predicted());
+    EXPECT_EQ(planned, 0) << "step " << steps;
+    ++steps;
+    // The last variable is needed first, and its gradient is ready last: 20 ms after the others.
+    const Tensor one = gradient(3);
+    store.need(3);
+    for (int v = 0; v < 3; ++v) {
+      store.need(v);
+      store.ready(v, gradient(v).view());
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    store.ready(3, one.view());
+    store.end_step(1.0);
+  }
+  EXPECT_TRUE(store.predicted());
+  EXPECT_EQ(steps, 10);
+  EXPECT_EQ(planned, 1);
+  EXPECT_EQ(workers, 3);
+  EXPECT_EQ(store.read(0).shape(), model_.variables()[0].initial.shape()) << "of the steps alone";
+  store.close();
+  ASSERT_EQ(flops.size(), 9) << "a node for each value and gradient, and the loss";
+  EXPECT_GE(flops["paceline/gradient/" + store_->variable(3).name], 0.02 * 1e9);
+}
+
+TEST_F(ExternalStoreTest, APredictionNeedsTenSteps) {
+  RunOptions run = quiet();
+  run.predicts = true;
+  bool planned = false;
+  run.observers.push_back(planned_only([&](const PlannedSession&) { return planned = true; }));
+  ExternalStore& store = this->store(run);
+  EXPECT_EQ(model_.train(store, 0, 9).size(), 9);
+  EXPECT_THAT(error_of([&] { store.close(); }, ErrorCode::kFailedPrecondition),
+              HasSubstr("ended after 9 of the 10 steps"));
+  EXPECT_FALSE(planned);
+}
+
+TEST_F(ExternalStoreTest, AnObserverThatWantsThePlanAloneLeavesNoStep) {
+  RunOptions run = quiet();
+  run.observers.push_back(planned_only([](const PlannedSession&) { return true; }));
+  ExternalStore& store = this->store(run);
+  EXPECT_FALSE(store.begin_step());
+  store.close();
 }
 
 }  // namespace
