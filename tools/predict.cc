@@ -12,6 +12,7 @@
 #include "predict/predictor.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
+#include "tools/predicted_command.h"
 #include "tools/predicted_model.h"
 #include "tools/say.h"
 #include "tools/subcommand.h"
@@ -34,12 +35,16 @@ CommandLine sizes_line() {
       "Predicts how fast each way to distribute a training would be, and what limits it, before "
       "anything is started.\n\n"
       "paceline predict MODEL [flags of paceline train MODEL]\n"
+      "paceline predict [the same flags] -- COMMAND, such as python train.py\n"
       "paceline predict --parameters N --step-ms MS [--workers N] [--gbps R] …\n"
       "paceline predict --parameters N --step-ms MS --learners N [--mtbf-hours H] …\n\n"
-      "paceline predict MODEL --help lists the flags for a model.",
+      "paceline predict MODEL --help lists the flags for a model, paceline predict --help -- "
+      "COMMAND "
+      "those for a command.",
       R"(Examples:
   paceline predict mlp
   paceline predict resnet --device sim --sim-step-ms 333 --hosts hosts.toml
+  paceline predict --hosts hosts.toml -- python train.py
   paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --gbps 1
   paceline predict --parameters 18.9e6 --step-ms 5.6 --workers 4 --transport 332MB/s,350us
   paceline predict --parameters 1e9 --step-ms 2000 --gbps 1 --learners 100000 --mtbf-hours 1000)",
@@ -67,12 +72,17 @@ int predict_command(const Arguments& arguments) {
                   {arguments.begin() + 1, arguments.end()});
     return 0;
   }
+  if (std::ranges::find(arguments, "--") != arguments.end()) {
+    predict_command_of(arguments);
+    return 0;
+  }
   const std::optional<FlagValues> values = parse(sizes_line(), arguments);
   if (!values) return 0;
   check_learner_flags(*values);
   if (!values->given("--parameters") && !values->given("--learners")) {
     throw Error(ErrorCode::kUsage,
-                "the model is missing: paceline predict MODEL …, or --parameters N --step-ms MS");
+                "the model is missing: paceline predict MODEL …, -- COMMAND, or --parameters N "
+                "--step-ms MS");
   }
   const SizedJob job = read_sized_job(*values);
   if (values->given("--learners")) {

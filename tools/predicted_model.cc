@@ -34,14 +34,16 @@ double bytes_of_values(const PlanRequest& request) {
 
 }  // namespace
 
+bool is_of_predictions(const Flag& flag) {
+  return flag.name != "--dry-run" && flag.name != "--predict" && flag.group != kOutputFlags;
+}
+
 CommandLine predict_line(const models::Model& model) {
   CommandLine line = train_flags(model);
   line.name = fmt::format("paceline predict {}", model.name());
   line.about = "Predicts how fast each way to distribute would be, and what limits it.";
   line.examples = fmt::format(kExamples, line.name);
-  std::erase_if(line.flags, [](const Flag& flag) {
-    return flag.name == "--dry-run" || flag.name == "--predict" || flag.group == kOutputFlags;
-  });
+  std::erase_if(line.flags, [](const Flag& flag) { return !is_of_predictions(flag); });
   line.flags.push_back({"--predict", "", "", ""});
   return line;
 }

@@ -11,6 +11,9 @@
 
 namespace paceline {
 
+/// False for a flag of training that has no meaning where nothing is trained.
+bool is_of_predictions(const Flag& flag);
+
 /// The flags of `paceline predict MODEL`.
 CommandLine predict_line(const models::Model& model);
 

@@ -300,6 +300,7 @@ void bind_store(nb::module_& module) {
         const nb::gil_scoped_release released;
         return self.store().end_step(loss);
       }, nb::arg("loss").none())
+      .def_prop_ro("predicted", [](Store& self) { return self.trains() && self.store().predicted(); })
       .def("in_step", [](Store& self) { return self.trains() && self.store().in_step(); })
       .def("interrupt", [](Store& self) { self.store().interrupt(); })
       .def("set_learning_rate_factor", [](Store& self, const std::string& name, double factor) {

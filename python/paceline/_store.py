@@ -86,6 +86,9 @@ class Store:
     flags: those of `paceline train --help` for the job and the run, with _ for -: out="run", wire="bfloat16",
     accumulate=4, save_every="10m", report="r.json", resume=True; arguments: more of them, such as sys.argv[1:].
 
+    Where `paceline predict -- COMMAND` or the flag predict asks what is expected of the job, ten steps are made in this
+    process alone, which leave nothing behind; then the table of all ways to distribute is printed, and the process ends.
+
     Raises ValueError for variables that cannot be trained so and for flags, Error with the code UNAVAILABLE when other
     tasks cannot be reached, and TimeoutError when they do not come.
     """
@@ -147,9 +150,13 @@ class Store:
         return self._call(lambda: self._binding.begin_step(list((rows or {}).items()), place))
 
     def end_step(self, loss: float | None = None) -> StepResult:
-        """Ends a step: gradients that were not handed over count as zeros. Raises Error when the loss is not finite."""
+        """Ends a step: gradients that were not handed over count as zeros. Raises Error when the loss is not finite, and
+        SystemExit when the job was only to be predicted, and has been."""
         result = self._call(lambda: self._binding.end_step(None if loss is None else float(loss)))
         self._global_step = result.global_step
+        if self._binding.predicted:
+            self.close()
+            raise SystemExit(0)
         return result
 
     def need(self, name: str) -> NDArray[np.float32]:

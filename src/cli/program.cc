@@ -102,7 +102,7 @@ int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& 
   check_one_of_several(*values, own_environment);
   return values->with_places([&] {
     const Program asked = program_of(*values, arguments, options, work);
-    if (!starts_tasks) check_starts_no_tasks(asked.cluster);
+    if (!starts_tasks && !asked.observers.only_plan()) check_starts_no_tasks(asked.cluster);
     if (!leaves_shape_open(*values, asked.cluster)) return run_process(asked);
     const auto with = [&](const std::vector<std::string>& flags) {
       return program_of(*parse_job(line, flags, nullptr), flags, options, work);

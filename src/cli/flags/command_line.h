@@ -70,6 +70,10 @@ class FlagValues {
 
   void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
   void add(const GivenFlag& flag);
+  /// As if the flag had not been given.
+  void forget(const std::string& flag);
+  /// The flags of `others` count in place of those of the same name.
+  void add_all(const FlagValues& others);
   /// Gives a flag that was not given a value to begin with: a prediction tries others, too.
   void leave_open(const std::string& flag, const std::string& value);
   bool is_open(const std::string& flag) const { return open_.contains(flag); }

@@ -63,6 +63,21 @@ void FlagValues::add(const GivenFlag& flag) {
   places_[flag.name] = flag.place;
 }
 
+void FlagValues::forget(const std::string& flag) {
+  values_.erase(flag);
+  places_.erase(flag);
+  open_.erase(flag);
+}
+
+void FlagValues::add_all(const FlagValues& others) {
+  for (const auto& [flag, values] : others.values_) {
+    forget(flag);
+    values_[flag] = values;
+    if (const auto place = others.places_.find(flag); place != others.places_.end())
+      places_.insert(*place);
+  }
+}
+
 void FlagValues::leave_open(const std::string& flag, const std::string& value) {
   add(flag, value);
   open_.insert(flag);

@@ -3,6 +3,8 @@
 #include "cli/flags/config_file.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/prediction_reader.h"
+#include "paceline/error.h"
+#include "params/strategy/strategy_fields.h"
 
 namespace paceline {
 
@@ -15,17 +17,42 @@ void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
   }
 }
 
+constexpr const char* kTaskVariable = "PACELINE_TASK";
+
 /// Adds what `paceline launch` says in $PACELINE_TASK. The command may have the launcher's own
 /// flags, too, as the tasks of a launcher do.
 void add_paceline_task(FlagValues& values, const Environment& environment,
                        const CommandLine& line) {
-  constexpr const char* kVariable = "PACELINE_TASK";
-  const std::string_view text = text_in(environment, kVariable);
+  const std::string_view text = text_in(environment, kTaskVariable);
   if (text.empty()) return;
-  for (const GivenFlag& flag : flags_of(parse_json(text, kVariable), line, kVariable)) {
+  for (const GivenFlag& flag : flags_of(parse_json(text, kTaskVariable), line, kTaskVariable)) {
     if (!values.given(flag.name)) values.add(flag);
   }
-  if (!values.given("--launched")) values.add({"--launched", {""}, kVariable});
+  if (!values.given("--launched")) values.add({"--launched", {""}, kTaskVariable});
+}
+
+/// What `paceline predict` says in $PACELINE_PREDICT counts in place of the command's own flags.
+/// Which strategy is the fastest is asked, so that the command's own one restricts nothing.
+void take_paceline_predict(FlagValues& values, const Environment& environment,
+                           const CommandLine& line) {
+  constexpr const char* kVariable = "PACELINE_PREDICT";
+  const std::string_view text = text_in(environment, kVariable);
+  if (text.empty()) return;
+  if (!text_in(environment, kTaskVariable).empty()) {
+    throw Error(ErrorCode::kUsage,
+                "paceline predict -- COMMAND starts one process: its command is what paceline "
+                "launch would start for each task, without paceline launch");
+  }
+  FlagValues told;
+  for (const GivenFlag& flag : flags_of(parse_json(text, kVariable), line, kVariable)) {
+    told.add(flag);
+  }
+  values.forget("--strategy");
+  for (const StrategyField& field : strategy_fields()) values.forget(field.flag);
+  for (const auto& [flag, value] : values.listed()) {
+    if (displaced(told, flag)) values.forget(flag);
+  }
+  values.add_all(told);
 }
 
 }  // namespace
@@ -37,6 +64,7 @@ std::optional<FlagValues> parse_job(const CommandLine& line,
   if (!values) return values;
   if (values->given("--config"))
     add_below(*values, read_config_file(values->text("--config"), line));
+  if (environment) take_paceline_predict(*values, environment, line);
   const bool alone = values->given("--alone") || values->text("--launcher") == "none";
   if (environment && !alone) add_paceline_task(*values, environment, line);
   if (environment) {

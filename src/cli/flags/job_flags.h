@@ -12,7 +12,8 @@ namespace paceline {
 
 /// Reads the command line, then the file of --config for flags that the command line does not give,
 /// then the environment (null: none) as far as --launcher lets it count, for the cluster and the
-/// task: $PACELINE_TASK, which `paceline launch` sets, or what other launchers say. A flag
+/// task: $PACELINE_TASK, which `paceline launch` sets, or what other launchers say; and
+/// $PACELINE_PREDICT, by which `paceline predict` has the command predict the job. A flag
 /// also displaces flags of a file that say the same in other words (`displaced`). Numbers of tasks
 /// that a prediction is to try are left open. Returns nothing when --help was asked for. Throws
 /// kUsage.

@@ -31,7 +31,8 @@ class JobFlags : public testing::Test {
   ~JobFlags() override { std::filesystem::remove(path_); }
 
   FlagValues read(const std::string& toml, const std::string& words,
-                  const char* tf_config = nullptr, const char* paceline_task = nullptr) const {
+                  const char* tf_config = nullptr, const char* paceline_task = nullptr,
+                  const char* paceline_predict = nullptr) const {
     std::ofstream(path_) << toml;
     CommandLine line{"trainer", "Trains.", "", run_flags()};
     const std::vector<Flag> cluster = cluster_flags();
@@ -42,6 +43,7 @@ class JobFlags : public testing::Test {
     if (!toml.empty()) arguments.insert(arguments.end(), {"--config", path_.string()});
     const Environment environment = [&](const char* name) {
       if (name == std::string("PACELINE_TASK")) return paceline_task;
+      if (name == std::string("PACELINE_PREDICT")) return paceline_predict;
       return name == std::string("TF_CONFIG") ? tf_config : nullptr;
     };
     return parse_job(line, arguments, environment).value();
@@ -76,6 +78,37 @@ TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
     FAIL() << "a key that is none";
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::StartsWith("PACELINE_TASK, line 1, column 13: "));
+  }
+}
+
+// What `paceline predict` says counts before what the command does, whose strategy is no wish.
+TEST_F(JobFlags, ReadWhatPacelinePredictSays) {
+  const auto asked = [&](const std::string& toml, const std::string& words, const char* told) {
+    return read(toml, words, nullptr, nullptr, told);
+  };
+  const std::string own = "--strategy ssp --staleness 3 --wire bfloat16 --accumulate 2";
+  const FlagValues open = asked("", own, R"({"predict":true,"json":"w"})");
+  EXPECT_TRUE(open.given("--predict"));
+  EXPECT_EQ(open.text("--json"), "w");
+  EXPECT_FALSE(open.given("--strategy"));
+  EXPECT_FALSE(open.given("--staleness"));
+  EXPECT_EQ(open.text("--wire"), "bfloat16");
+  EXPECT_EQ(open.text("--accumulate"), "2");
+  const FlagValues told = asked("strategy = 'ssp'\nworkers = 7", own,
+                                R"({"predict":true,"strategy":"sync","wire":"float32"})");
+  EXPECT_EQ(told.text("--strategy"), "sync");
+  EXPECT_EQ(told.text("--wire"), "float32");
+  EXPECT_EQ(told.text("--workers"), "7");
+  const FlagValues here = asked("", "--cluster ps=a:1;worker=b:1 --task worker:0",
+                                R"({"predict":true,"ps":"1","workers":"2"})");
+  EXPECT_FALSE(here.given("--cluster"));
+  EXPECT_FALSE(here.given("--task"));
+  EXPECT_EQ(here.text("--workers"), "2");
+  try {
+    read("", "", nullptr, R"({"task":"worker:0"})", R"({"predict":true})");
+    FAIL() << "a task of a job predicts nothing";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("without paceline launch"));
   }
 }
 

@@ -1,0 +1,130 @@
+"""Predictions of programs that train with a store: `paceline predict -- COMMAND`."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+
+# Each step takes 20 ms at least, so that one process makes 50 a second at most.
+PROGRAM = '''
+import sys, time, numpy as np, paceline
+store = paceline.Store({"w": np.zeros((300, 300), np.float32), "b": np.zeros(300, np.float32)}, paceline.Sgd(0.1),
+                       "ssp", staleness=3, arguments=sys.argv[1:])
+with store:
+    for step in store.steps():
+        print("step", flush=True)
+        with step:
+            w, b = store.need("w"), store.need("b")
+            time.sleep(0.02)
+            store.ready("b", b)
+            store.ready("w", w)
+print("has trained")
+'''
+
+
+@pytest.fixture
+def roof(tmp_path: pathlib.Path) -> str:
+    """That of the machine, so that nothing is measured."""
+    path = tmp_path / "roof.toml"
+    path.write_text("[[host]]\ncores = 2\ngflops = 100\ngbytes_per_s = 20\n")
+    return str(path)
+
+
+def predict(command: str, program: str, *words: object, flags: tuple[object, ...] = ()) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([command, "predict", *map(str, flags), "--", sys.executable, "-c", program, *map(str, words)],
+                          capture_output=True, text=True, timeout=180)
+
+
+def test_the_table_of_all_ways_is_printed(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    out = tmp_path / "run"
+    done = predict(command, PROGRAM, "--out", out, "--steps", 3, "--report", tmp_path / "r.json",
+                   flags=("--roof", roof, "--json", tmp_path / "ways.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("step\n") == 10
+    assert "has trained" not in done.stdout, "the program ends with its prediction"
+    assert not out.exists()
+    ways = {way["way"]: way for way in json.loads((tmp_path / "ways.json").read_text())["ways"]}
+    for way in ("one process", "sync, 1 ps + 2 workers", "async, 1 ps + 2 workers", "allreduce, 2 workers"):
+        assert way in done.stdout
+        assert way in ways
+    assert ways["one process"]["steps_per_s"] <= 50
+
+
+def test_predicts_own_flags_count_in_place_of_the_commands(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    hosts = tmp_path / "hosts.toml"
+    hosts.write_text("[[host]]\nname = 'one'\ncount = 3\ncores = 2\ngflops = 100\ngbytes_per_s = 20\ndevices = 1\n"
+                     "gbps = 1\n")
+    (tmp_path / "train.py").write_text(PROGRAM)
+    # The command works in another folder.
+    words = f"cd / && exec {sys.executable} {tmp_path}/train.py --wire float32 --workers 7 --steps 5"
+    done = subprocess.run([command, "predict", "--roof", roof, "--hosts", "hosts.toml", "--ps", "1", "--workers", "2",
+                           "--strategy", "sync", "--wire", "bfloat16", "--", "sh", "-c", words],
+                          capture_output=True, text=True, timeout=180, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "sync, 1 ps + 2 workers, bfloat16" in done.stdout
+    assert "allreduce" not in done.stdout
+    assert "7 workers" not in done.stdout
+
+
+@pytest.mark.parametrize(("program", "status", "said"), [
+    ("print('nothing')", 1, "made no ten steps with a store"),
+    ("raise SystemExit(3)", 1, "exit status 3"),
+    (PROGRAM.replace("store.steps()", "(step for _, step in zip(range(4), store.steps()))"), 1,
+     "ended after 4 of the 10 steps"),
+    (PROGRAM.replace("store.steps()", "[store.steps().__next__() for _ in range(1)]").replace("with step:", "if False:"), 1,
+     "ended after 0 of the 10 steps"),
+    (PROGRAM.replace("time.sleep(0.02)", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"), 1, "killed by signal 9"),
+    (PROGRAM.replace("time.sleep(0.02)", "import os, signal; os.kill(os.getpid(), signal.SIGINT)"), 130, "interrupted"),
+])
+def test_a_command_that_makes_no_ten_steps_is_told(command: str, roof: str, program: str, status: int, said: str) -> None:
+    done = predict(command, program, flags=("--roof", roof))
+    assert done.returncode == status, done.stdout + done.stderr
+    assert said in done.stderr, done.stdout + done.stderr
+    assert "nothing is predicted" in done.stderr
+
+
+def test_wrong_use_is_refused_before_the_command_starts(command: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "hosts.toml").write_text("[[host]]\ncore = 2\n")
+    for flags, said in [(["--hosts", "none.toml"], "none.toml"), (["--hosts", tmp_path / "hosts.toml"], "line 2"),
+                        (["--workesr", "2"], "--workers"), (["--steps", "0"], "--steps")]:
+        done = predict(command, "print('begun')", flags=tuple(flags))
+        assert done.returncode == 2, done.stdout + done.stderr
+        assert said in done.stderr
+        assert "begun" not in done.stdout
+    done = subprocess.run([command, "predict", "--", "no-such-program"], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, "no-such-program cannot be run" in done.stderr) == (2, True), done.stderr
+    done = subprocess.run([command, "predict", "--help", "--", "x"], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0
+    assert "--hosts" in done.stdout
+    assert "--no-trial" not in done.stdout
+
+
+def test_a_launcher_within_it_is_refused(command: str, roof: str) -> None:
+    done = subprocess.run([command, "predict", "--roof", roof, "--", command, "launch", "--ps", "1", "--workers", "1", "--",
+                           sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "without paceline launch" in done.stdout + done.stderr
+
+
+def test_a_model_of_the_command_is_predicted_too(command: str, roof: str) -> None:
+    done = subprocess.run([command, "predict", "--roof", roof, "--", "train", "mlp", "--hidden", "8", "--strategy", "sync"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "allreduce, 2 workers" in done.stdout
+
+
+def test_a_signal_reaches_the_command(command: str, roof: str) -> None:
+    program = PROGRAM.replace("time.sleep(0.02)", "time.sleep(0.5)")
+    predicts = subprocess.Popen([command, "predict", "--roof", roof, "--", sys.executable, "-c", program], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, text=True)
+    assert predicts.stdout is not None
+    for line in predicts.stdout:
+        if line == "step\n":
+            break
+    predicts.send_signal(signal.SIGINT)
+    output, _ = predicts.communicate(timeout=60)
+    assert predicts.returncode == 130, output
