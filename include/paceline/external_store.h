@@ -157,10 +157,11 @@ class ExternalStore {
   /// Sets the factor on the learning rate of a variable's rule, from the next step on. It is this
   /// worker's own and travels with its contributions. Schedules are multiplied with it.
   void set_learning_rate_factor(int variable, double factor);
-  /// Asks for the end of training, as Ctrl-C does: waits of the session end, and the next
-  /// begin_step saves and throws kCancelled. In an all-reduce a step that has begun is finished
-  /// first, since others may have committed it. It only sets a flag, and may be called from a
-  /// signal handler.
+  /// Asks for the end of training, as Ctrl-C does: the next begin_step saves and throws kCancelled.
+  /// A step that waits for other tasks is given up, after the chief has saved what was finished
+  /// before it, and the call that waits throws kCancelled. In an all-reduce a step that has begun
+  /// is finished first, since others may have committed it. It only sets a flag, and may be called
+  /// from a signal handler.
   void interrupt();
 
   /// Calls `use` on the thread of the session, between two steps, and waits for it; throws what it

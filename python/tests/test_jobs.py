@@ -167,7 +167,7 @@ def test_an_interruption_ends_a_wait_for_others_within_a_second(tmp_path: pathli
     assert time.monotonic() - begun < 5  # a second, on a machine that is not busy
 
 
-def test_an_interruption_ends_a_wait_in_a_round_and_leaves_the_checkpoint(command: str, tmp_path: pathlib.Path) -> None:
+def test_an_interruption_ends_a_wait_in_a_round_and_saves_what_was_finished(command: str, tmp_path: pathlib.Path) -> None:
     # Worker 1 stops within its step 5, and worker 0 waits for its gradient.
     program = PROGRAM.replace("for step in store.steps():", "for number, step in enumerate(store.steps()):").replace(
         '            w = store', '''            print("step", number, os.getpid(), flush=True)
@@ -192,8 +192,8 @@ def test_an_interruption_ends_a_wait_in_a_round_and_leaves_the_checkpoint(comman
         if "KeyboardInterrupt: worker:0 was interrupted" in line:
             os.kill(stops["worker:1"], signal.SIGKILL)
     job.wait(timeout=60)
-    assert "KeyboardInterrupt: worker:0 was interrupted" in seen, seen
-    assert paceline.load(tmp_path / "run").step == 3
+    assert "KeyboardInterrupt: worker:0 was interrupted at step 5" in seen, seen
+    assert paceline.load(tmp_path / "run").step == 5
 
 
 def test_an_interruption_of_a_job_saves_it(command: str, program: str, tmp_path: pathlib.Path) -> None:

@@ -49,7 +49,9 @@ class Session::Impl {
 
   // session_steps.cc
   void begin_run(Session& session);
-  /// Makes a step. Returns false when none was made. Ends the run when it goes no further.
+  /// Makes a step. Returns false when none was made. Ends the run when it goes no further. A step
+  /// that waits for other tasks when the user interrupts the job is given up, and what was finished
+  /// before it is saved.
   bool make_step(Session& session, std::size_t training, const std::function<void(Feed&)>& feed,
                  bool look_ahead);
   void end_run(Session& session, bool for_good);
@@ -150,6 +152,7 @@ class Session::Impl {
   void show_to_observers();
 
   // session_steps.cc
+  bool step_of_loop(std::size_t training, const std::function<void(Feed&)>& feed, bool look_ahead);
   void add_summaries();
   void say_nothing_to_do();
   bool call_hooks(Session& session);

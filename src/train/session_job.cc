@@ -169,9 +169,7 @@ bool SessionJob::interrupted() const {
 }
 
 void SessionJob::check_interrupt() const {
-  if (interrupted()) {
-    throw Error(ErrorCode::kCancelled, cluster_.task.str() + " was interrupted");
-  }
+  if (interrupted()) throw WaitInterrupted(cluster_.task.str() + " was interrupted");
 }
 
 }  // namespace paceline

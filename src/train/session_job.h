@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
+#include "paceline/error.h"
 #include "paceline/session.h"
 #include "params/joined_strategy.h"
 #include "trace/step_account.h"
@@ -17,6 +18,12 @@
 #include "train/initial_state.h"
 
 namespace paceline {
+
+/// The user has interrupted the job while this task waited for others.
+class WaitInterrupted : public Error {
+ public:
+  explicit WaitInterrupted(const std::string& message) : Error(ErrorCode::kCancelled, message) {}
+};
 
 class SessionJob {
  public:
@@ -57,7 +64,7 @@ class SessionJob {
   JobControl& control() { return *joined_.control; }
   /// True when the user has interrupted this process, or a ps of the job.
   bool interrupted() const;
-  /// Throws kCancelled when the job is interrupted.
+  /// Throws WaitInterrupted when the job is interrupted.
   void check_interrupt() const;
 
  private:

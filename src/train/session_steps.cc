@@ -107,12 +107,22 @@ void Session::Impl::begin_run(Session& session) {
   ended = false;
 }
 
+bool Session::Impl::step_of_loop(std::size_t training, const std::function<void(Feed&)>& feed,
+                                 bool look_ahead) {
+  try {
+    return loop->step(feed, training, look_ahead);
+  } catch (const WaitInterrupted&) {
+    check_interrupt();
+    throw;
+  }
+}
+
 bool Session::Impl::make_step(Session& session, std::size_t training,
                               const std::function<void(Feed&)>& feed, bool look_ahead) {
   running = false;  // A run goes no further than what throws here.
   const bool more = limit->go_on(loop->last().global_step);
   if (more) check_interrupt();
-  if (!more || !loop->step(feed, training, look_ahead)) {
+  if (!more || !step_of_loop(training, feed, look_ahead)) {
     end_run(session, !more);
     return false;
   }
