@@ -128,3 +128,29 @@ def test_a_signal_reaches_the_command(command: str, roof: str) -> None:
     predicts.send_signal(signal.SIGINT)
     output, _ = predicts.communicate(timeout=60)
     assert predicts.returncode == 130, output
+
+
+def test_a_run_says_what_is_expected_once_one_process_has_trained(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "train.py"
+    program.write_text(PROGRAM.replace('"ssp", staleness=3, ', ""))
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def launch() -> str:
+        done = subprocess.run([command, "launch", "--ps", "1", "--workers", "2", "--report", tmp_path / "r.json", "--", sys.executable,
+                               program, "--strategy", "sync", "--steps", "40", "--roof", roof], capture_output=True, text=True,
+                              timeout=120, env=env)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def expected() -> float | None:
+        report = json.loads((tmp_path / "r.json").read_text())
+        return report["expected"]["steps_per_s"] if report.get("expected") else None
+
+    assert "No speed is expected: other code computes the model" in launch()
+    assert expected() is None
+    explained = subprocess.run([command, "explain", tmp_path / "r.json"], capture_output=True, text=True, timeout=120, env=env)
+    assert explained.returncode == 0, explained.stderr
+    assert "The batch is small" not in explained.stdout
+    subprocess.run([sys.executable, program, "--steps", "40", "--roof", roof], capture_output=True, check=True, timeout=120, env=env)
+    assert "Expected: " in launch()
+    assert (expected() or 1000) <= 100, "two workers, whose steps take 20 ms at least"

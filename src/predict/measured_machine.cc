@@ -49,7 +49,7 @@ class MeasuredMachine : public SessionObserver {
   static void add_bound(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     const std::optional<double> made = session.report().tasks[0].steps_per_s;
-    if (!made) return;
+    if (!made || is_computed_outside(session.plan(0))) return;
     const StepCost work = step_work(session.plan(0), session.variables());
     const RoofCache cache = this_roof_cache();
     const DType products = product_dtype(cluster.precision);

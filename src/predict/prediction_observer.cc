@@ -13,6 +13,7 @@
 #include "predict/machine_facts.h"
 #include "predict/prediction_text.h"
 #include "predict/predictor.h"
+#include "predict/step_cost.h"
 #include "run/report/report.h"
 
 namespace paceline {
@@ -37,6 +38,12 @@ class PredictionObserver : public SessionObserver {
   // A prediction that fails stops no training.
   void begins(RunningSession& session) override {
     try {
+      if (is_unknown(session)) {
+        return session.print(
+            "No speed is expected: other code computes the model, and how long that takes is known "
+            "once one process has trained it; paceline predict -- COMMAND says what each way would "
+            "bring");
+      }
       expect_of(session);
     } catch (const Error& error) {
       if (error.code() == ErrorCode::kUsage) throw;  // a file that a flag names is none
@@ -47,6 +54,12 @@ class PredictionObserver : public SessionObserver {
   }
 
  private:
+  static bool is_unknown(RunningSession& session) {
+    const Plan& plan = session.plan(0);
+    if (!is_computed_outside(plan)) return false;
+    return this_pace_cache().find(pace_key(plan, session.made_of().cluster.precision)).empty();
+  }
+
   void expect_of(RunningSession& session) const {
     const PlannedSession made_of = session.made_of();
     PredictedStep step{

@@ -1,5 +1,6 @@
 #include "predict/step_cost.h"
 
+#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -68,6 +69,11 @@ double slot_bytes(const VariableSpec& spec, double rows) {
     bytes += slot.scalar ? double(kScalarSlotBytes) : rows * double(row_bytes(spec));
   }
   return bytes;
+}
+
+bool is_computed_outside(const Plan& plan) {
+  return std::ranges::any_of(
+      plan.kernels, [](const Plan::KernelUse& use) { return bool(use.node->op().first_to_come); });
 }
 
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables) {

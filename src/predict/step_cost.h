@@ -38,6 +38,9 @@ double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use);
 /// Returns the bytes of the slots of so many of its rows.
 double slot_bytes(const VariableSpec& spec, double rows);
 
+/// True when other code computes a part of the step: what its ops cost says nothing of that.
+bool is_computed_outside(const Plan& plan);
+
 /// Returns the work of a step of the plan, which was made for these variables.
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables);
 /// Returns the work of the plan that would be made on that device; the naive device makes its
