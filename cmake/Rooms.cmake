@@ -173,7 +173,7 @@ function(add_process_tests)
   target_link_libraries(process_tests PRIVATE paceline_models paceline_cli
                                               nlohmann_json::nlohmann_json)
   add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
-                   mpi_values)
+                   mpi_values fake_cuda fake_nvrtc)
   discover_tests(process_tests
                  WAITING Absence AsyncLocalSteps ExplainTest Job/LocalSteps Job/LostWorker LabTest
                          Launcher Links/AllReduce Links/DisturbedLink LostPs HybridOnHosts

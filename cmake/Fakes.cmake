@@ -1,0 +1,22 @@
+# build/fakes: CUDA's driver and NVRTC on the host, which tests put before the real ones.
+if(NOT PACELINE_TESTS)
+  return()
+endif()
+
+# add_fake(SONAME SOURCES …): the library, under the name by which the real one is loaded.
+function(add_fake soname)
+  string(REGEX MATCH "^lib[a-z]+" name ${soname})
+  string(REPLACE lib fake_ name ${name})
+  add_library(${name} MODULE ${ARGN})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
+                                             ${PROJECT_SOURCE_DIR}/include)
+  target_compile_definitions(${name} PRIVATE PACELINE_SOURCE="${PROJECT_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} -U_FORTIFY_SOURCE)
+  target_link_libraries(${name} PRIVATE paceline_base)
+  set_target_properties(${name} PROPERTIES PREFIX "" OUTPUT_NAME ${soname} SUFFIX ""
+                                           LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fakes)
+endfunction()
+
+add_fake(libcuda.so.1 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cuda_driver.cc
+                      ${PROJECT_SOURCE_DIR}/tests/fakes/cuda_emulator.cc)
+add_fake(libnvrtc.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_nvrtc.cc)

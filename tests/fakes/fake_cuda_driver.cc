@@ -1,0 +1,431 @@
+// libcuda.so.1 for tests: CUDA's driver on the host, as strict as a GPU is slow.
+// - The host cannot touch a device's memory: it is opened only while the driver's own work runs.
+//   New memory holds 0xa5, and writes behind its end are found.
+// - Nothing runs before somebody waits for it, and then only what that waits for: in each stream in
+//   order, of other streams what events ask for.
+// - The target of a copy to the host is filled with ones (NaN) until the copy is made, and the
+//   source of a copy to the device must not change until then.
+// - A kernel (fake_nvrtc.cc) runs in the next schedule of the emulator, or always in that of
+//   $FAKE_CUDA_SCHEDULE.
+// An error stays, as on a GPU: all later calls return it.
+//
+// $FAKE_CUDA_DEVICES, $FAKE_CUDA_VERSION, $FAKE_CUDA_INIT and $FAKE_CUDA_MEMORY say how many
+// devices there are (1), which CUDA the driver knows (13000), what cuInit returns and how many
+// bytes each device has (1 GiB). The launch of number $FAKE_CUDA_SKIPPED_LAUNCH does nothing.
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/fakes/cuda_emulator.h"
+
+namespace {
+
+using paceline::testing::CudaEmulator;
+using paceline::testing::Schedule;
+using Address = std::uint64_t;
+
+enum Status : int {
+  kSuccess = 0,
+  kInvalidValue = 1,
+  kOutOfMemory = 2,
+  kNoDevice = 100,
+  kInvalidDevice = 101,
+  kInvalidImage = 200,
+  kNotFound = 500,
+  kIllegalAddress = 700,
+  kUnknown = 999,
+};
+
+constexpr std::size_t kBehind = 64;  // bytes behind a block that nobody may write
+constexpr std::uint8_t kMark = 0x5a;
+
+struct Block {
+  std::byte* mapped = nullptr;  // whole pages; its end is that of the mapping but one page
+  std::size_t mapped_bytes = 0, bytes = 0;
+  int device = 0;
+};
+
+struct Stream {
+  std::deque<std::function<void()>> work;
+  std::uint64_t asked = 0, done = 0;
+};
+
+struct Event {
+  Stream* stream = nullptr;
+  std::uint64_t ticket = 0;
+};
+
+struct Function {
+  emulated::Kernel kernel;
+};
+
+struct Module {
+  void* library = nullptr;  // null: an image of a real GPU, whose kernels do nothing
+  std::map<std::string, Function> functions;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  std::map<Address, Block> blocks;
+  std::map<int, std::size_t> used;  // bytes, by device
+  CudaEmulator emulator;
+  int device = 0, error = kSuccess, launches = 0, open = 0;
+  std::string words;
+};
+
+// Lives until the process ends: whoever holds memory may be destroyed late.
+Driver& driver() {
+  static Driver* const driver = new Driver;
+  return *driver;
+}
+
+long setting(const char* name, long otherwise) {
+  const char* const text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atol(text);
+}
+
+int device_count() {
+  const long all = setting("FAKE_CUDA_DEVICES", 1);
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  if (visible == nullptr) return int(all);
+  const std::string text = visible;
+  return text.empty() || text[0] == '-' ? 0 : int(std::ranges::count(text, ',')) + 1;
+}
+
+int failed(Status status, const std::string& words) {
+  if (driver().error == kSuccess) driver().words = words;
+  driver().error = driver().error == kSuccess ? int(status) : driver().error;
+  return driver().error;
+}
+
+Block* block_of(Address address, std::size_t bytes) {
+  auto after = driver().blocks.upper_bound(address);
+  if (after == driver().blocks.begin()) return nullptr;
+  --after;
+  return address + bytes <= after->first + after->second.bytes ? &after->second : nullptr;
+}
+
+bool is_device(const void* memory) { return block_of(Address(memory), 1) != nullptr; }
+
+void protect_all(int how) {
+  for (const auto& [address, block] : driver().blocks) {
+    mprotect(block.mapped, block.mapped_bytes, how);
+  }
+}
+
+void check_marks() {
+  for (const auto& [address, block] : driver().blocks) {
+    const auto* const behind = reinterpret_cast<const std::uint8_t*>(address + block.bytes);
+    const auto* const end =
+        reinterpret_cast<const std::uint8_t*>(block.mapped) + block.mapped_bytes;
+    if (std::any_of(behind, end, [](std::uint8_t byte) { return byte != kMark; })) {
+      failed(kIllegalAddress, "something was written behind the end of a block of memory");
+    }
+  }
+}
+
+void run_until(Stream& stream, std::uint64_t ticket) {
+  Driver& d = driver();
+  if (stream.done >= ticket) return;
+  if (d.open++ == 0) protect_all(PROT_READ | PROT_WRITE);
+  while (stream.done < ticket) {
+    const std::function<void()> work = std::move(stream.work.front());
+    stream.work.pop_front();
+    ++stream.done;
+    if (d.error != kSuccess) continue;
+    try {
+      work();
+    } catch (const std::exception& error) {
+      failed(kUnknown, error.what());
+    }
+  }
+  if (d.open == 1) check_marks();
+  if (--d.open == 0) protect_all(PROT_NONE);
+}
+
+int push(Stream* stream, std::function<void()> work) {
+  if (stream == nullptr) return failed(kInvalidValue, "this driver has no default stream");
+  if (driver().error != kSuccess) return driver().error;
+  stream->work.push_back(std::move(work));
+  ++stream->asked;
+  return kSuccess;
+}
+
+std::uint64_t sum_of(const void* memory, std::size_t bytes) {
+  std::uint64_t sum = bytes;
+  std::size_t i = 0;
+  for (; i + 8 <= bytes; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, static_cast<const std::byte*>(memory) + i, 8);
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+  }
+  for (; i < bytes; ++i) sum = sum * 31 + static_cast<const std::uint8_t*>(memory)[i];
+  return sum;
+}
+
+using Lock = std::lock_guard<std::recursive_mutex>;
+
+}  // namespace
+
+extern "C" {
+
+int cuInit(unsigned) {
+  const int status = int(setting("FAKE_CUDA_INIT", kSuccess));
+  return status == kSuccess && device_count() == 0 ? int(kNoDevice) : status;
+}
+
+int cuGetErrorString(int status, const char** text) {
+  const Lock lock(driver().mutex);
+  static thread_local std::string words;
+  words = status == driver().error && !driver().words.empty() ? driver().words
+          : status == kOutOfMemory                            ? "out of memory"
+          : status == kNoDevice                               ? "no CUDA-capable device is detected"
+                                : "fake error " + std::to_string(status);
+  *text = words.c_str();
+  return kSuccess;
+}
+
+int cuDriverGetVersion(int* version) {
+  *version = int(setting("FAKE_CUDA_VERSION", 13000));
+  return kSuccess;
+}
+
+int cuDeviceGetCount(int* count) {
+  *count = device_count();
+  return kSuccess;
+}
+
+int cuDeviceGet(int* device, int ordinal) {
+  *device = ordinal;
+  return ordinal >= 0 && ordinal < device_count() ? kSuccess : kInvalidDevice;
+}
+
+int cuDeviceGetName(char* name, int bytes, int) {
+  std::strncpy(name, "Fake GPU", std::size_t(bytes));
+  return kSuccess;
+}
+
+int cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  *bytes = std::size_t(setting("FAKE_CUDA_MEMORY", 1L << 30));
+  return kSuccess;
+}
+
+int cuDeviceGetAttribute(int* value, int attribute, int) {
+  *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 2 : 1;
+  return kSuccess;
+}
+
+int cuDevicePrimaryCtxRetain(void** context, int device) {
+  *context = reinterpret_cast<void*>(std::intptr_t(device) + 1);
+  return kSuccess;
+}
+int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
+int cuCtxSetCurrent(void* context) {
+  const Lock lock(driver().mutex);
+  driver().device = int(reinterpret_cast<std::intptr_t>(context)) - 1;
+  return kSuccess;
+}
+
+int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+  const Lock lock(driver().mutex);
+  cuDeviceTotalMem_v2(total, 0);
+  *free = *total - driver().used[driver().device];
+  return kSuccess;
+}
+
+int cuMemAlloc_v2(Address* address, std::size_t bytes) {
+  const Lock lock(driver().mutex);
+  Driver& d = driver();
+  if (d.error != kSuccess) return d.error;
+  std::size_t free = 0, total = 0;
+  cuMemGetInfo_v2(&free, &total);
+  if (bytes == 0) return kInvalidValue;
+  if (bytes > free) return kOutOfMemory;
+  const std::size_t page = std::size_t(sysconf(_SC_PAGESIZE));
+  const std::size_t rounded = (bytes + 63) / 64 * 64;
+  const std::size_t mapped = (rounded + kBehind + page - 1) / page * page;
+  // A page more, which stays closed.
+  void* const memory =
+      mmap(nullptr, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) return kOutOfMemory;
+  mprotect(memory, mapped, PROT_READ | PROT_WRITE);
+  auto* const begin = static_cast<std::byte*>(memory);
+  std::byte* const data = begin + mapped - kBehind - rounded;
+  std::memset(begin, 0xa5, std::size_t(data - begin) + bytes);
+  std::memset(data + bytes, kMark, mapped - std::size_t(data - begin) - bytes);
+  if (d.open == 0) mprotect(memory, mapped, PROT_NONE);
+  *address = Address(data);
+  d.blocks[*address] = {begin, mapped, bytes, d.device};
+  d.used[d.device] += bytes;
+  return kSuccess;
+}
+
+int cuMemFree_v2(Address address) {
+  const Lock lock(driver().mutex);
+  Driver& d = driver();
+  const auto block = d.blocks.find(address);
+  if (block == d.blocks.end()) return failed(kInvalidValue, "what is freed was not allocated");
+  d.used[block->second.device] -= block->second.bytes;
+  munmap(block->second.mapped, block->second.mapped_bytes + std::size_t(sysconf(_SC_PAGESIZE)));
+  d.blocks.erase(block);
+  return kSuccess;
+}
+
+int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
+  *memory = std::malloc(bytes);
+  return *memory == nullptr ? kOutOfMemory : kSuccess;
+}
+int cuMemFreeHost(void* memory) {
+  std::free(memory);
+  return kSuccess;
+}
+
+int cuMemsetD8Async(Address to, unsigned char byte, std::size_t bytes, Stream* stream) {
+  const Lock lock(driver().mutex);
+  if (block_of(to, bytes) == nullptr) return failed(kInvalidValue, "memset outside of a block");
+  return push(stream, [=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+}
+
+int cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream* stream) {
+  const Lock lock(driver().mutex);
+  if (block_of(to, bytes) == nullptr || is_device(from)) {
+    return failed(kInvalidValue, "a copy to the device is not from host to device");
+  }
+  return push(stream, [=, before = sum_of(from, bytes)] {
+    if (sum_of(from, bytes) != before) {
+      throw std::logic_error("the source of a copy to the device changed before it was made");
+    }
+    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+  });
+}
+
+int cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t bytes, Stream* stream) {
+  const Lock lock(driver().mutex);
+  if (block_of(from, bytes) == nullptr || is_device(to)) {
+    return failed(kInvalidValue, "a copy to the host is not from device to host");
+  }
+  std::memset(to, 0xff, bytes);
+  return push(stream, [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+}
+
+int cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream* stream) {
+  const Lock lock(driver().mutex);
+  if (block_of(from, bytes) == nullptr || block_of(to, bytes) == nullptr) {
+    return failed(kInvalidValue, "a copy on the device leaves a block");
+  }
+  return push(stream, [=] {
+    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+  });
+}
+
+int cuStreamCreate(Stream** stream, unsigned) {
+  *stream = new Stream;
+  return kSuccess;
+}
+int cuStreamSynchronize(Stream* stream) {
+  const Lock lock(driver().mutex);
+  run_until(*stream, stream->asked);
+  return driver().error;
+}
+int cuStreamDestroy_v2(Stream* stream) {
+  const int status = cuStreamSynchronize(stream);
+  return status;  // events may still name it
+}
+int cuStreamWaitEvent(Stream* stream, Event* event, unsigned) {
+  const Lock lock(driver().mutex);
+  return push(stream, [stream = event->stream, ticket = event->ticket] {
+    if (stream != nullptr) run_until(*stream, ticket);
+  });
+}
+
+int cuEventCreate(Event** event, unsigned) {
+  *event = new Event;
+  return kSuccess;
+}
+int cuEventDestroy_v2(Event* event) {
+  delete event;
+  return kSuccess;
+}
+int cuEventRecord(Event* event, Stream* stream) {
+  const Lock lock(driver().mutex);
+  *event = {stream, stream->asked};
+  return driver().error;
+}
+int cuEventSynchronize(Event* event) {
+  const Lock lock(driver().mutex);
+  if (event->stream != nullptr) run_until(*event->stream, event->ticket);
+  return driver().error;
+}
+
+int cuModuleLoadData(Module** module, const void* image) {
+  constexpr char kElf[] =
+      "\x7f"
+      "ELF";
+  *module = new Module;
+  if (std::memcmp(image, kElf, 4) == 0) return kSuccess;
+  void* const library = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) return failed(kInvalidImage, dlerror());
+  (*module)->library = library;
+  const auto give =
+      reinterpret_cast<void (*)(const emulated::Calls*)>(dlsym(library, "paceline_emulated_calls"));
+  if (give == nullptr) return failed(kInvalidImage, "this library has no kernels");
+  give(CudaEmulator::calls());
+  return kSuccess;
+}
+int cuModuleUnload(Module* module) {
+  delete module;  // the library stays: work that was not waited for may be left
+  return kSuccess;
+}
+int cuModuleGetFunction(Function** function, Module* module, const char* name) {
+  Function& found = module->functions[name];
+  *function = &found;
+  if (module->library == nullptr) return kSuccess;
+  const auto kernel = reinterpret_cast<emulated::Kernel (*)()>(
+      dlsym(module->library, ("paceline_kernel_" + std::string(name)).c_str()));
+  if (kernel == nullptr) return kNotFound;
+  found.kernel = kernel();
+  return kSuccess;
+}
+
+int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                   unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                   Stream* stream, void** parameters, void**) {
+  const Lock lock(driver().mutex);
+  Driver& d = driver();
+  if (grid_x * grid_y * grid_z == 0 || block_x * block_y * block_z == 0 ||
+      block_x * block_y * block_z > 1024) {
+    return failed(kInvalidValue, "a grid or block has no size that a GPU takes");
+  }
+  const emulated::Kernel kernel = function->kernel;
+  const int launch = d.launches++;
+  if (kernel.call == nullptr || launch == setting("FAKE_CUDA_SKIPPED_LAUNCH", -1)) {
+    return push(stream, [] {});
+  }
+  std::vector<std::vector<std::byte>> values;  // copied now, as a driver does
+  for (std::size_t i = 0; i < kernel.count; ++i) {
+    const auto* const value = static_cast<const std::byte*>(parameters[i]);
+    values.emplace_back(value, value + kernel.sizes[i]);
+  }
+  const auto schedule = Schedule(setting("FAKE_CUDA_SCHEDULE", launch % long(Schedule::kCount)));
+  return push(stream, [=, values = std::move(values)]() mutable {
+    std::vector<void*> pointers;
+    for (auto& value : values) pointers.push_back(value.data());
+    driver().emulator.run(kernel, pointers.data(), {grid_x, grid_y, grid_z},
+                          {block_x, block_y, block_z}, shared_bytes, schedule);
+  });
+}
+
+}  // extern "C"

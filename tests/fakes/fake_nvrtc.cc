@@ -1,0 +1,103 @@
+// libnvrtc.so.13 for tests: compiles kernels for the host, by g++ and what stands in
+// cuda_on_host.h. An "image" is the path of the library that it makes, in $FAKE_NVRTC_FOLDER or a
+// folder that goes with the process.
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <string>
+
+#include "base/temporary_folder.h"
+
+namespace {
+
+struct Program {
+  std::string source, log, image;
+};
+
+std::string folder() {
+  if (const char* const given = std::getenv("FAKE_NVRTC_FOLDER")) return given;
+  static const paceline::TemporaryFolder own;
+  return own.path();
+}
+
+// One entry for each kernel of the source.
+std::string with_entries(const std::string& source) {
+  std::string text = "#include \"" PACELINE_SOURCE "/tests/fakes/cuda_on_host.h\"\n" + source +
+                     "\nextern \"C\" void* paceline_keep = (void*)&paceline_emulated_calls;\n";
+  const std::regex kernel(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
+  for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
+    const std::string name = (*at)[1];
+    text += "extern \"C\" emulated::Kernel paceline_kernel_" + name +
+            "() { return emulated::kernel_of<&" + name + ">(&" + name + "); }\n";
+  }
+  return text;
+}
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+constexpr int kCompilationError = 6;
+
+}  // namespace
+
+extern "C" {
+
+const char* nvrtcGetErrorString(int status) {
+  return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION";
+}
+
+int nvrtcVersion(int* major, int* minor) {
+  *major = 13;
+  *minor = 0;
+  return 0;
+}
+
+int nvrtcCreateProgram(Program** program, const char* source, const char*, int, const char* const*,
+                       const char* const*) {
+  *program = new Program{source, {}, {}};
+  return 0;
+}
+int nvrtcDestroyProgram(Program** program) {
+  delete *program;
+  return 0;
+}
+
+int nvrtcCompileProgram(Program* program, int, const char* const*) {
+  static int count = 0;
+  std::string base = folder() + "/kernel_XXXXXX";
+  if (mkdtemp(base.data()) == nullptr) return kCompilationError;
+  base += "/" + std::to_string(count++);
+  std::ofstream(base + ".cc") << with_entries(program->source);
+  const std::string command = "g++ -std=c++17 -O1 -ffp-contract=off -fPIC -shared -w " + base +
+                              ".cc -o " + base + ".so 2> " + base + ".log";
+  if (std::system(command.c_str()) != 0) {
+    program->log = text_of(base + ".log");
+    return kCompilationError;
+  }
+  program->image = base + ".so";
+  return 0;
+}
+
+int nvrtcGetProgramLogSize(const Program* program, std::size_t* bytes) {
+  *bytes = program->log.size() + 1;
+  return 0;
+}
+int nvrtcGetProgramLog(const Program* program, char* log) {
+  std::memcpy(log, program->log.c_str(), program->log.size() + 1);
+  return 0;
+}
+int nvrtcGetCUBINSize(const Program* program, std::size_t* bytes) {
+  *bytes = program->image.size() + 1;
+  return 0;
+}
+int nvrtcGetCUBIN(const Program* program, char* image) {
+  std::memcpy(image, program->image.c_str(), program->image.size() + 1);
+  return 0;
+}
+
+}  // extern "C"
