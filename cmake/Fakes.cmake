@@ -13,6 +13,8 @@ function(add_fake soname)
   target_compile_definitions(${name} PRIVATE PACELINE_SOURCE="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} -U_FORTIFY_SOURCE)
   target_link_libraries(${name} PRIVATE paceline_base)
+  # Whoever asks for the real one by its name gets this one once it is loaded.
+  target_link_options(${name} PRIVATE -Wl,-soname,${soname})
   set_target_properties(${name} PROPERTIES PREFIX "" OUTPUT_NAME ${soname} SUFFIX ""
                                            LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/fakes)
 endfunction()
@@ -20,3 +22,8 @@ endfunction()
 add_fake(libcuda.so.1 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cuda_driver.cc
                       ${PROJECT_SOURCE_DIR}/tests/fakes/cuda_emulator.cc)
 add_fake(libnvrtc.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_nvrtc.cc)
+
+add_dependencies(kernels_tests fake_cuda fake_nvrtc)
+if(TARGET paceline_cuda)
+  add_dependencies(kernels_tests paceline_cuda)
+endif()

@@ -37,13 +37,13 @@ function(add_room name)
 endfunction()
 
 # The tests of kernels with each instruction set below the best, as on a machine that has no better
-# one.
+# one. A GPU's kernels have none.
 function(add_lower_instruction_set_tests)
   if(NOT TARGET kernels_tests)
     return()
   endif()
   foreach(name AVX-512 AVX2 SSE4 SSSE3 scalar)
-    add_test(NAME kernels_with_${name} COMMAND kernels_tests)
+    add_test(NAME kernels_with_${name} COMMAND kernels_tests --gtest_filter=-Cuda*:Planted*)
     set_tests_properties(kernels_with_${name} PROPERTIES
                          ENVIRONMENT PACELINE_TEST_INSTRUCTION_SET=${name} ${PACELINE_BUSY_TEST}
                          SKIP_REGULAR_EXPRESSION "this machine has no")
@@ -114,9 +114,11 @@ function(add_tools)
   target_compile_options(paceline_command PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(paceline_command PRIVATE paceline_bench paceline_models CLI11::CLI11
                                                  nlohmann_json::nlohmann_json)
-  if(TARGET paceline_mpi)
-    add_dependencies(paceline_command paceline_mpi)
-  endif()
+  foreach(plugin paceline_mpi paceline_cuda)
+    if(TARGET ${plugin})
+      add_dependencies(paceline_command ${plugin})
+    endif()
+  endforeach()
 endfunction()
 
 # tests/*_test.cc: what needs several processes, or several rooms and the models at once.

@@ -70,7 +70,8 @@ TEST(BashCompletion, OffersOnlyAModelsOwnFlags) {
 }
 
 TEST(BashCompletion, OffersTheValuesOfAFlag) {
-  EXPECT_THAT(bash_offers({"train", "mlp", "--device", ""}), UnorderedElementsAre("cpu", "sim"));
+  EXPECT_THAT(bash_offers({"train", "mlp", "--device", ""}),
+              UnorderedElementsAre("cpu", "cuda", "sim"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--device", "=", "s"}), ElementsAre("sim"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--tls", ""}), UnorderedElementsAre("off-host", "on"));
   EXPECT_THAT(bash_offers({"train", "mlp", "--key-file", "r"}), ElementsAre("run.json"));

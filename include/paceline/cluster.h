@@ -45,7 +45,7 @@ struct TaskId {
 /// The device that computes in a task, the first one where it has towers, and for `sim` the time
 /// that it takes.
 struct DeviceChoice {
-  std::string kind = "cpu";  // "cpu" or "sim"
+  std::string kind = "cpu";  // "cpu", "cuda" or "sim"
   int index = 0;  // −1 in the launcher, when each worker gets the device of its own index
   double sim_step_ms = 0;  // the milliseconds of any step; 0: they follow from sim_gflops
   /// The speed in GFLOP/s, from which the time of a step follows by its graph.

@@ -49,7 +49,7 @@ def test_an_import_starts_no_thread_and_imports_no_framework() -> None:
 
 
 def test_devices_are_those_of_the_command() -> None:
-    assert paceline.devices() == ["cpu", "sim"]
+    assert paceline.devices() == ["cpu", "cuda", "sim"]
 
 
 def test_the_wheels_command_takes_flags_and_gives_its_status() -> None:

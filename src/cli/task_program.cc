@@ -16,6 +16,7 @@
 #include "checkpoint/checkpoints.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/launch_environment.h"
+#include "kernels/device_kind.h"
 #include "launch/job_security.h"
 #include "launch/launcher.h"
 #include "launch/ps_task.h"
@@ -234,7 +235,8 @@ int run_process(const Program& asked) {
   Security& security = program.cluster.security;
   security.loaded = secure_job(program.cluster, why_apart(program), program.key_hint);
   if (!program.placed.empty()) log.info(program.placed);
-  const std::string unused = unused_devices(own_environment);
+  const bool on_cores = device_kind(program.cluster.device.kind).shares_cores;
+  const std::string unused = on_cores ? unused_devices(own_environment) : "";
   if (!unused.empty() && !program.cluster.launched) log.info(unused);
   if (program.cluster.distributed() && security.tls == Tls::kNever && !program.cluster.launched)
     log.warning(fmt::format("--insecure: {}", kGivenUp));

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_kernels.h"
+#include "kernels/cuda/cuda_device.h"
+#include "kernels/cuda/cuda_library.h"
 #include "kernels/device_kind.h"
 #include "kernels/host_device.h"
 #include "kernels/naive/naive_kernels.h"
@@ -29,6 +31,10 @@ std::unique_ptr<Device> make_sim(const DeviceOptions& options, Clock& clock) {
   return std::make_unique<SimDevice>(options, clock, make_cpu(options, clock));
 }
 
+std::unique_ptr<Device> make_cuda(const DeviceOptions& options, Clock& clock) {
+  return std::make_unique<CudaDevice>(cuda_calls(), options.index, make_cpu(options, clock));
+}
+
 std::unique_ptr<Device> make_naive(const DeviceOptions& options, Clock&) {
   std::vector<KernelTable> tables;
   tables.push_back(naive_kernels());
@@ -37,6 +43,7 @@ std::unique_ptr<Device> make_naive(const DeviceOptions& options, Clock&) {
 
 constexpr DeviceKind kDevices[] = {
     {.name = "cpu", .shares_cores = true, .meets_roof = true, .make = make_cpu},
+    {.name = "cuda", .needs_hardware = true, .is_numbered = true, .make = make_cuda},
     {.name = "sim", .is_simulated = true, .is_numbered = true, .make = make_sim},
     {.name = "naive", .is_oracle = true, .make = make_naive},
 };
@@ -53,7 +60,7 @@ const DeviceKind* find_device_kind(std::string_view name) {
 const DeviceKind& device_kind(std::string_view name) {
   if (const DeviceKind* const kind = find_device_kind(name)) return *kind;
   throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("--device: cpu, sim or naive, not {}", name));
+              fmt::format("--device: cpu, cuda, sim or naive, not {}", name));
 }
 
 std::unique_ptr<Device> make_device(const DeviceOptions& options, Clock& clock) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <set>
 #include <string>
 
 #include "base/buffer.h"
@@ -16,7 +17,7 @@
 namespace paceline {
 
 struct DeviceOptions {
-  std::string kind = "cpu";  // "cpu", "sim", "naive" (the oracle)
+  std::string kind = "cpu";  // a name of the table in device.cc
   int index = 0;
   int threads = 1;
   double sim_step_ms = 0;  // sim: what one run of a plan takes, spread over its ops by FLOPs
@@ -59,6 +60,9 @@ class Device {
   virtual void wait(const Event& event) { event.synchronize(); }
   /// Its threads on this machine's cores, for other work of a step between two kernels.
   virtual ThreadPool& threads() = 0;
+  /// The ops whose kernels were made for the host, since the device has none of its own: each run
+  /// copies their operands there and back.
+  virtual std::set<std::string> ops_on_host() const { return {}; }
   /// Told once per plan, before its kernels are made: what one run of it costs in all.
   virtual void begin_plan(double /*total_flops*/) {}
   /// Returns when all that was called so far is done. Throws what a kernel threw in the meantime.

@@ -17,8 +17,11 @@ struct DeviceKind {
   bool shares_cores = false;  // among its tasks and towers, each of which needs one
   bool is_simulated = false;  // its time follows from DeviceOptions, and it computes where asked to
   bool meets_roof = false;    // the roof of this machine bounds it
-  bool is_numbered = false;   // a machine has several of them, by index
-  bool is_oracle = false;     // for tests: no flag names it
+  bool needs_hardware = false;  // which a machine may lack
+  bool is_numbered = false;     // a machine has several of them, by index
+  bool is_oracle = false;       // for tests: no flag names it
+  /// How long its kernels take can be known before they run.
+  bool is_predicted() const { return is_simulated || meets_roof; }
   std::unique_ptr<Device> (*make)(const DeviceOptions& options, Clock& clock) = nullptr;
 };
 

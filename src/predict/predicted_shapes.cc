@@ -12,6 +12,7 @@
 #include "base/print_text.h"
 #include "base/real_clock.h"
 #include "base/text_file.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "predict/growing_table.h"
 #include "predict/prediction_text.h"
@@ -40,6 +41,13 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
                                        const PredictionOptions& options) {
   if (cluster.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/predictions.md)");
+  }
+  if (!device_kind(cluster.device.kind).is_predicted()) {
+    throw Error(ErrorCode::kUsage,
+                fmt::format("--device {} is not predicted: how long its kernels take is not known; "
+                            "--device sim --sim-step-ms MS predicts for a device whose step takes "
+                            "MS milliseconds",
+                            cluster.device.kind));
   }
   const Predictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
@@ -75,7 +83,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
 
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options) {
-  if (cluster.sync_batch_norm) return {};
+  if (cluster.sync_batch_norm || !device_kind(cluster.device.kind).is_predicted()) return {};
   const Predictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();

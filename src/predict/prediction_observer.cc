@@ -7,6 +7,7 @@
 
 #include "base/failure_text.h"
 #include "base/printed.h"
+#include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "paceline/observer.h"
 #include "predict/hosts_file.h"
@@ -105,11 +106,12 @@ class PredictionObserver : public SessionObserver {
   std::optional<PredictedHost> machine_;  // before the job was initialised
 };
 
-// Several trainings and sums in the middle of a step are not predicted.
+// Several trainings, sums in the middle of a step and GPUs are not predicted.
 bool says_expected(const PlannedSession& session) {
   const Cluster& cluster = session.cluster;
   const bool several = cluster.distributed() || cluster.towers > 1;
-  return several && cluster.is_chief() && session.trainings.size() == 1 && !cluster.sync_batch_norm;
+  return several && cluster.is_chief() && session.trainings.size() == 1 &&
+         !cluster.sync_batch_norm && device_kind(cluster.device.kind).is_predicted();
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/cores.h"
 #include "kernels/cpu/instruction_set.h"
+#include "kernels/cuda/cuda_library.h"
 
 namespace paceline {
 
@@ -68,6 +69,7 @@ std::string version_text() {
   add("cores", std::to_string(usable_cores()));
   add("instruction sets", processor_flags());
   add("devices", "cpu:0 sim");
+  add("GPUs", cuda_devices_in_words());
   add("links", "inproc shm tcp");
   return text;
 }

@@ -80,6 +80,7 @@ struct Module {
 struct Driver {
   std::recursive_mutex mutex;
   std::map<Address, Block> blocks;
+  std::vector<Stream*> streams;
   std::map<int, std::size_t> used;  // bytes, by device
   CudaEmulator emulator;
   int device = 0, error = kSuccess, launches = 0, open = 0;
@@ -278,6 +279,7 @@ int cuMemFree_v2(Address address) {
   Driver& d = driver();
   const auto block = d.blocks.find(address);
   if (block == d.blocks.end()) return failed(kInvalidValue, "what is freed was not allocated");
+  for (Stream* const stream : d.streams) run_until(*stream, stream->asked);  // as the real one does
   d.used[block->second.device] -= block->second.bytes;
   munmap(block->second.mapped, block->second.mapped_bytes + std::size_t(sysconf(_SC_PAGESIZE)));
   d.blocks.erase(block);
@@ -332,7 +334,9 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream* st
 }
 
 int cuStreamCreate(Stream** stream, unsigned) {
+  const Lock lock(driver().mutex);
   *stream = new Stream;
+  driver().streams.push_back(*stream);
   return kSuccess;
 }
 int cuStreamSynchronize(Stream* stream) {

@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -67,8 +69,16 @@ int nvrtcDestroyProgram(Program** program) {
   return 0;
 }
 
+// The same source is compiled once.
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
   static int count = 0;
+  static std::map<std::string, std::string> images;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  if (const auto known = images.find(program->source); known != images.end()) {
+    program->image = known->second;
+    return 0;
+  }
   std::string base = folder() + "/kernel_XXXXXX";
   if (mkdtemp(base.data()) == nullptr) return kCompilationError;
   base += "/" + std::to_string(count++);
@@ -79,7 +89,7 @@ int nvrtcCompileProgram(Program* program, int, const char* const*) {
     program->log = text_of(base + ".log");
     return kCompilationError;
   }
-  program->image = base + ".so";
+  program->image = images[program->source] = base + ".so";
   return 0;
 }
 

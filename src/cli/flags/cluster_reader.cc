@@ -29,7 +29,7 @@ constexpr int kMostThreads = 1024;
 constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 
-// "cpu", "cpu:0", "sim", "sim:N"; nothing when it is none of them.
+// "cpu", "cpu:0", "cuda", "cuda:N", "sim", "sim:N"; nothing when it is none of them.
 std::optional<DeviceChoice> device_named(const std::string& text) {
   DeviceChoice device;
   const std::size_t colon = text.find(':');
@@ -94,8 +94,8 @@ void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoi
 bool names_a_gpu(std::string_view text) {
   const std::string_view kind = text.substr(0, text.find(':'));
   return std::ranges::count(
-             std::initializer_list<std::string_view>{"gpu", "GPU", "cuda", "CUDA", "nvidia", "rocm",
-                                                     "hip", "mps", "xla", "tpu", "TPU"},
+             std::initializer_list<std::string_view>{"gpu", "GPU", "CUDA", "nvidia", "rocm", "hip",
+                                                     "mps", "xla", "tpu", "TPU"},
              kind) > 0 ||
          text.starts_with("/gpu") || text.starts_with("/device:GPU");
 }
@@ -105,12 +105,15 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   const std::optional<DeviceChoice> named = device_named(text);
   if (!named && names_a_gpu(text)) {
     refuse_flag("--device", text,
-                "this version computes on the CPU only: --device sim --sim-step-ms MS simulates a "
-                "device whose step takes MS milliseconds, and paceline predict says how fast a "
-                "cluster of such devices would be");
+                "must be cpu, cuda or cuda:N (a GPU of NVIDIA's): --device sim --sim-step-ms MS "
+                "simulates another device whose step takes MS milliseconds, and paceline predict "
+                "says how fast a cluster of such devices would be");
   }
   if (!named) {
-    refuse_flag("--device", text, "must be cpu, sim or sim:N (a simulated device, N from 0)");
+    refuse_flag(
+        "--device", text,
+        "must be cpu, cuda or cuda:N (a GPU of NVIDIA's, N from 0), sim or sim:N (a simulated "
+        "device)");
   }
   DeviceChoice device = *named;
   const bool sim = device_kind(device.kind).is_simulated;

@@ -234,10 +234,13 @@ std::vector<Flag> link_flags() {
 
 std::vector<Flag> device_flags() {
   return {
-      {"--device", "cpu|sim[:I]",
-       "The device that computes; sim takes time but no core (default cpu)", kDevice},
+      {"--device", "cpu|cuda[:I]|sim[:I]",
+       "The device that computes: cuda is a GPU of NVIDIA's (not run on hardware yet, "
+       "docs/gpu.md); "
+       "sim takes time but no core (default cpu)",
+       kDevice},
       {"--towers", "N",
-       "The devices that train in each task, each on a batch of its own: groups of cores, or sim "
+       "The devices that train in each task, each on a batch of its own: groups of cores, or "
        "devices from I on; the mean of their gradients is applied (default 1; at most 64)",
        kDevice},
       {"--sim-step-ms", "MS", "The time of a step on sim in milliseconds", kDevice},

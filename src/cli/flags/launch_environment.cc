@@ -376,8 +376,7 @@ std::string unused_devices(const Environment& environment) {
   const std::string_view devices = text_in(environment, "CUDA_VISIBLE_DEVICES");
   if (devices.empty() || devices.starts_with('-')) return "";
   return fmt::format(
-      "CUDA_VISIBLE_DEVICES={}: this version computes on the CPU and uses no GPU (--device sim "
-      "simulates devices)",
+      "CUDA_VISIBLE_DEVICES={}: this run computes on the CPU; --device cuda uses these GPUs",
       devices);
 }
 

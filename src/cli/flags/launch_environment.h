@@ -79,8 +79,8 @@ std::string placed_in_words(const FlagValues& values);
 /// whole job. --alone, or --launcher none, says that this is meant.
 void check_one_of_several(const FlagValues& values, const Environment& environment);
 
-/// Returns a line for the user about devices that the environment offers and this version does not
-/// use ($CUDA_VISIBLE_DEVICES); empty when there is none.
+/// Returns a line for the user about devices that the environment offers to a run on cores
+/// ($CUDA_VISIBLE_DEVICES); empty when there is none.
 std::string unused_devices(const Environment& environment);
 
 }  // namespace paceline

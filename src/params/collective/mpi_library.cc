@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <filesystem>
 #include <string>
 
+#include "base/plugin.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -16,27 +16,11 @@ namespace {
 
 const char* const kPlugin = "libpaceline_mpi.so";
 
-// MPI opens plug-ins of its own, which look for its symbols among the global ones. The system opens
-// a library only once, and counts.
-const MpiCalls* load(const std::string& path) {
-  void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) return nullptr;
-  const auto function = reinterpret_cast<MpiPluginFunction>(::dlsym(library, kMpiPluginFunction));
-  return function == nullptr ? nullptr : function();
-}
-
+// MPI opens plug-ins of its own, which look for its symbols among the global ones.
 const MpiCalls* find_calls(std::string& why) {
-  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
-  const std::filesystem::path folder = program.parent_path();
-  for (const std::string& path :
-       {(folder / kPlugin).string(), (folder / "../lib/paceline" / kPlugin).string(),
-        std::string(kPlugin)}) {
-    if (const MpiCalls* const calls = load(path)) return calls;
-    const char* const error = ::dlerror();
-    // The reason why a file that is there cannot be loaded says more than that others are not.
-    if (why.empty() || std::filesystem::exists(path)) why = error == nullptr ? path : error;
-  }
-  return nullptr;
+  const auto function = reinterpret_cast<MpiPluginFunction>(
+      plugin_function(kPlugin, kMpiPluginFunction, RTLD_NOW | RTLD_GLOBAL, why));
+  return function == nullptr ? nullptr : function();
 }
 
 }  // namespace

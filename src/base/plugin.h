@@ -1,0 +1,13 @@
+// Libraries of Paceline's own that are loaded when they are asked for.
+#pragma once
+
+#include <string>
+
+namespace paceline {
+
+/// Loads the library `name`, once and for the life of the process: from the folder of the program,
+/// from ../lib/paceline beside that, or from where the system looks for libraries. Returns its
+/// function, or null, and then `why` says why not. `flags` are those of dlopen.
+void* plugin_function(const std::string& name, const char* function, int flags, std::string& why);
+
+}  // namespace paceline

@@ -1,0 +1,325 @@
+#include "kernels/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "graph/fused_program.h"
+#include "kernels/cuda/cuda_compiler.h"
+#include "kernels/cuda/cuda_library.h"
+#include "kernels/cuda/cuda_source.h"
+#include "paceline/error.h"
+#include "paceline/op.h"
+#include "paceline/tensor.h"
+
+namespace paceline {
+namespace {
+
+CudaCalls::Address address_of(const void* memory) {
+  return reinterpret_cast<CudaCalls::Address>(memory);
+}
+
+// The element-wise program of a node in float32; empty when the node has none.
+std::vector<FusedStep> elementwise_program(const Node& node) {
+  if (node.outputs().size() != 1 || node.outputs()[0].dtype != DType::kFloat32) return {};
+  if (node.op().name == "fused_elementwise") {
+    return parse_fused_program(node.attributes().get<std::string>("program"));
+  }
+  const FusableOp* const op = find_fusable_op(node.op().name);
+  const Shape& shape = node.outputs()[0].shape;
+  const auto fits = [&](const Value& operand) {
+    return operand.dtype() == DType::kFloat32 &&
+           (operand.shape() == shape || operand.shape().elements() == 1);
+  };
+  if (op == nullptr || !std::ranges::all_of(node.inputs(), fits)) return {};
+  FusedStep step{node.op().name, {}, 0};
+  for (int k = 0; k < op->operands; ++k) {
+    step.operands.push_back({FusedOperand::Kind::kInput, k});
+  }
+  if (!op->number.empty()) step.number = node.attributes().get<double>(std::string(op->number));
+  return {step};
+}
+
+// Of each input: whether its only element counts everywhere.
+std::vector<bool> single_inputs(const Node& node) {
+  const std::int64_t elements = node.outputs()[0].shape.elements();
+  std::vector<bool> single;
+  for (const Value& input : node.inputs()) {
+    single.push_back(input.shape().elements() == 1 && elements != 1);
+  }
+  return single;
+}
+
+constexpr std::size_t kQuad = 16;  // bytes of four elements
+
+}  // namespace
+
+/// Launches a generated kernel.
+class CudaDevice::ElementwiseKernel : public Kernel {
+ public:
+  ElementwiseKernel(CudaDevice& device, const Node& node, std::span<const FusedStep> program)
+      : device_(device), single_(single_inputs(node)), pointers_(node.inputs().size() + 1) {
+    function_ = device.compiled(elementwise_source(program, single_), ElementwiseSource::kFunction);
+    for (CudaCalls::Address& pointer : pointers_) parameters_.push_back(&pointer);
+    parameters_.push_back(&quads_);
+    parameters_.push_back(&elements_);
+  }
+
+  void run(const KernelCall& call) override {
+    elements_ = call.outputs[0].shape.elements();
+    if (elements_ == 0) return;
+    pointers_[0] = address_of(call.outputs[0].data);
+    bool aligned = pointers_[0] % kQuad == 0;
+    for (std::size_t k = 0; k < call.inputs.size(); ++k) {
+      pointers_[k + 1] = address_of(call.inputs[k].data);
+      aligned = aligned && (single_[k] || pointers_[k + 1] % kQuad == 0);
+    }
+    quads_ = aligned ? elements_ / 4 : 0;
+    const long long threads = std::max(quads_, elements_ - 4 * quads_);
+    const long long blocks = (threads + ElementwiseSource::kBlock - 1) / ElementwiseSource::kBlock;
+    constexpr long long kBlocksEach = 8;  // of a multiprocessor, which has threads for as many
+    const auto grid = unsigned(std::min(blocks, kBlocksEach * device_.multiprocessors_));
+    device_.enter();
+    device_.check(device_.calls_.launch(function_, grid, 1, 1, ElementwiseSource::kBlock, 1, 1, 0,
+                                        device_.stream_, parameters_.data(), nullptr),
+                  "a kernel");
+  }
+
+ private:
+  CudaDevice& device_;
+  const std::vector<bool> single_;
+  CudaCalls::Function* function_ = nullptr;
+  std::vector<CudaCalls::Address> pointers_;
+  std::vector<void*> parameters_;
+  long long quads_ = 0, elements_ = 0;
+};
+
+/// Runs a kernel of the host on copies.
+class CudaDevice::HostKernel : public Kernel {
+ public:
+  HostKernel(CudaDevice& device, const Node& node)
+      : device_(device),
+        kernel_(device.host_->make_kernel(node)),
+        scratch_(kernel_->scratch_bytes()) {
+    for (const Value& input : node.inputs()) inputs_.emplace_back(input.dtype(), input.shape());
+    for (const ValueType& type : node.outputs()) outputs_.emplace_back(type.dtype, type.shape);
+    for (const Tensor& tensor : inputs_) input_views_.push_back(tensor.view());
+    for (const Tensor& tensor : outputs_) output_views_.push_back(tensor.view());
+  }
+
+  void run(const KernelCall& call) override {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      device_.download(inputs_[i].raw(), call.inputs[i].data, inputs_[i].bytes());
+    }
+    device_.synchronize();
+    KernelCall here = call;
+    here.inputs = input_views_;
+    here.outputs = output_views_;
+    here.scratch = scratch_.span();
+    kernel_->run(here);
+    for (std::size_t i = 0; i < outputs_.size(); ++i) {
+      device_.upload(call.outputs[i].data, outputs_[i].raw(), outputs_[i].bytes());
+    }
+    device_.synchronize();  // the next run writes there again
+  }
+
+ private:
+  CudaDevice& device_;
+  const std::unique_ptr<Kernel> kernel_;
+  const Buffer scratch_;
+  std::vector<Tensor> inputs_, outputs_;
+  std::vector<TensorView> input_views_, output_views_;
+};
+
+CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host)
+    : calls_(calls), index_(index), host_(std::move(host)) {
+  int count = 0;
+  check(calls_.device_count(&count), "counting the GPUs");
+  if (index >= count) {
+    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    throw Error(
+        ErrorCode::kFailedPrecondition,
+        fmt::format("--device {}: this machine shows {} GPU{}, of which the last is cuda:{}{}",
+                    name(), count, count == 1 ? "" : "s", count - 1,
+                    visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible)));
+  }
+  check(calls_.device(&device_, index), "choosing the GPU");
+  architecture_ = cuda_architecture(calls_, device_);
+  int multiprocessors = 0;
+  check(calls_.device_attribute(&multiprocessors, CudaCalls::kMultiprocessors, device_),
+        "asking for the GPU's facts");
+  multiprocessors_ = unsigned(std::max(1, multiprocessors));
+  check(calls_.retain_context(&context_, device_), "starting on the GPU");
+  enter();
+  check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
+}
+
+// What fails now has nobody to tell.
+CudaDevice::~CudaDevice() {
+  calls_.use_context(context_);
+  calls_.wait_for_stream(stream_);
+  for (const auto& [ticket, event] : events_) calls_.destroy_event(event);
+  for (CudaCalls::Event* const event : spare_events_) calls_.destroy_event(event);
+  for (const auto& [source, module] : modules_) calls_.unload_module(module);
+  calls_.destroy_stream(stream_);
+  calls_.release_context(device_);
+}
+
+std::string CudaDevice::name() const { return fmt::format("cuda:{}", index_); }
+
+// Each thread has a context that its calls are for.
+void CudaDevice::enter() const { check(calls_.use_context(context_), "using the GPU"); }
+
+// An error of a kernel may be told by a later call.
+void CudaDevice::check(CudaCalls::Status status, const char* what) const {
+  if (status == 0) return;
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("[{}] {} failed, or what was asked of the GPU before: {}", name(), what,
+                          cuda_error_text(calls_, status)));
+}
+
+void CudaDevice::refuse_memory(std::size_t bytes) const {
+  std::size_t left = 0, total = 0;
+  calls_.memory_left(&left, &total);
+  const std::lock_guard lock(mutex_);
+  std::size_t held = 0;
+  for (const auto& [memory, size] : held_) held += size;
+  const std::size_t others = total - std::min(total, left + held);
+  throw Error(
+      ErrorCode::kUnavailable,
+      fmt::format("[{}] {} MiB more do not fit in its memory: of {} MiB this task holds {}, "
+                  "others hold {} and {} are left: a smaller --batch needs less, and "
+                  "nvidia-smi lists the others",
+                  name(), (bytes + (1 << 20) - 1) >> 20, total >> 20, held >> 20, others >> 20,
+                  left >> 20));
+}
+
+Buffer CudaDevice::allocate(std::size_t bytes) {
+  enter();
+  CudaCalls::Address memory = 0;
+  const CudaCalls::Status status = calls_.allocate(&memory, std::max<std::size_t>(bytes, 1));
+  if (status == CudaCalls::kOutOfMemory) refuse_memory(bytes);
+  check(status, "allocating memory");
+  if (bytes > 0) check(calls_.fill(memory, 0, bytes, stream_), "clearing memory");
+  {
+    const std::lock_guard lock(mutex_);
+    held_[memory] = bytes;
+  }
+  const auto release = [](void* device, std::byte* released) {
+    static_cast<CudaDevice*>(device)->release(released);
+  };
+  return {reinterpret_cast<std::byte*>(memory), bytes, release, this};
+}
+
+// What may still read or write there ends first.
+void CudaDevice::release(std::byte* memory) {
+  calls_.use_context(context_);
+  calls_.wait_for_stream(stream_);
+  calls_.free(address_of(memory));
+  const std::lock_guard lock(mutex_);
+  held_.erase(address_of(memory));
+}
+
+void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(calls_.upload(address_of(to), from, bytes, stream_), "a copy to the GPU");
+}
+
+void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(calls_.download(to, address_of(from), bytes, stream_), "a copy from the GPU");
+}
+
+void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes == 0) return;
+  enter();
+  check(calls_.copy(address_of(to), address_of(from), bytes, stream_), "a copy on the GPU");
+}
+
+Event CudaDevice::record() {
+  enter();
+  const std::lock_guard lock(mutex_);
+  CudaCalls::Event* event = nullptr;
+  if (spare_events_.empty()) {
+    check(calls_.make_event(&event, CudaCalls::kNoTiming), "making an event");
+  } else {
+    event = spare_events_.back();
+    spare_events_.pop_back();
+  }
+  events_[++last_ticket_] = event;
+  check(calls_.record_event(event, stream_), "recording an event");
+  return {*this, last_ticket_};
+}
+
+// Its own stream runs in order.
+void CudaDevice::wait(const Event& event) {
+  if (event.source() != this) event.synchronize();
+}
+
+void CudaDevice::synchronize() {
+  enter();
+  std::uint64_t until = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    until = last_ticket_;
+  }
+  check(calls_.wait_for_stream(stream_), "the end of its work");
+  forget_until(until);
+}
+
+// Where another thread is about to wait for an event that is used again, it waits longer.
+void CudaDevice::synchronize(std::uint64_t ticket) {
+  enter();
+  CudaCalls::Event* event = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = events_.find(ticket);
+    if (found == events_.end()) return;
+    event = found->second;
+  }
+  check(calls_.wait_for_event(event), "the end of its work");
+  forget_until(ticket);
+}
+
+void CudaDevice::forget_until(std::uint64_t ticket) {
+  const std::lock_guard lock(mutex_);
+  while (!events_.empty() && events_.begin()->first <= ticket) {
+    spare_events_.push_back(events_.begin()->second);
+    events_.erase(events_.begin());
+  }
+}
+
+std::set<std::string> CudaDevice::ops_on_host() const {
+  const std::lock_guard lock(mutex_);
+  return ops_on_host_;
+}
+
+std::unique_ptr<Kernel> CudaDevice::make_kernel(const Node& node) {
+  const std::vector<FusedStep> program = elementwise_program(node);
+  if (!program.empty()) return std::make_unique<ElementwiseKernel>(*this, node, program);
+  auto kernel = std::make_unique<HostKernel>(*this, node);
+  const std::lock_guard lock(mutex_);
+  ops_on_host_.insert(node.op().name);
+  return kernel;
+}
+
+CudaCalls::Function* CudaDevice::compiled(const std::string& source, const char* function) {
+  enter();
+  const std::lock_guard lock(mutex_);
+  auto module = modules_.find(source);
+  if (module == modules_.end()) {
+    const std::vector<char> image = cuda_code(calls_, source, architecture_);
+    CudaCalls::Module* loaded = nullptr;
+    check(calls_.load_module(&loaded, image.data()), "loading a kernel");
+    module = modules_.emplace(source, loaded).first;
+  }
+  CudaCalls::Function* found = nullptr;
+  check(calls_.find_function(&found, module->second, function), "finding a kernel");
+  return found;
+}
+
+}  // namespace paceline

@@ -1,0 +1,73 @@
+// A GPU of NVIDIA's, by the calls of its driver.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "kernels/cuda/cuda_calls.h"
+#include "kernels/device.h"
+
+namespace paceline {
+
+/// Element-wise nodes in float32 are computed by kernels that are generated and compiled when they
+/// are made. All other nodes are computed by `host`, with copies there and back.
+///
+/// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
+/// one at a time runs kernels.
+class CudaDevice : public Device, private Event::Source {
+ public:
+  /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
+  /// must outlive the device.
+  CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host);
+  ~CudaDevice() override;
+
+  std::string name() const override;
+  std::unique_ptr<Kernel> make_kernel(const Node& node) override;
+  /// Throws kUnavailable when the GPU has too little memory left.
+  Buffer allocate(std::size_t bytes) override;
+  MemorySpace space() const override { return MemorySpace(this); }
+  void upload(void* to, const void* from, std::size_t bytes) override;
+  void download(void* to, const void* from, std::size_t bytes) override;
+  void copy(void* to, const void* from, std::size_t bytes) override;
+  Event record() override;
+  void wait(const Event& event) override;
+  ThreadPool& threads() override { return host_->threads(); }
+  void synchronize() override;
+  std::set<std::string> ops_on_host() const override;
+
+ private:
+  class ElementwiseKernel;
+  class HostKernel;
+
+  void synchronize(std::uint64_t ticket) override;
+  void release(std::byte* memory);
+  void enter() const;
+  void check(CudaCalls::Status status, const char* what) const;
+  void forget_until(std::uint64_t ticket);
+  CudaCalls::Function* compiled(const std::string& source, const char* function);
+  [[noreturn]] void refuse_memory(std::size_t bytes) const;
+
+  const CudaCalls& calls_;
+  const int index_;
+  const std::unique_ptr<Device> host_;
+  int device_ = 0;
+  unsigned multiprocessors_ = 1;
+  std::string architecture_;
+  CudaCalls::Context* context_ = nullptr;
+  CudaCalls::Stream* stream_ = nullptr;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::uint64_t last_ticket_ = 0;
+  std::map<std::uint64_t, CudaCalls::Event*> events_;  // those that may not have happened
+  std::vector<CudaCalls::Event*> spare_events_;
+  std::map<std::string, CudaCalls::Module*> modules_;  // by source
+  std::set<std::string> ops_on_host_;
+  std::map<CudaCalls::Address, std::size_t> held_;  // bytes of memory
+};
+
+}  // namespace paceline

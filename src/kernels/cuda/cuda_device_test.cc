@@ -1,0 +1,412 @@
+// A GPU, under the fake driver of tests/fakes: its memory, its order, what it computes, and whether
+// faults that are planted are found.
+#include "kernels/cuda/cuda_device.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "base/philox.h"
+#include "base/real_clock.h"
+#include "base/testing/error_of.h"
+#include "kernels/cuda/cuda_compiler.h"
+#include "kernels/cuda/cuda_library.h"
+#include "kernels/cuda/cuda_source.h"
+#include "kernels/evaluate.h"
+#include "kernels/testing/fake_gpu.h"
+#include "kernels/testing/op_cases.h"
+#include "paceline/error.h"
+#include "paceline/op.h"
+#include "paceline/ops.h"
+
+namespace paceline {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// A variable of the environment, while this lives.
+class Setting {
+ public:
+  Setting(const char* name, const std::string& value) : name_(name) {
+    ::setenv(name, value.c_str(), 1);
+  }
+  ~Setting() { ::unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
+};
+
+class CudaTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    // scripts/gpu_checks asks for the real one.
+    if (std::getenv("PACELINE_TEST_GPU") == nullptr && !load_fake_gpu()) {
+      GTEST_SKIP() << "this build has no fake driver (build/fakes)";
+    }
+    std::string why;
+    const CudaPlugin* const plugin = cuda_plugin(why);
+    if (plugin == nullptr) GTEST_SKIP() << why;
+    if (plugin->no_driver != nullptr) GTEST_SKIP() << plugin->no_driver;
+    calls_ = plugin->calls;
+  }
+
+  std::unique_ptr<Device> naive() { return make_device({.kind = "naive"}, clock_); }
+  std::unique_ptr<CudaDevice> device(int index = 0) {
+    EXPECT_EQ(calls_.init(0), 0);
+    return std::make_unique<CudaDevice>(calls_, index, naive());
+  }
+  static Tensor numbers(const Shape& shape, std::uint64_t key = 1) {
+    return fill(floats(shape), false, key);
+  }
+
+  RealClock clock_;
+  CudaCalls calls_{};
+};
+
+TEST_F(CudaTest, WorkIsDoneInOrderAndWhenItIsWaitedFor) {
+  const auto gpu = device();
+  std::vector<float> one = {1, 2, 3, 4}, two = {5, 6, 7, 8}, first(4), second(4);
+  const Buffer a = gpu->allocate(16), b = gpu->allocate(16);
+  gpu->upload(a.data(), one.data(), 16);
+  gpu->copy(b.data(), a.data(), 16);
+  const Event copied = gpu->record();
+  gpu->download(first.data(), b.data(), 16);
+  const Event read = gpu->record();
+  gpu->download(second.data(), a.data(), 16);
+  copied.synchronize();
+  EXPECT_NE(first[0], first[0]) << "nobody has waited for it";
+  read.synchronize();
+  EXPECT_EQ(first, one);
+  EXPECT_NE(second[0], second[0]);
+  gpu->upload(a.data(), two.data(), 16);
+  gpu->synchronize();
+  EXPECT_EQ(second, one);
+  copied.synchronize();  // has happened long ago
+}
+
+TEST_F(CudaTest, NewMemoryIsZeroAndTheHostCannotTouchIt) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto gpu = device();
+  std::vector<float> numbers(100, 7);
+  const Buffer memory = gpu->allocate(400);
+  gpu->download(numbers.data(), memory.data(), 400);
+  gpu->synchronize();
+  EXPECT_THAT(numbers, testing::Each(0));
+  EXPECT_DEATH(
+      {
+        const volatile std::byte* const byte = memory.data();
+        [[maybe_unused]] const std::byte read = *byte;
+      },
+      "");
+}
+
+TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {
+  const Setting two("FAKE_CUDA_DEVICES", "2");
+  const auto gpu = device(0), other = device(1);
+  EXPECT_EQ(other->name(), "cuda:1");
+  std::vector<float> numbers(4, 7);
+  const Buffer memory = gpu->allocate(16);
+  gpu->download(numbers.data(), memory.data(), 16);
+  other->wait(gpu->record());
+  EXPECT_THAT(numbers, testing::Each(0));
+}
+
+TEST_F(CudaTest, MemoryThatDoesNotFitIsRefusedWithWhoHoldsIt) {
+  const Setting memory("FAKE_CUDA_MEMORY", std::to_string(64 << 20));
+  const auto gpu = device();
+  const Buffer held = gpu->allocate(48 << 20);
+  EXPECT_EQ(
+      error_of([&] { gpu->allocate(20 << 20); }),
+      "[cuda:0] 20 MiB more do not fit in its memory: of 64 MiB this task holds 48, others "
+      "hold 0 and 16 are left: a smaller --batch needs less, and nvidia-smi lists the others");
+}
+
+TEST_F(CudaTest, WhatIsMissingIsSaidWithARemedy) {
+  const auto said = [] { return error_of([] { cuda_calls(); }); };
+  {
+    const Setting old("FAKE_CUDA_VERSION", "12040");
+    EXPECT_EQ(
+        said(),
+        "--device cuda: the driver knows CUDA 12.4, and 13.0 is needed: install driver 580 or "
+        "newer");
+  }
+  {
+    const Setting none("FAKE_CUDA_DEVICES", "0");
+    EXPECT_THAT(said(), AllOf(HasSubstr("finds no GPU"), HasSubstr("nvidia-smi")));
+    EXPECT_THAT(cuda_devices_in_words(), HasSubstr("finds no GPU"));
+  }
+  {
+    const Setting hidden("CUDA_VISIBLE_DEVICES", "");
+    EXPECT_THAT(said(), HasSubstr("no GPU under CUDA_VISIBLE_DEVICES=: unset it"));
+  }
+  {
+    const Setting stub("FAKE_CUDA_INIT", "34");
+    EXPECT_THAT(said(), HasSubstr("LD_LIBRARY_PATH"));
+  }
+  {
+    const Setting broken("FAKE_CUDA_INIT", "803");
+    EXPECT_THAT(said(), HasSubstr("the driver does not start (fake error 803): nvidia-smi"));
+  }
+  EXPECT_EQ(said(), "");
+  const Setting two("FAKE_CUDA_DEVICES", "2"), memory("FAKE_CUDA_MEMORY", "1073741824");
+  EXPECT_EQ(cuda_devices_in_words(),
+            "cuda:0 Fake GPU, 1024 MiB, sm_90\ncuda:1 Fake GPU, 1024 MiB, sm_90");
+}
+
+TEST_F(CudaTest, AGpuThatIsNotThereIsRefused) {
+  EXPECT_EQ(error_of([&] { device(3); }),
+            "--device cuda:3: this machine shows 1 GPU, of which the last is cuda:0");
+  const Setting visible("CUDA_VISIBLE_DEVICES", "4,5");
+  EXPECT_EQ(error_of([&] { device(2); }),
+            "--device cuda:2: this machine shows 2 GPUs, of which the last is cuda:1 "
+            "(CUDA_VISIBLE_DEVICES=4,5)");
+}
+
+// What is computed of a graph on the device and by the naive kernels.
+double distance_of(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != DType::kFloat32) {
+    return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0 ? 0 : INFINITY;
+  }
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < a.data<float>().size(); ++i) {
+    const double x = double(a.data<float>()[i]), y = double(b.data<float>()[i]);
+    difference += (x - y) * (x - y);
+    size += y * y;
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
+
+TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
+  const auto gpu = device();
+  const auto oracle = naive();
+  int generated = 0;
+  for (const OpCase& c : all_op_cases()) {
+    Graph graph;
+    std::vector<Value> inputs;
+    Feeds feeds;
+    for (std::size_t i = 0; i < c.inputs.size(); ++i) {
+      const std::string name = "input_" + std::to_string(i);
+      inputs.push_back(graph.input(name, c.inputs[i].type.shape, c.inputs[i].type.dtype));
+      feeds[name] = fill(c.inputs[i], false, random_key(i, c.op + c.label));
+    }
+    const std::vector<Value> outputs = c.build(graph, inputs);
+    const bool on_host = gpu->ops_on_host().contains(c.op);
+    const auto got = evaluate_graph(outputs, feeds, *gpu);
+    const auto expected = evaluate_graph(outputs, feeds, *oracle);
+    for (std::size_t i = 0; i < got.size(); ++i) {
+      EXPECT_LE(distance_of(got[i], expected[i]), c.tolerance) << c.op << " " << c.label;
+    }
+    generated += int(!on_host && !gpu->ops_on_host().contains(c.op));
+  }
+  EXPECT_GT(generated, 100);
+  EXPECT_FALSE(gpu->ops_on_host().contains("fused_elementwise"));
+  EXPECT_FALSE(gpu->ops_on_host().contains("tanh"));
+  EXPECT_TRUE(gpu->ops_on_host().contains("matmul"));
+}
+
+TEST_F(CudaTest, EachScheduleGivesTheSameBits) {
+  Graph graph;
+  const Value x = graph.input("x", {1030}), y = graph.input("y", {1});
+  const Value result = relu(sub(mul(x, x), y));
+  const Feeds feeds = {{"x", numbers({1030})}, {"y", numbers({1}, 2)}};
+  const Tensor expected = evaluate_graph({&result, 1}, feeds, *naive())[0];
+  for (int schedule = 0; schedule < 6; ++schedule) {
+    const Setting set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
+    const Tensor got = evaluate_graph({&result, 1}, feeds, *device())[0];
+    EXPECT_EQ(distance_of(got, expected), 0) << schedule;
+  }
+}
+
+TEST_F(CudaTest, AViewOnGpuMayBeginInTheMiddleOfFour) {
+  const auto gpu = device();
+  Graph graph;
+  const Value y = square(graph.input("x", {9}));
+  const auto kernel = gpu->make_kernel(y.node());
+  const Tensor from = numbers({12}), to(DType::kFloat32, {9});
+  const Buffer in = gpu->allocate(48), out = gpu->allocate(36);
+  gpu->upload(in.data(), from.raw(), 48);
+  const TensorView input{in.data() + 4, DType::kFloat32, {9}};
+  const TensorView output{out.data(), DType::kFloat32, {9}};
+  kernel->run({{&input, 1}, {&output, 1}, {}, {}});
+  gpu->download(to.raw(), out.data(), 36);
+  gpu->synchronize();
+  for (std::size_t i = 0; i < 9; ++i) {
+    EXPECT_EQ(to.data<float>()[i], from.data<float>()[i + 1] * from.data<float>()[i + 1]);
+  }
+}
+
+TEST_F(CudaTest, AnOutputOnGpuMayLieWhereAnInputWas) {
+  const auto gpu = device();
+  Graph graph;
+  const Value y = add(graph.input("a", {7}), graph.input("b", {7}));
+  const auto kernel = gpu->make_kernel(y.node());
+  const Tensor a = numbers({7}, 1), b = numbers({7}, 2), to(DType::kFloat32, {7});
+  const Buffer first = gpu->allocate(28), second = gpu->allocate(28);
+  gpu->upload(first.data(), a.raw(), 28);
+  gpu->upload(second.data(), b.raw(), 28);
+  const TensorView inputs[] = {{first.data(), DType::kFloat32, {7}},
+                               {second.data(), DType::kFloat32, {7}}};
+  kernel->run({inputs, {&inputs[1], 1}, {}, {}});
+  gpu->download(to.raw(), second.data(), 28);
+  gpu->synchronize();
+  for (std::size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(to.data<float>()[i], a.data<float>()[i] + b.data<float>()[i]);
+  }
+}
+
+TEST_F(CudaTest, AWaitThatIsLeftOutIsFound) {
+  Graph graph;
+  const Value y = matmul(graph.input("a", {3, 3}), graph.input("b", {3, 3}));
+  const Feeds feeds = {{"a", numbers({3, 3})}, {"b", numbers({3, 3}, 2)}};
+  const Tensor expected = evaluate_graph({&y, 1}, feeds, *naive())[0];
+  EXPECT_EQ(distance_of(evaluate_graph({&y, 1}, feeds, *device())[0], expected), 0);
+  calls_.wait_for_stream = [](CudaCalls::Stream*) { return 0; };
+  EXPECT_FALSE(distance_of(evaluate_graph({&y, 1}, feeds, *device())[0], expected) == 0);
+}
+
+/// Runs a kernel of blocks of 64 threads, whose parameters are 128 floats; returns those, or
+/// throws.
+class PlantedTest : public CudaTest {
+ protected:
+  std::vector<float> run(const std::string& source, int schedule, std::size_t bytes = 512) {
+    const Setting set("FAKE_CUDA_SCHEDULE", std::to_string(schedule));
+    CudaCalls::Stream* stream = nullptr;
+    CudaCalls::Module* module = nullptr;
+    CudaCalls::Function* function = nullptr;
+    CudaCalls::Address memory = 0;
+    std::vector<float> numbers(bytes / 4);
+    const auto check = [&](CudaCalls::Status status) {
+      if (status == 0) return;
+      throw Error(ErrorCode::kInternal, cuda_error_text(calls_, status));
+    };
+    const std::vector<char> code = cuda_code(calls_, source, "sm_90");
+    check(calls_.make_stream(&stream, 0));
+    check(calls_.load_module(&module, code.data()));
+    check(calls_.find_function(&function, module, "planted"));
+    check(calls_.allocate(&memory, bytes));
+    check(calls_.fill(memory, 0, bytes, stream));
+    void* parameters[] = {&memory};
+    check(calls_.launch(function, 1, 1, 1, 64, 1, 1, 0, stream, parameters, nullptr));
+    check(calls_.download(numbers.data(), memory, bytes, stream));
+    check(calls_.wait_for_stream(stream));
+    calls_.free(memory);
+    return numbers;
+  }
+  // Each thread writes its number, and reads that of the thread on the other side of its block.
+  static std::string reversed(const std::string& barrier) {
+    return "extern \"C\" __global__ void planted(float* x) {\n"
+           "  __shared__ float kept[64];\n  kept[threadIdx.x] = threadIdx.x + 1;\n" +
+           barrier + "  x[threadIdx.x] = kept[63 - threadIdx.x];\n}\n";
+  }
+};
+
+TEST_F(PlantedTest, ABarrierThatIsLeftOutIsFoundByEverySchedule) {
+  for (int schedule = 0; schedule < 6; ++schedule) {
+    // What an earlier run has left in shared memory must not help.
+    const std::string other = "  // schedule " + std::to_string(schedule) + "\n";
+    const auto right = run(reversed("  __syncthreads();\n"), schedule);
+    const auto wrong = run(reversed(other), schedule);
+    for (int i = 0; i < 64; ++i) EXPECT_EQ(right[std::size_t(i)], float(64 - i)) << schedule;
+    EXPECT_NE(right, wrong) << schedule;
+  }
+}
+
+TEST_F(PlantedTest, AWarpThatRunsAheadOverwritesWhatOthersStillRead) {
+  // Correct only if a barrier stands between the two uses of the shared memory.
+  const auto source = [](const std::string& barrier) {
+    return "extern \"C\" __global__ void planted(float* x) {\n"
+           "  __shared__ float kept[2];\n"
+           "  if (threadIdx.x % 32 == 0) kept[threadIdx.x / 32] = 1;\n  __syncthreads();\n"
+           "  const float first = kept[1 - threadIdx.x / 32];\n" +
+           barrier +
+           "  if (threadIdx.x % 32 == 0) kept[threadIdx.x / 32] = 2;\n  __syncthreads();\n"
+           "  x[threadIdx.x] = first;\n}\n";
+  };
+  int found = 0;
+  for (int schedule = 0; schedule < 6; ++schedule) {
+    const auto right = run(source("  __syncthreads();\n"), schedule);
+    EXPECT_THAT(std::vector<float>(right.begin(), right.begin() + 64), testing::Each(1));
+    found += int(run(source(""), schedule) != right);
+  }
+  EXPECT_GE(found, 2) << "the schedules in which a warp runs ahead";
+}
+
+TEST_F(PlantedTest, ShufflesAndAtomicsAreThoseOfAWarp) {
+  const std::string source =
+      "extern \"C\" __global__ void planted(float* x) {\n"
+      "  float sum = threadIdx.x;\n"
+      "  for (int by = 16; by > 0; by /= 2) sum += __shfl_xor_sync(~0u, sum, by);\n"
+      "  x[threadIdx.x] = sum;\n  atomicAdd(x + 64, 1.0f);\n}\n";
+  for (int schedule = 0; schedule < 6; ++schedule) {
+    const auto sums = run(source, schedule);
+    EXPECT_EQ(sums[0], 496) << schedule;
+    EXPECT_EQ(sums[63], 496 + 32 * 32) << schedule;
+    EXPECT_EQ(sums[64], 64) << schedule;
+  }
+}
+
+// The error stays with the driver, as on a GPU: so these run in processes of their own.
+TEST_F(PlantedTest, AWriteBehindTheEndAndAHalfReachedBarrierAreErrors) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto said = [&](const std::string& body, std::size_t bytes) {
+    const std::string source = "extern \"C\" __global__ void planted(float* x) { " + body + " }\n";
+    const std::string error = error_of([&] { run(source, 2, bytes); });
+    std::fputs(error.empty() ? "no error" : error.c_str(), stderr);
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(said("x[threadIdx.x] = 1;", 252), testing::ExitedWithCode(1),
+              "written behind the end of a block of memory");
+  EXPECT_EXIT(said("x[threadIdx.x] = 1;", 256), testing::ExitedWithCode(1), "no error");
+  EXPECT_EXIT(said("if (threadIdx.x < 40) __syncthreads();", 256), testing::ExitedWithCode(1),
+              "barrier that others do not reach");
+}
+
+// Without a driver: real machine code for each architecture that is promised, by the real compiler
+// where it is there.
+TEST(CudaSource, EveryGeneratedKernelIsCompiledForEachArchitecture) {
+  std::string why;
+  const CudaPlugin* const plugin = cuda_plugin(why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  if (plugin->no_compiler != nullptr) GTEST_SKIP() << "NVRTC: " << plugin->no_compiler;
+  for (const FusableOp& op : fusable_ops()) {
+    FusedStep step{std::string(op.name), {}, 0.3};
+    std::vector<bool> is_one;
+    for (int k = 0; k < op.operands; ++k) {
+      step.operands.push_back({FusedOperand::Kind::kInput, k});
+      is_one.push_back(k == 1);
+    }
+    const std::string source = elementwise_source({&step, 1}, is_one);
+    for (const char* const architecture : {"sm_80", "sm_90", "sm_100"}) {
+      const std::vector<char> code = cuda_code(plugin->calls, source, architecture);
+      if (std::memcmp(code.data(),
+                      "\x7f"
+                      "ELF",
+                      4) != 0) {
+        GTEST_SKIP() << "the compiler of this process is the fake one";
+      }
+      EXPECT_GT(code.size(), 1000u) << op.name << " " << architecture;
+    }
+  }
+}
+
+TEST(CudaSource, NumbersKeepTheirBits) {
+  const auto of = [](double number) {
+    const FusedStep step{"scale", {{FusedOperand::Kind::kInput, 0}}, number};
+    return elementwise_source({&step, 1}, {false});
+  };
+  EXPECT_THAT(of(2), HasSubstr("* 2.00000000f"));
+  EXPECT_THAT(of(1e-10), HasSubstr("* 1.00000001e-10f"));
+  EXPECT_THAT(of(-INFINITY), HasSubstr("(-1.0f / 0.0f)"));
+}
+
+}  // namespace
+}  // namespace paceline

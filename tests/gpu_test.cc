@@ -1,0 +1,117 @@
+// Whole programs on GPUs, under the fake driver of tests/fakes: what they learn, and what they say
+// where there is none.
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tests/process.h"
+
+namespace paceline::testing {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+const char* const kFakeGpu = PACELINE_BUILD "/fakes";
+const Words kMlpOnGpu = {"train", "mlp", "--batch", "8", "--hidden", "32"};
+
+class Gpu : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists(PACELINE_BUILD "/libpaceline_cuda.so")) {
+      GTEST_SKIP() << "this build has no plug-in for CUDA (PACELINE_CUDA=OFF)";
+    }
+  }
+
+  static Finished run(const Words& settings, const Words& arguments) {
+    const Words fakes = {"env", std::string("LD_LIBRARY_PATH=") + kFakeGpu};
+    Process process(join({fakes, settings, paceline_words(arguments)}));
+    const int status = process.wait_exit(std::chrono::seconds(240));
+    return {status, process.output()};
+  }
+
+  // The first and last loss of six steps.
+  std::pair<double, double> losses(const Words& settings, const Words& arguments,
+                                   const std::string& device) const {
+    const std::string report = folder_.path(device + ".json");
+    const Finished done =
+        run(settings,
+            join({arguments,
+                  {"--steps", "6", "--threads", "2", "--device", device, "--report", report}}));
+    EXPECT_EQ(done.status, 0) << done.output;
+    if (done.status != 0) return {};
+    const nlohmann::json loss = nlohmann::json::parse(std::ifstream(report))["loss"];
+    return {loss["first"], loss["last"]};
+  }
+  void expect_the_same(const Words& settings, const Words& arguments) const {
+    const auto cpu = losses(settings, arguments, "cpu"), gpu = losses(settings, arguments, "cuda");
+    EXPECT_NE(cpu.first, cpu.second);
+    EXPECT_NEAR(gpu.first, cpu.first, 1e-4 * std::abs(cpu.first)) << arguments[1];
+    EXPECT_NEAR(gpu.second, cpu.second, 1e-3 * std::abs(cpu.second)) << arguments[1];
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Gpu, EveryModelTrainsAsOnTheProcessor) {
+  expect_the_same({}, kMlpOnGpu);
+  const std::string text = folder_.path("text");
+  ASSERT_EQ(run_paceline({"data", "corpus", "--out", text, "--words", "20000"}).status, 0);
+  expect_the_same({}, {"train", "ptb", "--size", "test", "--data", text});
+  expect_the_same({}, {"train", "cifar10", "--batch", "4"});
+  expect_the_same({}, {"train", "resnet", "--batch", "2", "--depth", "8"});
+}
+
+TEST_F(Gpu, EachStrategyTrainsAsOnProcessors) {
+  const Words two = {"FAKE_CUDA_DEVICES=2"};
+  expect_the_same(two, join({kMlpOnGpu, {"--strategy", "sync", "--ps", "1", "--workers", "2"}}));
+  expect_the_same(two, join({kMlpOnGpu, {"--ps", "0", "--workers", "2"}}));
+  expect_the_same(two, join({kMlpOnGpu, {"--towers", "2"}}));
+}
+
+TEST_F(Gpu, OpsThatRunOnTheHostAreNamedOnce) {
+  const Finished done = run({}, join({kMlpOnGpu, {"--steps", "3", "--device", "cuda"}}));
+  EXPECT_EQ(done.status, 0) << done.output;
+  EXPECT_THAT(done.output, HasSubstr("cuda:0 has no kernels of its own for "));
+  EXPECT_THAT(done.output, HasSubstr("matmul"));
+  const Finished cpu = run({}, join({kMlpOnGpu, {"--steps", "3"}}));
+  EXPECT_THAT(cpu.output, Not(HasSubstr("no kernels of its own")));
+}
+
+TEST_F(Gpu, EachWorkerOfALauncherHasItsOwn) {
+  const Finished two =
+      run({"FAKE_CUDA_DEVICES=2"},
+          join({kMlpOnGpu, {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2"}}));
+  EXPECT_EQ(two.status, 0) << two.output;
+  EXPECT_THAT(two.output, AllOf(HasSubstr("device cuda:0"), HasSubstr("device cuda:1")));
+  const Finished one = run(
+      {}, join({kMlpOnGpu, {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2"}}));
+  EXPECT_NE(one.status, 0);
+  EXPECT_THAT(one.output, HasSubstr("--device cuda:1: this machine shows 1 GPU, of which the last "
+                                    "is cuda:0"));
+}
+
+TEST_F(Gpu, WithoutAGpuASentenceSaysWhatToDo) {
+  const Finished none = run({"FAKE_CUDA_DEVICES=0"}, join({kMlpOnGpu, {"--device", "cuda"}}));
+  EXPECT_EQ(none.status, 1);
+  EXPECT_THAT(none.output, HasSubstr("--device cuda: the driver finds no GPU: nvidia-smi says"));
+  const Finished version = run({"FAKE_CUDA_DEVICES=2"}, {"version"});
+  EXPECT_THAT(version.output,
+              AllOf(HasSubstr("cuda:0 Fake GPU, 1024 MiB, sm_90"), HasSubstr("cuda:1 Fake GPU")));
+  EXPECT_THAT(run({"FAKE_CUDA_VERSION=12040"}, {"version"}).output,
+              HasSubstr("GPUs: the driver knows CUDA 12.4, and 13.0 is needed"));
+}
+
+TEST_F(Gpu, APredictionForOneIsRefused) {
+  const Finished predicted = run({}, {"predict", "mlp", "--device", "cuda", "--workers", "2"});
+  EXPECT_EQ(predicted.status, 2);
+  EXPECT_THAT(predicted.output, HasSubstr("--device cuda is not predicted"));
+}
+
+}  // namespace
+}  // namespace paceline::testing
