@@ -136,7 +136,7 @@ CommandLine predicted_command_line() {
   paceline predict -- python train.py
       on this machine: every strategy, 1 to all workers
   paceline predict --hosts hosts.toml --json ways.json -- python train.py
-      on other hosts, as docs/foresight.md describes them
+      on other hosts, as docs/predictions.md describes them
   paceline predict --ps 1 --workers 4 --lab-gbps 1 --lab-hosts 5 -- python train.py
       on hosts with links of 1 Gbit/s
   paceline predict --strategy sync --wire bfloat16 -- python train.py

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -113,7 +113,8 @@ class Store {
       throw NoSuchName(error.code(), error.what());
     }
   }
-  bool begin_step(const Rows& rows, const std::optional<std::map<std::string, std::int64_t>>& position);
+  bool begin_step(const Rows& rows,
+                  const std::optional<std::map<std::string, std::int64_t>>& position);
   TensorView need(const std::string& name);
   void ready(const std::string& name, nb::handle gradient);
   void ready_rows(const std::string& name, nb::handle ids, nb::handle rows);
@@ -136,10 +137,11 @@ ExternalVariable Store::external(const GivenVariable& given) {
   const HostArray value = host_array(given.value, what);
   Tensor initial(value.view.dtype, value.view.shape);
   if (value.view.bytes() > 0) std::memcpy(initial.raw(), value.view.data, value.view.bytes());
-  ExternalVariable made{.name = given.name, .initial = initial, .most_rows = given.most_rows,
-                        .frozen = given.frozen};
+  ExternalVariable made{
+      .name = given.name, .initial = initial, .most_rows = given.most_rows, .frozen = given.frozen};
   if (given.rule || given.weight_decay != 0)
-    made.own = VariableGroup{.prefix = given.name, .rule = given.rule, .weight_decay = given.weight_decay};
+    made.own =
+        VariableGroup{.prefix = given.name, .rule = given.rule, .weight_decay = given.weight_decay};
   made.seconds_to_need = given.seconds_to_need;
   made.seconds_to_ready = given.seconds_to_ready;
   return made;
@@ -148,7 +150,8 @@ ExternalVariable Store::external(const GivenVariable& given) {
 std::vector<std::int32_t> ids_of(nb::handle ids, const std::string& name) {
   const std::string what = fmt::format("rows of '{}'", name);
   const HostArray array = host_array(ids, what);
-  if (array.view.shape.rank() != 1 || (array.view.dtype != DType::kInt32 && array.view.dtype != DType::kInt64))
+  if (array.view.shape.rank() != 1 ||
+      (array.view.dtype != DType::kInt32 && array.view.dtype != DType::kInt64))
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("{}: the ids are {}, and must be int32 or int64 of rank 1", what,
                             text_of(array.view.dtype, array.view.shape)));
@@ -184,8 +187,8 @@ void Store::ready(const std::string& name, nb::handle gradient) {
   const int index = index_of(name);
   HostArray array = host_array(gradient, fmt::format("gradient of '{}'", name));
   const TensorView view = array.view;
-  check_alike(view, store().variable(index).initial.dtype(), store().variable(index).initial.shape(),
-              fmt::format("gradient of '{}'", name));
+  check_alike(view, store().variable(index).initial.dtype(),
+              store().variable(index).initial.shape(), fmt::format("gradient of '{}'", name));
   std::shared_ptr<const void> owner = kept(std::move(array));
   const nb::gil_scoped_release released;
   store().ready(index, view, std::move(owner));
@@ -237,113 +240,152 @@ void bind_store(nb::module_& module) {
       .def_ro("seconds", &StepResult::seconds, "The wall time of this step, its input included.")
       .def_ro("learning_rate", &StepResult::learning_rate,
               "The learning rate of the first variable that is trained.")
-      .def_prop_ro("global_norm", [](const StepResult& of) { return of.global_norm; },
-                   "The norm of the gradient before clipping; None where nothing clips.")
-      .def_ro("skipped", &StepResult::skipped,
-              "True when nothing of it was applied, since it had NaN or infinity (on_nan=\"skip\").")
+      .def_prop_ro(
+          "global_norm", [](const StepResult& of) { return of.global_norm; },
+          "The norm of the gradient before clipping; None where nothing clips.")
+      .def_ro(
+          "skipped", &StepResult::skipped,
+          "True when nothing of it was applied, since it had NaN or infinity (on_nan=\"skip\").")
       .def("__repr__", [](const StepResult& of) {
-        return fmt::format("StepResult(step={}, global_step={}, loss={:.6g}, seconds={:.4g})", of.step,
-                           of.global_step, of.loss, of.seconds);
+        return fmt::format("StepResult(step={}, global_step={}, loss={:.6g}, seconds={:.4g})",
+                           of.step, of.global_step, of.loss, of.seconds);
       });
   nb::class_<GivenVariable>(module, "GivenVariable", "A variable as a store is given it.")
-      .def("__init__",
-           [](GivenVariable* self, const std::string& name, nb::object value, std::int64_t most_rows,
-              bool frozen, std::optional<Rule> rule, float weight_decay, double seconds_to_need,
-              double seconds_to_ready) {
-             new (self) GivenVariable{name, std::move(value), most_rows, frozen, std::move(rule),
-                                      weight_decay, seconds_to_need, seconds_to_ready};
-           },
-           nb::arg("name"), nb::arg("value"), nb::arg("most_rows") = 0, nb::arg("frozen") = false,
-           nb::arg("rule") = nb::none(), nb::arg("weight_decay") = 0.0f, nb::arg("seconds_to_need") = 0.0,
-           nb::arg("seconds_to_ready") = 0.0);
+      .def(
+          "__init__",
+          [](GivenVariable* self, const std::string& name, nb::object value, std::int64_t most_rows,
+             bool frozen, std::optional<Rule> rule, float weight_decay, double seconds_to_need,
+             double seconds_to_ready) {
+            new (self) GivenVariable{
+                name,         std::move(value), most_rows,       frozen, std::move(rule),
+                weight_decay, seconds_to_need,  seconds_to_ready};
+          },
+          nb::arg("name"), nb::arg("value"), nb::arg("most_rows") = 0, nb::arg("frozen") = false,
+          nb::arg("rule") = nb::none(), nb::arg("weight_decay") = 0.0f,
+          nb::arg("seconds_to_need") = 0.0, nb::arg("seconds_to_ready") = 0.0);
   const auto with_session = [](Store& self, auto use) {
     const nb::gil_scoped_release released;
     self.store().with_session(use);
   };
   nb::class_<Store>(module, "StoreBinding", "The store of _store.py.")
-      .def("__init__",
-           [](Store* self, const std::vector<std::string>& words,
-              const std::vector<const GivenVariable*>& given, const Rule& rule, float clip_norm,
-              float clip_value, float average_decay, const std::string& model,
-              std::int64_t examples_per_step, const std::string& unit, bool nan_guard, const std::string& resume_command,
-             const std::map<std::string, std::string>& agreed) {
-             std::vector<GivenVariable> variables;
-             for (const GivenVariable* one : given) variables.push_back(*one);
-             ExternalStoreOptions options;
-             options.minimize.clip_norm = clip_norm;
-             options.minimize.clip_value = clip_value;
-             options.minimize.average_decay = average_decay;
-             options.session.model = model;
-             options.session.examples_per_step = examples_per_step;
-             options.session.unit = unit;
-             options.session.nan_guard = nan_guard;
-             options.session.agreed = agreed;
-             new (self) Store(words, variables, rule, resume_command, options);
-           },
-           nb::arg("words"), nb::arg("variables"), nb::arg("rule"), nb::kw_only(),
-           nb::arg("clip_norm") = 0.0f, nb::arg("clip_value") = 0.0f, nb::arg("average_decay") = 0.0f,
-           nb::arg("model") = "model", nb::arg("examples_per_step") = 0, nb::arg("unit") = "examples",
-           nb::arg("nan_guard") = true, nb::arg("resume_command") = "",
-           nb::arg("agreed") = std::map<std::string, std::string>())
+      .def(
+          "__init__",
+          [](Store* self, const std::vector<std::string>& words,
+             const std::vector<const GivenVariable*>& given, const Rule& rule, float clip_norm,
+             float clip_value, float average_decay, const std::string& model,
+             std::int64_t examples_per_step, const std::string& unit, bool nan_guard,
+             const std::string& resume_command, const std::map<std::string, std::string>& agreed) {
+            std::vector<GivenVariable> variables;
+            for (const GivenVariable* one : given) variables.push_back(*one);
+            ExternalStoreOptions options;
+            options.minimize.clip_norm = clip_norm;
+            options.minimize.clip_value = clip_value;
+            options.minimize.average_decay = average_decay;
+            options.session.model = model;
+            options.session.examples_per_step = examples_per_step;
+            options.session.unit = unit;
+            options.session.nan_guard = nan_guard;
+            options.session.agreed = agreed;
+            new (self) Store(words, variables, rule, resume_command, options);
+          },
+          nb::arg("words"), nb::arg("variables"), nb::arg("rule"), nb::kw_only(),
+          nb::arg("clip_norm") = 0.0f, nb::arg("clip_value") = 0.0f,
+          nb::arg("average_decay") = 0.0f, nb::arg("model") = "model",
+          nb::arg("examples_per_step") = 0, nb::arg("unit") = "examples",
+          nb::arg("nan_guard") = true, nb::arg("resume_command") = "",
+          nb::arg("agreed") = std::map<std::string, std::string>())
       .def_prop_ro("trains", &Store::trains)
       .def_prop_ro("status", &Store::status)
       .def("begin_step", &Store::begin_step, nb::arg("rows"), nb::arg("position").none())
-      .def("need", [](nb::handle self, const std::string& name) {
-        return numpy_array(nb::cast<Store&>(self).need(name), self, true);
-      }, nb::arg("name"), nb::sig("def need(self, name: str) -> numpy.ndarray"))
-      .def("need_dlpack", [](nb::handle self, const std::string& name) {
-        return dlpack_array(nb::cast<Store&>(self).need(name), self);
-      }, nb::arg("name"), nb::sig("def need_dlpack(self, name: str) -> typing.Any"))
+      .def(
+          "need",
+          [](nb::handle self, const std::string& name) {
+            return numpy_array(nb::cast<Store&>(self).need(name), self, true);
+          },
+          nb::arg("name"), nb::sig("def need(self, name: str) -> numpy.ndarray"))
+      .def(
+          "need_dlpack",
+          [](nb::handle self, const std::string& name) {
+            return dlpack_array(nb::cast<Store&>(self).need(name), self);
+          },
+          nb::arg("name"), nb::sig("def need_dlpack(self, name: str) -> typing.Any"))
       .def("ready", &Store::ready, nb::arg("name"), nb::arg("gradient").none())
-      .def("ready_rows", &Store::ready_rows, nb::arg("name"), nb::arg("ids").none(), nb::arg("rows").none())
-      .def("end_step", [](Store& self, std::optional<double> loss) {
-        const nb::gil_scoped_release released;
-        return self.store().end_step(loss);
-      }, nb::arg("loss").none())
-      .def_prop_ro("predicted", [](Store& self) { return self.trains() && self.store().predicted(); })
+      .def("ready_rows", &Store::ready_rows, nb::arg("name"), nb::arg("ids").none(),
+           nb::arg("rows").none())
+      .def(
+          "end_step",
+          [](Store& self, std::optional<double> loss) {
+            const nb::gil_scoped_release released;
+            return self.store().end_step(loss);
+          },
+          nb::arg("loss").none())
+      .def_prop_ro("predicted",
+                   [](Store& self) { return self.trains() && self.store().predicted(); })
       .def("in_step", [](Store& self) { return self.trains() && self.store().in_step(); })
       .def("interrupt", [](Store& self) { self.store().interrupt(); })
-      .def("set_learning_rate_factor", [](Store& self, const std::string& name, double factor) {
-        self.store().set_learning_rate_factor(self.index_of(name), factor);
-      }, nb::arg("name"), nb::arg("factor"))
-      .def("read", [](Store& self, const std::string& name) {
-        const int index = self.index_of(name);
-        Tensor value;
-        {
-          const nb::gil_scoped_release released;
-          value = self.store().read(index);
-        }
-        return numpy_array(value.view(), owner_of(value), false);
-      }, nb::arg("name"), nb::sig("def read(self, name: str) -> numpy.ndarray"))
-      .def("save", [with_session](Store& self) { with_session(self, [](Session& session) { session.save(); }); })
-      .def("stop_all", [with_session](Store& self) { with_session(self, [](Session& session) { session.stop_all(); }); })
-      .def("ended", [with_session](Store& self) {
-        bool ended = false;
-        with_session(self, [&](Session& session) { ended = session.ended(); });
-        return ended;
-      })
-      .def("restored", [with_session](Store& self) {
-        Numbers numbers;
-        with_session(self, [&](Session& session) { numbers = session.restored().numbers; });
-        return numbers;
-      })
-      .def("place", [with_session](Store& self) {
-        int index = 0, workers = 0;
-        std::int64_t step = 0, global_step = 0;
-        with_session(self, [&](Session& session) {
-          index = session.worker_index();
-          workers = session.workers();
-          step = session.last_step().step;
-          global_step = session.last_step().global_step;
-        });
-        return std::tuple(index, workers, step, global_step);
-      })
-      .def("print", [with_session](Store& self, const std::string& line) {
-        with_session(self, [&](Session& session) { session.print(line); });
-      }, nb::arg("line"))
-      .def("report", [with_session](Store& self, const std::string& section, const std::string& key, std::optional<double> value) {
-        with_session(self, [&](Session& session) { session.report(section, key, value); });
-      }, nb::arg("section"), nb::arg("key"), nb::arg("value").none())
+      .def(
+          "set_learning_rate_factor",
+          [](Store& self, const std::string& name, double factor) {
+            self.store().set_learning_rate_factor(self.index_of(name), factor);
+          },
+          nb::arg("name"), nb::arg("factor"))
+      .def(
+          "read",
+          [](Store& self, const std::string& name) {
+            const int index = self.index_of(name);
+            Tensor value;
+            {
+              const nb::gil_scoped_release released;
+              value = self.store().read(index);
+            }
+            return numpy_array(value.view(), owner_of(value), false);
+          },
+          nb::arg("name"), nb::sig("def read(self, name: str) -> numpy.ndarray"))
+      .def("save",
+           [with_session](Store& self) {
+             with_session(self, [](Session& session) { session.save(); });
+           })
+      .def("stop_all",
+           [with_session](Store& self) {
+             with_session(self, [](Session& session) { session.stop_all(); });
+           })
+      .def("ended",
+           [with_session](Store& self) {
+             bool ended = false;
+             with_session(self, [&](Session& session) { ended = session.ended(); });
+             return ended;
+           })
+      .def("restored",
+           [with_session](Store& self) {
+             Numbers numbers;
+             with_session(self, [&](Session& session) { numbers = session.restored().numbers; });
+             return numbers;
+           })
+      .def("place",
+           [with_session](Store& self) {
+             int index = 0, workers = 0;
+             std::int64_t step = 0, global_step = 0;
+             with_session(self, [&](Session& session) {
+               index = session.worker_index();
+               workers = session.workers();
+               step = session.last_step().step;
+               global_step = session.last_step().global_step;
+             });
+             return std::tuple(index, workers, step, global_step);
+           })
+      .def(
+          "print",
+          [with_session](Store& self, const std::string& line) {
+            with_session(self, [&](Session& session) { session.print(line); });
+          },
+          nb::arg("line"))
+      .def(
+          "report",
+          [with_session](Store& self, const std::string& section, const std::string& key,
+                         std::optional<double> value) {
+            with_session(self, [&](Session& session) { session.report(section, key, value); });
+          },
+          nb::arg("section"), nb::arg("key"), nb::arg("value").none())
       .def("close", &Store::close)
       .def("fail", &Store::fail, nb::arg("why"));
 }
