@@ -56,12 +56,12 @@ std::string local_cluster_text(Cluster cluster) {
   return announcement(cluster, places_here(cluster, std::vector(tasks, address)));
 }
 
-std::string task_lines(const Cluster& cluster, TaskId::Role job) {
-  const bool ps = job == TaskId::Role::kPs;
+std::string task_lines(const Cluster& cluster, TaskId::Role role) {
+  const bool ps = role == TaskId::Role::kPs;
   std::string text;
   int index = 0;
   for (const std::string& address : ps ? cluster.spec.ps : cluster.spec.workers) {
-    const TaskId task{job, index++};
+    const TaskId task{role, index++};
     const bool here = cluster.process == Cluster::Process::kTask && task == cluster.task;
     const std::string device =
         here && !ps ? ", " + devices_of(cluster, task) + ", " + threads_text(cluster) : "";

@@ -173,7 +173,7 @@ TEST(Explain, SaysWhatWasForeseenWhereWorkersWaitAsLongAsThat) {
   for (TaskReport& task : run.tasks) task.use.cores = 0.3;
   run.expected = {.steps_per_s = 10, .low = 9.5, .high = 10.5, .limit = "ps:0 applies rules"};
   EXPECT_EQ(explanation(run),
-            "Nothing holds it back beyond what was foreseen: ps:0 applies rules.");
+            "Nothing holds it back beyond what was predicted: ps:0 applies rules.");
   EXPECT_FALSE(explain(run).is_alarm());
   run.expected->low = 10.1;
   EXPECT_THAT(explanation(run), StartsWith("Nothing holds it back: 50% of the time went to"));

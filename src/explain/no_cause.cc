@@ -61,7 +61,7 @@ bool waits_for_cores(const RunFacts& facts) {
 }
 
 // Workers wait as long as the prediction said, which says for what.
-bool waits_as_foreseen(const RunFacts& facts) {
+bool waits_as_predicted(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return workers_wait(facts) && expected && !expected->limit.empty() &&
          facts.steps_per_s() >= expected->low;
@@ -108,8 +108,8 @@ Finding no_cause(const RunFacts& facts) {
                                     largest_share(facts))};
   }
   if (const auto untimed = untimed_worker(facts); untimed && whole) return *untimed;
-  if (!facts.is_short() && waits_as_foreseen(facts) && !waits_for_cores(facts)) {
-    return {.sentence = fmt::format("Nothing holds it back beyond what was foreseen: {}.",
+  if (!facts.is_short() && waits_as_predicted(facts) && !waits_for_cores(facts)) {
+    return {.sentence = fmt::format("Nothing holds it back beyond what was predicted: {}.",
                                     facts.run().expected->limit)};
   }
   const std::string begin = beginning(facts) + largest_share(facts);

@@ -88,8 +88,8 @@ Finding locked(const TaskReport& ps, double gain) {
           .gain = gain};
 }
 
-// True when the predictor has foreseen about this speed, and so the work of the ps.
-bool was_foreseen(const RunFacts& facts) {
+// True when the predictor has said about this speed, and so the work of the ps.
+bool was_predicted(const RunFacts& facts) {
   constexpr double kNear = 0.7;
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() > kNear * expected->low;
@@ -105,7 +105,7 @@ std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, doub
                                         ps.task, 100 * busy(ps), rounded(step_ms(ps), 3)),
                 .advice = "Another ps",
                 .gain = RunFacts::gain_without(saved)};
-  if (const auto shape = best_other_shape(facts); shape && was_foreseen(facts)) {
+  if (const auto shape = best_other_shape(facts); shape && was_predicted(facts)) {
     found.advice = shape->flags;
     found.gain = std::min(found.gain, shape->gain);
     return found;

@@ -32,7 +32,7 @@ const StagedRun kStagedPs[] = {
        run.expected->steps_per_s = 15;
        run.expected->other_ways = {{"--ps 2 --workers 2", 21}};
      }},
-    {"a ps whose rule takes longer than was foreseen", Limit::kRules, "ps:0",
+    {"a ps whose rule takes longer than was predicted", Limit::kRules, "ps:0",
      "ps:0 is busy 95% of the time, 45.2 ms for each step of a worker. Another ps: 6.667 → 11.11",
      [](Report& run) {
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "pull", 2);

@@ -57,11 +57,11 @@ std::vector<std::string> ips_of_this_host() {
 
 /// The first task whose address belongs to another host, in words.
 std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
-  const auto find = [](const char* job, const std::vector<std::string>& addresses) {
+  const auto find = [](const char* role, const std::vector<std::string>& addresses) {
     const auto at = std::ranges::find_if_not(addresses, is_of_this_host);
     if (at == addresses.end()) return std::optional<std::string>();
     return std::optional(
-        fmt::format("{}:{} at {} is on another host", job, at - addresses.begin(), *at));
+        fmt::format("{}:{} at {} is on another host", role, at - addresses.begin(), *at));
   };
   const std::optional<std::string> ps = find("ps", spec.ps);
   return ps ? ps : find("worker", spec.workers);

@@ -7,7 +7,7 @@ namespace {
 
 TEST(IntervalTest, HoldsWhatIsPredictedWhateverTheLimit) {
   for (const LimitName& each : kLimits) {
-    if (!each.foreseen) continue;
+    if (!each.predicted) continue;
     const SpeedInterval interval = interval_of(each.limit);
     EXPECT_LT(interval.low, 1) << each.name;
     EXPECT_GT(interval.high, 1) << each.name;

@@ -105,7 +105,7 @@ ClusterSpec read_spec(const FlagValues& values) {
   return spec;
 }
 
-// "evaluator" or "evaluator:0", as --task or --job-name say it; nothing when it is another job.
+// "evaluator" or "evaluator:0", as --task or --job-name say it; nothing when it has another role.
 std::optional<int> read_evaluator(const FlagValues& values) {
   const std::string task = values.text("--task");
   if (task == "evaluator") return 0;
@@ -124,8 +124,8 @@ TaskId read_named_task(const FlagValues& values) {
   if (values.given("--task")) {
     return read_flag("--task", [&] { return TaskId::parse(values.text("--task")); });
   }
-  const std::string job = *values.choice("--job-name", {"ps", "worker", "evaluator"});
-  return {job == "ps" ? TaskId::Role::kPs : TaskId::Role::kWorker,
+  const std::string role = *values.choice("--job-name", {"ps", "worker", "evaluator"});
+  return {role == "ps" ? TaskId::Role::kPs : TaskId::Role::kWorker,
           int(*values.whole_number("--task-index", 0, kMostTasks))};
 }
 
@@ -136,9 +136,9 @@ const std::vector<std::string>& addresses_of(const Cluster& cluster) {
 void check_task_exists(const Cluster& cluster) {
   const std::size_t count = addresses_of(cluster).size();
   if (std::size_t(cluster.task.index) < count) return;
-  const char* job = cluster.task.role == TaskId::Role::kPs ? "ps" : "worker";
+  const char* role = cluster.task.role == TaskId::Role::kPs ? "ps" : "worker";
   refuse_flags(fmt::format("task {}: the cluster has {} {} task{}, so the index is from 0 to {}",
-                           cluster.task.str(), count, job, count == 1 ? "" : "s", count - 1));
+                           cluster.task.str(), count, role, count == 1 ? "" : "s", count - 1));
 }
 
 // A host alone takes the port that the others were told.

@@ -72,10 +72,10 @@ void spread_tasks(LabOptions& lab, int ps, int workers) {
 
 std::string lab_text(const LabOptions& lab) {
   std::vector<std::vector<std::string>> tasks(std::size_t(lab.hosts));
-  for (const TaskId::Role job : {TaskId::Role::kPs, TaskId::Role::kWorker}) {
+  for (const TaskId::Role role : {TaskId::Role::kPs, TaskId::Role::kWorker}) {
     int index = 0;
-    for (const int host : job == TaskId::Role::kPs ? lab.ps : lab.workers) {
-      tasks[std::size_t(host)].push_back(TaskId{job, index++}.str());
+    for (const int host : role == TaskId::Role::kPs ? lab.ps : lab.workers) {
+      tasks[std::size_t(host)].push_back(TaskId{role, index++}.str());
     }
   }
   std::string text = fmt::format("Emulated hosts, with links of {:g} Gbit/s{}:\n", lab.gbps,

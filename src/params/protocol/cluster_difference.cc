@@ -23,14 +23,14 @@ std::optional<ClusterSpec> spec_of_id(const std::string& id) {
   }
 }
 
-void add_differences(const char* job, const std::vector<std::string>& here,
+void add_differences(const char* role, const std::vector<std::string>& here,
                      const std::vector<std::string>& there, std::vector<std::string>& texts) {
   const std::string none = "none";
   for (std::size_t i = 0; i < std::max(here.size(), there.size()); ++i) {
     const std::string &ours = i < here.size() ? here[i] : none,
                       &theirs = i < there.size() ? there[i] : none;
     if (ours != theirs) {
-      texts.push_back(fmt::format("{}:{} is {} here, {} there", job, i, ours, theirs));
+      texts.push_back(fmt::format("{}:{} is {} here, {} there", role, i, ours, theirs));
     }
   }
 }

@@ -32,7 +32,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
   /// The worker behind another peer is this one, which was cut off. Called inside a call of that
-  /// one's connection, with the job's lock.
+  /// one's connection, with the driver's lock.
   void take_connection_of(PsPeer& other);
   /// It will not come back: what was kept for it goes.
   void finish();
@@ -49,7 +49,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::string text() const;
 
   PeerId id() const { return id_; }
-  /// It has said hello as this worker, and was welcomed. With the job's lock.
+  /// It has said hello as this worker, and was welcomed. With the driver's lock.
   void identify(int worker);
   /// The same of another ps.
   void identify_ps(int ps);
@@ -57,7 +57,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   void hold_timeline(bool hold);
   bool is_member() const { return !task_.empty(); }
 
-  // Kept under the job's lock.
+  // Kept under the driver's lock.
   bool gone = false;  // the connection that it was made with has ended
 
  private:

@@ -150,7 +150,7 @@ class ServingPs {
     wake_.raise();
   }
 
-  /// Returns when the job has something to do, when this ps is told to stop, and at `next`.
+  /// Returns when the driver has something to do, when this ps is told to stop, and at `next`.
   void wait(TimePoint next) {
     if (driver_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
     if (spinning_) return spin(std::min(next, now() + kSpinTurn));
@@ -177,7 +177,7 @@ class ServingPs {
   IntervalTimer progress_due_;
   bool spinning_ = false;
   std::optional<TimePoint> stops_;  // at the latest, once it was told to
-  std::unique_ptr<Link> link_;      // last: its threads call the job
+  std::unique_ptr<Link> link_;      // last: its threads call the driver
 };
 
 }  // namespace

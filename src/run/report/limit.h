@@ -11,7 +11,7 @@
 namespace paceline {
 
 enum class Limit : std::uint8_t {
-  // Foreseen and found.
+  // Predicted and found.
   kLink,       // a link is full: that of a parameter server, of every worker, or of another task
   kStraggler,  // one worker's steps take longer than those of others
   kRules,      // parameter servers apply rules all the time
@@ -51,7 +51,7 @@ enum class Limit : std::uint8_t {
 struct LimitName {
   std::string_view name;  // in reports (`expected.limited_by`) and files (`explain --json`)
   Limit limit;
-  bool foreseen = false;  // by predictions
+  bool predicted = false;  // predictions tell it
 };
 
 constexpr LimitName kLimits[] = {{"link", Limit::kLink, true},

@@ -15,14 +15,14 @@ TEST(Limit, HasANameOfItsOwn) {
   }
 }
 
-// Files of earlier versions have these names of what was foreseen.
+// Files of earlier versions have these names of what is predicted.
 TEST(Limit, KeepsTheNamesThatReportsHave) {
   for (const char* const name :
        {"link", "straggler", "devices", "kernels", "rules", "transport", "memory", "cores",
         "answers", "others", "exchanges", "alone", "input"}) {
     const auto* const found = std::ranges::find(kLimits, name, &LimitName::name);
     ASSERT_NE(found, std::end(kLimits)) << name;
-    EXPECT_TRUE(found->foreseen) << name;
+    EXPECT_TRUE(found->predicted) << name;
   }
 }
 
