@@ -12,7 +12,8 @@ import paceline.torch
 
 torch.manual_seed(1)
 model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
-trainer = paceline.torch.distribute(model, rule=paceline.Adam(1e-3), arguments=sys.argv[1:] or ["--steps", "300"])
+trainer = paceline.torch.distribute(model, rule=paceline.Adam(1e-3), examples_per_step=64,
+                                    arguments=sys.argv[1:] or ["--steps", "300"])
 
 centres = torch.randn(10, 64)  # ten kinds of inputs, the same on every worker
 random = torch.Generator().manual_seed(trainer.store.worker)
