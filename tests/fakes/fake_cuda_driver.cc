@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -119,6 +120,8 @@ Block* block_of(Address address, std::size_t bytes) {
   return address + bytes <= after->first + after->second.bytes ? &after->second : nullptr;
 }
 
+void* pointer_to(Address address) { return std::bit_cast<void*>(address); }
+
 bool is_device(const void* memory) { return block_of(Address(memory), 1) != nullptr; }
 
 void protect_all(int how) {
@@ -129,7 +132,7 @@ void protect_all(int how) {
 
 void check_marks() {
   for (const auto& [address, block] : driver().blocks) {
-    const auto* const behind = reinterpret_cast<const std::uint8_t*>(address + block.bytes);
+    const auto* const behind = static_cast<const std::uint8_t*>(pointer_to(address + block.bytes));
     const auto* const end =
         reinterpret_cast<const std::uint8_t*>(block.mapped) + block.mapped_bytes;
     if (std::any_of(behind, end, [](std::uint8_t byte) { return byte != kMark; })) {
@@ -230,7 +233,7 @@ int cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 
 int cuDevicePrimaryCtxRetain(void** context, int device) {
-  *context = reinterpret_cast<void*>(std::intptr_t(device) + 1);
+  *context = pointer_to(Address(device) + 1);
   return kSuccess;
 }
 int cuDevicePrimaryCtxRelease_v2(int) { return kSuccess; }
@@ -298,7 +301,7 @@ int cuMemFreeHost(void* memory) {
 int cuMemsetD8Async(Address to, unsigned char byte, std::size_t bytes, Stream* stream) {
   const Lock lock(driver().mutex);
   if (block_of(to, bytes) == nullptr) return failed(kInvalidValue, "memset outside of a block");
-  return push(stream, [=] { std::memset(reinterpret_cast<void*>(to), byte, bytes); });
+  return push(stream, [=] { std::memset(pointer_to(to), byte, bytes); });
 }
 
 int cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream* stream) {
@@ -310,7 +313,7 @@ int cuMemcpyHtoDAsync_v2(Address to, const void* from, std::size_t bytes, Stream
     if (sum_of(from, bytes) != before) {
       throw std::logic_error("the source of a copy to the device changed before it was made");
     }
-    std::memcpy(reinterpret_cast<void*>(to), from, bytes);
+    std::memcpy(pointer_to(to), from, bytes);
   });
 }
 
@@ -320,7 +323,7 @@ int cuMemcpyDtoHAsync_v2(void* to, Address from, std::size_t bytes, Stream* stre
     return failed(kInvalidValue, "a copy to the host is not from device to host");
   }
   std::memset(to, 0xff, bytes);
-  return push(stream, [=] { std::memcpy(to, reinterpret_cast<const void*>(from), bytes); });
+  return push(stream, [=] { std::memcpy(to, pointer_to(from), bytes); });
 }
 
 int cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream* stream) {
@@ -328,9 +331,7 @@ int cuMemcpyDtoDAsync_v2(Address to, Address from, std::size_t bytes, Stream* st
   if (block_of(from, bytes) == nullptr || block_of(to, bytes) == nullptr) {
     return failed(kInvalidValue, "a copy on the device leaves a block");
   }
-  return push(stream, [=] {
-    std::memmove(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
-  });
+  return push(stream, [=] { std::memmove(pointer_to(to), pointer_to(from), bytes); });
 }
 
 int cuStreamCreate(Stream** stream, unsigned) {

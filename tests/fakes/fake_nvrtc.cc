@@ -1,6 +1,8 @@
 // libnvrtc.so.13 for tests: compiles kernels for the host, by g++ and what stands in
 // cuda_on_host.h. An "image" is the path of the library that it makes, in $FAKE_NVRTC_FOLDER or a
 // folder that goes with the process.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -31,8 +33,10 @@ std::string with_entries(const std::string& source) {
   const std::regex kernel(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
   for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
     const std::string name = (*at)[1];
-    text += "extern \"C\" emulated::Kernel paceline_kernel_" + name +
-            "() { return emulated::kernel_of<&" + name + ">(&" + name + "); }\n";
+    text += fmt::format(
+        "extern \"C\" emulated::Kernel paceline_kernel_{0}() {{ return "
+        "emulated::kernel_of<&{0}>(&{0}); }}\n",
+        name);
   }
   return text;
 }

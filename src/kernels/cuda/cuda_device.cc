@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdlib>
 #include <utility>
 
@@ -134,7 +135,7 @@ class CudaDevice::HostKernel : public Kernel {
 };
 
 CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host)
-    : calls_(calls), index_(index), host_(std::move(host)) {
+    : calls_(calls), name_(fmt::format("cuda:{}", index)), host_(std::move(host)) {
   int count = 0;
   check(calls_.device_count(&count), "counting the GPUs");
   if (index >= count) {
@@ -142,7 +143,7 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
     throw Error(
         ErrorCode::kFailedPrecondition,
         fmt::format("--device {}: this machine shows {} GPU{}, of which the last is cuda:{}{}",
-                    name(), count, count == 1 ? "" : "s", count - 1,
+                    name_, count, count == 1 ? "" : "s", count - 1,
                     visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible)));
   }
   check(calls_.device(&device_, index), "choosing the GPU");
@@ -167,8 +168,6 @@ CudaDevice::~CudaDevice() {
   calls_.release_context(device_);
 }
 
-std::string CudaDevice::name() const { return fmt::format("cuda:{}", index_); }
-
 // Each thread has a context that its calls are for.
 void CudaDevice::enter() const { check(calls_.use_context(context_), "using the GPU"); }
 
@@ -176,7 +175,7 @@ void CudaDevice::enter() const { check(calls_.use_context(context_), "using the 
 void CudaDevice::check(CudaCalls::Status status, const char* what) const {
   if (status == 0) return;
   throw Error(ErrorCode::kUnavailable,
-              fmt::format("[{}] {} failed, or what was asked of the GPU before: {}", name(), what,
+              fmt::format("[{}] {} failed, or what was asked of the GPU before: {}", name_, what,
                           cuda_error_text(calls_, status)));
 }
 
@@ -192,7 +191,7 @@ void CudaDevice::refuse_memory(std::size_t bytes) const {
       fmt::format("[{}] {} MiB more do not fit in its memory: of {} MiB this task holds {}, "
                   "others hold {} and {} are left: a smaller --batch needs less, and "
                   "nvidia-smi lists the others",
-                  name(), (bytes + (1 << 20) - 1) >> 20, total >> 20, held >> 20, others >> 20,
+                  name_, (bytes + (1 << 20) - 1) >> 20, total >> 20, held >> 20, others >> 20,
                   left >> 20));
 }
 
@@ -210,7 +209,7 @@ Buffer CudaDevice::allocate(std::size_t bytes) {
   const auto release = [](void* device, std::byte* released) {
     static_cast<CudaDevice*>(device)->release(released);
   };
-  return {reinterpret_cast<std::byte*>(memory), bytes, release, this};
+  return {std::bit_cast<std::byte*>(memory), bytes, release, this};
 }
 
 // What may still read or write there ends first.

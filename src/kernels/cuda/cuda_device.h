@@ -26,7 +26,7 @@ class CudaDevice : public Device, private Event::Source {
   CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host);
   ~CudaDevice() override;
 
-  std::string name() const override;
+  std::string name() const override { return name_; }
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   /// Throws kUnavailable when the GPU has too little memory left.
   Buffer allocate(std::size_t bytes) override;
@@ -53,7 +53,7 @@ class CudaDevice : public Device, private Event::Source {
   [[noreturn]] void refuse_memory(std::size_t bytes) const;
 
   const CudaCalls& calls_;
-  const int index_;
+  const std::string name_;
   const std::unique_ptr<Device> host_;
   int device_ = 0;
   unsigned multiprocessors_ = 1;
