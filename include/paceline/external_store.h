@@ -126,7 +126,8 @@ class ExternalStore {
   /// (ids, …): row i is that of ids[i] as begin_step was given them. It is read only, it is the
   /// same in each call of a step, and it is valid until the gradient of this variable is handed
   /// over: what the rule makes of it may lie in the same memory. Without a gradient it is valid
-  /// until end_step. Throws kNotFound for an index that there is not.
+  /// until end_step. The memory can be read until the store is destroyed, or a job of several tasks
+  /// has failed, but then holds any numbers. Throws kNotFound for an index that there is not.
   TensorView need(int variable);
   /// Hands over the gradient, which has the type and shape of the variable, and waits for nothing.
   /// The store reads its memory until `owner` is released, which it does once it has taken the

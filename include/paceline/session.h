@@ -152,6 +152,9 @@ class Session {
   Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
   ~Session();
+  /// Ends the session as its destructor does, but keeps its memory: what lies there can be read
+  /// until the session is destroyed. Nothing else can be called after it.
+  void close();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 

@@ -161,8 +161,8 @@ class Store:
 
     def need(self, name: str) -> NDArray[np.float32]:
         """Waits for the value that this step reads, and gives it without a copy. It is read-only, and valid until the
-        gradient of this variable is handed over, without one until the step ends, and never longer than the store is open: copy
-        what is to stay. Of a variable that is read by rows it has
+        gradient of this variable is handed over, without one until the step ends: copy what is to stay. The array keeps its
+        memory, also once the store is closed, but not where a job of several tasks has failed. Of a variable that is read by rows it has
         one row for each of the step's ids. Raises NameNotFound (a KeyError) with the nearest name, and whatever ends the
         training."""
         return self._call(lambda: self._binding.need(name))

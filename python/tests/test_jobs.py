@@ -70,6 +70,17 @@ def test_workers_train_together(command: str, program: str, flags: list[object])
         assert value == pytest.approx(1.5, abs=0.15 if together else 0.5)
 
 
+@pytest.mark.parametrize("strategy", ["sync", "allreduce", "local_sgd"])
+def test_values_keep_their_memory_when_the_job_is_over(command: str, tmp_path: pathlib.Path, strategy: str) -> None:
+    (tmp_path / "train.py").write_text(PROGRAM + 'print("kept", store.worker, view.shape, np.isfinite(view).all())\n')
+    text = (tmp_path / "train.py").read_text().replace('store.ready("v",', 'view = store.need("v")\n            store.ready("v",')
+    (tmp_path / "train.py").write_text(text)
+    done = launch(command, "--ps", 0 if strategy == "allreduce" else 1, "--workers", 2, "--", sys.executable, tmp_path / "train.py",
+                  "--strategy", strategy, "--steps", 10)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("(300, 300) True") == 2
+
+
 def test_the_report_is_of_all_tasks(command: str, program: str, tmp_path: pathlib.Path) -> None:
     done = launch(command, "--ps", 1, "--workers", 2, "--report", tmp_path / "r.json", "--", sys.executable, program,
                   "--strategy", "sync", "--steps", 10, "--out", tmp_path / "run")

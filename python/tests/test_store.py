@@ -56,6 +56,37 @@ def test_the_programs_arrays_stay_its_own() -> None:
     np.testing.assert_array_equal(mine["first"], np.full((2, 3), 100, np.float32))
 
 
+KEPT = '''
+import gc, sys, numpy as np, paceline
+def train(ending):
+    store = paceline.Store({"w": np.ones((2000, 2000), np.float32)}, paceline.Sgd(0.5), quiet=True, arguments=sys.argv[1:])
+    with store.step():
+        kept = store.need("w")
+        other = store._binding.need_dlpack("w")
+    ending(store)
+    del store
+    gc.collect()
+    return kept, other
+def fail(store):
+    try:
+        with store.step():
+            raise RuntimeError("mine")
+    except RuntimeError:
+        pass
+for ending in (lambda store: store.close(), lambda store: None, fail):
+    kept, other = train(ending)
+    print(kept.sum(), np.from_dlpack(other).sum(), flush=True)
+    del kept, other
+    gc.collect()
+'''
+
+
+def test_values_keep_their_memory_when_the_store_is_closed_or_gone() -> None:
+    done = run_python(KEPT)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["4e+06"] * 6
+
+
 def test_values_are_given_without_a_copy_and_read_only() -> None:
     with paceline.Store(variables(), paceline.Sgd(), **QUIET) as store:
         with store.step():

@@ -303,7 +303,9 @@ class ExternalStore::Impl {
       }
     }
     if (!failed && session != nullptr && session->last_step().step > 0) session->save();
-    session.reset();
+    if (session == nullptr) return;
+    // Others see by the end of its connections that a task was lost.
+    failed&& cluster.distributed() ? session.reset() : session->close();
   }
 };
 

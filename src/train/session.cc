@@ -53,6 +53,12 @@ Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& r
 
 Session::~Session() { impl_->close(*this); }
 
+void Session::close() {
+  impl_->close(*this);
+  impl_->finish();
+  impl_->leave();
+}
+
 Session& Session::add(std::unique_ptr<Hook> hook) {
   impl_->hooks.push_back(std::move(hook));
   return *this;

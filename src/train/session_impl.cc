@@ -78,13 +78,23 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   }
 }
 
-Session::Impl::~Impl() {
-  if (!started()) return;
+Session::Impl::~Impl() { finish(); }
+
+void Session::Impl::finish() {
+  if (!started() || std::exchange(finished_, true)) return;
   // An exception of the program itself: whoever catches it knows what it says.
   if (unwinding() && job != nullptr) job->fail();
   if (!unwinding() && report.error.empty()) end_well();
   write_report();
   write_timeline();
+}
+
+void Session::Impl::leave() {
+  if (!started()) return;
+  hooks.clear();
+  saving.reset();
+  observers.clear();
+  if (report.error.empty()) job->leave();
 }
 
 void Session::Impl::check_towers() const {

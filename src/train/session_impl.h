@@ -57,6 +57,10 @@ class Session::Impl {
   void end_run(Session& session, bool for_good);
   /// Ends a run that the program made step by step, when it makes no more. Throws nothing.
   void close(Session& session) noexcept;
+  /// Measures and writes what is left of the session at its end; the second call does nothing.
+  void finish();
+  /// Leaves the job, of which only memory is left.
+  void leave();
   /// Throws kFailedPrecondition unless there is one training.
   void check_one_training() const;
 
@@ -180,6 +184,7 @@ class Session::Impl {
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;
   bool is_watched_ = false;  // by an observer that wants progress
+  bool finished_ = false;
   TimePoint told_progress_{};
   const int exceptions_;  // under way when the session was made
 };

@@ -104,6 +104,7 @@ bool SessionJob::must_make_the_rest(const RunOptions& run) const {
 
 // A quiet job has only lines that tell of trouble, so they are warnings of the log.
 void SessionJob::say(const std::string& line) const {
+  if (left_) return;
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);
   print_text(stdout, fmt::format("{}\n", line));
   std::fflush(stdout);
@@ -114,7 +115,7 @@ SessionJob::~SessionJob() {
 }
 
 void SessionJob::leave() {
-  if (std::exchange(left_, true)) return;
+  if (left_.exchange(true)) return;
   try {
     control().set_done();
     control().goodbye();

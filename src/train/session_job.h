@@ -2,6 +2,7 @@
 // its cluster.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -85,7 +86,8 @@ class SessionJob {
   JoinedStrategy joined_;
   std::optional<TaskState> restored_;
   std::int64_t first_step_ = 0;
-  bool failed_ = false, left_ = false;
+  bool failed_ = false;
+  std::atomic<bool> left_{false};  // nothing is said any more
 };
 
 }  // namespace paceline

@@ -20,6 +20,9 @@ class SessionObservers {
   /// True when one of them wants to see progress.
   bool want_progress() const;
 
+  /// Destroys all of them.
+  void clear() { all_.clear(); }
+
   /// Lets each see the session, which is about to start, through what `make` returns.
   void see(const std::function<std::unique_ptr<RunningSession>()>& make);
 
