@@ -218,3 +218,10 @@ def test_an_interruption_of_a_job_saves_it(command: str, program: str, tmp_path:
     assert job.returncode == 130, output
     assert paceline.load(tmp_path / "run").step is not None
     assert np.isfinite(paceline.load(tmp_path / "run")["w"]).all()
+
+
+def test_strategy_auto_starts_no_tasks_of_a_program_that_cannot(program: str) -> None:
+    done = subprocess.run([sys.executable, program, "--strategy", "auto", "--steps", "12"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "value 0 1" in done.stdout
+    assert "ways" not in done.stdout, "which of them it is to start is not asked"

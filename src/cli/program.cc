@@ -103,7 +103,7 @@ int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& 
   return values->with_places([&] {
     const Program asked = program_of(*values, arguments, options, work);
     if (!starts_tasks && !asked.observers.only_plan()) check_starts_no_tasks(asked.cluster);
-    if (!leaves_shape_open(*values, asked.cluster)) return run_process(asked);
+    if (!starts_tasks || !leaves_shape_open(*values, asked.cluster)) return run_process(asked);
     const auto with = [&](const std::vector<std::string>& flags) {
       return program_of(*parse_job(line, flags, nullptr), flags, options, work);
     };
