@@ -49,7 +49,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"train", "mlp", "--workers", "2"}, {"--workers", "--ps"}},
         Refused{{"train", "mlp", "--link", "smoke"}, {"--link", "tcp"}},
         Refused{{"train", "mlp", "--device", "gpu"},
-                {"--device gpu", "CPU", "--device sim", "paceline predict"}},
+                {"--device gpu", "cuda:N", "--device sim", "paceline predict"}},
         Refused{{"train", "mlp", "--strategy", "magic"}, {"--strategy", "async"}},
         Refused{{"train", "mlp", "--set", "learning_rat=1"}, {"learning_rate"}},
         Refused{{"train", "ptb", "--size", "huge"}, {"--size", "small"}},
