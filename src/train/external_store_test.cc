@@ -485,7 +485,7 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
     return true;
   }));
   Cluster of_three;
-  of_three.role = Cluster::Role::kLauncher;
+  of_three.process = Cluster::Process::kLauncher;
   of_three.local_ps = 1;
   of_three.local_workers = 3;
   of_three.threads = 1;
