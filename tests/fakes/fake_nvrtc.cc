@@ -8,9 +8,9 @@
 #include <fstream>
 #include <map>
 #include <mutex>
-#include <regex>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 #include "base/temporary_folder.h"
 
@@ -30,13 +30,19 @@ std::string folder() {
 std::string with_entries(const std::string& source) {
   std::string text = "#include \"" PACELINE_SOURCE "/tests/fakes/cuda_on_host.h\"\n" + source +
                      "\nextern \"C\" void* paceline_keep = (void*)&paceline_emulated_calls;\n";
-  const std::regex kernel(R"(__global__\s+void\s+(?:__launch_bounds__\([^)]*\)\s*)?(\w+)\s*\()");
-  for (std::sregex_iterator at(source.begin(), source.end(), kernel), end; at != end; ++at) {
-    const std::string name = (*at)[1];
+  // "__global__ void [__launch_bounds__(…)] name(": the name is what stands before the last "(".
+  for (std::size_t at = source.find("__global__"); at != source.npos;
+       at = source.find("__global__", at)) {
+    constexpr std::string_view kBounds = "__launch_bounds__(";
+    at = source.find("void", at) + 4;
+    const std::size_t bounds = source.find_first_not_of(" \n", at);
+    if (source.compare(bounds, kBounds.size(), kBounds) == 0) at = source.find(')', bounds) + 1;
+    const std::size_t name = source.find_first_not_of(" \n", at);
+    at = source.find_first_of(" \n(", name);
     text += fmt::format(
         "extern \"C\" emulated::Kernel paceline_kernel_{0}() {{ return "
         "emulated::kernel_of<&{0}>(&{0}); }}\n",
-        name);
+        source.substr(name, at - name));
   }
   return text;
 }
