@@ -59,7 +59,8 @@ TEST(SafetensorsFile, EveryTensorIsAlignedToItsElements) {
   const Folder folder;
   write_safetensors(folder.path("a"), one_of_each_type());
   const std::string bytes = folder.read("a");
-  for (const StoredTensor& tensor : SafetensorsFile(folder.path("a")).tensors()) {
+  const SafetensorsFile file(folder.path("a"));
+  for (const StoredTensor& tensor : file.tensors()) {
     EXPECT_EQ(tensor.offset % size_of(tensor.dtype), 0u) << tensor.name;
   }
   EXPECT_EQ((kHeaderLengthBytes + std::size_t(std::uint8_t(bytes[0])) +

@@ -82,6 +82,7 @@ struct Driver {
   std::recursive_mutex mutex;
   std::map<Address, Block> blocks;
   std::vector<Stream*> streams;
+  std::vector<std::unique_ptr<Module>> modules;
   std::map<int, std::size_t> used;  // bytes, by device
   CudaEmulator emulator;
   int device = 0, error = kSuccess, launches = 0, open = 0;
@@ -376,10 +377,11 @@ int cuEventSynchronize(Event* event) {
 }
 
 int cuModuleLoadData(Module** module, const void* image) {
+  const Lock lock(driver().mutex);
   constexpr char kElf[] =
       "\x7f"
       "ELF";
-  *module = new Module;
+  *module = driver().modules.emplace_back(std::make_unique<Module>()).get();
   if (std::memcmp(image, kElf, 4) == 0) return kSuccess;
   void* const library = dlopen(static_cast<const char*>(image), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return failed(kInvalidImage, dlerror());
@@ -391,7 +393,9 @@ int cuModuleLoadData(Module** module, const void* image) {
   return kSuccess;
 }
 int cuModuleUnload(Module* module) {
-  delete module;  // the library stays: work that was not waited for may be left
+  const Lock lock(driver().mutex);
+  // The library stays: work that was not waited for may be left.
+  std::erase_if(driver().modules, [&](const auto& each) { return each.get() == module; });
   return kSuccess;
 }
 int cuModuleGetFunction(Function** function, Module* module, const char* name) {
