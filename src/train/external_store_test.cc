@@ -498,9 +498,11 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
     // The last variable is needed first, and its gradient is ready last: 20 ms after the others.
     const Tensor one = gradient(3);
     store.need(3);
+    std::vector<Tensor> others;  // gradients are read until the step has ended
+    for (int v = 0; v < 3; ++v) others.push_back(gradient(v));
     for (int v = 0; v < 3; ++v) {
       store.need(v);
-      store.ready(v, gradient(v).view());
+      store.ready(v, others[std::size_t(v)].view());
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     store.ready(3, one.view());
