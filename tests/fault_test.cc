@@ -61,9 +61,11 @@ void PrintTo(const Case& fault, std::ostream* out) { *out << text_of(fault); }
 
 class FaultTest : public ::testing::TestWithParam<Case> {
  protected:
-  /// Beyond the 5 s in which a loss is noticed, and the 12 s for which the chief, if it saves, and
-  /// the other worker wait for a ps that is lost: for starting and ending on a busy machine.
-  static constexpr seconds kNoticed{45};
+  /// Beyond the 5 s in which a loss is noticed, and the `join_timeout` for which the chief, if it
+  /// saves, and the other worker wait for a ps that is lost: for a busy machine.
+  static constexpr seconds kNoticed{60};
+  /// In seconds. Where a ps never starts, a loss must be noticed before the wait for that ps ends.
+  const char* join_timeout() const { return GetParam().phase->second_ps ? "25" : "12"; }
 
   void SetUp() override {
     const Case& test = GetParam();
@@ -78,6 +80,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
                       second = test.phase->second_ps ? "," + address("ps:1") : "";
     spec_ = fmt::format("ps={}{};worker={},{}", ps, second, address("chief"), address("worker"));
     ps_ = start("ps", kTinyMlp, "ps:0");
+    ASSERT_TRUE(ps_->wait_for("listening on ", seconds(60))) << ps_->output();
     chief_ = start("chief", test.phase->worker, "worker:0");
     other_ = start("worker", test.phase->worker, "worker:1");
     for (auto* task : {chief_.get(), other_.get()}) {
@@ -106,7 +109,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   }
   std::unique_ptr<Process> start(const std::string& name, Words words, const std::string& task) {
     words.insert(words.end(), {"--cluster", spec_, "--task", task, "--reconnect-timeout", "2",
-                               "--join-timeout", "12"});
+                               "--join-timeout", join_timeout()});
     if (GetParam().phase->saves) {
       words.insert(words.end(), {"--out", folder_.path("out"), "--save-every", "5"});
       if (name == holder()) words = held_.of(words);
