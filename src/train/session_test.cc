@@ -40,7 +40,7 @@ TEST_F(SessionTest, InputsThatFitNoMemoryAreRefusedAtOnce) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
-    EXPECT_THAT(error.what(), HasSubstr("the inputs of a step of this batch need 25,600,0"));
+    EXPECT_THAT(error.what(), HasSubstr("the inputs of a step of this batch need 25,600,"));
     EXPECT_THAT(error.what(), HasSubstr(" MB, this machine has "));
   }
 }
