@@ -47,6 +47,7 @@ class Cifar10Model : public Model {
                  recipe->evaluated(), evaluation_interval(settings, recipe->few_steps()));
   }
 
+  std::vector<std::string> numbers() const override { return image_numbers(); }
   bool can_evaluate() const override { return true; }
 
   std::vector<std::string> evaluation_notes(const Settings& settings) const override {

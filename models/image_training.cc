@@ -88,6 +88,11 @@ struct ImageEvaluation::State {
   double best = -1;  // precision; none yet
   std::int64_t best_at = 0;
 
+  void tell(Session& session) const {
+    const double numbers[] = {last.loss, last.precision};
+    const std::vector<std::string> names = image_numbers();
+    for (std::size_t i = 0; i < names.size(); ++i) session.summarise(names[i], numbers[i]);
+  }
   void note(std::int64_t global_step) {
     if (last.precision <= best) return;
     best = last.precision;
@@ -106,8 +111,7 @@ void ImageEvaluation::add_to(Session& session, Interval every) const {
   };
   const auto done = [state = state_](Session& trains, const StepResult& at) {
     state->note(at.global_step);
-    trains.summarise("Evaluation Loss", state->last.loss);
-    trains.summarise("Precision", state->last.precision);
+    state->tell(trains);
     trains.print(fmt::format("evaluated step {}: loss {:.4f}, precision {:.4f}, best {:.4f}",
                              at.global_step, state->last.loss, state->last.precision, state->best));
     return true;
@@ -121,9 +125,12 @@ void ImageEvaluation::finish(Session& session) const {
   evaluator.take_values(state_->with);
   state_->last = score_images(evaluator, state_->classifier, state_->images);
   state_->note(evaluator.global_step());
+  state_->tell(session);
   session.print(fmt::format("precision {:.4f}, best {:.4f} at step {}", state_->last.precision,
                             state_->best, state_->best_at));
 }
+
+std::vector<std::string> image_numbers() { return {"loss/valid", "precision/valid"}; }
 
 Setting evaluation_interval_setting() {
   return {.name = "evaluate_every",

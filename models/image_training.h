@@ -62,6 +62,9 @@ struct Classifier {
 /// mean cross-entropy, and the share of images whose label has the largest logit.
 Evaluation score_images(Evaluator& evaluator, const Classifier& classifier, const Pipeline& images);
 
+/// The names of the numbers that evaluations give to Session::summarise.
+std::vector<std::string> image_numbers();
+
 /// The setting "evaluate_every": the seconds between two evaluations beside training.
 Setting evaluation_interval_setting();
 /// The interval that it says; `at_end` is for a model that by default evaluates only at the end.

@@ -57,6 +57,8 @@ class Model {
                    const Settings& settings) const = 0;
   /// The changes that each ps of the program makes to the variables that `run` reads.
   virtual AfterReads after_reads(const Settings&) const { return {}; }
+  /// The names of the numbers that the evaluations of `run` give to Session::summarise.
+  virtual std::vector<std::string> numbers() const { return {}; }
   /// True when evaluate() may be called.
   virtual bool can_evaluate() const { return false; }
   /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings. Throws

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "models/ptb_graph.h"
 #include "models/ptb_training.h"
@@ -49,6 +50,10 @@ class PtbModel : public Model {
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     check(cluster, run, settings);
     PtbTraining(ptb_config(settings), settings.text("data"), cluster, run).run();
+  }
+
+  std::vector<std::string> numbers() const override {
+    return {"perplexity/train", "perplexity/valid", "perplexity/test"};
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -143,6 +143,7 @@ class ResnetModel : public Model {
                  EvaluateWith::kVariables, evaluation_interval(settings));
   }
 
+  std::vector<std::string> numbers() const override { return image_numbers(); }
   bool can_evaluate() const override { return true; }
 
   std::vector<std::string> evaluation_notes(const Settings& settings) const override {

@@ -1,4 +1,5 @@
 // The image models as a user meets them: trained on files, evaluated, resumed.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,6 +91,71 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   }
   EXPECT_THAT(losses, ElementsAre(StartsWith("step 10: loss ")));
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
+}
+
+// The best checkpoint of a run is what its evaluation has said, in every strategy.
+TEST_F(Images, TheBestCheckpointIsKeptInEveryStrategy) {
+  const Words several = {"--ps", "1", "--workers", "2", "--strategy"};
+  const Words clusters[] = {{},
+                            join({several, {"async"}}),
+                            join({several, {"ssp"}}),
+                            join({several, {"sync"}}),
+                            join({several, {"local_sgd", "--local-steps", "2"}}),
+                            {"--ps", "0", "--workers", "2", "--strategy", "allreduce"}};
+  for (std::size_t i = 0; i < std::size(clusters); ++i) {
+    const std::string out = folder_.path("out") + std::to_string(i);
+    const Words settings = {"--units", "1", "--batch", "20", "--data", data()};
+    const std::string output =
+        run(join({{"train", "resnet", "--steps", "30", "--threads", "1", "--out", out, "--keep",
+                   "1", "--keep-best", "precision/valid:max", "--set", "evaluate_every=1"},
+                  settings,
+                  clusters[i]}));
+    const json mark = json::parse(read_text(out + "/checkpoints/best.json"));
+    EXPECT_EQ(mark["name"], "precision/valid");
+    const std::string step = std::to_string(mark["step"].get<int>());
+    const std::string precision = fmt::format("precision {:.4f}", mark["value"].get<double>());
+    EXPECT_THAT(output, HasSubstr("the best checkpoint so far is that of step " + step));
+    EXPECT_THAT(run(join({{"eval", "resnet", "--out", out + ":best"}, settings})),
+                AllOf(HasSubstr("\nstep " + step + ": "), HasSubstr(precision)))
+        << output;
+    EXPECT_THAT(
+        run(join({{"train", "resnet", "--steps", "1", "--init-from", out + ":best"}, settings})),
+        HasSubstr("begin with the values in " + out + "/checkpoints/step-" + step));
+  }
+}
+
+// The evaluator reports to the run while it trains, and marks the last checkpoint once it has
+// ended.
+TEST_F(Images, AnEvaluatorTellsTheRunWhichCheckpointIsTheBest) {
+  const std::string out = folder_.path("out");
+  const Words settings = {"--units", "1", "--batch", "20", "--data", data()};
+  const Words of_run = {"--out", out, "--save-every", "5", "--keep-best", "precision/valid:max"};
+  run(join({{"train", "resnet", "--steps", "20", "--threads", "1", "--ps", "1", "--workers", "1",
+             "--evaluator"},
+            of_run,
+            settings}));
+  const json mark = json::parse(read_text(out + "/checkpoints/best.json"));
+  EXPECT_TRUE(mark.contains("step")) << mark;
+  std::filesystem::remove(out + "/checkpoints/best.json");
+  std::ofstream(out + "/checkpoints/best.json")
+      << R"({"version":1,"name":"loss/valid","best":"min"})";
+  run(join({{"eval", "resnet", "--once", "--out", out}, settings}));
+  EXPECT_EQ(json::parse(read_text(out + "/checkpoints/best.json"))["step"], 20);
+}
+
+TEST_F(Images, ABestCheckpointByANumberThatIsNotGivenIsRefused) {
+  const auto refusal = [&](const std::string& model, const std::string& by) {
+    return run_paceline(
+               {"train", model, "--steps", "1", "--out", folder_.path("out"), "--keep-best", by})
+        .output;
+  };
+  EXPECT_THAT(refusal("cifar10", "loss/vald"),
+              HasSubstr("--keep-best loss/vald: cifar10 gives no such number, but loss/valid, "
+                        "precision/valid; did you mean 'loss/valid'?"));
+  EXPECT_THAT(refusal("mlp", "loss"), HasSubstr("mlp evaluates nothing by which"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path("out")));
+  EXPECT_THAT(run_paceline({"eval", "cifar10", "--out", data() + ":best", "--data", data()}).output,
+              HasSubstr("--keep-best NAME"));
 }
 
 TEST_F(Images, AnEvaluationPassesOverACorruptCheckpointAndSaysIt) {

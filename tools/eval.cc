@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/grouped_digits.h"
+#include "base/print_text.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "cli/evaluator_task.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/settings_reader.h"
@@ -38,17 +41,31 @@ CommandLine eval_flags(const Model& model) {
   paceline eval {0} --data images --out run --once)",
                               model.name());
   line.flags = {
-      {"--out", "DIR", "The folder that the run was given", "Evaluation"},
-      {"--once", "", "Evaluate the newest checkpoint, and end", "Evaluation"},
+      {"--out", "DIR",
+       "The folder that the run was given; DIR:best is the checkpoint that its --keep-best has "
+       "kept",
+       "Evaluation"},
+      {"--once", "", "Evaluate the newest checkpoint, and end (so does DIR:best)", "Evaluation"},
   };
   return with_settings(std::move(line), model.settings().declared());
+}
+
+// The best checkpoint of a run, which may still train.
+void evaluate_best(const EvaluateCheckpoint& evaluate_it, RunOptions run, const std::string& best) {
+  run.resume = run.quiet = true;
+  run.evaluates = best;
+  const Evaluation found = evaluate_it(run);
+  print_text(stdout, fmt::format("step {}: loss {:.4f}, precision {:.4f}\n",
+                                 grouped_digits(found.global_step), found.loss, found.precision));
 }
 
 int evaluate(const Model& model, const Arguments& arguments) {
   const CommandLine line = eval_flags(model);
   const auto values = parse(line, {arguments.begin() + 1, arguments.end()});
   if (!values) return 0;
-  const std::string out = values->text("--out");
+  const std::string given = values->text("--out");
+  const std::optional<std::string> of_best = run_of_best(given);
+  const std::string out = of_best.value_or(given);
   if (out.empty()) throw Error(ErrorCode::kUsage, "--out DIR is missing: the folder of the run");
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
   Settings settings = read_settings(model.settings().declared(), *values);
@@ -60,9 +77,16 @@ int evaluate(const Model& model, const Arguments& arguments) {
   RunOptions run;
   run.out = out;
   const Log log(log_options({}, run));
-  CheckpointEvaluations evaluations(
-      run, [&](const RunOptions& of) { return model.evaluate(of, settings); }, log);
+  run.log = &log;
+  const EvaluateCheckpoint evaluate_it = [&](const RunOptions& of) {
+    return model.evaluate(of, settings);
+  };
+  CheckpointEvaluations evaluations(run, evaluate_it, log);
   for (const std::string& note : model.evaluation_notes(settings)) fmt::print("{}\n", note);
+  if (of_best) {
+    evaluate_best(evaluate_it, run, given);
+    return 0;
+  }
   const Interrupt interrupt;
   values->given("--once") ? void(evaluations.evaluate_newest())
                           : follow_run(evaluations, out, interrupt, {});

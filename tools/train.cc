@@ -88,6 +88,21 @@ void check_taken(const Model& model, const CommandLine& line, const FlagValues& 
   }
 }
 
+void check_keep_best(const Model& model, const RunOptions& run) {
+  if (!run.keep_best) return;
+  const std::vector<std::string> numbers = model.numbers();
+  if (std::ranges::find(numbers, run.keep_best->name) != numbers.end()) return;
+  if (numbers.empty()) {
+    refuse_flag("--keep-best", run.keep_best->name,
+                fmt::format("{} evaluates nothing by which checkpoints could be compared: leave "
+                            "the flag out",
+                            model.name()));
+  }
+  refuse_flag("--keep-best", run.keep_best->name,
+              fmt::format("{} gives no such number, but {}{}", model.name(),
+                          fmt::join(numbers, ", "), did_you_mean(run.keep_best->name, numbers)));
+}
+
 std::string models_text() {
   std::string text;
   for (const Model* model : models::all_models()) {
@@ -174,6 +189,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
     job.lab = read_lab(values, job.cluster);
     set_places(job.lab, job.observers.prediction);
     job.run.flags = flags_and_settings(values, job.settings);
+    check_keep_best(model, job.run);
     model.check(job.cluster, job.run, job.settings);
     return job;
   });

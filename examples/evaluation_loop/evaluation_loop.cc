@@ -51,6 +51,7 @@ int main(int argc, char** argv) {
       std::mt19937_64 same(0);  // every evaluation sees the same points
       const auto feed_validation = [&](Feed& feed) { draw(same, feed, validation); };
       const float loss = session.evaluate(validation.loss, feed_validation).item<float>();
+      session.summarise("loss/valid", loss);
       worse = loss < best ? 0 : worse + 1;
       best = std::min(best, loss);
       session.print("step " + std::to_string(made->step) + ": validation loss " +
@@ -59,5 +60,11 @@ int main(int argc, char** argv) {
     session.print("stops: the validation loss fell in none of " + std::to_string(kPatience) +
                   " evaluations");
     session.stop_all();
+    if (!run.keep_best) return;  // --out DIR --keep-best loss/valid
+    session.begin_evaluation(run.out + ":best");
+    std::mt19937_64 same(0);
+    const auto feed = [&](Feed& to) { draw(same, to, validation); };
+    const float loss = session.evaluate(validation.loss, feed).item<float>();
+    session.print("the best checkpoint: validation loss " + std::to_string(loss));
   });
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "paceline/hooks.h"
@@ -36,6 +37,8 @@ class Evaluator {
   /// thread calls it between two steps, or in a hook. Its time is no step's. Throws
   /// kFailedPrecondition while an evaluation is under way, and the error of a store that is lost.
   void take_values(EvaluateWith with = EvaluateWith::kVariables);
+  /// Reads the variables of a checkpoint instead, as Session::begin_evaluation does.
+  void take_values(const std::string& checkpoint, EvaluateWith with = EvaluateWith::kVariables);
   /// The global step at which the values were taken; 0 before the first take_values().
   std::int64_t global_step() const;
 
@@ -59,6 +62,10 @@ class Evaluator {
   void cancel();
 
  private:
+  friend class EvaluateBeside;
+  /// What the session is told from now on is of the values that this evaluator has.
+  void report_now();
+
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

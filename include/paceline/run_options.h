@@ -48,6 +48,12 @@ struct SummaryOf {
   bool any() const { return gradients || activations || images; }
 };
 
+/// The number by which a run finds its best checkpoint.
+struct KeepBest {
+  std::string name;      // as Session::summarise has it: "loss/valid"
+  bool largest = false;  // the largest is the best; else the smallest
+};
+
 /// The options of a run, which are flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // the global step at which it ends
@@ -66,13 +72,17 @@ struct RunOptions {
   std::string out;
   bool resume = false;     // from the newest whole checkpoint in `out`
   bool overwrite = false;  // deletes the checkpoints in `out`
-  bool evaluates =
-      false;  // what another run saves in `out`, and renames no checkpoint that is torn
+  /// The checkpoint of another run that this one only evaluates: the folder of that run, which
+  /// means its newest whole one, or RUN:best. Empty: this run is not such an evaluation.
+  std::string evaluates;
   /// The global step of this task when a ps was lost with its values; the run goes on from a
   /// checkpoint since then. Empty: none was lost.
   std::optional<std::int64_t> lost_at;
   Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
   int keep = 5;                                    // the number of checkpoints that are kept
+  /// The best checkpoint is kept beside those. Each evaluation then is of a checkpoint: it is saved
+  /// first. Nothing: none is kept as the best.
+  std::optional<KeepBest> keep_best;
   std::string init_from;  // a checkpoint whose values the variables begin with; empty: none
   /// Shell patterns that restrict `init_from` to the variables that one of them matches. If there
   /// is none, all variables of the model begin with its values.

@@ -210,6 +210,11 @@ class Session {
   /// Brings the newest variables from the store (other workers may have changed them), or their
   /// averages; evaluations use them until the next train step of this session.
   void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);
+  /// Reads the variables of a checkpoint instead, for example the best one of this run, to which
+  /// early stopping returns: begin_evaluation(run.out + ":best"). It may be given as for
+  /// RunOptions::init_from. Throws kNotFound when there is none.
+  void begin_evaluation(const std::string& checkpoint,
+                        EvaluateWith with = EvaluateWith::kVariables);
   /// Does the same as evaluate_in_place, but asks for the variables in each step. It counts as a
   /// step in the report.
   std::span<const TensorView> fetch(const Graph& graph, std::span<const Value> fetches,
@@ -237,7 +242,10 @@ class Session {
   /// Reads all variables from the store and calls `see` with the name and the value of each. It
   /// counts as an evaluation.
   void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
-  /// Gives hooks (Summaries) a number of the model, for the current global step.
+  /// Gives hooks (Summaries) a number of the model, for the current global step. The number that
+  /// RunOptions::keep_best names is of the checkpoint that was evaluated last: by this session
+  /// since its last step, or by the Evaluator whose values were taken last. If there is none, it is
+  /// of the present values, which are saved.
   void summarise(const std::string& tag, double value);
   /// The run options that the session was made with.
   const RunOptions& run_options() const;

@@ -22,6 +22,7 @@ namespace fs = std::filesystem;
 
 // Takes names as other programs give them.
 constexpr std::string_view kSeveralFilesEnding = ".safetensors.index.json";
+constexpr std::string_view kBestEnding = ":best";
 constexpr const char* kTensorFiles[] = {"model.safetensors.index.json", "model.safetensors"};
 
 std::size_t bytes_of_row(const TensorInfo& tensor) {
@@ -207,7 +208,17 @@ std::string passed_over_text(const FoundCheckpoint& torn) {
   return "passes over a checkpoint that is not whole: " + torn.torn;
 }
 
+std::optional<std::string> run_of_best(const std::string& path) {
+  if (!path.ends_with(kBestEnding) || fs::exists(path)) return std::nullopt;
+  return path.substr(0, path.size() - kBestEnding.size());
+}
+
 ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check) {
+  if (const std::optional<std::string> run = run_of_best(path)) {
+    const std::optional<Checkpoints> of_run = checkpoints_in(*run);
+    if (of_run) return {of_run->best(check).path};
+    throw Error(ErrorCode::kNotFound, fmt::format("{}: {} is no folder of a run", path, *run));
+  }
   for (const char* name : kTensorFiles) {
     if (fs::is_regular_file(path + "/" + name)) return {path + "/" + name};
   }

@@ -70,11 +70,13 @@ struct ChosenCheckpoint {
 };
 /// Chooses `path` itself when it is a file or a checkpoint's folder, the tensors in a folder of
 /// safetensors files, and the newest whole checkpoint of a folder of checkpoints or the --out
-/// folder of a run. Throws kNotFound saying what there is instead, and kDataLoss when the
-/// checkpoint that was named is not whole.
+/// folder of a run. RUN:best is the one that --keep-best has kept. Throws kNotFound saying what
+/// there is instead, and kDataLoss when the checkpoint that was named is not whole.
 ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check);
 /// "passes over a checkpoint that is not whole: WHY"
 std::string passed_over_text(const FoundCheckpoint& torn);
+/// RUN of RUN:best; nothing when `path` names something else, or a file or folder of that name.
+std::optional<std::string> run_of_best(const std::string& path);
 /// The checkpoints that `path` names, when it is a folder of checkpoints or the --out folder of a
 /// run.
 std::optional<Checkpoints> checkpoints_in(const std::string& path);

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "base/testing/error_of.h"
+#include "checkpoint/best_keeper.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/testing/folder.h"
 #include "checkpoint/testing/sample_checkpoint.h"
@@ -128,6 +129,43 @@ TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   save_sample(folder.path(), 1000, 2);
   Checkpoints(folder.path()).keep_last(1);
   for (const std::string& name : folder.names()) EXPECT_THAT(name, HasSubstr("step-1000"));
+}
+
+// The same where the best one is kept beside the newest: a process that ends before any one of its
+// calls leaves a whole checkpoint marked, whose value is that of the mark.
+TEST(CheckpointSave, StoppedAnywhereItLeavesTheBestOneWhole) {
+  const Folder folder;
+  const BestBy by{"loss/valid", false};
+  const auto say = [](const std::string&) {};
+  const auto value_of = [](std::int64_t step) { return 1.0 / double(step); };  // each is better
+  save_sample(folder.path(), 1, 2);
+  const Checkpoints here(folder.path());
+  BestKeeper(here, by, say).note(1, value_of(1));
+  bool stopped = true;
+  int calls = 0;
+  std::int64_t before = 1;
+  for (std::int64_t step = 2; stopped; ++step, ++calls) {
+    const StoppingDisk disk(calls, StoppingDisk::Then::kDead);
+    const Checkpoints checkpoints(folder.path(), disk);
+    try {
+      BestKeeper keeper(checkpoints, by, say);
+      save_sample(folder.path(), step, 2, disk);
+      keeper.note(step, value_of(step));
+      save_sample(folder.path(), 1000 + step, 2, disk);
+      checkpoints.keep_last(1);
+      stopped = false;
+    } catch (const StoppingDisk::Stopped&) {
+    }
+    const FoundCheckpoint best = here.best(WholeCheck::kChecksums);
+    EXPECT_TRUE(best.step == before || best.step == step) << best.step << " after " << calls;
+    EXPECT_EQ(here.mark()->best->value, value_of(best.step));
+    EXPECT_EQ(find_checkpoint(folder.path() + ":best", WholeCheck::kChecksums).path, best.path);
+    before = best.step;
+  }
+  EXPECT_GT(calls, 40);
+  const std::vector<FoundCheckpoint> left = here.list(WholeCheck::kChecksums);
+  ASSERT_EQ(left.size(), 2u);
+  EXPECT_EQ(left[1].step, before);
 }
 
 TEST(CheckpointSave, AFailureAnywhereLeavesTheOlderOneAndNoFiles) {

@@ -8,6 +8,7 @@
 
 #include "checkpoint/data_loss.h"
 #include "checkpoint/input_file.h"
+#include "checkpoint/new_file.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -17,6 +18,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "step-";
 constexpr std::string_view kUnfinished = ".part";
+constexpr const char* kBestName = "best.json";
+constexpr std::string_view kReportPrefix = "evaluated-", kReportEnding = ".json";
+constexpr std::uint64_t kMaxMarkBytes = std::uint64_t{1} << 20;
 
 // N of "step-N".
 std::optional<std::int64_t> step_of(std::string_view name) {
@@ -115,13 +119,19 @@ std::optional<FoundCheckpoint> Checkpoints::newest_to_name() const {
   }
 }
 
-std::vector<std::string> Checkpoints::keep_last(int count) const {
+std::vector<std::string> Checkpoints::keep_last(int count,
+                                                std::span<const std::int64_t> also) const {
+  const std::optional<BestMark> marked = mark();
+  const auto is_wanted = [&](std::int64_t step) {
+    return (marked && marked->best && marked->best->step == step) ||
+           std::ranges::find(also, step) != also.end();
+  };
   std::vector<std::string> removed;
   int whole = 0;
   for (const FoundCheckpoint& found : list(WholeCheck::kSizes)) {
     const bool keep = found.torn.empty() ? whole < std::max(count, 1) : whole == 0;
     whole += found.torn.empty() ? 1 : 0;
-    if (keep) continue;
+    if (keep || is_wanted(found.step)) continue;
     remove(found.step);
     removed.push_back(found.path);
   }
@@ -151,5 +161,60 @@ void Checkpoints::remove_unfinished() const {
     if (unfinished) disk_.remove(folder_ + "/" + name);
   }
 }
+
+void Checkpoints::write_whole(const std::string& name, const std::string& text) const {
+  disk_.make_folder(folder_);
+  NewFile file(folder_ + "/" + name, disk_);
+  file.write_at(std::as_bytes(std::span(text)), 0);
+  file.commit();
+}
+
+std::optional<BestMark> Checkpoints::mark() const {
+  const std::string path = folder_ + "/" + kBestName;
+  if (!fs::exists(path)) return std::nullopt;
+  return BestMark::from_json(read_text(path, kMaxMarkBytes), path);
+}
+
+void Checkpoints::set_mark(const BestMark& mark) const { write_whole(kBestName, mark.to_json()); }
+
+FoundCheckpoint Checkpoints::best(WholeCheck check) const {
+  const std::optional<BestMark> marked = mark();
+  if (!marked || !marked->best) {
+    throw Error(ErrorCode::kNotFound,
+                fmt::format("no checkpoint in {} is marked as the best: {}", folder_,
+                            marked ? "none was evaluated yet"
+                                   : "--keep-best NAME of the run would have marked one"));
+  }
+  const FoundCheckpoint found = {path_of(marked->best->step), marked->best->step,
+                                 why_torn(path_of(marked->best->step), check)};
+  if (!found.torn.empty()) throw Error(ErrorCode::kDataLoss, found.torn);
+  return found;
+}
+
+void Checkpoints::remove_mark() const {
+  disk_.remove(folder_ + "/" + kBestName);
+  for (const std::string& path : reports()) remove_report(path);
+}
+
+void Checkpoints::report(const EvaluationReport& report) const {
+  write_whole(fmt::format("{}{}{}", kReportPrefix, report.step, kReportEnding), report.to_json());
+}
+
+std::vector<std::string> Checkpoints::reports() const {
+  std::vector<std::string> paths;
+  for (const std::string& name : names_in(folder_)) {
+    if (name.starts_with(kReportPrefix) && name.ends_with(kReportEnding)) {
+      paths.push_back(folder_ + "/" + name);
+    }
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+EvaluationReport Checkpoints::read_report(const std::string& path) const {
+  return EvaluationReport::from_json(read_text(path, kMaxMarkBytes), path);
+}
+
+void Checkpoints::remove_report(const std::string& path) const { disk_.remove(path); }
 
 }  // namespace paceline

@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "checkpoint/best_mark.h"
 #include "checkpoint/checkpoint_index.h"
 #include "checkpoint/disk.h"
 
@@ -43,10 +45,11 @@ class Checkpoints {
   /// For the message of an error: the newest that can be found.
   std::optional<FoundCheckpoint> newest_to_name() const;
 
-  /// Deletes all but the last `count` whole ones, at least 1; torn ones only where they are older
-  /// than the newest whole one. Returns the paths of those deleted. None is ever left half: it
-  /// is renamed first.
-  std::vector<std::string> keep_last(int count) const;
+  /// Deletes all but the last `count` whole ones, at least 1, the one that is marked as the best,
+  /// and those of the steps `also`; torn ones only where they are older than the newest whole one.
+  /// Returns the paths of those deleted. None is ever left half: it is renamed first. Throws
+  /// kDataLoss, and deletes nothing, when the mark of the best cannot be read.
+  std::vector<std::string> keep_last(int count, std::span<const std::int64_t> also = {}) const;
   /// Deletes one. No error when it is not there.
   void remove(std::int64_t step) const;
   /// Renames one, so that it is none any more, in place of what has that name. Returns its path
@@ -55,7 +58,27 @@ class Checkpoints {
   /// Deletes what an ended process left unfinished. Only when nobody is saving here.
   void remove_unfinished() const;
 
+  /// Returns the mark of the best checkpoint; nothing when the run keeps none. Throws kDataLoss
+  /// when it cannot be read.
+  std::optional<BestMark> mark() const;
+  /// Replaces the mark as a whole. BestKeeper alone calls it.
+  void set_mark(const BestMark& mark) const;
+  /// Returns the checkpoint that is marked as the best, whole by that check. Throws kNotFound when
+  /// none is marked, kDataLoss when it is not whole.
+  FoundCheckpoint best(WholeCheck check) const;
+  /// Deletes the mark and all reports. No error when there are none.
+  void remove_mark() const;
+
+  /// Reports what an evaluation beside the run found, in place of an older report of that step.
+  void report(const EvaluationReport& report) const;
+  /// Returns the paths of the reports that nobody has taken yet.
+  std::vector<std::string> reports() const;
+  EvaluationReport read_report(const std::string& path) const;
+  void remove_report(const std::string& path) const;
+
  private:
+  void write_whole(const std::string& name, const std::string& text) const;
+
   const std::string folder_;
   const Disk& disk_;
 };

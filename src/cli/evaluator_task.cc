@@ -1,17 +1,22 @@
 #include "cli/evaluator_task.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <iterator>
+#include <map>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include "base/deadline.h"
 #include "base/grouped_digits.h"
 #include "base/print_text.h"
+#include "checkpoint/best_keeper.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "paceline/error.h"
 #include "run/report/folder_lock.h"
@@ -25,6 +30,11 @@ namespace {
 constexpr int kLookEveryMs = 2000;
 constexpr int kLowestPriority = 19;
 
+/// By the names that the chief gives them, too.
+std::map<std::string, double> numbers_of(const Evaluation& evaluation) {
+  return {{"loss/valid", evaluation.loss}, {"precision/valid", evaluation.precision}};
+}
+
 }  // namespace
 
 CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate,
@@ -34,7 +44,8 @@ CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateChec
       evaluate_(std::move(evaluate)),
       log_(log) {
   run_.out = run.out;
-  run_.resume = run_.quiet = run_.evaluates = true;
+  run_.resume = run_.quiet = true;
+  run_.evaluates = run.out;
   run_.seed = run.seed;
   run_.log = &log;
 }
@@ -64,6 +75,7 @@ bool CheckpointEvaluations::evaluate_newest() {
                          grouped_digits(last_step_), last_.loss, last_.precision, best_.precision));
   std::fflush(stdout);
   summarise();
+  report();
   return true;
 }
 
@@ -76,13 +88,37 @@ void CheckpointEvaluations::summarise() {
   if (no_summaries_) return;
   try {
     if (!summaries_) summaries_.emplace(out_ + "/summaries/evaluator", last_step_);
-    summaries_->add({.step = last_step_,
-                     .values = {{"Evaluation Loss", float(last_.loss)},
-                                {"Precision", float(last_.precision)},
-                                {"Best Precision", float(best_.precision)}}});
+    std::vector<SummaryValue> values;
+    for (const auto& [name, value] : numbers_of(last_)) values.push_back({name, float(value)});
+    values.push_back({"precision/best", float(best_.precision)});
+    summaries_->add({.step = last_step_, .values = std::move(values)});
   } catch (const Error& error) {
     no_summaries_ = true;
     log_.warning(fmt::format("{}; the evaluator goes on without summaries", error.what()));
+  }
+}
+
+// The run marks the best checkpoint, and whoever holds its lock once it has ended.
+void CheckpointEvaluations::report() {
+  if (no_reports_) return;
+  try {
+    const std::optional<BestMark> mark = checkpoints_.mark();
+    if (!mark) return;
+    const std::map<std::string, double> numbers = numbers_of(last_);
+    if (!numbers.contains(mark->by.name)) {
+      no_reports_ = true;
+      log_.warning(
+          fmt::format("the run keeps its best checkpoint by {}, and an evaluation gives {}",
+                      mark->by.name, fmt::join(std::views::keys(numbers), ", ")));
+      return;
+    }
+    checkpoints_.report({last_step_, numbers});
+    if (is_locked(out_)) return;
+    const FolderLock lock(out_);
+    take_late_reports(checkpoints_, [this](const std::string& line) { log_.info(line); });
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kUsage) return;  // a run has just begun there, and takes it
+    log_.warning(fmt::format("{}; the run is not told of this evaluation", error.what()));
   }
 }
 

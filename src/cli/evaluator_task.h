@@ -23,7 +23,8 @@ using EvaluateCheckpoint = std::function<Evaluation(const RunOptions&)>;
 /// The evaluations of a run's checkpoints in the folder that the run was given. One thread.
 class CheckpointEvaluations {
  public:
-  /// Summaries go into OUT/summaries/evaluator. `log` gets a line when they cannot be written.
+  /// Summaries go into OUT/summaries/evaluator. `log` gets a line when they cannot be written. If
+  /// the run keeps its best checkpoint, it is told what was found; one that has ended is marked.
   CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate, const Log& log);
 
   /// Evaluates the newest whole checkpoint unless it was before, and prints loss, precision and
@@ -35,6 +36,7 @@ class CheckpointEvaluations {
 
  private:
   void summarise();
+  void report();
   void say_passed_over(const FoundCheckpoint& torn);
 
   const std::string out_;
@@ -47,7 +49,7 @@ class CheckpointEvaluations {
   std::int64_t looked_at_ = -1;         // the step of the newest one whose sizes are right
   std::set<std::int64_t> passed_over_;  // the steps of those that were named
   std::optional<EventWriter> summaries_;
-  bool no_summaries_ = false;
+  bool no_summaries_ = false, no_reports_ = false;
 };
 
 /// The time for which an evaluator follows a run.

@@ -78,7 +78,7 @@ TEST_F(EvaluatorTask, EvaluationsAreSummariesInAFolderOfTheirOwn) {
   while (std::optional<SummaryEvent> event = reader.next()) last = *event;
   EXPECT_EQ(last.step, 10);
   ASSERT_EQ(last.values.size(), 3U);
-  EXPECT_EQ(last.values[1].tag, "Precision");
+  EXPECT_EQ(last.values[1].tag, "precision/valid");
 }
 
 TEST_F(EvaluatorTask, ACheckpointThatTheRunDeletesMeanwhileIsPassedOver) {

@@ -13,6 +13,7 @@
 #include "base/failure_text.h"
 #include "base/plain_text.h"
 #include "base/print_text.h"
+#include "checkpoint/best_keeper.h"
 #include "checkpoint/checkpoints.h"
 #include "cli/flags/flags.h"
 #include "cli/flags/launch_environment.h"
@@ -170,13 +171,9 @@ LaunchProgram launched_program(const Program& program) {
           .ssh = program.ssh};
 }
 
-int run_with(const Program& program, const Log& log) {
-  if (program.cluster.process == Cluster::Process::kEvaluator) return evaluate(program, log);
+int run_prepared(const Program& program, const Log& log) {
   RunOptions run = program.run;
   run.log = &log;
-  // The tasks of somebody else's command look after the files of their run.
-  const auto lock =
-      program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
   run.timeline = timeline_file(program.cluster, run);
   run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.process == Cluster::Process::kLauncher) {
@@ -214,6 +211,19 @@ int run_with(const Program& program, const Log& log) {
     throw;
   }
   return ended_well ? 0 : exit_status(ErrorCode::kInternal);
+}
+
+int run_with(const Program& program, const Log& log) {
+  if (program.cluster.process == Cluster::Process::kEvaluator) return evaluate(program, log);
+  // The tasks of somebody else's command look after the files of their run.
+  const auto lock =
+      program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
+  const int status = run_prepared(program, log);
+  if (lock && program.run.keep_best) {
+    const Checkpoints checkpoints(checkpoints_folder(program.run));
+    take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
+  }
+  return status;
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ struct EvaluateBeside::State {
   // Waits for the evaluation under way, throws what it threw, and asks what follows from it.
   bool finish(Session& session) {
     under_way.get();
+    evaluator->report_now();
     const bool go_on = done(session, at);
     if (!go_on && on == EvaluateOn::kChief) session.stop_all();
     return go_on;

@@ -60,7 +60,8 @@ struct Evaluator::Impl {
   Session::Impl& session;
   std::unique_ptr<Device> device;
   StepAccount account{session.clock};
-  std::optional<DeviceContext> context;  // none: the session was not started
+  std::optional<DeviceContext> context;            // none: the session was not started
+  std::shared_ptr<EvaluatedCheckpoint> evaluated;  // null: no checkpoint has its values
   UnstartedValues unstarted;
   std::atomic<bool> used = false, cancelled = false;
 };
@@ -78,8 +79,28 @@ void Evaluator::take_values(EvaluateWith with) {
   const Impl::Use use(impl_->used, "take_values");
   if (!impl_->context) return;
   Session::Impl& session = impl_->session;
-  session.guarded([&] { session.excluded([&] { impl_->context->snapshot().refresh(with); }); });
+  session.guarded([&] {
+    session.excluded([&] {
+      impl_->evaluated = session.take_newest(impl_->context->snapshot(), with);
+      report_now();
+    });
+  });
 }
+
+void Evaluator::take_values(const std::string& checkpoint, EvaluateWith with) {
+  const Impl::Use use(impl_->used, "take_values");
+  if (!impl_->context) return;
+  Session::Impl& session = impl_->session;
+  session.guarded([&] {
+    session.excluded([&] {
+      Session::Impl::take_from(checkpoint, impl_->context->snapshot(), with);
+      impl_->evaluated = std::make_shared<EvaluatedCheckpoint>();
+      report_now();
+    });
+  });
+}
+
+void Evaluator::report_now() { impl_->session.evaluated = {impl_->evaluated}; }
 
 std::int64_t Evaluator::global_step() const {
   return impl_->context ? impl_->context->snapshot().global_step() : 0;

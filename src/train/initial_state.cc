@@ -54,6 +54,7 @@ std::vector<TaskState> states_of(const CheckpointReader& reader, int workers) {
 }
 
 void delete_checkpoints(const Checkpoints& checkpoints, const Say& say) {
+  checkpoints.remove_mark();
   for (const FoundCheckpoint& found : checkpoints.list(WholeCheck::kSizes)) {
     checkpoints.remove(found.step);
     say(fmt::format("deleted the checkpoint of step {} (--overwrite)", found.step));
@@ -194,11 +195,15 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
 InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
                             const RunOptions& run, const DataNames& data, int workers,
                             const Say& say) {
+  if (!run.evaluates.empty()) {
+    const std::string path = find_checkpoint(run.evaluates, WholeCheck::kChecksums).path;
+    return resumed(path, store, run, data, workers, say);
+  }
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
       InitialState beginning = resumed(newest.whole->path, store, run, data, workers, say);
-      if (!run.evaluates) put_aside(newest.torn, run, say);
+      put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
     }

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -48,10 +49,22 @@ Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder
   // Training that has just been resumed is saved already.
   const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
   if (newest && newest->step == parts_.global_step) saved_step_ = newest->step;
+  last_begun_ = std::make_shared<EvaluatedCheckpoint>();
+  if (saved_step_ >= 0) last_begun_->step = saved_step_;
+  begun_.emplace_back(last_begun_);
+  if (parts_.keep_best) keeper_.emplace(checkpoints_, *parts_.keep_best, parts_.say);
+  take_reports();
 }
 
+// The last mark may have left one that was the best before.
 Saver::~Saver() {
   if (last_.valid()) last_.wait();
+  if (!keeper_) return;
+  try {
+    keep_newest();
+  } catch (const std::exception& error) {
+    parts_.complain(failure_text(error));
+  }
 }
 
 bool Saver::busy() const {
@@ -63,8 +76,59 @@ Saver::Written Saver::written() const {
   return written_;
 }
 
+void Saver::note(EvaluatedCheckpoint& checkpoint, double value) {
+  const std::lock_guard lock(marking_);
+  checkpoint.number = value;
+  if (checkpoint.step) mark_if_best(*checkpoint.step, value);
+}
+
+bool Saver::marked_none() {
+  const std::lock_guard lock(marking_);
+  return keeper_ && !keeper_->mark().best;
+}
+
+void Saver::take_reports() {
+  const std::lock_guard lock(marking_);
+  if (keeper_) keeper_->take_reports();
+}
+
+// A mark that cannot be written leaves the one before, whose checkpoint is kept on.
+void Saver::mark_if_best(std::int64_t step, double value) {
+  if (!keeper_) return;
+  try {
+    keeper_->note(step, value);
+  } catch (const Error& error) {
+    parts_.complain(
+        fmt::format("the checkpoint of step {} is not marked as the best: {}", step, error.what()));
+  }
+}
+
+void Saver::finish_last_begun() {
+  const std::lock_guard lock(marking_);
+  last_begun_->step = saved_step_;
+  if (last_begun_->number) mark_if_best(saved_step_, *last_begun_->number);
+}
+
+// Reports are taken first, since one may be of a checkpoint that is about to be deleted.
+void Saver::keep_newest() {
+  const std::lock_guard lock(marking_);
+  if (keeper_) keeper_->take_reports();
+  std::vector<std::int64_t> in_use;
+  std::erase_if(begun_, [](const auto& each) { return each.expired(); });
+  for (const auto& each : begun_) {
+    const auto checkpoint = each.lock();
+    if (checkpoint && checkpoint->step && !checkpoint->number) in_use.push_back(*checkpoint->step);
+  }
+  checkpoints_.keep_last(parts_.keep, in_use);
+}
+
 void Saver::start(TaskState own, std::int64_t global_step) {
   parts_.store.mark();
+  last_begun_ = std::make_shared<EvaluatedCheckpoint>();
+  {
+    const std::lock_guard lock(marking_);
+    begun_.emplace_back(last_begun_);
+  }
   last_ = std::async(std::launch::async, [this, own = std::move(own), global_step] {
             run_in_background();
             save_or_complain(own, global_step);
@@ -118,7 +182,8 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
   const CheckpointIndex index = write_files(own, save.folder());
   const std::string path = save.finish(index);
   saved_step_ = index.global_step;
-  checkpoints_.keep_last(parts_.keep);
+  finish_last_begun();
+  keep_newest();
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   {
     const std::lock_guard lock(counting_);

@@ -5,13 +5,24 @@
 #include <functional>
 #include <future>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "checkpoint/best_keeper.h"
 #include "checkpoint/checkpoints.h"
 #include "params/savable_store.h"
 
 namespace paceline {
+
+/// A checkpoint whose values are evaluated. As long as somebody holds it, and its number has not
+/// come, the saver keeps the checkpoint.
+struct EvaluatedCheckpoint {
+  std::optional<std::int64_t> step = {};  // nothing: it is not written yet, or could not be
+  std::optional<double> number = {};      // by which it is compared
+};
 
 /// The saver of the chief, or of the only process. One thread calls it, between two steps.
 class Saver {
@@ -20,6 +31,7 @@ class Saver {
     StoreSaving& store;  // must outlive the saver
     std::string folder;  // of checkpoints; made
     int keep = 1;
+    std::optional<BestBy> keep_best = {};
     std::int64_t global_step = 0;                           // where training begins
     std::map<std::string, std::string> notes = {};          // in the index
     DataNames data = {};                                    // in the index
@@ -51,7 +63,21 @@ class Saver {
   /// from; −1 when there is none.
   std::int64_t saved_step();
 
+  /// Returns the checkpoint that start() has begun last; before the first one, that which training
+  /// has just been resumed from.
+  std::shared_ptr<EvaluatedCheckpoint> last_begun() const { return last_begun_; }
+  /// The number by which checkpoints are compared, of a checkpoint that was evaluated. It is marked
+  /// if it is the best; one that is still being written, once it is.
+  void note(EvaluatedCheckpoint& checkpoint, double value);
+  /// True when the best checkpoint is kept, and none was marked.
+  bool marked_none();
+  /// Takes what evaluations beside the run have reported. Not to be called while busy.
+  void take_reports();
+
  private:
+  void finish_last_begun();
+  void mark_if_best(std::int64_t step, double value);
+  void keep_newest();
   void save(const TaskState& own, std::int64_t global_step);
   void save_or_complain(const TaskState& own, std::int64_t global_step);
   CheckpointIndex write_files(const TaskState& own, const std::string& folder);
@@ -62,6 +88,11 @@ class Saver {
   mutable std::mutex counting_;
   Written written_;               // under counting_
   std::int64_t saved_step_ = -1;  // written by the thread of last_
+
+  std::mutex marking_;                // held while checkpoints are marked or deleted
+  std::optional<BestKeeper> keeper_;  // under marking_; nothing: none is kept as the best
+  std::vector<std::weak_ptr<EvaluatedCheckpoint>> begun_;  // under marking_, what they are, too
+  std::shared_ptr<EvaluatedCheckpoint> last_begun_;        // changes while no save is under way
 };
 
 }  // namespace paceline

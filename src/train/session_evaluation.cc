@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/nearest.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "paceline/error.h"
 #include "train/session_impl.h"
 
@@ -152,9 +153,49 @@ Tensor Session::variable(std::string_view name) {
   });
 }
 
+void Session::begin_evaluation(const std::string& checkpoint, EvaluateWith with) {
+  if (!started()) return;
+  impl_->guarded([&] {
+    impl_->excluded([&] {
+      Impl::take_from(checkpoint, impl_->context->snapshot(), with);
+      impl_->snapshot_step = impl_->own_steps();
+      impl_->evaluated = {std::make_shared<EvaluatedCheckpoint>(), impl_->own_steps()};
+    });
+  });
+}
+
 void Session::Impl::refresh_snapshot(EvaluateWith with) {
-  context->snapshot().refresh(with);
+  evaluated = {take_newest(context->snapshot(), with), own_steps()};
   snapshot_step = own_steps();
+}
+
+std::shared_ptr<EvaluatedCheckpoint> Session::Impl::take_newest(VariableSnapshot& snapshot,
+                                                                EvaluateWith with) {
+  const bool still = saving->values_stand_still();
+  if (still) snapshot.refresh(with);
+  const SessionSaving::ToEvaluate saved = saving->save_to_evaluate();
+  if (still) return saved.checkpoint;
+  if (saved.path.empty()) {
+    snapshot.refresh(with);
+  } else {
+    snapshot.load(CheckpointReader(saved.path), with);
+  }
+  return saved.checkpoint;
+}
+
+void Session::Impl::take_from(const std::string& checkpoint, VariableSnapshot& snapshot,
+                              EvaluateWith with) {
+  const ChosenCheckpoint chosen = find_checkpoint(checkpoint, WholeCheck::kSizes);
+  snapshot.load(CheckpointReader(chosen.path), with);
+}
+
+void Session::Impl::note_number(const std::string& tag, double value) {
+  if (!run_options.keep_best || run_options.keep_best->name != tag) return;
+  auto [checkpoint, until] = std::exchange(evaluated, {});
+  if (!checkpoint || (until && *until != own_steps())) {
+    checkpoint = saving->save_to_evaluate().checkpoint;
+  }
+  if (checkpoint) saving->note_number(*checkpoint, value);
 }
 
 std::span<const TensorView> Session::Impl::read_values(StepKind kind, const Graph& graph,

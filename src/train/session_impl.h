@@ -66,6 +66,13 @@ class Session::Impl {
 
   // session_evaluation.cc
   void refresh_snapshot(EvaluateWith with);
+  /// Brings the newest values into a snapshot. Returns the checkpoint that has them; null: none.
+  std::shared_ptr<EvaluatedCheckpoint> take_newest(VariableSnapshot& snapshot, EvaluateWith with);
+  /// Brings those of a checkpoint (RunOptions::init_from says what can be named).
+  static void take_from(const std::string& checkpoint, VariableSnapshot& snapshot,
+                        EvaluateWith with);
+  /// A number that the program gives: of the checkpoint that was evaluated last, or else of now.
+  void note_number(const std::string& tag, double value);
   std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
                                           std::span<const Value> fetches,
                                           const std::function<void(Feed&)>& feed);
@@ -116,6 +123,11 @@ class Session::Impl {
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
   std::unique_ptr<DeviceContext> context;  // the device's, which trains
   std::int64_t snapshot_step = 0;          // own train steps made when its snapshot was read
+  struct Evaluated {
+    std::shared_ptr<EvaluatedCheckpoint> checkpoint;
+    std::optional<std::int64_t> until = {};  // this own step; nothing: until the next evaluation
+  };
+  Evaluated evaluated;  // what the numbers of the program are of
   /// Makes the steps of a training.
   struct Trained {
     std::vector<PlanSet::TrainPlan> plans;  // by tower
@@ -177,6 +189,8 @@ class Session::Impl {
   void failed_end(const std::string& message) const;
   void write_timeline();
   void print_summary() const;
+  /// Why no checkpoint was kept as the best; empty: one was, or none is asked for.
+  std::string no_best_end() const;
 
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began

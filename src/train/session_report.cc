@@ -1,5 +1,6 @@
 // The output of a session: lines, the report file, the timeline.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -59,6 +60,7 @@ void Session::summarise(const std::string& tag, double value) {
   if (!started()) return;
   impl_->summarised[tag] = value;
   for (const auto& hook : impl_->hooks) hook->summarised(*this, tag, value);
+  impl_->guarded([&] { impl_->excluded([&] { impl_->note_number(tag, value); }); });
 }
 
 std::vector<std::pair<std::string, double>> Session::seconds_spent() {
@@ -219,9 +221,24 @@ void Session::Impl::end_well() {
     fail(error.what());
     return failed_end(error.what());
   }
+  if (const std::string none = no_best_end(); !none.empty()) {
+    print_text(stderr, fmt::format("paceline: {}\n", none));
+  }
   if (const std::string stale = stale_end(report); !stale.empty()) console.print(stale);
   if (const std::string late = dropped_end(report); !late.empty()) console.print(late);
   if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
+}
+
+// An evaluator of its own may still be at work.
+std::string Session::Impl::no_best_end() const {
+  const std::optional<KeepBest>& by = run_options.keep_best;
+  if (cluster.evaluator || !saving->marked_none() || summarised.contains(by->name)) return "";
+  std::vector<std::string> names;
+  for (const auto& [name, value] : summarised) names.push_back(name);
+  return fmt::format(
+      "--keep-best {0}: no checkpoint was marked as the best, since the program gave "
+      "no number {0}; it gave {1}",
+      by->name, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
 }
 
 void Session::Impl::print_summary() const {

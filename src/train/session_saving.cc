@@ -9,6 +9,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "paceline/error.h"
+#include "params/strategy/strategies.h"
 #include "run/report/run_folder.h"
 
 namespace paceline {
@@ -28,11 +29,20 @@ constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 constexpr Duration kWaitForInterrupted = std::chrono::seconds(2);
 // This is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
+// A look at a folder, which may be on a disk that several hosts share.
+constexpr std::chrono::seconds kLookForReportsEvery{2};
+
+std::optional<BestBy> best_by(const RunOptions& run) {
+  if (!run.keep_best) return std::nullopt;
+  return BestBy{run.keep_best->name, run.keep_best->largest};
+}
 
 }  // namespace
 
 SessionSaving::SessionSaving(Parts parts)
-    : parts_(std::move(parts)), due_(parts_.run.save_every, parts_.clock.now()) {
+    : parts_(std::move(parts)),
+      due_(parts_.run.save_every, parts_.clock.now()),
+      reports_due_(kLookForReportsEvery, parts_.clock.now()) {
   if (parts_.loop == nullptr) return;
   const std::int64_t global_step = parts_.loop->last().global_step;
   due_.begin(global_step, parts_.clock.now());
@@ -50,6 +60,7 @@ void SessionSaving::make_saver(std::int64_t global_step) {
   saver_ = std::make_unique<Saver>(Saver::Parts{.store = parts_.job.store(),
                                                 .folder = checkpoints_folder(parts_.run),
                                                 .keep = parts_.run.keep,
+                                                .keep_best = best_by(parts_.run),
                                                 .global_step = global_step,
                                                 .notes = parts_.notes,
                                                 .data = parts_.data,
@@ -145,6 +156,41 @@ void SessionSaving::tend() {
   if (parts_.job.control().state_asked()) tell_state();
   const TrainLoop* const loop = parts_.loop;
   if (saves() && due_.at(loop->last().global_step, loop->last_made_at())) begin();
+  if (saver_ && parts_.run.keep_best && reports_due_.at(0, loop->last_made_at()) &&
+      !saver_->busy()) {
+    saver_->take_reports();
+    reports_due_.begin(0, loop->last_made_at());
+  }
+}
+
+// In rounds of all workers the values wait for this one, and a read waits for the last round.
+bool SessionSaving::values_stand_still() const {
+  const StrategyKind& kind = strategy_kind(parts_.cluster);
+  const Strategy& strategy = parts_.cluster.strategy;
+  return !kind.has_ps() || (kind.in_rounds(strategy) && strategy.replicas == 0);
+}
+
+SessionSaving::ToEvaluate SessionSaving::save_to_evaluate() {
+  if (!parts_.run.keep_best || parts_.loop == nullptr || !saves()) return {};
+  if (saver_ == nullptr) make_saver(0);
+  const bool still = values_stand_still();
+  // A save may take until the other workers have made a step, for which they wait for this one.
+  if (still && begun_at_ == parts_.loop->last().step) return {saver_->last_begun(), ""};
+  const std::int64_t step = parts_.job.store().global_step();
+  if (saver_->saved_step() != step) {
+    start_save(step);
+    due_.begin(step, parts_.clock.now());
+  }
+  if (still) return {saver_->last_begun(), ""};
+  const std::int64_t saved = saver_->saved_step();
+  if (saved < 0) return {std::make_shared<EvaluatedCheckpoint>(), ""};
+  return {saver_->last_begun(), Checkpoints(checkpoints_folder(parts_.run)).path_of(saved)};
+}
+
+bool SessionSaving::marked_none() const { return saver_ && saver_->marked_none(); }
+
+void SessionSaving::note_number(EvaluatedCheckpoint& checkpoint, double value) {
+  if (saver_) saver_->note(checkpoint, value);
 }
 
 bool SessionSaving::begin() {
@@ -157,9 +203,14 @@ bool SessionSaving::begin() {
   }
   if (late_since_) late_ += now - *late_since_;
   late_since_.reset();
-  saver_->start(own_state(), parts_.loop->last().global_step);
+  start_save(parts_.loop->last().global_step);
   due_.begin(parts_.loop->last().global_step, now);
   return true;
+}
+
+void SessionSaving::start_save(std::int64_t global_step) {
+  begun_at_ = parts_.loop->last().step;
+  saver_->start(own_state(), global_step);
 }
 
 void SessionSaving::save() {
@@ -206,7 +257,7 @@ void SessionSaving::save_last(Deadline deadline) {
   // The last one that was begun may still be written.
   const TimePoint began = parts_.clock.now();
   if (saver_->saved_step() != step) {
-    saver_->start(own_state(), step);
+    start_save(step);
     saver_->wait();
   }
   parts_.job.control().set_saved();

@@ -49,8 +49,25 @@ class SessionSaving {
   /// Do the work of Session::begin_save and Session::save.
   bool begin();
   void save();
-  /// Begins a checkpoint when it is time, and answers others that ask for this task's state. To be
-  /// called after each step.
+  /// What an evaluation of the present values reads.
+  struct ToEvaluate {
+    std::shared_ptr<EvaluatedCheckpoint> checkpoint = {};  // null: no best one is kept
+    std::string path = {};  // the checkpoint's; empty: the store has the same values
+  };
+  /// True when the values that the store has do not change before this task's next step, so that
+  /// what is read and what is then saved are the same.
+  bool values_stand_still() const;
+  /// Where the best checkpoint is kept, an evaluation is of a checkpoint: saves the present values,
+  /// unless that is done. Where they do not stand still it waits for the end of the save, and the
+  /// checkpoint has to be read. If the save fails the user is told, and the evaluation is of no
+  /// checkpoint.
+  ToEvaluate save_to_evaluate();
+  /// True when the best checkpoint is kept, and none was marked.
+  bool marked_none() const;
+  /// A number by which checkpoints are compared, of one that was evaluated.
+  void note_number(EvaluatedCheckpoint& checkpoint, double value);
+  /// Begins a checkpoint when it is time, takes what evaluations beside the run have reported, and
+  /// answers others that ask for this task's state. To be called after each step.
   void tend();
   /// Saves, on the chief, once every worker has made its last step. To be called after training.
   void save_at_end();
@@ -69,12 +86,14 @@ class SessionSaving {
   void save_last(Deadline deadline);
   bool saves_end(Deadline deadline);
   void wait_for_saver();
+  void start_save(std::int64_t global_step);
   TaskState own_state();
   void tell_state();
 
   const Parts parts_;
-  IntervalTimer due_;
+  IntervalTimer due_, reports_due_;
   std::unique_ptr<Saver> saver_;  // null: this task begins no checkpoint
+  std::int64_t begun_at_ = -1;    // the own step of the last save; before the first, none
   std::function<void(TaskPosition&)> tell_position_;
   std::optional<TimePoint> late_since_;  // a checkpoint was due while the last one was written
   Duration late_{0}, waited_{0};         // in all

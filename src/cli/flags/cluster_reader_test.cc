@@ -41,6 +41,11 @@ TEST(Flags, WhatARunLeaves) {
   EXPECT_EQ(run.keep, 2);
   EXPECT_EQ(run.init_from, "f");
   EXPECT_EQ(run.init_only, (std::vector<std::string>{"a*", "b"}));
+  EXPECT_FALSE(run.keep_best);
+  const std::optional<KeepBest> smallest = read("--out d --keep-best loss/valid").run.keep_best;
+  EXPECT_TRUE(smallest && smallest->name == "loss/valid" && !smallest->largest);
+  const std::optional<KeepBest> largest = read("--out d --keep-best a:b:max").run.keep_best;
+  EXPECT_TRUE(largest && largest->name == "a:b" && largest->largest);
   EXPECT_EQ(read("--out d --save-every 1.5s").run.save_every.seconds, 1.5);
 }
 

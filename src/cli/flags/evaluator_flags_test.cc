@@ -107,6 +107,7 @@ const std::map<std::string, std::string> kUses = {
     {"--overwrite", "--overwrite"},
     {"--save-every", "--save-every 9"},
     {"--keep", "--keep 9"},
+    {"--keep-best", "--keep-best loss/valid"},
     {"--init-from", "--init-from f"},
     {"--init-only", "--init-from f --init-only a*"},
 };

@@ -362,7 +362,12 @@ std::vector<Flag> output_flags() {
       {"--save-every", "N|Ns", "Save a checkpoint every N global steps or seconds (default 600s)",
        kOutputFlags},
       {"--keep", "K", "Keep the newest K checkpoints (default 5; from 1 on)", kOutputFlags},
-      {"--init-from", "FILE", "Begin with the values of this checkpoint or safetensors file",
+      {"--keep-best", "NAME[:min|max]",
+       "Also keep the checkpoint with the smallest (or largest) NAME of all that were evaluated, "
+       "such as loss/valid; each evaluation then is of a checkpoint",
+       kOutputFlags},
+      {"--init-from", "FILE",
+       "Begin with the values of this checkpoint, safetensors file or run (RUN, or RUN:best)",
        kOutputFlags},
       {"--init-only", "PATTERN",
        "Restrict --init-from to variables that match ('layer*'); may repeat", kOutputFlags, true},

@@ -86,13 +86,40 @@ SummaryOf read_summary_of(const std::string& text) {
   return of;
 }
 
+// "loss/valid", "precision/valid:max". Who forgets that more is better would keep the worst.
+KeepBest read_keep_best(const std::string& text) {
+  KeepBest best{text, false};
+  const std::size_t colon = text.rfind(':');
+  if (colon != text.npos) {
+    const std::string direction = text.substr(colon + 1);
+    if (direction != "min" && direction != "max") {
+      refuse_flag("--keep-best", text,
+                  fmt::format("'{}' is neither min nor max: NAME:min keeps the smallest, NAME:max "
+                              "the largest",
+                              direction));
+    }
+    best = {text.substr(0, colon), direction == "max"};
+  }
+  if (best.name.empty()) {
+    refuse_flag("--keep-best", text, "must be the name of a number, such as loss/valid");
+  }
+  for (const char* more_is_better : {"accuracy", "precision", "recall"}) {
+    if (colon != text.npos || text.find(more_is_better) == text.npos) continue;
+    refuse_flag(
+        "--keep-best", text,
+        fmt::format("say whether the largest is the best ({0}:max) or the smallest ({0}:min)",
+                    text));
+  }
+  return best;
+}
+
 void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.report = values.text("--report");
   if (values.given("--report")) check_new_file("--report", run.report);
   run.out = values.text("--out");
   if (values.given("--out") && run.out.empty()) refuse_flag("--out", "", "must be a folder");
-  for (const char* flag :
-       {"--resume", "--overwrite", "--save-every", "--keep", "--summary-every", "--summary-of"}) {
+  for (const char* flag : {"--resume", "--overwrite", "--save-every", "--keep", "--keep-best",
+                           "--summary-every", "--summary-of"}) {
     check_together(values, flag, "--out", "the folder that a run writes to");
   }
   check_apart(values, "--resume", "--overwrite", "one keeps the checkpoints, the other deletes");
@@ -102,6 +129,7 @@ void read_what_is_left(const FlagValues& values, RunOptions& run) {
   run.summary_every = values.interval("--summary-every").value_or(run.summary_every);
   if (values.given("--summary-of")) run.summary_of = read_summary_of(values.text("--summary-of"));
   run.keep = int(values.whole_number("--keep", 1, INT32_MAX).value_or(run.keep));
+  if (values.given("--keep-best")) run.keep_best = read_keep_best(values.text("--keep-best"));
   check_together(values, "--init-only", "--init-from", "the checkpoint with the values");
   run.init_from = values.text("--init-from");
   run.init_only = values.all("--init-only");

@@ -8,6 +8,7 @@
 
 #include "base/print_text.h"
 #include "base/text_file.h"
+#include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
 #include "paceline/error.h"
 #include "run/usage_errors.h"
@@ -53,6 +54,14 @@ void check_checkpoints(const RunOptions& run) {
                           found.step, newest.whole ? "" : ", which is not whole"));
 }
 
+// Of RUN:best the run has to be there; the rest is read when training begins.
+void check_init_from(const RunOptions& run) {
+  if (run.init_from.empty()) return;
+  const std::string named = run_of_best(run.init_from).value_or(run.init_from);
+  if (fs::exists(named)) return;
+  refuse_flag("--init-from", run.init_from, "there is no such file or folder");
+}
+
 }  // namespace
 
 std::string checkpoints_folder(const RunOptions& run) { return run.out + "/checkpoints"; }
@@ -64,9 +73,7 @@ bool decides_for_job(const Cluster& cluster) {
 
 std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run) {
   if (!decides_for_job(cluster)) return nullptr;
-  if (!run.init_from.empty() && !fs::exists(run.init_from)) {
-    refuse_flag("--init-from", run.init_from, "there is no such file or folder");
-  }
+  check_init_from(run);
   if (run.out.empty()) {
     if (!run.quiet) {
       const bool files = !run.report.empty() || !run.timeline.empty();

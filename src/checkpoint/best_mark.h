@@ -1,0 +1,50 @@
+// Which checkpoint of a run is the best, and by which number: CHECKPOINTS/best.json.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace paceline {
+
+/// The number by which the checkpoints of a run are compared.
+struct BestBy {
+  std::string name;      // "loss/valid"
+  bool largest = false;  // the largest is the best; else the smallest
+  /// False for a number that is infinite or not a number.
+  bool better(double value, double than) const;
+  bool operator==(const BestBy&) const = default;
+};
+
+/// The content of best.json. A run that keeps its best checkpoint writes one before its first
+/// evaluation, so that whoever evaluates beside it knows the number.
+struct BestMark {
+  struct Checkpoint {
+    std::int64_t step = 0;
+    double value = 0;
+    bool operator==(const Checkpoint&) const = default;
+  };
+
+  BestBy by;
+  std::optional<Checkpoint> best = {};  // nothing: none was evaluated yet
+
+  std::string to_json() const;
+  /// Throws kDataLoss that begins with `path` when the text is no mark.
+  static BestMark from_json(std::string_view json, const std::string& path);
+  bool operator==(const BestMark&) const = default;
+};
+
+/// The numbers that an evaluation beside a run found for a checkpoint:
+/// CHECKPOINTS/evaluated-N.json.
+struct EvaluationReport {
+  std::int64_t step = 0;
+  std::map<std::string, double> numbers;  // by name; finite
+
+  std::string to_json() const;
+  /// Throws kDataLoss that begins with `path` when the text is no report.
+  static EvaluationReport from_json(std::string_view json, const std::string& path);
+};
+
+}  // namespace paceline
