@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 
 #include "models/image_views.h"
 #include "models/whitening.h"
@@ -159,6 +161,21 @@ Training airbench_minimize(const AirbenchGraph& airbench, const AirbenchConfig& 
     }
   }
   return minimize(airbench.loss, biases, options);
+}
+
+std::map<std::string, std::string> airbench_modules(const AirbenchConfig& config) {
+  // Convolution, pooling, norm, GELU, convolution, norm, GELU.
+  constexpr std::size_t kModules = 7;
+  const std::pair<const char*, std::size_t> places[] = {
+      {"conv1", 0}, {"norm1", 2}, {"conv2", 4}, {"norm2", 5}};
+  std::map<std::string, std::string> modules;
+  for (std::size_t group = 0; group < config.widths.size(); ++group) {
+    for (const auto& [name, place] : places) {
+      modules[fmt::format("group{}/{}", group + 1, name)] =
+          fmt::format("groups.{}", kModules * group + place);
+    }
+  }
+  return modules;
 }
 
 }  // namespace paceline::models

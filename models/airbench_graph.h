@@ -4,6 +4,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "paceline/graph.h"
 #include "paceline/minimize.h"
@@ -40,5 +42,7 @@ AirbenchGraph build_airbench_views(Graph& graph, const AirbenchConfig& config);
 /// Muon for the convolutions but the first, whose filters stay as they are, and SGD with Nesterov's
 /// momentum for biases and the last layer; all rates fall evenly to 0.
 Training airbench_minimize(const AirbenchGraph& airbench, const AirbenchConfig& config);
+/// Returns SessionOptions::modules: the groups stand in one nn.Sequential.
+std::map<std::string, std::string> airbench_modules(const AirbenchConfig& config);
 
 }  // namespace paceline::models

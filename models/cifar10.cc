@@ -40,6 +40,7 @@ class Cifar10Model : public Model {
                      .watch = values_of(trained.terms),
                      .input = input.report(),
                      .data_names = input.names(),
+                     .modules = trained.modules,
                      .shared_records = input.images()});
     session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));

@@ -71,4 +71,8 @@ Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& conf
   return minimize(cifar10.loss, Sgd{.learning_rate = float(config.learning_rate)}, options);
 }
 
+std::map<std::string, std::string> cifar10_modules() {
+  return {{"dense1", "dense.0"}, {"dense2", "dense.2"}, {"dense3", "dense.4"}};
+}
+
 }  // namespace paceline::models

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 #include <vector>
 
 #include "models/image_hooks.h"
@@ -40,5 +42,7 @@ std::vector<LossTerm> cifar10_loss_terms(const Cifar10Graph& cifar10);
 /// SGD with a staircase of rates on the cross-entropy and the weight decay of the first two dense
 /// layers; each variable has a moving average.
 Training cifar10_minimize(const Cifar10Graph& cifar10, const Cifar10Config& config);
+/// Returns SessionOptions::modules: the dense layers stand in one nn.Sequential.
+std::map<std::string, std::string> cifar10_modules();
 
 }  // namespace paceline::models

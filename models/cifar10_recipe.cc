@@ -35,8 +35,8 @@ class ReportRecipe : public Cifar10Recipe {
   std::int64_t steps() const override { return steps_; }
   TrainedImages train(Graph& graph, std::int64_t classes) const override {
     const Cifar10Graph built = build_cifar10(graph, config_.batch, classes);
-    return {built.images, built.labels, cifar10_loss_terms(built),
-            cifar10_minimize(built, config_)};
+    return {built.images, built.labels, cifar10_loss_terms(built), cifar10_minimize(built, config_),
+            cifar10_modules()};
   }
   Classifier classify(Graph& graph, std::int64_t classes) const override {
     const Cifar10Graph built = build_cifar10(graph, kEvaluationBatch, classes);
@@ -81,7 +81,8 @@ class FastRecipe : public Cifar10Recipe {
     return {built.images,
             built.labels,
             {{"cross-entropy", built.loss}},
-            airbench_minimize(built, config)};
+            airbench_minimize(built, config),
+            airbench_modules(config)};
   }
 
   Classifier classify(Graph& graph, std::int64_t classes) const override {

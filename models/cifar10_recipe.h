@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "models/image_hooks.h"
@@ -19,6 +21,7 @@ struct TrainedImages {
   Value images, labels;
   std::vector<LossTerm> terms;
   Training training;
+  std::map<std::string, std::string> modules;  // SessionOptions'
 };
 
 class Cifar10Recipe {

@@ -99,6 +99,14 @@ MlpConfig mlp_config(const Settings& settings) {
                    .epsilon = float(settings.number("epsilon"))}};
 }
 
+std::map<std::string, std::string> mlp_modules(const MlpConfig& config) {
+  std::map<std::string, std::string> modules;
+  for (std::int64_t layer = 0; layer <= config.layers; ++layer) {
+    modules[fmt::format("layer{}", layer + 1)] = fmt::format("layers.{}", 2 * layer);
+  }
+  return modules;
+}
+
 MlpGraph build_mlp(Graph& graph, const MlpConfig& config) {
   const Shape shape{config.batch, config.features};
   MlpGraph mlp{.x = graph.input("x", shape), .y = graph.input("y", shape)};
@@ -129,7 +137,8 @@ class MlpModel : public Model {
     if (!run.steps && !run.seconds) limited.steps = kDefaultSteps;
     Graph graph;
     const MlpGraph mlp = build_mlp(graph, config);
-    Session session(minimize(mlp.loss, config.rule), cluster, limited, {.model = "mlp"});
+    Session session(minimize(mlp.loss, config.rule), cluster, limited,
+                    {.model = "mlp", .modules = mlp_modules(config)});
     session.add(StepsPerSecond(settings.whole("print_every")));
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }

@@ -1,6 +1,9 @@
 // mlp: 256-4096-4096-256 on noise (TensorFlow issue 10145), a job of many parameters.
 #pragma once
 
+#include <map>
+#include <string>
+
 #include "models/model.h"
 #include "paceline/graph.h"
 #include "paceline/rule.h"
@@ -25,6 +28,9 @@ struct MlpGraph {
 MlpConfig mlp_config(const Settings& settings);
 /// Dense layers with ReLU after each, Glorot-uniform weights, zero biases, mean squared error.
 MlpGraph build_mlp(Graph& graph, const MlpConfig& config);
+
+/// Returns SessionOptions::modules: of one nn.Sequential, where a ReLU follows each layer.
+std::map<std::string, std::string> mlp_modules(const MlpConfig& config);
 
 const Model& mlp_model();
 

@@ -53,7 +53,8 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
     const auto scope = graph.scope(fmt::format("lstm{}", layer));
     x = drop(lstm_layer(x, ptb.carry, config), config, training);
   }
-  const Value logits = softmax_logits(reshape(x, {unroll * batch, config.hidden}), config);
+  const Value logits =
+      graph.named("logits", softmax_logits(reshape(x, {unroll * batch, config.hidden}), config));
   const Value losses = softmax_cross_entropy(logits, reshape(ptb.targets, {unroll * batch}));
   ptb.cost = graph.named("cost", scale(reduce_sum(losses), 1.0 / double(batch)));
   return ptb;
@@ -63,6 +64,14 @@ Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config) {
   MinimizeOptions options;
   options.clip_norm = float(config.max_grad_norm);
   return minimize(ptb.cost, Sgd{.learning_rate = float(config.learning_rate)}, options);
+}
+
+std::map<std::string, std::string> ptb_modules(const PtbConfig& config) {
+  std::map<std::string, std::string> modules = {{"embedding", "embedding"}};
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    modules[fmt::format("lstm{}", layer + 1)] = fmt::format("lstm.*_l{}", layer);
+  }
+  return modules;
 }
 
 }  // namespace paceline::models

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+#include <map>
+#include <string>
 
 #include "models/ptb_config.h"
 #include "paceline/graph.h"
@@ -27,5 +28,7 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
                    bool training, bool of_blocks = false);
 /// SGD on the cost, clipped by global norm, as the configuration says.
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config);
+/// Returns SessionOptions::modules: all layers stand in one nn.LSTM.
+std::map<std::string, std::string> ptb_modules(const PtbConfig& config);
 
 }  // namespace paceline::models

@@ -28,6 +28,7 @@ SessionOptions session_options(const PtbConfig& config, const PtbData& data,
   options.model = "ptb";
   options.unit = "words";
   options.data_names["words"] = data.words;
+  options.modules = ptb_modules(config);
   options.shared_records = data.train.front().size();
   options.examples_per_step = config.batch * config.unroll;
   options.summarise = [&ends] {

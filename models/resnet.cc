@@ -135,6 +135,7 @@ class ResnetModel : public Model {
                      .watch = {resnet.precision},
                      .input = input.report(),
                      .data_names = input.names(),
+                     .modules = resnet_modules(config.units),
                      .shared_records = input.images()});
     session.add(LossAndPrecision(resnet.precision)).add(ElapsedTime()).add(Progress());
     const ResnetGraph evaluated =

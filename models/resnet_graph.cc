@@ -13,6 +13,7 @@ namespace paceline::models {
 namespace {
 
 constexpr double kSlope = 0.1;  // of leaky ReLUs
+constexpr int kStages = 3;
 constexpr BatchNormOptions kNorm{.momentum = 0.9, .epsilon = 1e-3};
 
 class ResnetBuilder {
@@ -66,7 +67,7 @@ ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, b
                      .labels = graph.input("labels", {batch}, DType::kInt32)};
   ResnetBuilder build(graph, training, resnet.decayed);
   Value x = build.conv(resnet.images, "conv0", 16);
-  for (int stage = 0; stage < 3; ++stage) {
+  for (int stage = 0; stage < kStages; ++stage) {
     for (std::int64_t unit = 1; unit <= units; ++unit) {
       const bool widens = stage > 0 && unit == 1;
       x = build.unit(x, fmt::format("stage{}/unit{}", stage + 1, unit), 16 << stage, widens ? 2 : 1,
@@ -105,6 +106,15 @@ Training resnet_minimize(const ResnetGraph& resnet, const ResnetConfig& config) 
       resnet.loss,
       Momentum{.learning_rate = float(config.learning_rate), .momentum = float(config.momentum)},
       options);
+}
+
+std::map<std::string, std::string> resnet_modules(std::int64_t units) {
+  std::map<std::string, std::string> modules;
+  for (std::int64_t unit = 0; unit < kStages * units; ++unit) {
+    modules[fmt::format("stage{}/unit{}", unit / units + 1, unit % units + 1)] =
+        fmt::format("units.{}", unit);
+  }
+  return modules;
 }
 
 }  // namespace paceline::models

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,5 +47,7 @@ ResnetGraph build_resnet(Graph& graph, std::int64_t units, std::int64_t batch, b
 /// Momentum on the cross-entropy and the weight decay of convolutions and the dense layer. The rate
 /// falls to a tenth at steps 40,000, 60,000 and 80,000, or as ResnetConfig::cosine_steps says.
 Training resnet_minimize(const ResnetGraph& resnet, const ResnetConfig& config);
+/// Returns SessionOptions::modules: the units of all stages stand in one nn.Sequential.
+std::map<std::string, std::string> resnet_modules(std::int64_t units);
 
 }  // namespace paceline::models

@@ -30,8 +30,11 @@ class Mlp(nn.Module):
     def batch(self):
         return torch.randn(2, SIZES["batch"], SIZES["features"]).unbind()
 
+    def logits(self, x):
+        return self.layers(x)
+
     def forward(self, x, y):
-        return nn.functional.mse_loss(self.layers(x), y)
+        return nn.functional.mse_loss(self.logits(x), y)
 
     @staticmethod
     def optimizer(parameters):
@@ -52,9 +55,12 @@ class Ptb(nn.Module):
         ids = torch.randint(SIZES["vocabulary"], (SIZES["unroll"] + 1, SIZES["batch"]))
         return ids[:-1], ids[1:]
 
-    def forward(self, x, y):
+    def logits(self, x):
         outputs, _ = self.lstm(self.embedding(x))
-        logits = self.softmax(outputs.flatten(0, 1))
+        return self.softmax(outputs.flatten(0, 1))
+
+    def forward(self, x, y):
+        logits = self.logits(x)
         return nn.functional.cross_entropy(logits, y.flatten(), reduction="sum") / SIZES["batch"]
 
     @staticmethod
@@ -90,7 +96,7 @@ class Cifar10(Images):
 
     def logits(self, x):
         norm = lambda x: F.local_response_norm(x, 9, alpha=0.001, beta=0.75)
-        pool = lambda x: F.max_pool2d(x, 3, 2, 1)
+        pool = lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True)  # the odd pixel of the padding lies behind
         x = norm(pool(F.relu(self.conv1(x))))
         return self.dense(pool(norm(F.relu(self.conv2(x)))).flatten(1))
 
@@ -179,13 +185,14 @@ class Unit(nn.Module):
         super().__init__()
         self.first, self.widens = first, channels != before
         self.norm1, self.norm2 = nn.BatchNorm2d(before, eps=1e-3), nn.BatchNorm2d(channels, eps=1e-3)
-        self.conv1 = nn.Conv2d(before, channels, 3, 2 if self.widens else 1, 1, bias=False)
+        self.conv1 = nn.Conv2d(before, channels, 3, 2 if self.widens else 1, 0 if self.widens else 1, bias=False)
         self.conv2 = nn.Conv2d(channels, channels, 3, 1, 1, bias=False)
 
     def forward(self, x):
         a = F.leaky_relu(self.norm1(x), 0.1)
         shortcut = a if self.first else x
         if self.widens:
+            a = F.pad(a, (0, 1, 0, 1))  # the odd pixel of the padding lies behind
             more = self.conv1.out_channels - self.conv1.in_channels
             shortcut = F.pad(F.avg_pool2d(shortcut, 2), (0, 0, 0, 0, more // 2, more // 2))
         return shortcut + self.conv2(F.leaky_relu(self.norm2(self.conv1(a)), 0.1))
@@ -256,13 +263,18 @@ def train():
     return torch_training.train(build(), args, Muon)
 
 
-if args.data:
-    peer.say(dict(peer="torch", version=torch.__version__, model=args.model, threads=args.threads, seed=args.seed, **train()))
-    raise SystemExit
-if args.task:
-    worker()
-if args.workers > 1:
-    runs = peer.run_tasks(dict(worker=[peer.free_address() for _ in range(args.workers)]))
-else:
-    runs = [peer.timed(measure(distributed=False), args.seconds)]
-peer.say(peer.result("torch", torch.__version__, args, runs))
+def main():
+    if args.data:
+        peer.say(dict(peer="torch", version=torch.__version__, model=args.model, threads=args.threads, seed=args.seed, **train()))
+        return
+    if args.task:
+        worker()
+    if args.workers > 1:
+        runs = peer.run_tasks(dict(worker=[peer.free_address() for _ in range(args.workers)]))
+    else:
+        runs = [peer.timed(measure(distributed=False), args.seconds)]
+    peer.say(peer.result("torch", torch.__version__, args, runs))
+
+
+if __name__ == "__main__":
+    main()

@@ -117,6 +117,11 @@ struct SessionOptions {
   /// one with other names (kFailedPrecondition), and names the first difference; nor does a worker
   /// join a job whose chief has others.
   std::map<std::string, std::vector<std::string>> data_names = {};
+  /// The PyTorch modules of the variables by their scopes, for `paceline export` and for
+  /// RunOptions::init_from: {"stage1/unit1", "units.0"}. A scope within one keeps its own name, as
+  /// does one that is not there: "layer1/w" is "layer1.weight". A layer of nn.LSTM has a star:
+  /// {"lstm1", "lstm.*_l0"}. Checkpoints keep them (docs/checkpoint.md).
+  std::map<std::string, std::string> modules = {};
   /// What all workers must have alike besides, by its name, such as the version of a framework that
   /// computes the model: {"torch", "2.5.1"}. A worker with another value than the chief's does not
   /// join. Checkpoints do not keep it.

@@ -10,6 +10,7 @@
 
 #include "checkpoint/safetensors_header.h"
 #include "checkpoint/safetensors_writer.h"
+#include "checkpoint/torch_names.h"
 
 namespace paceline {
 
@@ -75,7 +76,8 @@ struct CheckpointIndex {
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
   std::vector<SavedTask> tasks;
-  DataNames data = {};  // empty: not known
+  DataNames data = {};       // empty: not known
+  ModuleNames modules = {};  // of its export; scopes that are not there keep their own names
 
   /// Throws kNotFound naming the nearest.
   const SavedVariable& variable(std::string_view name) const;

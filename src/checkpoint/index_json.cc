@@ -195,6 +195,16 @@ DataNames read_names(const Json& object, const std::string& what) {
   return names;
 }
 
+std::map<std::string, std::string> read_texts(const Json& object, const std::string& path,
+                                              const char* what) {
+  if (!object.is_object()) data_loss(path, fmt::format("\"{}\" is no object", what));
+  std::map<std::string, std::string> texts;
+  for (const auto& [name, text] : object.items()) {
+    texts[name] = text_of(text, fmt::format("{}, {} {}", path, what, name));
+  }
+  return texts;
+}
+
 SavedTask read_task(const Json& object, const std::string& what) {
   SavedTask task;
   task.task = text_at(object, "task", what);
@@ -257,6 +267,7 @@ std::string CheckpointIndex::to_json() const {
   object["notes"] = Ordered::object();
   for (const auto& [name, text] : notes) object["notes"][name] = text;
   if (!data.empty()) object["data"] = data;
+  if (!modules.empty()) object["modules"] = modules;
   object["files"] = json_of(files);
   object["variables"] = json_of(variables);
   object["tasks"] = json_of(tasks);
@@ -273,12 +284,9 @@ CheckpointIndex CheckpointIndex::from_json(std::string_view json, const std::str
   check_whole(object, json, path);
   CheckpointIndex index;
   index.global_step = number_at(object, "global_step", path);
-  const Json& notes = member(object, "notes", path);
-  if (!notes.is_object()) data_loss(path, "\"notes\" is no object");
-  for (const auto& [name, text] : notes.items()) {
-    index.notes[name] = text_of(text, fmt::format("{}, notes {}", path, name));
-  }
+  index.notes = read_texts(member(object, "notes", path), path, "notes");
   if (object.contains("data")) index.data = read_names(object["data"], path + ", data");
+  if (object.contains("modules")) index.modules = read_texts(object["modules"], path, "modules");
   index.files = list_at<WrittenFile>(object, "files", path, read_file);
   index.variables = list_at<SavedVariable>(object, "variables", path, read_variable);
   index.tasks = list_at<SavedTask>(object, "tasks", path, read_task);

@@ -9,6 +9,7 @@
 #include "checkpoint/checkpoint_match.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
+#include "checkpoint/torch_names.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
 #include "run/log.h"
@@ -80,28 +81,83 @@ void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) 
 }
 
 // Numbers that are not whole are read in whatever precision another program saved them.
-bool fits(const SavedVariable& saved, const VariableSpec& spec) {
-  return saved.shape == spec.shape &&
-         (saved.dtype == spec.dtype || (is_floating(saved.dtype) && is_floating(spec.dtype)));
+bool fits(const SavedVariable& saved, DType dtype, const Shape& shape) {
+  return saved.shape == shape &&
+         (saved.dtype == dtype || (is_floating(saved.dtype) && is_floating(dtype)));
 }
+
+std::string shapes_text(const std::string& name, const SavedVariable& saved, const Shape& shape,
+                        DType dtype) {
+  return fmt::format("{}: {} {} in the checkpoint, {} {} in the model", name, saved.shape.str(),
+                     name_of(saved.dtype), shape.str(), name_of(dtype));
+}
+
+/// The values of variables that a file has as tensors of PyTorch modules.
+class TorchValues {
+ public:
+  TorchValues(std::span<const VariableSpec> specs, const ModuleNames& modules,
+              const CheckpointReader& reader)
+      : reader_(reader) {
+    std::vector<TensorInfo> variables;
+    for (const VariableSpec& spec : specs) variables.push_back({spec.name, spec.dtype, spec.shape});
+    tensors_ = torch_tensors(variables, modules);
+  }
+  /// The file has the value: a batch norm without gains needs no weight in it.
+  bool has(const VariableSpec& spec) const {
+    return std::ranges::all_of(tensors_, [&](const TorchTensor& tensor) {
+      return tensor.variable != spec.name || tensor.form == TorchTensor::Form::kOnes ||
+             find(tensor) != nullptr;
+    });
+  }
+  /// Takes the value. Returns why it does not fit; empty: it does.
+  std::string take(const VariableSpec& spec, Tensor& value) const {
+    const Tensor made(spec.dtype, spec.shape);
+    for (const TorchTensor& tensor : tensors_) {
+      if (tensor.variable != spec.name) continue;
+      const SavedVariable* const saved = find(tensor);
+      if (saved == nullptr) continue;
+      if (!fits(*saved, tensor.dtype, tensor.shape)) {
+        return shapes_text(tensor.name, *saved, tensor.shape, tensor.dtype);
+      }
+      if (!from_torch(tensor, as_type(reader_.read(tensor.name).value, tensor.dtype), made)) {
+        return fmt::format("{}: not all ones in the checkpoint, and the model has no such weight",
+                           tensor.name);
+      }
+    }
+    value = made;
+    return "";
+  }
+
+ private:
+  const SavedVariable* find(const TorchTensor& tensor) const {
+    const auto& saved = reader_.index().variables;
+    const auto found = std::ranges::find(saved, tensor.name, &SavedVariable::name);
+    return found == saved.end() ? nullptr : &*found;
+  }
+
+  const CheckpointReader& reader_;
+  std::vector<TorchTensor> tensors_;
+};
 
 // Takes values only, since slots begin as the rule says. Returns what does not fit, a line each.
 std::vector<std::string> take_values(std::vector<VariableState>& values,
                                      std::span<const VariableSpec> specs,
                                      const std::vector<std::string>& patterns,
-                                     const CheckpointReader& reader) {
+                                     const CheckpointReader& reader, const ModuleNames& modules) {
   std::vector<std::string> lines;
+  const TorchValues torch(specs, modules, reader);
   for (std::size_t id = 0; id < specs.size(); ++id) {
     const VariableSpec& spec = specs[id];
     if (!is_wanted(spec.name, patterns)) continue;
     const auto& saved = reader.index().variables;
     const auto found = std::ranges::find(saved, spec.name, &SavedVariable::name);
-    if (found == saved.end()) {
+    if (found == saved.end() && torch.has(spec)) {
+      const std::string why = torch.take(spec, values[id].value);
+      if (!why.empty()) lines.push_back(why);
+    } else if (found == saved.end()) {
       lines.push_back(fmt::format("{}: only in the model", spec.name));
-    } else if (!fits(*found, spec)) {
-      lines.push_back(fmt::format("{}: {} {} in the checkpoint, {} {} in the model", spec.name,
-                                  found->shape.str(), name_of(found->dtype), spec.shape.str(),
-                                  name_of(spec.dtype)));
+    } else if (!fits(*found, spec.dtype, spec.shape)) {
+      lines.push_back(shapes_text(spec.name, *found, spec.shape, spec.dtype));
     } else {
       values[id].value = as_type(reader.read(spec.name).value, spec.dtype);
     }
@@ -115,7 +171,7 @@ void take_state(InitialState& beginning, const SavableStore& store, const Checkp
   const std::span<const VariableSpec> specs = store.kept_variables();
   const bool trains = std::ranges::any_of(specs, &VariableSpec::trained);
   const auto lines = trains ? differences(reader.index().variables, variables_as_saved(store))
-                            : take_values(beginning.values, specs, {}, reader);
+                            : take_values(beginning.values, specs, {}, reader, {});
   if (!lines.empty()) refuse_other_model(reader.path(), lines);
   if (trains) take_values_and_slots(beginning, store, reader, say);
 }
@@ -168,7 +224,7 @@ void put_aside(std::span<const FoundCheckpoint> passed_over, const RunOptions& r
 }
 
 InitialState initialised(std::span<const Graph* const> graphs, std::span<const VariableSpec> specs,
-                         const RunOptions& run, const Say& say) {
+                         const RunOptions& run, const ModuleNames& modules, const Say& say) {
   InitialState beginning;
   beginning.values = initial_values(graphs, specs, run.seed);
   if (run.init_from.empty()) return beginning;
@@ -176,7 +232,7 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
   const ChosenCheckpoint chosen = find_checkpoint(run.init_from, WholeCheck::kChecksums);
   for (const FoundCheckpoint& torn : chosen.passed_over) say(passed_over_text(torn));
   const CheckpointReader reader(chosen.path);
-  auto lines = take_values(beginning.values, specs, run.init_only, reader);
+  auto lines = take_values(beginning.values, specs, run.init_only, reader, modules);
   if (!lines.empty()) {
     lines.emplace_back("(--init-only PATTERN takes only some of the variables)");
     refuse_other_model(reader.path(), lines);
@@ -193,22 +249,23 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
 // Older checkpoints are deleted or renamed only once this training is sure to begin: it may begin
 // with one of them.
 InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
-                            const RunOptions& run, const DataNames& data, int workers,
+                            const RunOptions& run, const SessionOptions& options, int workers,
                             const Say& say) {
   if (!run.evaluates.empty()) {
     const std::string path = find_checkpoint(run.evaluates, WholeCheck::kChecksums).path;
-    return resumed(path, store, run, data, workers, say);
+    return resumed(path, store, run, options.data_names, workers, say);
   }
   if (run.resume) {
     const Checkpoints::Newest newest = newest_whole(run);
     if (newest.whole) {
-      InitialState beginning = resumed(newest.whole->path, store, run, data, workers, say);
+      InitialState beginning =
+          resumed(newest.whole->path, store, run, options.data_names, workers, say);
       put_aside(newest.torn, run, say);
       say(fmt::format("Goes on from step {}: {}", beginning.global_step, newest.whole->path));
       return beginning;
     }
   }
-  InitialState beginning = initialised(graphs, store.kept_variables(), run, say);
+  InitialState beginning = initialised(graphs, store.kept_variables(), run, options.modules, say);
   if (run.overwrite) delete_checkpoints(Checkpoints(checkpoints_folder(run)), say);
   return beginning;
 }

@@ -11,6 +11,7 @@
 #include "exec/parameter_store.h"
 #include "paceline/graph.h"
 #include "paceline/run_options.h"
+#include "paceline/session.h"
 #include "params/savable_store.h"
 #include "params/wire/task_state.h"
 
@@ -25,11 +26,11 @@ struct InitialState {
 /// Makes the state that RunOptions ask for, of the variables that `store` keeps: --resume goes on
 /// from the newest whole checkpoint, if there is one; --overwrite deletes those that are there;
 /// --init-from gives values in place of initial ones. Throws kFailedPrecondition that lists the
-/// differences when a checkpoint that is resumed is of other data (`data`, as its index keeps it)
-/// or of another model; any strategy may have saved it. `say` gets a line that names the origin of
-/// the values.
+/// differences when a checkpoint that is resumed is of other data (SessionOptions::data_names, as
+/// its index keeps them) or of another model; any strategy may have saved it. `say` gets a line
+/// that names the origin of the values.
 InitialState make_beginning(std::span<const Graph* const> graphs, const SavableStore& store,
-                            const RunOptions& run, const DataNames& data, int workers,
+                            const RunOptions& run, const SessionOptions& options, int workers,
                             const std::function<void(const std::string&)>& say);
 
 }  // namespace paceline

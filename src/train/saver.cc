@@ -166,6 +166,7 @@ CheckpointIndex Saver::write_files(const TaskState& own, const std::string& fold
   index.global_step = shards.global_step;
   index.notes = parts_.notes;
   index.data = parts_.data;
+  index.modules = parts_.modules;
   index.files = std::move(shards.files);
   index.variables = std::move(shards.variables);
   TaskState chief = own;

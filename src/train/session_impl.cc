@@ -127,7 +127,7 @@ void Session::Impl::make_parts() {
   observers.tell(&SessionObserver::joined);
   is_watched_ = observers.want_progress();
   job->initialise([&] {
-    return make_beginning(graphs, job->store(), run_options, options.data_names, cluster.workers(),
+    return make_beginning(graphs, job->store(), run_options, options, cluster.workers(),
                           [this](const std::string& line) { console.print(line); });
   });
   make_towers();
@@ -280,6 +280,7 @@ void Session::Impl::make_saving() {
                                      {"seed", std::to_string(run_options.seed)},
                                      {"precision", std::string(name_of(cluster.precision))}},
                            .data = options.data_names,
+                           .modules = options.modules,
                            .say = [this](const std::string& line) { console.print(line); }});
 }
 

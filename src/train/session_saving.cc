@@ -64,6 +64,7 @@ void SessionSaving::make_saver(std::int64_t global_step) {
                                                 .global_step = global_step,
                                                 .notes = parts_.notes,
                                                 .data = parts_.data,
+                                                .modules = parts_.modules,
                                                 .say = parts_.say,
                                                 .complain = [](const std::string& line) {
                                                   print_text(stderr,

@@ -34,6 +34,7 @@ class SessionSaving {
     const RunOptions& run;
     std::map<std::string, std::string> notes = {};     // in the index of a checkpoint
     DataNames data = {};                               // in the index, too
+    ModuleNames modules = {};                          // the same
     std::function<void(const std::string&)> say = {};  // lines for the user, from any thread
   };
   /// Goes on from what the job has restored: the local variables of graphs that are trained. Throws

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Compares a training step of each model with PyTorch's on the same numbers: the loss and every contribution, within 1e-4.
+And loads what `paceline export` makes of each model into the peer's module, whose logits have to be ours, within 1e-4.
 
 usage: parity.py FOLDER, with what parity_step has written there. PyTorch computes in float64.
 """
 import json
 import pathlib
+import runpy
 import struct
 import sys
 
@@ -140,9 +142,43 @@ def compare(model, tensors):
     return distances[worst]
 
 
+# The peers' programs with the sizes of parity_step.
+PEERS = {"mlp": ("Mlp", ["mlp", "--hidden", "300"]), "ptb": ("Ptb", ["ptb", "--hidden", "60"]), "cifar10": ("Cifar10", ["cifar10"]),
+         "resnet": ("Resnet", ["resnet", "--depth", "14"]), "fast": ("Fast", ["cifar10", "--recipe", "fast"])}
+
+
+def mean_of_views(peer, images):
+    """The mean over an image as it is, shifted by a pixel up and left or down and right, and all of them mirrored."""
+    padded = F.pad(images, (1,) * 4, mode="reflect")
+    views = [images, padded[:, :, :-2, :-2], padded[:, :, 2:, 2:]]
+    logits = [peer.logits(view) + peer.logits(view.flip(3)) for view in views]
+    return (0.5 * logits[0] + 0.25 * logits[1] + 0.25 * logits[2]) / 2
+
+
+def compare_export(model, tensors):
+    """The exported variables fit the peer's module, all of them, and its logits are ours."""
+    name, arguments = PEERS[model]
+    peers = pathlib.Path(__file__).resolve().parents[2] / "bench/peers"
+    sys.path.insert(0, str(peers))
+    sys.argv = ["torch_peer.py", *arguments, "--batch", "8"]
+    peer = runpy.run_path(str(peers / "torch_peer.py"))[name]()
+    peer.load_state_dict({key[6:]: tensor for key, tensor in tensors.items() if key.startswith("torch/")})
+    peer.eval()
+    with torch.no_grad():
+        given = tensors["input"]
+        if model == "fast":
+            logits = mean_of_views(peer, given)
+        else:
+            logits = peer.logits(given.long() if model == "ptb" else given)
+    apart = float((logits - tensors["logits"]).norm() / logits.norm())
+    print(f"{model}: exported, {len(tensors) - 2} tensors, logits {apart:.1e} apart")
+    return apart
+
+
 def main():
     folder = pathlib.Path(sys.argv[1])
     distances = [compare(model, read_tensors(folder / f"{model}.safetensors")) for model in ("mlp", "ptb", "cifar10", "resnet")]
+    distances += [compare_export(model, read_tensors(folder / f"{model}-torch.safetensors")) for model in PEERS]
     if not max(distances) <= TOLERANCE:
         sys.exit(f"parity: more than {TOLERANCE:.0e} apart")
 

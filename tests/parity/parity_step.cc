@@ -1,4 +1,5 @@
-// Computes one training step of each model and writes its numbers, for parity.py to compare.
+// Computes one training step of each model, and what each computes where nothing is trained, and
+// writes the numbers for parity.py to compare.
 // usage: parity_step FOLDER
 #include <fmt/format.h>
 
@@ -9,8 +10,11 @@
 
 #include "base/real_clock.h"
 #include "checkpoint/safetensors_writer.h"
+#include "checkpoint/torch_names.h"
 #include "graph/rewrite.h"
+#include "graph/sources.h"
 #include "kernels/device.h"
+#include "models/airbench_graph.h"
 #include "models/cifar10_graph.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
@@ -54,6 +58,52 @@ void write_step(const std::string& folder, const char* model, const Training& tr
   write_safetensors(fmt::format("{}/{}.safetensors", folder, model), tensors);
 }
 
+// FOLDER/MODEL-torch.safetensors has "torch/NAME", the variables as `paceline export` names them,
+// "input", and "logits", what the model computes from both where nothing is trained.
+void write_export(const std::string& folder, const std::string& model, const Graph& graph,
+                  const std::string& input, const ModuleNames& modules) {
+  static RealClock clock;
+  const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
+  Feeds feeds = step_feeds(graph);
+  std::vector<TensorInfo> variables;
+  for (const auto& node : graph.nodes()) {
+    if (!is_variable(*node)) continue;
+    const Tensor& value = feeds.at(node->name());
+    variables.push_back({node->name(), value.dtype(), value.shape()});
+    // Moments and offsets that begin at 0 or 1 would not be told apart.
+    Initializer::uniform(0.5f, 1.5f).fill(value.data<float>(), value.shape(), 3, node->name());
+    if (value.shape().rank() > 1) {
+      Initializer::uniform(-0.1f, 0.1f).fill(value.data<float>(), value.shape(), 3, node->name());
+    }
+  }
+  const Value logits = graph.find("logits");
+  const RewrittenGraph fast = rewrite(graph, {&logits, 1}, true, {}, nullptr);
+  std::vector<NamedTensor> tensors = {{"input", feeds.at(input)},
+                                      {"logits", evaluate_graph(fast.roots, feeds, *device)[0]}};
+  for (const TorchTensor& tensor : torch_tensors(variables, modules)) {
+    tensors.push_back({"torch/" + tensor.name, to_torch(tensor, feeds.at(tensor.variable))});
+  }
+  write_safetensors(fmt::format("{}/{}-torch.safetensors", folder, model), tensors);
+}
+
+void write_exports(const std::string& folder) {
+  Graph mlp, ptb, cifar10, resnet, fast;
+  const MlpConfig of_mlp{.batch = 32, .hidden = 300};
+  mlp.named("logits", build_mlp(mlp, of_mlp).predictions);
+  write_export(folder, "mlp", mlp, "x", mlp_modules(of_mlp));
+  const PtbConfig of_ptb =
+      ptb_config(ptb_model().settings({{"hidden", "60"}, {"unroll", "10"}, {"batch", "8"}}));
+  build_ptb(ptb, of_ptb, of_ptb.batch, of_ptb.unroll, false);
+  write_export(folder, "ptb", ptb, "inputs", ptb_modules(of_ptb));
+  build_cifar10(cifar10, 8);
+  write_export(folder, "cifar10", cifar10, "images", cifar10_modules());
+  build_resnet(resnet, 2, 8, false);
+  write_export(folder, "resnet", resnet, "images", resnet_modules(2));
+  const AirbenchConfig of_fast{.batch = 8};
+  build_airbench_views(fast, of_fast);
+  write_export(folder, "fast", fast, "images", airbench_modules(of_fast));
+}
+
 void write_steps(const std::string& folder) {
   Graph mlp, ptb, cifar10, resnet;
   const MlpConfig of_mlp{.batch = 32, .features = 64, .hidden = 256};
@@ -77,6 +127,7 @@ int main(int argc, char** argv) {
   }
   try {
     paceline::testing::write_steps(argv[1]);
+    paceline::testing::write_exports(argv[1]);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "parity_step: %s\n", error.what());
     return 1;
