@@ -96,6 +96,7 @@ int export_command(const Arguments& arguments) {
   const std::vector<TensorInfo> variables = variables_of(reader, pattern);
   const std::vector<TorchTensor> tensors = torch_tensors(variables, reader.index().modules);
   std::vector<TensorInfo> infos;
+  infos.reserve(tensors.size());
   for (const TorchTensor& tensor : tensors) {
     infos.push_back({tensor.name, tensor.dtype, tensor.shape});
   }

@@ -1,5 +1,7 @@
 #include "checkpoint/best_mark.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -24,8 +26,7 @@ double number_of(const nlohmann::json& value, const std::string& what) {
 void check_mark_version(const nlohmann::json& object, const std::string& path) {
   const std::int64_t version = whole_number(member(object, "version", path), path + ", version");
   if (version == kMarkVersion) return;
-  data_loss(path, "version " + std::to_string(version) + "; this program reads version " +
-                      std::to_string(kMarkVersion));
+  data_loss(path, fmt::format("version {}; this program reads version {}", version, kMarkVersion));
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ EvaluationReport EvaluationReport::from_json(std::string_view json, const std::s
   const nlohmann::json& numbers = member(object, "numbers", path);
   if (!numbers.is_object()) data_loss(path, "\"numbers\" is no object");
   for (const auto& [name, value] : numbers.items()) {
-    report.numbers[name] = number_of(value, path + ", " + name);
+    report.numbers[name] = number_of(value, fmt::format("{}, {}", path, name));
   }
   return report;
 }
