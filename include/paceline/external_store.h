@@ -129,13 +129,20 @@ class ExternalStore {
   /// until end_step. The memory can be read until the store is destroyed, or a job of several tasks
   /// has failed, but then holds any numbers. Throws kNotFound for an index that there is not.
   TensorView need(int variable);
+  /// Keeps the value of a variable in memory of the program's, of its type and shape: need gives
+  /// that memory, to which the present value is copied. It is changed by the rule: once the
+  /// gradient was handed over, at the latest when end_step returns. `owner` is held while the store
+  /// lives. Returns false, and changes nothing, where the values lie elsewhere: in a job of several
+  /// tasks, with accumulation, and where the run is to be predicted. Between two steps.
+  bool keep_in(int variable, const TensorView& memory, std::shared_ptr<const void> owner = {});
   /// Hands over the gradient, which has the type and shape of the variable, and waits for nothing.
   /// The store reads its memory until `owner` is released, which it does once it has taken the
   /// gradient, at the latest when end_step returns; without an owner the memory stays as it is
-  /// until then. Nothing of this step may read the variable any more. Throws kInvalidArgument
-  /// naming both types or shapes when they differ, and for a frozen variable;
-  /// kFailedPrecondition for the second gradient of a step: gradients of one variable are added up
-  /// by whoever makes them.
+  /// until then. Where this process applies the rule to its own gradient (one process, local_sgd)
+  /// the gradient is read where it lies, and not copied. Nothing of this step may read the variable
+  /// any more. Throws kInvalidArgument naming both types or shapes when they differ, and for a
+  /// frozen variable; kFailedPrecondition for the second gradient of a step: gradients of one
+  /// variable are added up by whoever makes them.
   void ready(int variable, const TensorView& gradient, std::shared_ptr<const void> owner = {});
   /// The same for a variable that is updated by rows: row i of `rows` (ids.size(), …) belongs to
   /// row ids[i] of the variable. Ids may repeat; their rows are added up.

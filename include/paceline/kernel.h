@@ -63,6 +63,9 @@ struct KernelCall {
   StepIdentity step;  // the step, for random ops
   /// The receiver of output 0 after Kernel::stream_output(); outputs[0] then has no memory.
   OutputSink* sink = nullptr;
+  /// Not null where output 0 may stay in other memory, which nobody writes or frees before the step
+  /// has ended: its address is put here, and outputs[0] is not written (Op::lends).
+  void** lent = nullptr;
   /// The device's threads, for kernels of ops defined outside the library; may be null.
   KernelThreads* threads = nullptr;
   /// The other parts of the batch, for batch norm; null when the statistics are those of this part.

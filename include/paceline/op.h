@@ -87,6 +87,8 @@ struct Op {
   /// depend on one another, and where one reads a value that a kernel has made, whatever follows
   /// all of them must read it, too.
   std::function<std::size_t(std::span<const Node* const>)> first_to_come;
+  /// The kernel can leave output 0 where it lies already (KernelCall::lent).
+  bool lends = false;
 };
 
 /// The ops that a graph may use.

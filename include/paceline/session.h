@@ -247,6 +247,10 @@ class Session {
   /// Reads all variables from the store and calls `see` with the name and the value of each. It
   /// counts as an evaluation.
   void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
+  /// Moves the value of a variable to memory of its type and shape, where each step then changes
+  /// it, and which must outlive the session. Returns false where it stays with the job: only one
+  /// process without accumulation keeps values so. Between two steps.
+  bool move_value(std::string_view name, const TensorView& to);
   /// Gives hooks (Summaries) a number of the model, for the current global step. The number that
   /// RunOptions::keep_best names is of the checkpoint that was evaluated last: by this session
   /// since its last step, or by the Evaluator whose values were taken last. If there is none, it is

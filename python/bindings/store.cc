@@ -116,6 +116,7 @@ class Store {
   bool begin_step(const Rows& rows,
                   const std::optional<std::map<std::string, std::int64_t>>& position);
   TensorView need(const std::string& name);
+  bool keep_in(const std::string& name, nb::handle memory);
   void ready(const std::string& name, nb::handle gradient);
   void ready_rows(const std::string& name, nb::handle ids, nb::handle rows);
   void close();
@@ -181,6 +182,16 @@ TensorView Store::need(const std::string& name) {
   const int index = index_of(name);
   const nb::gil_scoped_release released;
   return store().need(index);
+}
+
+// `memory` is an array whose rows follow each other, and that may be written.
+bool Store::keep_in(const std::string& name, nb::handle memory) {
+  const int index = index_of(name);
+  HostArray array = host_array(memory, fmt::format("memory of '{}'", name));
+  const TensorView view = array.view;
+  std::shared_ptr<const void> owner = kept(std::move(array));
+  const nb::gil_scoped_release released;
+  return store().keep_in(index, view, std::move(owner));
 }
 
 void Store::ready(const std::string& name, nb::handle gradient) {
@@ -309,6 +320,7 @@ void bind_store(nb::module_& module) {
             return dlpack_array(nb::cast<Store&>(self).need(name), self);
           },
           nb::arg("name"), nb::sig("def need_dlpack(self, name: str) -> typing.Any"))
+      .def("keep_in", &Store::keep_in, nb::arg("name"), nb::arg("memory"))
       .def("ready", &Store::ready, nb::arg("name"), nb::arg("gradient").none())
       .def("ready_rows", &Store::ready_rows, nb::arg("name"), nb::arg("ids").none(),
            nb::arg("rows").none())

@@ -69,10 +69,13 @@ class Trainer:
         self._first_rates = [rate_of(group) for group in optimizer.param_groups]
         self._factors = [1.0] * len(self._first_rates)
         self._names = {id(parameter): name for name, parameter in parameters.items()}
+        self._places = {name: parameter.data_ptr() for name, parameter in parameters.items() if self._keeps_in_place(name, parameter)}
+        self._copied = tuple(name for name in store.names if name not in self._places)
         self._take_steps_of(optimizer)
         self._handles: list[Any] = []
         self._hook_into(model)
-        self._load(store.names, store.read)
+        self._load(self._copied, store.read)
+        self._note_values(self._places)
 
     def step(self, loss: torch.Tensor | float | None = None) -> StepResult:
         """Ends the step that the model's forward began: parameters without a gradient count with zeros.
@@ -86,6 +89,9 @@ class Trainer:
             if parameter.grad is not None and name not in self._handed:
                 self._hand_over(name, parameter)
         self._check_unchanged()
+        for name, (gradient, _) in self._handed.items():
+            if name in self._places:
+                self._send(name, gradient)
         for name, buffer in self._buffers.items():
             self._send(_BUFFER + name, buffer.detach())
         for transfer in self._transfers.values():
@@ -93,6 +99,7 @@ class Trainer:
                 transfer.flush()
         result = self.store.end_step(loss.item() if isinstance(loss, torch.Tensor) else loss)
         self._open, self._stale = False, True
+        self._note_values(self._places)
         self._handed.clear()
         for parameter in self._parameters.values():
             parameter.grad = None
@@ -132,7 +139,7 @@ class Trainer:
     def refresh(self) -> None:
         """Gives the model the newest values, between two steps; evaluations and state_dict do so by themselves."""
         if self._stale and not self._open:
-            self._load(self.store.names, self.store.read)
+            self._load(self._copied, self.store.read)
             self._stale = False
 
     def close(self) -> None:
@@ -204,10 +211,10 @@ class Trainer:
         self._check_parameters()
         if not self.store.begin_step(position=self._position):
             return False
-        self._missing = set(self.store.names)
+        self._missing = set(self._copied)
         self._unscale = 1.0 if self._scaler is None else 1.0 / self._scaler.get_scale()
         self._open = True
-        self._get([name for name in self.store.names if name not in self._called])
+        self._get([name for name in self._copied if name not in self._called])
         return True
 
     def _before_model(self, module: torch.nn.Module) -> None:
@@ -274,7 +281,8 @@ class Trainer:
         if self._unscale != 1.0:
             gradient.mul_(self._unscale)
         self._handed[name] = (gradient, gradient._version)
-        self._send(name, gradient)
+        if name not in self._places:  # else the rule would change the parameter while backward may still read it
+            self._send(name, gradient)
 
     def _send(self, name: str, tensor: torch.Tensor) -> None:
         transfer = self._transfers.get(tensor.device)
@@ -292,7 +300,8 @@ class Trainer:
     def _check_parameters(self) -> None:
         """Refuses values that the program has put into a parameter, and which the next forward would overwrite."""
         for name, version in self._versions.items():
-            if self._parameters[name]._version != version:
+            parameter = self._parameters[name]
+            if parameter._version != version or self._places.get(name, parameter.data_ptr()) != parameter.data_ptr():
                 raise InvalidArgument(f"parameter '{name}' was changed by the program, and its values lie in the store: change it "
                                       "before distribute, or after trainer.close()")
 
@@ -318,6 +327,17 @@ class Trainer:
                     transfer.fetch(name, from_dlpack(read(name)), target)
                 if not buffer:
                     self._versions[name] = target._version
+
+    def _keeps_in_place(self, name: str, parameter: torch.Tensor) -> bool:
+        """Has the store keep the value in the parameter's own memory, which steps then change as an optimizer of torch does."""
+        return parameter.device.type == "cpu" and parameter.is_contiguous() and self.store._call(
+            lambda: self.store._binding.keep_in(name, parameter.detach()))
+
+    def _note_values(self, names: Iterable[str]) -> None:
+        """The store has changed parameters: to torch they are others now, as after a step of its optimizers."""
+        for name in names:
+            self._parameters[name].detach().view(-1)[:0].zero_()  # changes nothing but its version
+            self._versions[name] = self._parameters[name]._version
 
 
 def distribute(

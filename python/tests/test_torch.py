@@ -87,10 +87,59 @@ def test_gradients_are_read_in_place() -> None:
         ready = trainer.store.ready
         trainer.store.ready = lambda name, gradient: (seen.update({name: gradient.data_ptr()}), ready(name, gradient))  # type: ignore
         loss_of(model, 0).backward()
-        assert seen == {name: p.grad.data_ptr() for name, p in model.named_parameters()}
-        assert list(seen)[0] == "2.bias" or list(seen)[0] == "2.weight"  # the last layer's leave first
+        given = {name: p.grad.data_ptr() for name, p in model.named_parameters()}
         trainer.step()
+        assert seen == given
+        assert list(seen)[0] == "2.bias" or list(seen)[0] == "2.weight"  # the last layer's leave first
         assert all(p.grad is None for p in model.parameters())
+
+
+def test_one_process_changes_parameters_where_they_lie(tmp_path: pathlib.Path) -> None:
+    model = small_model()
+    held = [p.detach().numpy() for p in model.parameters()]  # what the program has of them
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True, out=tmp_path / "run") as trainer:
+        for step in range(3):
+            loss = loss_of(model, step)
+            before = [p.detach().clone() for p in model.parameters()]
+            versions = [p._version for p in model.parameters()]
+            loss.backward(retain_graph=True)
+            gradients = [p.grad.clone() for p in model.parameters()]
+            assert all(torch.equal(p, old) for p, old in zip(model.parameters(), before, strict=True)), "not before the step"
+            trainer.step(loss)
+            for p, old, gradient, version in zip(model.parameters(), before, gradients, versions, strict=True):
+                torch.testing.assert_close(p, old - 0.1 * gradient)
+                assert p._version > version
+            with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+                loss.backward()
+        assert all((p.detach().numpy() == mine).all() for p, mine in zip(model.parameters(), held, strict=True))
+        assert all(p.data_ptr() == mine.ctypes.data for p, mine in zip(model.parameters(), held, strict=True))
+    last = [mine.copy() for mine in held]
+    saved = paceline.load(tmp_path / "run")
+    for (name, p), mine in zip(model.named_parameters(), last, strict=True):
+        assert (saved[name] == mine).all()
+    resumed = small_model()
+    with paceline.torch.distribute(resumed, paceline.Sgd(0.1), quiet=True, out=tmp_path / "run", resume=True):
+        assert all((p.detach().numpy() == mine).all() for p, mine in zip(resumed.parameters(), last, strict=True))
+
+
+def test_a_parameter_in_other_memory_is_refused() -> None:
+    model = small_model()
+    with pytest.raises(ValueError, match="parameter '0.weight' was changed by the program"), \
+            paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True):
+        model[0].weight.data = torch.zeros(16, 6)
+        loss_of(model, 0)
+
+
+def test_parameters_whose_rows_do_not_follow_each_other_train_too() -> None:
+    plain, model = small_model(), small_model()
+    model[0].weight.data = model[0].weight.data.t().contiguous().t()
+    expected = train_plain(plain, torch.optim.SGD(plain.parameters(), 0.1), 10)
+    with paceline.torch.distribute(model, paceline.Sgd(0.1), quiet=True) as trainer:
+        for step, wanted in enumerate(expected):
+            loss = loss_of(model, step)
+            assert loss.item() == pytest.approx(wanted, rel=1e-5)
+            loss.backward()
+            trainer.step(loss)
 
 
 class Twice(torch.nn.Module):
@@ -145,7 +194,8 @@ class Direct(torch.nn.Module):
         return self.last(hidden) if self.call else torch.nn.functional.linear(hidden, self.last.weight, self.last.bias)
 
 
-def test_weights_that_are_used_without_a_call_of_their_module() -> None:
+def test_weights_that_are_used_without_a_call_of_their_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paceline.torch.Trainer, "_keeps_in_place", lambda *_: False)  # as in a job of several tasks
     plain, model = Direct(), Direct()
     expected = train_plain(plain, torch.optim.SGD(plain.parameters(), 0.1, momentum=0.9), 10)
     losses = []

@@ -179,6 +179,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   command.kind = instruction.kind;
   command.variable = instruction.variable;
   command.streamed = instruction.streamed;
+  command.lends = instruction.lends;
   const bool rows = instruction.kind == Instruction::Kind::kReady;
   for (const SlotIndex slot : instruction.inputs) {
     command.inputs.push_back(rows ? host_view_of(slot, command.ids) : view_of(slot));
@@ -397,19 +398,31 @@ void Executor::run_command(Command& command, const StepIdentity& identity) {
       }
       return give_place(command);
     case Instruction::Kind::kRun:
-      command.kernel->run({.inputs = command.inputs,
-                           .outputs = command.outputs,
-                           .scratch = command.scratch,
-                           .step = identity,
-                           .sink = command.streamed ? sink_ : nullptr,
-                           .exchange = exchange_});
-      if (observer_ != nullptr) show_output(command);
-      return;
+      return run_kernel(command, identity);
     case Instruction::Kind::kReady:
       return hand_over(command);
     case Instruction::Kind::kCopy:
       device_.copy(command.outputs[0].data, command.inputs[0].data, command.outputs[0].bytes());
   }
+}
+
+void Executor::run_kernel(Command& command, const StepIdentity& identity) {
+  void* lent = nullptr;
+  command.kernel->run({.inputs = command.inputs,
+                       .outputs = command.outputs,
+                       .scratch = command.scratch,
+                       .step = identity,
+                       .sink = command.streamed ? sink_ : nullptr,
+                       .lent = command.lends ? &lent : nullptr,
+                       .exchange = exchange_});
+  if (command.lends) lent_[command.variable] = static_cast<const float*>(lent);
+  if (lent != nullptr) {
+    TensorView contribution = command.outputs[0];
+    contribution.data = lent;
+    give_address(command.storage, contribution);
+    if (observer_ != nullptr) contributions_[command.variable] = contribution;
+  }
+  if (observer_ != nullptr) show_output(command);
 }
 
 void Executor::give_address(int storage, const AsyncView& memory) {
@@ -474,7 +487,9 @@ OutputSink& Executor::observed(OutputSink& sink, const Command& command) {
 void Executor::hand_over(const Command& command) {
   if (command.inputs.empty()) {
     show_contribution(command.variable, {});
-    return steps_->ready(command.variable, {}, device_.record());
+    const auto lent = lent_.find(command.variable);
+    return steps_->ready(command.variable, {.lent = lent == lent_.end() ? nullptr : lent->second},
+                         device_.record());
   }
   command.ids.refresh(device_);
   const Event done = device_.record();

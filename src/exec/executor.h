@@ -76,6 +76,7 @@ class Executor {
     VariableId variable = -1;
     int storage = -1;  // the storage of kNeed and kPlace
     bool streamed = false;
+    bool lends = false;
     Kernel* kernel = nullptr;
     const Node* node = nullptr;  // the kernel's
     std::vector<TensorView> inputs, outputs;
@@ -120,6 +121,7 @@ class Executor {
   Awaited::Part awaited_part(std::size_t at) const;
   void give_address(int storage, const AsyncView& memory);
   void give_place(const Command& command);
+  void run_kernel(Command& command, const StepIdentity& identity);
   void hand_over(const Command& command);
   void end_look();
   void show_inputs();
@@ -148,8 +150,9 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
-  SumExchange* exchange_ = nullptr;                  // in a train step
-  StepObserver* observer_ = nullptr;                 // of the next step; null: nobody looks
+  std::map<VariableId, const float*> lent_;  // contributions of this step; null: in its place
+  SumExchange* exchange_ = nullptr;          // in a train step
+  StepObserver* observer_ = nullptr;         // of the next step; null: nobody looks
   /// The contributions of an observed step, by variable: where they lie, and copies of those that
   /// are streamed.
   std::map<VariableId, TensorView> contributions_;

@@ -78,18 +78,18 @@ class InstructionWriter {
   }
 
   void write_node(int position) {
-    bool streamed = false;
-    for (const PlacedUpdate* update : events_at(written_, position)) {
-      write_place(*update);
-      streamed = update->streamed;
-    }
     const Node& node = *step_.order.nodes[std::size_t(position)];
     Instruction run{Kind::kRun, -1, position, {}, {}};
+    for (const PlacedUpdate* update : events_at(written_, position)) {
+      write_place(*update);
+      run.streamed = update->streamed;
+      run.lends = update->lends;
+      if (run.lends) run.variable = update->root.variable;
+    }
     for (const Value& input : node.inputs()) run.inputs.push_back(memory_.slot(input));
     for (int i = 0; i < int(node.outputs().size()); ++i) {
       run.outputs.push_back(memory_.slot(node.output(i)));
     }
-    run.streamed = streamed;
     plan_.instructions.push_back(std::move(run));
   }
 

@@ -22,6 +22,7 @@ struct PlacedUpdate {
   int written_by = -1;  // the position of its kernel; −1 when it is copied once it is settled
   int settled = 0;
   bool streamed = false;  // it goes to the store's sink while it is made
+  bool lends = false;     // its kernel may leave it where it lies
 };
 
 /// The parts of a step, each in the order in which it is to be done.

@@ -74,7 +74,10 @@ struct StepScalars {
 struct Contribution {
   bool sparse = false;
   /// The unique ids of the rows of a sparse one, which are valid until end_step returns.
-  std::span<const std::int32_t> ids;
+  std::span<const std::int32_t> ids = {};
+  /// Where a dense one lies in place of its place, until end_step returns, for a store that takes
+  /// lent ones. It must not be written.
+  const float* lent = nullptr;
 };
 
 /// A variable and its slots at one moment.
@@ -197,6 +200,8 @@ class ParameterStore {
   /// True when the steps that bind() gives have a sink() for dense contributions that are not
   /// clipped.
   virtual bool takes_streams() const { return false; }
+  /// True when dense contributions may lie elsewhere than in their places (Contribution::lent).
+  virtual bool takes_lent() const { return false; }
   /// Makes the steps of one plan. If `clip_norm` is above 0, a step's contributions are scaled by
   /// min(1, clip_norm / norm), so that none is applied before end_step; the norm is that of all
   /// variables of the job, and norm_by() of the result says who computes it.
@@ -205,6 +210,9 @@ class ParameterStore {
   /// initialised. Memory of tensors that nobody else holds may become the store's.
   virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;
   virtual bool initialised() const = 0;
+  /// Moves the value of a variable that was written to memory of its size, which outlives the
+  /// store: from then on it lies there. False: it stays where it is. Outside a step.
+  virtual bool move_value(VariableId /*variable*/, std::span<std::byte> /*to*/) { return false; }
   /// Reads variables and their slots, each of one moment; with one worker all are of the same step.
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;

@@ -111,7 +111,23 @@ class PlanMaker {
   void settle_updates() {
     for (const PlannedUpdate& root : roots_.updates) updates_.push_back(planned(root));
     for (PlacedUpdate& update : updates_) settle(update);
-    for (PlacedUpdate& update : updates_) update.streamed = can_stream(update);
+    for (PlacedUpdate& update : updates_) {
+      update.streamed = can_stream(update);
+      update.lends = can_lend(update);
+    }
+  }
+
+  // Nothing may write where a lent contribution lies, as a kernel does that works in place.
+  bool can_lend(const PlacedUpdate& update) const {
+    if (!request_.lend_updates || !device_.space().host() || update.streamed) return false;
+    if (update.root.sparse() || update.written_by < 0) return false;
+    const Value written = update.root.written();
+    const int storage = memory_->storage_of(written);
+    const Node& node = *plan_->kernels[std::size_t(update.written_by)].node;
+    const Value output = node.output(0);
+    return node.op().lends && written.dtype() == DType::kFloat32 &&
+           memory_->storage_of(output) == storage && memory_->is_whole(output) &&
+           memory_->life(storage).last_write == update.written_by;
   }
 
   // The rule is applied on the host while the kernel runs, so nothing may read the variable from

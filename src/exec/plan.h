@@ -27,6 +27,8 @@ struct PlanRequest {
   RewriteOptions rewrite;
   /// True for a store that takes streams: dense contributions go to its sinks where kernels can.
   bool stream_updates = false;
+  /// True for a store that takes lent contributions: kernels leave them where they lie if they can.
+  bool lend_updates = false;
 };
 
 /// Memory that values live in during a step. Values that are views of one another share a storage;
@@ -72,6 +74,7 @@ struct Instruction {
   std::vector<SlotIndex> inputs;  // for kReady of rows these are ids and count
   std::vector<SlotIndex> outputs;
   bool streamed = false;  // kPlace and kRun: no memory holds the contribution as a whole
+  bool lends = false;     // kRun: the kernel may leave the variable's contribution where it lies
 };
 
 /// Says which rows of a sparse variable a batch reads.

@@ -136,6 +136,7 @@ OpRegistry ExternalModel::ops(int threads) {
     return board->first_handed_over(nodes.size(),
                                     [&](std::size_t i) { return variable_of(*nodes[i]); });
   };
+  gradient.lends = true;
   register_op(ops, std::move(gradient));
 
   Op loss = without_gradient("external_loss");

@@ -244,13 +244,14 @@ class ExternalStore::Impl {
   const int exceptions;  // under way when the store was made
   int learned_of = 0;    // steps, where the run is to be predicted
   bool predicted = false;
-  std::unique_ptr<Session> session;  // of its thread alone
-  std::optional<StepResult> made;    // by the last step
-  bool lost = false;                 // the program's own exception ends the store
-  bool busy = false;                 // with `todo`; under the board's lock
-  bool over = false;                 // the thread ends; the same
-  std::function<void()> todo;        // the same
-  std::exception_ptr failure;        // of the last task; the same
+  std::vector<std::shared_ptr<const void>> owners;  // of memory in which the session keeps values
+  std::unique_ptr<Session> session;                 // of its thread alone
+  std::optional<StepResult> made;                   // by the last step
+  bool lost = false;                                // the program's own exception ends the store
+  bool busy = false;                                // with `todo`; under the board's lock
+  bool over = false;                                // the thread ends; the same
+  std::function<void()> todo;                       // the same
+  std::exception_ptr failure;                       // of the last task; the same
   std::thread thread;
 
  private:
@@ -340,6 +341,17 @@ bool ExternalStore::begin_step(const ExternalStep& step) {
 }
 
 TensorView ExternalStore::need(int variable) { return impl_->board->need(variable); }
+
+bool ExternalStore::keep_in(int variable, const TensorView& memory,
+                            std::shared_ptr<const void> owner) {
+  // A prediction learns when each gradient is there, which a program that lends memory may not say.
+  if (impl_->run.predicts) return false;
+  const std::string& name = impl_->board->variable(variable).name;
+  bool kept = false;
+  with_session([&](Session& session) { kept = session.move_value(name, memory); });
+  if (kept) impl_->owners.push_back(std::move(owner));
+  return kept;
+}
 
 void ExternalStore::ready(int variable, const TensorView& gradient,
                           std::shared_ptr<const void> owner) {

@@ -25,7 +25,9 @@
 namespace paceline {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Ne;
 
 Cluster exact_alone() {
   Cluster cluster;
@@ -155,9 +157,11 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
   expect_same(values_of(*store_), in_order);
 }
 
-// That of the last variable is expected first.
+// That of the last variable is expected first. Sums of several steps are made of copies.
 TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
-  ExternalStore& store = this->store();
+  Cluster cluster = exact_alone();
+  cluster.accumulate = 2;
+  ExternalStore& store = this->store(quiet(), cluster);
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(store.begin_step());
     for (const int v : {0, 3, 1}) {
@@ -198,6 +202,92 @@ TEST_F(ExternalStoreTest, ReleasesTheOwnerOfAGradientOnceItIsTaken) {
   }
   store.end_step();
   for (const auto& owner : alive) EXPECT_TRUE(owner.expired());
+}
+
+TEST_F(ExternalStoreTest, AGradientIsReadWhereItLiesWhileItsOwnerIsKept) {
+  for (const float clip_norm : {0.0f, 100.0f}) {
+    std::vector<const float*> read;
+    std::weak_ptr<const void> owner;
+    const CodeRule rule{
+        .name = "own", .learning_rate = 1, .slots = {}, .apply = [&](const CodeRuleCall& memory) {
+          EXPECT_EQ(owner.expired(), read.size() == 1) << "step " << read.size();
+          read.push_back(memory.gradient);
+          for (std::int64_t i = 0; i < memory.elements; ++i) memory.value[i] -= memory.gradient[i];
+        }};
+    ExternalStore store({{.name = "w", .initial = Tensor::of<float>({2}, {0, 8})}}, rule,
+                        exact_alone(), quiet(), {.minimize = {.clip_norm = clip_norm}});
+    const Tensor gradient = Tensor::of<float>({2}, {1, 2});
+    const auto step = [&](bool gives) {
+      ASSERT_TRUE(store.begin_step());
+      if (gives) {
+        const auto given = std::make_shared<Tensor>(gradient);
+        owner = given;
+        store.ready(0, given->view(), given);
+      }
+      store.end_step(1);
+      EXPECT_TRUE(owner.expired());
+    };
+    step(true);
+    step(false);
+    step(true);
+    const float* const lies = gradient.data<float>().data();
+    EXPECT_THAT(read, ElementsAre(lies, Ne(lies), lies));
+    EXPECT_THAT(store.read(0).data<float>(), ElementsAre(-2, 4));
+    EXPECT_THAT(gradient.data<float>(), ElementsAre(1, 2)) << "it is only read";
+  }
+}
+
+TEST_F(ExternalStoreTest, WhatAKernelChangesInItsPlaceIsACopyOfTheGradient) {
+  ExternalStore store({{.name = "w", .initial = Tensor::of<float>({2}, {0, 8})}}, Sgd{1},
+                      exact_alone(), quiet(), {.minimize = {.clip_value = 1}});
+  const Tensor gradient = Tensor::of<float>({2}, {-0.5f, 2});
+  ASSERT_TRUE(store.begin_step());
+  store.ready(0, gradient.view());
+  store.end_step(1);
+  EXPECT_THAT(store.read(0).data<float>(), ElementsAre(0.5f, 7));
+  EXPECT_THAT(gradient.data<float>(), ElementsAre(-0.5f, 2));
+}
+
+TEST_F(ExternalStoreTest, KeepsValuesInMemoryOfTheProgram) {
+  const TemporaryFolder folder;
+  RunOptions run = quiet();
+  run.out = folder.path("out");
+  run.save_every = Interval(2);
+  const std::vector<double> wanted = model_.train(this->store(), 0, 12);
+  std::vector<double> losses;
+  for (const std::int64_t first : {0, 5}) {
+    ExternalStore& store = this->store(run);
+    std::vector<std::shared_ptr<Tensor>> memory;
+    for (int v = 0; v < store.variables(); ++v) {
+      memory.push_back(
+          std::make_shared<Tensor>(DType::kFloat32, store.variable(v).initial.shape()));
+      ASSERT_TRUE(store.keep_in(v, memory.back()->view(), memory.back()));
+    }
+    const std::vector<double> made = model_.train(store, first, first == 0 ? 5 : 7);
+    losses.insert(losses.end(), made.begin(), made.end());
+    std::vector<Tensor> kept;
+    for (const auto& value : memory) kept.push_back(*value);
+    expect_same(kept, values_of(store));
+    ASSERT_TRUE(store.begin_step());
+    EXPECT_EQ(store.need(1).data, memory[1]->raw());
+    store.end_step();
+    EXPECT_GT(memory[1].use_count(), 1);
+    store_.reset();
+    EXPECT_EQ(memory[1].use_count(), 1);
+    run.resume = true;
+  }
+  EXPECT_EQ(losses, wanted);
+}
+
+TEST_F(ExternalStoreTest, KeepsValuesElsewhereWhereTheyAreNotOfThisProcessAlone) {
+  Cluster cluster = exact_alone();
+  cluster.accumulate = 2;
+  ExternalStore& store = this->store(quiet(), cluster);
+  const Tensor memory(DType::kFloat32, store.variable(0).initial.shape());
+  EXPECT_FALSE(store.keep_in(0, memory.view()));
+  EXPECT_EQ(memory.data<float>()[0], 0);
+  EXPECT_EQ(error_of([&] { this->store().keep_in(1, memory.view()); }, ErrorCode::kInvalidArgument),
+            "[session] 'hidden/b' is float32 (16), and cannot lie in float32 (6,16)");
 }
 
 TEST_F(ExternalStoreTest, RefusesCallsInTheWrongOrder) {

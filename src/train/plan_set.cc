@@ -43,6 +43,7 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   request.training = &training;
   request.rewrite = parts_.rewrite;
   request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
+  request.lend_updates = parts_.store.takes_lent();
   TrainPlan train;
   train.plan = plan_that_fits(request, parts_);
   std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clip_norm);

@@ -140,16 +140,34 @@ std::vector<std::string> Session::variable_names() const {
   return names;
 }
 
+VariableId Session::Impl::variable_of(std::string_view name) const {
+  const std::vector<VariableSpec> specs = variables();
+  const auto found = std::ranges::find(specs, name, &VariableSpec::name);
+  if (found != specs.end()) return VariableId(found - specs.begin());
+  throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
+}
+
 Tensor Session::variable(std::string_view name) {
   return impl_->guarded([&] {
-    const std::vector<VariableSpec> specs = impl_->variables();
-    const auto found = std::ranges::find(specs, name, &VariableSpec::name);
-    if (found == specs.end()) {
-      throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
+    const VariableId id = impl_->variable_of(name);
+    if (started()) return impl_->job->store().read({&id, 1}).front().value;
+    const VariableSpec spec = impl_->variables()[std::size_t(id)];
+    return Tensor(spec.dtype, spec.shape);
+  });
+}
+
+bool Session::move_value(std::string_view name, const TensorView& to) {
+  return impl_->guarded([&] {
+    const VariableId id = impl_->variable_of(name);
+    const VariableSpec spec = impl_->variables()[std::size_t(id)];
+    if (to.dtype != spec.dtype || !(to.shape == spec.shape)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          fmt::format("[session] '{}' is {} {}, and cannot lie in {} {}", name, name_of(spec.dtype),
+                      spec.shape.str(), name_of(to.dtype), to.shape.str()));
     }
-    if (!started()) return Tensor(found->dtype, found->shape);
-    const VariableId id = VariableId(found - specs.begin());
-    return impl_->job->store().read({&id, 1}).front().value;
+    return started() &&
+           impl_->job->store().move_value(id, {static_cast<std::byte*>(to.data), to.bytes()});
   });
 }
 

@@ -41,6 +41,8 @@ class Session::Impl {
   bool started() const { return observers.let_start(); }
   /// Those of the job, or of the graphs of a session that was not started.
   std::vector<VariableSpec> variables() const;
+  /// Throws kNotFound.
+  VariableId variable_of(std::string_view name) const;
   const StepResult& last_step() const;
 
   /// Calls `part`. An exception of it becomes the session's error, in the report.

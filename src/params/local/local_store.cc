@@ -136,6 +136,11 @@ class LocalStore : public SavableStore {
     global_step_ = global_step;
   }
   bool takes_streams() const override { return true; }
+  bool takes_lent() const override { return true; }
+  bool move_value(VariableId id, std::span<std::byte> to) override {
+    written(id).move_value(to);
+    return true;
+  }
   bool initialised() const override {
     return std::ranges::all_of(variables_, [](const VariableMemory& v) { return v.written(); });
   }
@@ -275,7 +280,8 @@ void LocalSteps::apply(const Ready& ready, float clip_scale) {
   VariableMemory& held = store_.written(ready.variable);
   const UpdateScalars scalars{learning_rates_[std::size_t(ready.variable)], clip_scale,
                               store_.must_be_finite()};
-  const float* gradient = places_[std::size_t(ready.variable)].view().as<float>();
+  const float* gradient = ready.contribution.lent;
+  if (gradient == nullptr) gradient = places_[std::size_t(ready.variable)].view().as<float>();
   named(store_.task(), own_step_, [&] {
     if (ready.contribution.sparse) {
       held.apply_rows(scalars, ready.contribution.ids, gradient, store_.pool());

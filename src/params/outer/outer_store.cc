@@ -59,6 +59,7 @@ class OuterStore : public ForwardingStore<SavableStore>, public OuterState {
   std::span<const VariableSpec> variables() const override { return variables_; }
   std::span<const VariableSpec> kept_variables() const override { return below_->variables(); }
   bool takes_streams() const override { return inner_->takes_streams(); }
+  bool takes_lent() const override { return inner_->takes_lent(); }
   std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) override;
   void write(std::vector<VariableState> states, std::int64_t global_step) override {
     below_->write(std::move(states), schedule_.rounds_of(global_step));

@@ -121,6 +121,7 @@ void VariableMemory::make_slots() {
 // All arrays are there: from now on they keep their memory.
 void VariableMemory::settle() {
   if (own_value_.defined()) value_ = bytes_of(own_value_);
+  full_slots_.clear();
   std::vector<std::span<const std::byte>> arrays = {value_};
   for (const Tensor& slot : slots_) {
     if (!slot.defined()) continue;
@@ -220,6 +221,14 @@ void VariableMemory::write(std::size_t array, std::size_t offset,
   const std::span<std::byte> to = array == 0 ? value_ : bytes_of(slots_[array - 1]);
   copy_bytes(to.data() + offset, bytes.data(), bytes.size());
   if (array == 0) begin_average(offset, bytes);
+}
+
+void VariableMemory::move_value(std::span<std::byte> to) {
+  PACELINE_CHECK(written() && to.size() == value_.size());
+  copy_bytes(to.data(), value_.data(), value_.size());
+  own_value_ = {};
+  value_ = to;
+  settle();
 }
 
 VariableState VariableMemory::read(VariableId id) const {

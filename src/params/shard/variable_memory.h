@@ -57,6 +57,9 @@ class VariableMemory {
   /// Writes bytes of one array, which must be within it. A value's first bytes make the slots begin
   /// anew, so that slots are written after it.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
+  /// Moves the value, which was written, to other memory, which must outlive this object. Not while
+  /// it is marked.
+  void move_value(std::span<std::byte> to);
   /// Returns a copy of value and slots.
   VariableState read(VariableId id) const;
   /// Copies all arrays to `bytes`, one after the other.
