@@ -118,6 +118,11 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         distribute(model, optimizer=torch.optim.SGD(small_model().parameters(), 0.1))
     with pytest.raises(ValueError, match="NAdam keeps 'mu_product' for parameter '0.weight'"):
         distribute(model, optimizer=torch.optim.NAdam(model.parameters()))
+    with pytest.raises(ValueError, match=r"ASGD keeps '\w+' for parameter '0.weight', which is no float32 of its shape"):
+        distribute(model, optimizer=torch.optim.ASGD(model.parameters()))
+    if hasattr(torch.optim, "Adafactor"):  # of torch 2.5
+        with pytest.raises(ValueError, match=r"Adafactor keeps '\w+' for parameter '0.weight', which is no float32 of its shape"):
+            distribute(model, optimizer=torch.optim.Adafactor(model.parameters()))
     with pytest.raises(ValueError, match="LBFGS cannot update parameter '0.weight' by itself"):
         distribute(model, optimizer=torch.optim.LBFGS(model.parameters()))
     used = torch.optim.Adam(model.parameters())
@@ -145,8 +150,8 @@ print("norm", sum(float((p.detach().double() ** 2).sum()) for p in model.paramet
 '''
 
 
-def launched(command: str, tmp_path: pathlib.Path, ps: int, flags: list[str]) -> subprocess.CompletedProcess[str]:
-    (tmp_path / "train.py").write_text(PROGRAM)
+def launched(command: str, tmp_path: pathlib.Path, ps: int, flags: list[str], program: str = PROGRAM) -> subprocess.CompletedProcess[str]:
+    (tmp_path / "train.py").write_text(program)
     return subprocess.run([command, "launch", "--ps", str(ps), "--workers", "2", "--", sys.executable, tmp_path / "train.py",
                            pathlib.Path(__file__).parent, *flags], capture_output=True, text=True, timeout=300)
 
@@ -183,3 +188,11 @@ def test_parameter_servers_do_not_apply_it_and_say_so(command: str, tmp_path: pa
     assert done.returncode != 0
     assert (f"--strategy {strategy} applies rules on the parameter servers, and rule torch_adamw of '0.weight' is code of the workers: "
             "use --strategy allreduce without parameter servers, local_sgd, or a rule of Paceline") in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("by", ["optimizer", "rule"])
+def test_hybrid_is_refused_where_nothing_is_read_by_rows(command: str, tmp_path: pathlib.Path, by: str) -> None:
+    program = PROGRAM if by == "optimizer" else PROGRAM.replace("optimizer=optimizer", "paceline.Sgd(0.1)")
+    done = launched(command, tmp_path, 1, ["--strategy", "hybrid"], program)
+    assert done.returncode != 0
+    assert "--strategy hybrid needs a sparse variable, such as an embedding that is read by rows" in done.stdout + done.stderr
