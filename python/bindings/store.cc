@@ -99,6 +99,7 @@ class Store {
   // False: this process was no worker, or had only to show something; it is to end with status().
   bool trains() const { return store_ != nullptr; }
   int status() const { return job_->status(); }
+  std::string strategy() const { return job_->cluster().strategy.name; }
 
   ExternalStore& store() {
     if (closed_ || !store_)
@@ -307,6 +308,7 @@ void bind_store(nb::module_& module) {
           nb::arg("agreed") = std::map<std::string, std::string>())
       .def_prop_ro("trains", &Store::trains)
       .def_prop_ro("status", &Store::status)
+      .def_prop_ro("strategy", &Store::strategy)
       .def("begin_step", &Store::begin_step, nb::arg("rows"), nb::arg("position").none())
       .def(
           "need",

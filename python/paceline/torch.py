@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch.utils.dlpack import from_dlpack
 
@@ -27,6 +28,7 @@ from ._torch_transfer import transfer_of
 T = TypeVar("T")
 
 _BUFFER = "buffer:"  # before the names of buffers in the store
+_BUFFERS = ("mean", "chief", "own")
 _MOST_NAMED = 4000  # parameters that are named when workers join, which is one message
 
 
@@ -52,9 +54,11 @@ class Trainer:
 
     def __init__(self, model: torch.nn.Module, store: Store, parameters: dict[str, torch.nn.Parameter],
                  buffers: dict[str, torch.Tensor], optimizer: torch.optim.Optimizer,
-                 scaler: torch.amp.GradScaler | None = None) -> None:
+                 scaler: torch.amp.GradScaler | None = None, chiefs_buffers: bool = False) -> None:
+        """distribute makes it."""
         self.model, self.store, self.optimizer = model, store, optimizer
         self._parameters, self._buffers, self._scaler = parameters, buffers, scaler
+        self._rows = {_BUFFER + name: np.zeros(1, np.int32) for name in buffers} if chiefs_buffers else {}  # that each step reads, of the chief's buffers
         self._exchange = True
         self._missing: set[str] = set()  # values that the model has not got in this step
         self._called: set[str] = set()  # values whose module's forward asks for them; others are there before the model's
@@ -93,7 +97,10 @@ class Trainer:
             if name in self._places:
                 self._send(name, gradient)
         for name, buffer in self._buffers.items():
-            self._send(_BUFFER + name, buffer.detach())
+            if not self._rows:
+                self._send(_BUFFER + name, buffer.detach())
+            elif self.store.worker == 0:
+                self.store.ready(_BUFFER + name, _as_row(buffer), self._rows[_BUFFER + name])
         for transfer in self._transfers.values():
             if transfer is not None:
                 transfer.flush()
@@ -209,7 +216,7 @@ class Trainer:
                 for parameter in group["params"]:
                     self.store.set_learning_rate_factor(self._names[id(parameter)], factor)
         self._check_parameters()
-        if not self.store.begin_step(position=self._position):
+        if not self.store.begin_step(self._rows, self._position):
             return False
         self._missing = set(self._copied)
         self._unscale = 1.0 if self._scaler is None else 1.0 / self._scaler.get_scale()
@@ -320,11 +327,14 @@ class Trainer:
             for name in names:
                 buffer = name.startswith(_BUFFER)
                 target = self._buffers[name[len(_BUFFER):]] if buffer else self._parameters[name]
+                value = from_dlpack(read(name))
+                if name in self._rows:
+                    value = _of_row(value, target)
                 transfer = self._transfers.get(target.device)
                 if transfer is None:
-                    target.copy_(from_dlpack(read(name)))
+                    target.copy_(value)
                 else:
-                    transfer.fetch(name, from_dlpack(read(name)), target)
+                    transfer.fetch(name, value, target)
                 if not buffer:
                     self._versions[name] = target._version
 
@@ -348,7 +358,7 @@ def distribute(
     optimizer: torch.optim.Optimizer | None = None,
     groups: Sequence[Mapping[str, Any]] | None = None,
     scaler: torch.amp.GradScaler | None = None,
-    average_buffers: bool = True,
+    buffers: str = "mean",
     clip_norm: float = 0.0,
     clip_value: float = 0.0,
     name: str | None = None,
@@ -369,8 +379,9 @@ def distribute(
     one process do; its state lies in the store, and in checkpoints. Parameters that it has not are not trained.
     scaler: for autocast in float16: `scaler.scale(loss).backward()`, and trainer.step(loss) divides the gradients, leaves
     out a step with infinity (the flag on_nan="skip", which it sets) and updates the scaler.
-    average_buffers: buffers of float32, such as batch norm's statistics, become the mean of the workers' in each step;
-    otherwise each worker keeps its own.
+    buffers: what becomes of buffers of float32, such as batch norm's statistics, in each step: "mean", that of the workers'
+    (under async and ssp those of the last one); "chief", those of worker 0, not with local_sgd; "own", each worker keeps
+    its own, and checkpoints have none.
 
     Raises ValueError that names a parameter that cannot be exchanged, and what Store raises. In a process that is a
     parameter server it serves, and ends the process."""
@@ -388,25 +399,43 @@ def distribute(
     for n, parameter in trained.items():
         _check(n, parameter)
     rules = rules_of(optimizer, {id(p): n for n, p in trained.items()}) if optimizer else {}
-    buffers = {n: b for n, b in model.named_buffers() if average_buffers and b.dtype == torch.float32}
+    if buffers not in _BUFFERS:
+        raise InvalidArgument(f"distribute: buffers is {buffers!r}, and must be {', '.join(map(repr, _BUFFERS[:-1]))} or {_BUFFERS[-1]!r}")
+    shared = {n: b for n, b in model.named_buffers() if buffers != "own" and b.dtype == torch.float32}
     variables: dict[str, Any] = {}
     for n, parameter in trained.items():
         own: Mapping[str, Any] = {"rule": rules[n]} if optimizer else owns.get(id(parameter), {})
         variables[n] = Variable(parameter.detach().cpu(), rule=own.get("rule"), weight_decay=own.get("weight_decay", 0.0))
-    for n, buffer in buffers.items():
-        variables[_BUFFER + n] = Variable(buffer.detach().cpu(), rule=_Assign())
+    chiefs = buffers == "chief"
+    for n, buffer in shared.items():
+        variables[_BUFFER + n] = Variable(_as_row(buffer), _Assign(), most_rows=1) if chiefs else Variable(buffer.detach().cpu(), _Assign())
     options: dict[str, Any] = dict(flags)
     if scaler is not None and "--on-nan" not in arguments:
         options.setdefault("on_nan", "skip")
     store = Store(variables, rule or Sgd(), strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
                   examples_per_step=examples_per_step, unit=unit, agreed=_agreed(trained),
                   arguments=arguments, **options)
+    if chiefs and store.workers > 1 and store._binding.strategy == "local_sgd":
+        why = "distribute: buffers='chief' does not go with local_sgd, whose workers give their mean change: take buffers='mean' or 'own'"
+        store._fail(why)
+        raise InvalidArgument(why)
     if optimizer is None:
         assert rule is not None
         rates = [{"params": list(group["params"]), "lr": _rate(group.get("rule", rule))} for group in groups or ()]
         rest = [p for p in trained.values() if id(p) not in owns]
         optimizer = _Rates([*rates, {"params": rest, "lr": _rate(rule)}] if rest else rates)
-    return Trainer(model, store, trained, buffers, optimizer, scaler)
+    return Trainer(model, store, trained, shared, optimizer, scaler, chiefs)
+
+
+def _as_row(buffer: torch.Tensor) -> torch.Tensor:
+    """The chief's buffer as a row that it alone contributes, and a 1 behind it, by which _of_row sees of how many workers
+    the row became the mean."""
+    flat = buffer.detach().cpu().flatten()
+    return torch.cat([flat, torch.ones(1)])[None]
+
+
+def _of_row(row: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+    return (row[0, :-1] / row[0, -1]).view(like.shape)
 
 
 def _agreed(parameters: Mapping[str, torch.Tensor]) -> dict[str, str]:

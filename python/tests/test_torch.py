@@ -313,6 +313,67 @@ print("norm", sum(float((p.double() ** 2).sum()) for p in model.parameters()), f
 '''
 
 
+BUFFERS = '''
+import sys, torch, paceline, paceline.torch
+torch.set_num_threads(1)
+torch.manual_seed(1)
+model = torch.nn.Sequential(torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 3))
+with paceline.torch.distribute(model, paceline.Sgd(0.1), buffers=sys.argv[1], arguments=sys.argv[2:]) as trainer:
+    for step in trainer.batches(range(12)):
+        generator = torch.Generator().manual_seed(100 * trainer.store.worker + step)
+        loss = (model(torch.randn(8, 6, generator=generator) + trainer.store.worker) ** 2).mean()
+        loss.backward()
+        trainer.step(loss)
+print("means", *model[0].running_mean.tolist(), flush=True)
+'''
+
+
+def statistics_of(worker: int) -> list[float]:
+    norm = torch.nn.BatchNorm1d(6)
+    for step in range(12):
+        generator = torch.Generator().manual_seed(100 * worker + step)
+        norm(torch.randn(8, 6, generator=generator) + worker)
+    means: list[float] = norm.running_mean.tolist()
+    return means
+
+
+def statistics_with(command: str, tmp_path: pathlib.Path, ps: int, buffers: str, flags: list[str]) -> list[list[float]]:
+    (tmp_path / "train.py").write_text(BUFFERS)
+    done = subprocess.run([command, "launch", "--ps", str(ps), "--workers", "3", "--", sys.executable, tmp_path / "train.py", buffers,
+                           "--out", tmp_path / "run", *flags], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen = {line.split()[0]: [float(word) for word in line.split()[3:]] for line in done.stdout.splitlines() if "| means" in line}
+    return [seen[f"worker:{worker}"] for worker in range(3)]
+
+
+@pytest.mark.parametrize("ps, strategy", [(1, "sync"), (1, "async"), (0, "allreduce")])
+def test_all_workers_have_the_chiefs_buffers_where_it_is_asked_for(command: str, tmp_path: pathlib.Path, ps: int, strategy: str) -> None:
+    all_means = statistics_with(command, tmp_path, ps, "chief", ["--strategy", strategy, "--steps", "12" if strategy != "async" else "36"])
+    for means in all_means if strategy != "async" else all_means[:1]:  # another worker may have ended before the chief
+        assert means == pytest.approx(statistics_of(0), rel=1e-5, abs=1e-6)
+    saved = paceline.load(tmp_path / "run")["buffer:0.running_mean"]
+    assert (saved[0, :-1] / saved[0, -1]).tolist() == pytest.approx(statistics_of(0), rel=1e-5, abs=1e-6)
+
+
+def test_each_worker_has_its_own_buffers_or_the_mean_of_all(command: str, tmp_path: pathlib.Path) -> None:
+    each = [statistics_of(worker) for worker in range(3)]
+    own = statistics_with(command, tmp_path, 0, "own", ["--strategy", "allreduce", "--steps", "12"])
+    assert own == [pytest.approx(means, rel=1e-5, abs=1e-6) for means in each]
+    (mean,) = {tuple(means) for means in statistics_with(command, tmp_path, 0, "mean", ["--strategy", "allreduce", "--steps", "12",
+                                                                                       "--overwrite"])}
+    assert mean == pytest.approx([sum(parts) / 3 for parts in zip(*each, strict=True)], rel=1e-5, abs=1e-6)
+
+
+def test_what_is_done_with_buffers_is_one_of_three(command: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(ValueError, match="buffers is 'all', and must be 'mean', 'chief' or 'own'"):
+        paceline.torch.distribute(small_model(), paceline.Sgd(), buffers="all")
+    (tmp_path / "train.py").write_text(BUFFERS)
+    done = subprocess.run([command, "launch", "--ps", "1", "--workers", "2", "--", sys.executable, tmp_path / "train.py", "chief",
+                           "--strategy", "local_sgd"], capture_output=True, text=True, timeout=300)
+    assert done.returncode != 0
+    assert "buffers='chief' does not go with local_sgd" in done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("ps, flags", [(1, ["--strategy", "sync"]), (0, ["--strategy", "allreduce"])])
 def test_two_workers_are_as_good_as_one_with_the_whole_batch(command: str, tmp_path: pathlib.Path, ps: int, flags: list[str]) -> None:
     plain = small_model()
