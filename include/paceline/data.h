@@ -415,6 +415,36 @@ class TextBatches {
   std::int64_t batch_, steps_, row_, count_;
 };
 
+/// Takes the records that a job shares out (Feed::record_blocks, Session::record_blocks) by the
+/// rules of RecordBlocks, and waits for those that are not there yet. For one thread.
+class RecordTaker {
+ public:
+  /// Will ask for blocks as `wish` says.
+  explicit RecordTaker(const RecordBlocks::Wish& wish);
+  ~RecordTaker();
+  RecordTaker(const RecordTaker&) = delete;
+  RecordTaker& operator=(const RecordTaker&) = delete;
+
+  /// Begins to ask these blocks, unless it does so already and what was taken is still this
+  /// worker's. Throws what RecordBlocks::begin does.
+  void follow(const std::shared_ptr<RecordBlocks>& blocks);
+  /// How often it has begun: whenever the number changes, what was taken before and not used is
+  /// given to others.
+  int begins() const;
+  /// At most so many records in a row, for which it waits; none when there will be no more. It
+  /// begins anew where what was taken belongs to others by now. `check` is called several times a
+  /// second while it waits; an exception of it, or of a job that fails or is to stop, ends the
+  /// wait. follow() comes first.
+  RecordRange take(std::int64_t most, const std::function<void()>& check = {});
+  /// The next step uses so many more of the records that were taken: the position (Feed::position)
+  /// with which it is to begin has this number under kTakenRecords.
+  std::int64_t use(std::int64_t records);
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
 /// A batch of a text that a job shares out.
 struct SharedBatch {
   std::int64_t index = 0;    // of TextBatches, from 0

@@ -247,6 +247,8 @@ class Session {
   /// Reads all variables from the store and calls `see` with the name and the value of each. It
   /// counts as an evaluation.
   void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
+  /// The records that the job shares out among its workers; null where it shares out none.
+  std::shared_ptr<RecordBlocks> record_blocks() const;
   /// Moves the value of a variable to memory of its type and shape, where each step then changes
   /// it, and which must outlive the session. Returns false where it stays with the job: only one
   /// process without accumulation keeps values so. Between two steps.

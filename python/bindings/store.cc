@@ -6,6 +6,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "paceline/data.h"
 #include "paceline/error.h"
 #include "paceline/external_store.h"
 #include "python/bindings/arrays.h"
@@ -120,6 +122,8 @@ class Store {
   bool keep_in(const std::string& name, nb::handle memory);
   void ready(const std::string& name, nb::handle gradient);
   void ready_rows(const std::string& name, nb::handle ids, nb::handle rows);
+  // Null where the job shares out no records.
+  std::shared_ptr<RecordBlocks> record_blocks();
   void close();
   // What the program threw ends its part in the job.
   void fail(const std::string& why);
@@ -216,6 +220,41 @@ void Store::ready_rows(const std::string& name, nb::handle ids, nb::handle rows)
   store().ready(index, numbers, view, std::move(owner));
 }
 
+std::shared_ptr<RecordBlocks> Store::record_blocks() {
+  std::shared_ptr<RecordBlocks> blocks;
+  store().with_session([&](Session& session) { blocks = session.record_blocks(); });
+  return blocks;
+}
+
+// The records of a job, of which a sampler takes the next ones when it needs some.
+class SharedRecords {
+ public:
+  SharedRecords(std::shared_ptr<RecordBlocks> blocks, std::int64_t block)
+      : blocks_(std::move(blocks)), taker_({.records = block, .blocks = 1, .limit = kForEver}) {}
+
+  // How often it has begun, and from which to which place in the order of all epochs records were
+  // taken; no places when there will be no more.
+  std::tuple<int, std::int64_t, std::int64_t> take(std::int64_t most) {
+    const nb::gil_scoped_release released;
+    taker_.follow(blocks_);
+    const RecordRange taken = taker_.take(most, check_signals);
+    return {taker_.begins(), taken.first, taken.end};
+  }
+  std::int64_t use(std::int64_t records) { return taker_.use(records); }
+  // A change says that what was taken and not used is others' by now.
+  int begins() {
+    const nb::gil_scoped_release released;
+    taker_.follow(blocks_);
+    return taker_.begins();
+  }
+
+ private:
+  static constexpr std::int64_t kForEver = std::int64_t{1} << 62;
+
+  const std::shared_ptr<RecordBlocks> blocks_;
+  RecordTaker taker_;
+};
+
 void Store::close() {
   if (closed_ || !store_) return;
   const nb::gil_scoped_release released;
@@ -245,6 +284,10 @@ void Store::fail(const std::string& why) {
 }  // namespace
 
 void bind_store(nb::module_& module) {
+  nb::class_<SharedRecords>(module, "SharedRecords", "The records of _torch_sampler.py.")
+      .def("take", &SharedRecords::take, nb::arg("most"))
+      .def("use", &SharedRecords::use, nb::arg("records"))
+      .def("begins", &SharedRecords::begins);
   nb::class_<StepResult>(module, "StepResult", "The numbers of a step.")
       .def_ro("step", &StepResult::step, "This worker's steps so far, this one included.")
       .def_ro("global_step", &StepResult::global_step, "Those of all workers.")
@@ -286,7 +329,8 @@ void bind_store(nb::module_& module) {
              const std::vector<const GivenVariable*>& given, const Rule& rule, float clip_norm,
              float clip_value, float average_decay, const std::string& model,
              std::int64_t examples_per_step, const std::string& unit, bool nan_guard,
-             const std::string& resume_command, const std::map<std::string, std::string>& agreed) {
+             const std::string& resume_command, const std::map<std::string, std::string>& agreed,
+             std::int64_t shared_records) {
             std::vector<GivenVariable> variables;
             for (const GivenVariable* one : given) variables.push_back(*one);
             ExternalStoreOptions options;
@@ -298,6 +342,7 @@ void bind_store(nb::module_& module) {
             options.session.unit = unit;
             options.session.nan_guard = nan_guard;
             options.session.agreed = agreed;
+            options.session.shared_records = shared_records;
             new (self) Store(words, variables, rule, resume_command, options);
           },
           nb::arg("words"), nb::arg("variables"), nb::arg("rule"), nb::kw_only(),
@@ -305,7 +350,7 @@ void bind_store(nb::module_& module) {
           nb::arg("average_decay") = 0.0f, nb::arg("model") = "model",
           nb::arg("examples_per_step") = 0, nb::arg("unit") = "examples",
           nb::arg("nan_guard") = true, nb::arg("resume_command") = "",
-          nb::arg("agreed") = std::map<std::string, std::string>())
+          nb::arg("agreed") = std::map<std::string, std::string>(), nb::arg("shared_records") = 0)
       .def_prop_ro("trains", &Store::trains)
       .def_prop_ro("status", &Store::status)
       .def_prop_ro("strategy", &Store::strategy)
@@ -400,6 +445,14 @@ void bind_store(nb::module_& module) {
             with_session(self, [&](Session& session) { session.report(section, key, value); });
           },
           nb::arg("section"), nb::arg("key"), nb::arg("value").none())
+      .def(
+          "shared_records",
+          [](Store& self, std::int64_t block) -> std::unique_ptr<SharedRecords> {
+            const nb::gil_scoped_release released;
+            auto blocks = self.record_blocks();
+            return blocks ? std::make_unique<SharedRecords>(std::move(blocks), block) : nullptr;
+          },
+          nb::arg("block"), nb::sig("def shared_records(self, block: int) -> SharedRecords | None"))
       .def("close", &Store::close)
       .def("fail", &Store::fail, nb::arg("why"));
 }

@@ -83,6 +83,8 @@ class Store:
     model, examples_per_step, unit: for reports.
     nan_guard: training ends at the first loss that is not finite.
     agreed: what all workers must have alike besides, such as {"torch": "2.5.1"}; one that differs does not join.
+    shared_records: with the flag shard="dynamic" the number of records of an epoch, of which each worker takes the next ones
+    when it needs some (paceline.torch has a sampler that does); all workers must have it alike.
     flags: those of `paceline train --help` for the job and the run, with _ for -: out="run", wire="bfloat16",
     accumulate=4, save_every="10m", report="r.json", resume=True; arguments: more of them, such as sys.argv[1:].
 
@@ -107,6 +109,7 @@ class Store:
         unit: str = "examples",
         nan_guard: bool = True,
         agreed: Mapping[str, str] | None = None,
+        shared_records: int = 0,
         arguments: Sequence[str] = (),
         **flags: Flag,
     ) -> None:
@@ -118,11 +121,12 @@ class Store:
         binding = _paceline.StoreBinding(
             [sys.argv[0] or "python", *words], given, rule, clip_norm=clip_norm, clip_value=clip_value,
             average_decay=average_decay, model=model, examples_per_step=examples_per_step, unit=unit, nan_guard=nan_guard,
-            resume_command=_resume_command(words), agreed=dict(agreed or {}))
+            resume_command=_resume_command(words), agreed=dict(agreed or {}), shared_records=shared_records)
         if not binding.trains:
             raise SystemExit(binding.status)
         self._binding = binding
         self._names = tuple(variables)
+        self._shared_records = shared_records
         self._worker, self._workers, _, self._global_step = binding.place()
         self._restored = binding.restored()
         self._closed = False

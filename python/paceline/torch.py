@@ -22,7 +22,7 @@ from ._paceline import Assign as _Assign
 from ._paceline import ErrorCode, Rule, Sgd, StepResult, Strategy
 from ._store import Flag, Store, Variable
 from ._torch_optimizer import rate_of, rules_of
-from ._torch_sampler import Sampler
+from ._torch_sampler import Sampler, sampler_of
 from ._torch_transfer import transfer_of
 
 T = TypeVar("T")
@@ -138,10 +138,11 @@ class Trainer:
             yield batch
 
     def sampler(self, records: Sized, *, shuffle: bool = True, seed: int = 0) -> Sampler:
-        """A sampler for a DataLoader that shares the records out among the workers, in another order in each epoch.
+        """A sampler for a DataLoader that shares the records out among the workers, in another order in each epoch: equal
+        parts, or with the flag shard="dynamic" (and distribute(shared_records=len(dataset))) to each worker as many as it uses.
 
         seed: of the orders, the same on all workers. Raises ValueError when there are more workers than records."""
-        return Sampler(records, self.store, shuffle, seed)
+        return sampler_of(records, self.store, shuffle, seed)
 
     def refresh(self) -> None:
         """Gives the model the newest values, between two steps; evaluations and state_dict do so by themselves."""
@@ -364,6 +365,7 @@ def distribute(
     name: str | None = None,
     examples_per_step: int = 0,
     unit: str = "examples",
+    shared_records: int = 0,
     arguments: Sequence[str] = (),
     **flags: Flag,
 ) -> Trainer:
@@ -371,8 +373,8 @@ def distribute(
 
     model: its parameters that require a gradient must be float32 and keep their shapes. On the CPU gradients are read in
     place; those of a CUDA device go through pinned memory by a stream of their own, which was not run on hardware yet.
-    rule: how gradients change them, wherever the values lie; strategy, clip_norm, clip_value, arguments, flags: those of
-    Store.
+    rule: how gradients change them, wherever the values lie; strategy, clip_norm, clip_value, shared_records, arguments,
+    flags: those of Store.
     groups: parameter groups as torch.optim takes them: {"params": …, "rule": Rule, "weight_decay": …}; what is in none
     has `rule`.
     optimizer: of torch.optim, in place of a rule: each worker updates its values by it, which `allreduce`, `local_sgd` and
@@ -414,7 +416,7 @@ def distribute(
         options.setdefault("on_nan", "skip")
     store = Store(variables, rule or Sgd(), strategy, clip_norm=clip_norm, clip_value=clip_value, model=name or type(model).__name__,
                   examples_per_step=examples_per_step, unit=unit, agreed=_agreed(trained),
-                  arguments=arguments, **options)
+                  shared_records=shared_records, arguments=arguments, **options)
     if chiefs and store.workers > 1 and store._binding.strategy == "local_sgd":
         why = "distribute: buffers='chief' does not go with local_sgd, whose workers give their mean change: take buffers='mean' or 'own'"
         store._fail(why)

@@ -14,20 +14,89 @@ constexpr std::int64_t kForEver = std::int64_t{1} << 62;
 
 }  // namespace
 
+class RecordTaker::Impl {
+ public:
+  explicit Impl(const RecordBlocks::Wish& wish) : wish_(wish) {}
+  ~Impl() { end(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  void follow(const std::shared_ptr<RecordBlocks>& blocks) {
+    if (blocks != blocks_ || blocks_->revoked()) begin(blocks);
+  }
+  int begins() const { return begins_; }
+  std::int64_t use(std::int64_t records) { return used_ += records; }
+
+  // Records that others have may never come, if the job ends meanwhile.
+  RecordRange take(std::int64_t most, const std::function<void()>& check) {
+    constexpr auto kLookEvery = std::chrono::milliseconds(250);
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        changed_ = false;
+      }
+      const RecordRange taken = blocks_->take(most);
+      if (taken.size() > 0 || blocks_->over()) return taken;
+      std::unique_lock lock(mutex_);
+      if (wake_.wait_for(lock, kLookEvery, [this] { return changed_; })) continue;
+      lock.unlock();
+      blocks_->check_wait();
+      if (check) check();
+      follow(blocks_);
+    }
+  }
+
+ private:
+  void begin(std::shared_ptr<RecordBlocks> blocks) {
+    end();
+    blocks_ = std::move(blocks);
+    ++begins_;
+    used_ = blocks_->begin(wish_, [this] {
+      const std::lock_guard lock(mutex_);
+      changed_ = true;
+      wake_.notify_all();
+    });
+  }
+  void end() {
+    if (blocks_) blocks_->end();
+  }
+
+  const RecordBlocks::Wish wish_;
+  std::shared_ptr<RecordBlocks> blocks_;
+  int begins_ = 0;
+  std::int64_t used_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool changed_ = false;
+};
+
+RecordTaker::RecordTaker(const RecordBlocks::Wish& wish) : impl_(std::make_unique<Impl>(wish)) {}
+RecordTaker::~RecordTaker() = default;
+
+void RecordTaker::follow(const std::shared_ptr<RecordBlocks>& blocks) { impl_->follow(blocks); }
+int RecordTaker::begins() const { return impl_->begins(); }
+RecordRange RecordTaker::take(std::int64_t most, const std::function<void()>& check) {
+  return impl_->take(most, check);
+}
+std::int64_t RecordTaker::use(std::int64_t records) { return impl_->use(records); }
+
 // Batches are taken one by one, so that the next block is asked for with the last batch of this
 // one.
 class SharedBatches::Impl {
  public:
   Impl(std::int64_t batches, std::int64_t block, std::optional<std::int64_t> epochs)
       : batches_(batches),
-        wish_{.records = block, .blocks = 1, .limit = epochs ? *epochs * batches : kForEver} {}
-  ~Impl() { end(); }
-  Impl(const Impl&) = delete;
-  Impl& operator=(const Impl&) = delete;
+        taker_({.records = block, .blocks = 1, .limit = epochs ? *epochs * batches : kForEver}) {}
 
   std::optional<SharedBatch> next(const std::shared_ptr<RecordBlocks>& blocks) {
-    if (blocks != blocks_ || blocks_->revoked()) begin(blocks);
-    if (next_ < 0 && !wait()) return {};
+    taker_.follow(blocks);
+    if (has_begun_anew()) next_ = -1;
+    if (next_ < 0) {
+      const RecordRange taken = taker_.take(1);
+      has_begun_anew();
+      if (taken.size() == 0) return {};
+      next_ = taken.first;
+    }
     return SharedBatch{.index = next_ % batches_,
                        .epoch = next_ / batches_,
                        .begins_block = next_ != last_ + 1 || next_ % batches_ == 0};
@@ -35,58 +104,22 @@ class SharedBatches::Impl {
 
   void use(TaskPosition& position) {
     last_ = std::exchange(next_, -1);
-    position.numbers[kTakenRecords] = ++taken_;
+    position.numbers[kTakenRecords] = taker_.use(1);
   }
 
  private:
-  void begin(std::shared_ptr<RecordBlocks> blocks) {
-    end();
-    blocks_ = std::move(blocks);
-    next_ = -1;
+  bool has_begun_anew() {
+    if (taker_.begins() == std::exchange(begins_, taker_.begins())) return false;
     last_ = kNone;
-    taken_ = blocks_->begin(wish_, [this] {
-      const std::lock_guard lock(mutex_);
-      changed_ = true;
-      wake_.notify_all();
-    });
-  }
-
-  void end() {
-    if (blocks_) blocks_->end();
-  }
-
-  // Returns false when there will be no more. Batches that others have may never come, if the job
-  // ends meanwhile.
-  bool wait() {
-    constexpr auto kLookEvery = std::chrono::milliseconds(250);
-    while (true) {
-      {
-        const std::lock_guard lock(mutex_);
-        changed_ = false;
-      }
-      if (const RecordRange taken = blocks_->take(1); taken.size() > 0) {
-        next_ = taken.first;
-        return true;
-      }
-      if (blocks_->over()) return false;
-      std::unique_lock lock(mutex_);
-      if (wake_.wait_for(lock, kLookEvery, [this] { return changed_; })) continue;
-      lock.unlock();
-      blocks_->check_wait();
-      if (blocks_->revoked()) begin(blocks_);
-    }
+    return true;
   }
 
   static constexpr std::int64_t kNone = -2;  // nothing follows it
 
   const std::int64_t batches_;
-  const RecordBlocks::Wish wish_;
-  std::shared_ptr<RecordBlocks> blocks_;
+  RecordTaker taker_;
+  int begins_ = 0;                         // of the taker, as this one knows
   std::int64_t next_ = -1, last_ = kNone;  // places of all epochs
-  std::int64_t taken_ = 0;                 // read by steps
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool changed_ = false;
 };
 
 SharedBatches::SharedBatches(std::int64_t batches, std::int64_t block,

@@ -156,6 +156,10 @@ Tensor Session::variable(std::string_view name) {
   });
 }
 
+std::shared_ptr<RecordBlocks> Session::record_blocks() const {
+  return started() ? impl_->job->control().records() : nullptr;
+}
+
 bool Session::move_value(std::string_view name, const TensorView& to) {
   return impl_->guarded([&] {
     const VariableId id = impl_->variable_of(name);

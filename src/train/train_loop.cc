@@ -148,10 +148,11 @@ void TrainLoop::fill_ahead() {
 // The step's contribution says which records it was made from.
 void TrainLoop::tell_records() {
   if (!parts_.records->in_use()) {
-    throw Error(ErrorCode::kUsage,
-                "--shard dynamic shares out the records of an input pipeline "
-                "(Pipeline::share_out), and this program has none that asks for them: leave "
-                "--shard out");
+    throw Error(
+        ErrorCode::kUsage,
+        "--shard dynamic shares out the records of an input pipeline "
+        "(Pipeline::share_out) or of a sampler (trainer.sampler of paceline.torch), and this "
+        "program has none that asks for them: leave --shard out");
   }
   const auto taken = step_position_.numbers.find(kTakenRecords);
   if (taken != step_position_.numbers.end()) parts_.records->set_reads(taken->second);
