@@ -167,9 +167,10 @@ class ExternalStore {
   void set_learning_rate_factor(int variable, double factor);
   /// Asks for the end of training, as Ctrl-C does: the next begin_step saves and throws kCancelled.
   /// A step that waits for other tasks is given up, after the chief has saved what was finished
-  /// before it, and the call that waits throws kCancelled. In an all-reduce a step that has begun
-  /// is finished first, since others may have committed it. It only sets a flag, and may be called
-  /// from a signal handler.
+  /// before it, and the call that waits throws kCancelled. In an all-reduce half a second passes
+  /// before, in which workers that are interrupted together finish it; a step that others have
+  /// committed is finished, as it is in hybrid and with --collectives mpi. It only sets a flag, and
+  /// may be called from a signal handler.
   void interrupt();
 
   /// Calls `use` on the thread of the session, between two steps, and waits for it; throws what it

@@ -178,15 +178,17 @@ def test_an_interruption_ends_a_wait_for_others_within_a_second(tmp_path: pathli
     assert time.monotonic() - begun < 5  # a second, on a machine that is not busy
 
 
-def test_an_interruption_ends_a_wait_in_a_round_and_saves_what_was_finished(command: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("ps, strategy", [(1, "sync"), (0, "allreduce")])
+def test_an_interruption_ends_a_wait_in_a_round_and_saves_what_was_finished(command: str, tmp_path: pathlib.Path, ps: int,
+                                                                            strategy: str) -> None:
     # Worker 1 stops within its step 5, and worker 0 waits for its gradient.
     program = PROGRAM.replace("for step in store.steps():", "for number, step in enumerate(store.steps()):").replace(
         '            w = store', '''            print("step", number, os.getpid(), flush=True)
             if store.worker == 1 and number == 5: os.kill(os.getpid(), signal.SIGSTOP)
             w = store''').replace("import sys", "import os, signal, sys")
     (tmp_path / "train.py").write_text(program)
-    job = subprocess.Popen([command, "launch", "--ps", "1", "--workers", "2", "--", sys.executable, tmp_path / "train.py", "--strategy",
-                            "sync", "--steps", "1000", "--out", str(tmp_path / "run"), "--save-every", "3"], stdout=subprocess.PIPE,
+    job = subprocess.Popen([command, "launch", "--ps", str(ps), "--workers", "2", "--", sys.executable, tmp_path / "train.py", "--strategy",
+                            strategy, "--steps", "1000", "--out", str(tmp_path / "run"), "--save-every", "3"], stdout=subprocess.PIPE,
                            text=True, stderr=subprocess.STDOUT)
     assert job.stdout is not None
     stops: dict[str, int] = {}

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <future>
 #include <numeric>
@@ -12,6 +13,8 @@
 #include <vector>
 
 #include "base/temporary_folder.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/checkpoints.h"
 #include "net/held_ports.h"
 #include "paceline/error.h"
 #include "train/testing/external_trainee.h"
@@ -237,7 +240,50 @@ TEST_F(ExternalStoreJobsTest, AWorkerThatAbandonsItsStepIsLostAndTheOtherGoesOn)
   EXPECT_EQ(first.get(), 8U);
 }
 
-// In an all-reduce a step that others may have committed is finished first.
+// The other worker has begun the step, too, and goes on with it alone.
+TEST_F(ExternalStoreJobsTest, AnInterruptEndsAWaitForTheSumsAndSavesWhatWasFinished) {
+  const TemporaryFolder folder;
+  const ExternalJob job(allreduce_, 2);
+  std::promise<void> waits, over;
+  auto second = std::async(std::launch::async, [&] {
+    ExternalTrainee model(false, 1, 2);
+    ExternalStore store(model.variables(), kRule, job.cluster(1), quiet());
+    EXPECT_EQ(model.train(store, 0, 3).size(), 3U);
+    EXPECT_TRUE(store.begin_step());
+    waits.set_value();
+    over.get_future().wait();
+    store.end_step(1);
+    return model.train(store, 4, 2).size();
+  });
+  RunOptions run = quiet();
+  run.out = folder.path("out");
+  ExternalTrainee model(false, 0, 2);
+  ExternalStore store(model.variables(), kRule, job.cluster(0), run);
+  EXPECT_EQ(model.train(store, 0, 3).size(), 3U);
+  const Tensor before = store.read(1);
+  waits.get_future().wait();
+  auto waiting = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      model.train(store, 3, 1);
+      return "it was not interrupted";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCancelled);
+      return error.what();
+    }
+  });
+  while (!store.in_step()) std::this_thread::yield();
+  store.interrupt();
+  EXPECT_THAT(waiting.get(), HasSubstr("worker:0 was interrupted at step 3"));
+  over.set_value();
+  EXPECT_EQ(second.get(), 2U);
+  const auto saved = Checkpoints(folder.path("out/checkpoints")).newest_whole(WholeCheck::kSizes);
+  ASSERT_TRUE(saved.whole);
+  const CheckpointReader reader(saved.whole->path);
+  EXPECT_EQ(reader.index().global_step, 3);
+  const Tensor value = reader.read("hidden/b").value;
+  EXPECT_TRUE(std::ranges::equal(value.data<float>(), before.data<float>()));
+}
+
 TEST_F(ExternalStoreJobsTest, AnInterruptEndsAWaitForTheOthers) {
   const ExternalJob job(sync_, 2);
   std::promise<void> over;

@@ -26,7 +26,7 @@ std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::siz
 // Other workers may still be in a step when the chief has ended.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // Workers of an all-reduce that the user stops together agree within this on who saves.
-constexpr Duration kWaitForInterrupted = std::chrono::seconds(2);
+constexpr Duration kWaitForInterrupted = std::chrono::milliseconds(500);
 // This is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 // A look at a folder, which may be on a disk that several hosts share.

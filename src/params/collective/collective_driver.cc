@@ -15,6 +15,9 @@ namespace {
 
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
+// So long an interrupted worker goes on to wait for a step that it has begun: the others are mostly
+// interrupted, too, and all end with the same step.
+constexpr Duration kFinishStep = std::chrono::milliseconds(400);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
 CollectiveGroupOptions group_options(const CollectiveOptions& options) {
@@ -174,11 +177,15 @@ void CollectiveDriver::check() const {
 // commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
+  std::optional<TimePoint> leave_at;
   while (!ready()) {
     check();
     if (options_.rounds != nullptr) options_.rounds->check();
     wakeup_.wait(*link_, Deadline::after(kLookAround), [&] { return ready() || shown_.failed; });
-    if (what == nullptr) continue;  // a step that others have begun is finished first
+    if (what == nullptr) {
+      if (!ready()) leave_step_if_interrupted(leave_at);
+      continue;
+    }
     if (options_.check_interrupt) options_.check_interrupt();
     if (ready() || now() < say_at || !options_.say) continue;
     say_at = TimePoint::max();
@@ -190,6 +197,27 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
     options_.say(fmt::format("waits for {}{}", what, missing.empty() ? "" : ": " + missing));
   }
   check();
+}
+
+// A worker that leaves a step is to the others as one that was lost: they commit it without this
+// one, unless they have committed it already; then this one learns of that, and finishes it.
+void CollectiveDriver::leave_step_if_interrupted(std::optional<TimePoint>& leave_at) {
+  if (!options_.check_interrupt || options_.rounds || !collectives_->survives_losses()) return;
+  try {
+    options_.check_interrupt();
+  } catch (...) {
+    if (!leave_at) leave_at = now() + kFinishStep;
+    if (now() < *leave_at) return;
+    const bool left = change([this] {
+      if (group_.begun_by(options_.task.index) == nullptr) return false;
+      parked_ = true;
+      group_.retire(true, now(), out_);
+      return true;
+    });
+    if (!left) return;
+    shown_.left_step = true;
+    throw;
+  }
 }
 
 void CollectiveDriver::wait_in_step(const std::function<bool()>& ready) { wait(ready, nullptr); }

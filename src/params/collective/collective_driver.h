@@ -86,6 +86,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
+  /// It was interrupted in a step, and left it: the others may be in that step for long.
+  bool left_step() const { return shown_.left_step; }
   void set_done();
   void end_training();
   bool wait_all_retired(Deadline deadline);
@@ -138,7 +140,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   struct Shown {
     std::atomic<bool> met{false}, has_values{false}, had_values{false}, may_begin{false},
         all_warm{false}, any_done{false}, all_done{false}, all_retired{false}, ended{false},
-        saves{false}, failed{false}, came_too_late{false};
+        saves{false}, failed{false}, came_too_late{false}, left_step{false};
     std::atomic<std::int64_t> step{0}, commits{0}, takes{0};
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };
@@ -167,6 +169,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void flush();
   void show();
   void wait(const std::function<bool()>& ready, const char* what);
+  void leave_step_if_interrupted(std::optional<TimePoint>& leave_at);
   void fail(const Error& error);
   void check() const;
   // Engines (collective_engine.cc).

@@ -15,6 +15,7 @@ namespace {
 
 // The others tell their states between two steps, which may be long.
 constexpr Duration kStatesWithin = std::chrono::seconds(10);
+constexpr Duration kStatesOfInterrupted = std::chrono::milliseconds(500);
 
 class CollectiveStoreImpl : public CollectiveStore {
  public:
@@ -136,13 +137,13 @@ SavedShards CollectiveStoreImpl::write_shards(const std::string& folder) {
   for (VariableMemory& held : variables_.all()) held.snapshot().drop();
   if (options_.rounds != nullptr) return saved;
   std::set<int> silent;
-  saved.others = driver_.inbox().wait(Deadline::after(kStatesWithin), silent);
+  const Duration within = driver_.left_step() ? kStatesOfInterrupted : kStatesWithin;
+  saved.others = driver_.inbox().wait(Deadline::after(within), silent);
   for (const int worker : silent) {
     saved.lines.push_back(fmt::format(
         "the checkpoint of step {} has an older state of worker:{}, or none: it has not told it "
         "within {} s",
-        marked_step_, worker,
-        std::chrono::duration_cast<std::chrono::seconds>(kStatesWithin).count()));
+        marked_step_, worker, std::chrono::duration<double>(within).count()));
   }
   return saved;
 }

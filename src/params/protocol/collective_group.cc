@@ -347,6 +347,7 @@ void CollectiveGroup::retire(bool wants_values, TimePoint now, Outbox& out) {
   proposal_.reset();
   held_.clear();
   begun_.reset();
+  whole_ = false;
   records_.freeze();
   tell_status(out);
 }

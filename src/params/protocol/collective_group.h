@@ -104,7 +104,7 @@ class CollectiveGroup {
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
-  /// This worker makes no step any more.
+  /// This worker makes no step any more, and leaves the one that it has begun and not committed.
   void retire(bool wants_values, TimePoint now, Outbox& out);
   /// The retired workers that want the values of the end, and have older ones.
   std::vector<int> waiting_for_values() const;
