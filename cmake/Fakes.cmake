@@ -10,7 +10,8 @@ function(add_fake soname)
   add_library(${name} MODULE ${ARGN})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src
                                              ${PROJECT_SOURCE_DIR}/include)
-  target_compile_definitions(${name} PRIVATE PACELINE_SOURCE="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE PACELINE_SOURCE="${PROJECT_SOURCE_DIR}"
+                                             PACELINE_KERNELS="${PROJECT_BINARY_DIR}/fakes/kernels")
   target_compile_options(${name} PRIVATE ${PACELINE_WARNINGS} -U_FORTIFY_SOURCE)
   target_link_libraries(${name} PRIVATE paceline_base)
   # Whoever asks for the real one by its name gets this one once it is loaded.

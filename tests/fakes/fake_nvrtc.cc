@@ -1,18 +1,19 @@
 // libnvrtc.so.13 for tests: compiles kernels for the host, by g++ and what stands in
-// cuda_on_host.h. An "image" is the path of the library that it makes, in $FAKE_NVRTC_FOLDER or a
-// folder that goes with the process.
+// cuda_on_host.h. An "image" is the path of the library that it makes in the folder of the build,
+// where the next process finds it again: its name is a hash of all that it is made of.
 #include <fmt/format.h>
+
+#include <unistd.h>
 
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
-#include <map>
+#include <functional>
 #include <mutex>
 #include <sstream>
 #include <string>
 #include <string_view>
-
-#include "base/temporary_folder.h"
 
 namespace {
 
@@ -20,15 +21,17 @@ struct Program {
   std::string source, log, image;
 };
 
-std::string folder() {
-  if (const char* const given = std::getenv("FAKE_NVRTC_FOLDER")) return given;
-  static const paceline::TemporaryFolder own;
-  return own.path();
+constexpr const char* kHeader = PACELINE_SOURCE "/tests/fakes/cuda_on_host.h";
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
 }
 
 // One entry for each kernel of the source.
 std::string with_entries(const std::string& source) {
-  std::string text = "#include \"" PACELINE_SOURCE "/tests/fakes/cuda_on_host.h\"\n" + source +
+  std::string text = std::string("#include \"") + kHeader + "\"\n" + source +
                      "\nextern \"C\" void* paceline_keep = (void*)&paceline_emulated_calls;\n";
   // "__global__ void [__launch_bounds__(…)] name(": the name is what stands before the last "(".
   for (std::size_t at = source.find("__global__"); at != source.npos;
@@ -45,12 +48,6 @@ std::string with_entries(const std::string& source) {
         source.substr(name, at - name));
   }
   return text;
-}
-
-std::string text_of(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 constexpr int kCompilationError = 6;
@@ -79,28 +76,28 @@ int nvrtcDestroyProgram(Program** program) {
   return 0;
 }
 
-// The same source is compiled once.
+// Processes that compile the same source at once make the same library, each under a name of its
+// own, and the last one to rename it is as good as the first.
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
-  static int count = 0;
-  static std::map<std::string, std::string> images;
+  static const std::string header = text_of(kHeader);
+  const std::string compiler = "g++ -std=c++17 -O1 -ffp-contract=off -fPIC -shared -w";
+  const std::string source = with_entries(program->source);
+  const std::string name =
+      fmt::format("{}/{:016x}", PACELINE_KERNELS,
+                  std::hash<std::string>()(compiler + '\0' + header + '\0' + source));
+  program->image = name + ".so";
   static std::mutex mutex;
   const std::lock_guard lock(mutex);
-  if (const auto known = images.find(program->source); known != images.end()) {
-    program->image = known->second;
-    return 0;
-  }
-  std::string base = folder() + "/kernel_XXXXXX";
-  if (mkdtemp(base.data()) == nullptr) return kCompilationError;
-  base += "/" + std::to_string(count++);
-  std::ofstream(base + ".cc") << with_entries(program->source);
-  const std::string command = "g++ -std=c++17 -O1 -ffp-contract=off -fPIC -shared -w " + base +
-                              ".cc -o " + base + ".so 2> " + base + ".log";
-  if (std::system(command.c_str()) != 0) {
-    program->log = text_of(base + ".log");
-    return kCompilationError;
-  }
-  program->image = images[program->source] = base + ".so";
-  return 0;
+  if (std::filesystem::exists(program->image)) return 0;
+  std::filesystem::create_directories(PACELINE_KERNELS);
+  const std::string base = fmt::format("{}.{}", name, ::getpid());
+  std::ofstream(base + ".cc") << source;
+  const std::string command = fmt::format("{0} {1}.cc -o {1}.so 2> {1}.log", compiler, base);
+  const bool done = std::system(command.c_str()) == 0;
+  if (!done) program->log = text_of(base + ".log");
+  if (done) std::filesystem::rename(base + ".so", program->image);
+  for (const char* const kind : {".cc", ".log"}) std::filesystem::remove(base + kind);
+  return done ? 0 : kCompilationError;
 }
 
 int nvrtcGetProgramLogSize(const Program* program, std::size_t* bytes) {
