@@ -122,6 +122,11 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
                             "Adam's learning rate (default 0.001; from 0 to 1)"}) {
     EXPECT_THAT(help, HasSubstr(there));
   }
+  if (std::filesystem::exists(PACELINE_BUILD "/libpaceline_cuda.so")) {
+    const Words on_gpu = {"env", "LD_LIBRARY_PATH=" PACELINE_BUILD "/fakes", program};
+    EXPECT_THAT(output_of(join({on_gpu, {"--steps", "3", "--device", "cuda"}}), kRunTime),
+                HasSubstr("cuda:0 has no kernels of its own for swish: they run on the host"));
+  }
   Process refused({program, "--ps", "1", "--workers", "1", "--set", "learning_rate=3"});
   EXPECT_EQ(refused.wait_exit(kRunTime), 2);
   EXPECT_THAT(refused.output(), HasSubstr("--set learning_rate=3: must be a number from 0 to 1"));

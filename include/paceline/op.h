@@ -66,6 +66,12 @@ struct Op {
   /// ops leave it empty: their kernels are in kernels/.
   KernelFunction kernel;
 
+  /// Returns CUDA source for `--device cuda`, of an op defined outside the library: a function
+  /// `extern "C" __global__ void kernel(outputs…, inputs…, long long n)`, pointers each, that is
+  /// started with some threads and computes all n elements of output 0. Without this function, or
+  /// where its text is empty, the op's `kernel` runs on the host, on copies.
+  std::function<std::string(const Node&)> cuda_source;
+
   /// Output 0 may take the memory of one of these inputs, because the kernel then gives the same
   /// result. Where one value is several inputs, its memory is taken only if all of them are listed.
   std::vector<int> in_place;

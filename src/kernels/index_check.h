@@ -9,6 +9,10 @@
 
 namespace paceline {
 
+/// Throws kInvalidArgument: `index`, at position `at` of its tensor, is outside [0, limit).
+[[noreturn]] void refuse_index(const Node& node, std::string_view what, std::int32_t index,
+                               std::int64_t at, std::int64_t limit);
+
 /// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first that is.
 void check_indices(const Node& node, std::string_view what, std::span<const std::int32_t> indices,
                    std::int64_t limit);

@@ -118,6 +118,22 @@ T atomicAdd(T* to, T value) {
   return before;
 }
 template <typename T>
+T atomicMin(T* to, T value) {
+  const T before = *to;
+  if (value < before) *to = value;
+  return before;
+}
+inline unsigned __float_as_uint(float x) {
+  unsigned bits = 0;
+  memcpy(&bits, &x, sizeof(bits));
+  return bits;
+}
+inline float __uint_as_float(unsigned bits) {
+  float x = 0;
+  memcpy(&x, &bits, sizeof(x));
+  return x;
+}
+template <typename T>
 T __ldg(const T* from) {
   return *from;
 }

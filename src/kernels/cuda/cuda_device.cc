@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <utility>
@@ -11,6 +12,9 @@
 #include "kernels/cuda/cuda_compiler.h"
 #include "kernels/cuda/cuda_library.h"
 #include "kernels/cuda/cuda_source.h"
+#include "kernels/cuda/cuda_work.h"
+#include "kernels/index_check.h"
+#include "kernels/random_stream.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
 #include "paceline/tensor.h"
@@ -24,18 +28,24 @@ CudaCalls::Address address_of(const void* memory) {
 
 // The element-wise program of a node in float32; empty when the node has none.
 std::vector<FusedStep> elementwise_program(const Node& node) {
+  const auto is_float = [](const auto& value) { return value.dtype() == DType::kFloat32; };
   if (node.outputs().size() != 1 || node.outputs()[0].dtype != DType::kFloat32) return {};
-  if (node.op().name == "fused_elementwise") {
+  if (!std::ranges::all_of(node.inputs(), is_float)) return {};
+  const std::string& name = node.op().name;
+  if (name == "fused_elementwise") {
     return parse_fused_program(node.attributes().get<std::string>("program"));
   }
-  const FusableOp* const op = find_fusable_op(node.op().name);
-  const Shape& shape = node.outputs()[0].shape;
-  const auto fits = [&](const Value& operand) {
-    return operand.dtype() == DType::kFloat32 &&
-           (operand.shape() == shape || operand.shape().elements() == 1);
-  };
-  if (op == nullptr || !std::ranges::all_of(node.inputs(), fits)) return {};
-  FusedStep step{node.op().name, {}, 0};
+  const FusedOperand first{FusedOperand::Kind::kInput, 0}, second{FusedOperand::Kind::kInput, 1};
+  if (name == "bias") return {{"add", {first, second}, 0}};
+  if (name == "bias_activation") {
+    const std::string& activation = node.attributes().get<std::string>("activation");
+    FusedStep step{activation, {{FusedOperand::Kind::kStep, 0}}, 0};
+    if (activation == "leaky_relu") step.number = node.attributes().get<double>("slope");
+    return {{"add", {first, second}, 0}, step};
+  }
+  const FusableOp* const op = find_fusable_op(name);
+  if (op == nullptr) return {};
+  FusedStep step{name, {}, 0};
   for (int k = 0; k < op->operands; ++k) {
     step.operands.push_back({FusedOperand::Kind::kInput, k});
   }
@@ -43,14 +53,12 @@ std::vector<FusedStep> elementwise_program(const Node& node) {
   return {step};
 }
 
-// Of each input: whether its only element counts everywhere.
-std::vector<bool> single_inputs(const Node& node) {
-  const std::int64_t elements = node.outputs()[0].shape.elements();
-  std::vector<bool> single;
+std::vector<std::string> places_of_inputs(const Node& node) {
+  std::vector<std::string> places;
   for (const Value& input : node.inputs()) {
-    single.push_back(input.shape().elements() == 1 && elements != 1);
+    places.push_back(broadcast_place(input.shape(), node.outputs()[0].shape));
   }
-  return single;
+  return places;
 }
 
 constexpr std::size_t kQuad = 16;  // bytes of four elements
@@ -61,8 +69,8 @@ constexpr std::size_t kQuad = 16;  // bytes of four elements
 class CudaDevice::ElementwiseKernel : public Kernel {
  public:
   ElementwiseKernel(CudaDevice& device, const Node& node, std::span<const FusedStep> program)
-      : device_(device), single_(single_inputs(node)), pointers_(node.inputs().size() + 1) {
-    function_ = device.compiled(elementwise_source(program, single_), ElementwiseSource::kFunction);
+      : device_(device), places_(places_of_inputs(node)), pointers_(node.inputs().size() + 1) {
+    function_ = device.compiled(elementwise_source(program, places_), ElementwiseSource::kFunction);
     for (CudaCalls::Address& pointer : pointers_) parameters_.push_back(&pointer);
     parameters_.push_back(&quads_);
     parameters_.push_back(&elements_);
@@ -75,26 +83,126 @@ class CudaDevice::ElementwiseKernel : public Kernel {
     bool aligned = pointers_[0] % kQuad == 0;
     for (std::size_t k = 0; k < call.inputs.size(); ++k) {
       pointers_[k + 1] = address_of(call.inputs[k].data);
-      aligned = aligned && (single_[k] || pointers_[k + 1] % kQuad == 0);
+      aligned =
+          aligned && (places_[k] == "0" || (places_[k].empty() && pointers_[k + 1] % kQuad == 0));
     }
     quads_ = aligned ? elements_ / 4 : 0;
     const long long threads = std::max(quads_, elements_ - 4 * quads_);
     const long long blocks = (threads + ElementwiseSource::kBlock - 1) / ElementwiseSource::kBlock;
-    constexpr long long kBlocksEach = 8;  // of a multiprocessor, which has threads for as many
-    const auto grid = unsigned(std::min(blocks, kBlocksEach * device_.multiprocessors_));
-    device_.enter();
-    device_.check(device_.calls_.launch(function_, grid, 1, 1, ElementwiseSource::kBlock, 1, 1, 0,
-                                        device_.stream_, parameters_.data(), nullptr),
-                  "a kernel");
+    device_.launch(function_, blocks, ElementwiseSource::kBlock, parameters_);
   }
 
  private:
   CudaDevice& device_;
-  const std::vector<bool> single_;
+  const std::vector<std::string> places_;
   CudaCalls::Function* function_ = nullptr;
   std::vector<CudaCalls::Address> pointers_;
   std::vector<void*> parameters_;
   long long quads_ = 0, elements_ = 0;
+};
+
+/// Launches the kernels of a CudaWork. Where the statistics of a batch are exchanged with others in
+/// the middle of a step, the host computes the node.
+class CudaDevice::WrittenKernel : public Kernel {
+ public:
+  WrittenKernel(CudaDevice& device, const Node& node, CudaWork work)
+      : device_(device), node_(node), work_(std::move(work)) {
+    for (CudaLaunch& launch : work_.launches) {
+      Launch& made = launches_.emplace_back();
+      made.function = device.compiled(work_.source, launch.function);
+      made.values.resize(launch.arguments.size());
+      for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
+        CudaArgument& argument = launch.arguments[k];
+        const bool bytes = argument.kind == CudaArgument::Kind::kBytes;
+        made.parameters.push_back(bytes ? static_cast<void*>(argument.bytes.data())
+                                        : &made.values[k]);
+      }
+    }
+    if (!work_.fault) return;
+    on_device_ = device.allocate(sizeof(fault_));
+    forget_fault();
+    const std::lock_guard lock(device.mutex_);
+    device.watched_.insert(this);
+  }
+  ~WrittenKernel() override {
+    const std::lock_guard lock(device_.mutex_);
+    device_.watched_.erase(this);
+  }
+  WrittenKernel(const WrittenKernel&) = delete;
+  WrittenKernel& operator=(const WrittenKernel&) = delete;
+
+  std::size_t scratch_bytes() const override { return work_.scratch_bytes; }
+
+  void run(const KernelCall& call) override {
+    if (call.exchange != nullptr) return run_on_host(call);
+    for (std::size_t l = 0; l < launches_.size(); ++l) {
+      const CudaLaunch& launch = work_.launches[l];
+      if (launch.blocks == 0) continue;
+      for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
+        launches_[l].values[k] = value_of(launch.arguments[k], call);
+      }
+      device_.launch(launches_[l].function, launch.blocks, launch.threads, launches_[l].parameters);
+    }
+    has_run_ = true;
+  }
+
+  /// The copy is there once the device was waited for.
+  void ask_for_fault() {
+    if (!has_run_.exchange(false)) return;
+    device_.check(device_.calls_.download(&fault_, address_of(on_device_.data()), sizeof(fault_),
+                                          device_.stream_),
+                  "a copy from the GPU");
+  }
+  void check_fault() {
+    if (fault_ == kNone) return;
+    const std::uint64_t fault = std::exchange(fault_, kNone);
+    forget_fault();
+    refuse_index(node_, work_.fault->what, std::int32_t(std::uint32_t(fault)),
+                 std::int64_t(fault >> 32), work_.fault->limit);
+  }
+
+ private:
+  struct Launch {
+    CudaCalls::Function* function = nullptr;
+    std::vector<std::uint64_t> values;
+    std::vector<void*> parameters;
+  };
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+
+  std::uint64_t value_of(const CudaArgument& argument, const KernelCall& call) const {
+    switch (argument.kind) {
+      case CudaArgument::Kind::kBytes:
+        return 0;  // its bytes are the parameter
+      case CudaArgument::Kind::kInput:
+        return address_of(call.inputs[argument.index].data) + argument.offset;
+      case CudaArgument::Kind::kOutput:
+        return address_of(call.outputs[argument.index].data) + argument.offset;
+      case CudaArgument::Kind::kScratch:
+        return address_of(call.scratch.data()) + argument.offset;
+      case CudaArgument::Kind::kRandomKey:
+        return RandomStream(call.step, argument.name).key();
+      case CudaArgument::Kind::kRandomStep:
+        return RandomStream(call.step, "").high();
+      case CudaArgument::Kind::kFault:
+        return address_of(on_device_.data());
+    }
+    return 0;
+  }
+  void forget_fault() {
+    device_.check(
+        device_.calls_.fill(address_of(on_device_.data()), 0xff, sizeof(fault_), device_.stream_),
+        "clearing memory");
+  }
+  void run_on_host(const KernelCall& call);
+
+  CudaDevice& device_;
+  const Node& node_;
+  CudaWork work_;
+  std::vector<Launch> launches_;
+  std::unique_ptr<Kernel> on_host_;
+  Buffer on_device_;  // the fault
+  std::uint64_t fault_ = kNone;
+  std::atomic<bool> has_run_ = false;
 };
 
 /// Runs a kernel of the host on copies.
@@ -133,6 +241,11 @@ class CudaDevice::HostKernel : public Kernel {
   std::vector<Tensor> inputs_, outputs_;
   std::vector<TensorView> input_views_, output_views_;
 };
+
+void CudaDevice::WrittenKernel::run_on_host(const KernelCall& call) {
+  if (on_host_ == nullptr) on_host_ = std::make_unique<HostKernel>(device_, node_);
+  on_host_->run(call);
+}
 
 CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host)
     : calls_(calls), name_(fmt::format("cuda:{}", index)), host_(std::move(host)) {
@@ -177,6 +290,26 @@ void CudaDevice::check(CudaCalls::Status status, const char* what) const {
   throw Error(ErrorCode::kUnavailable,
               fmt::format("[{}] {} failed, or what was asked of the GPU before: {}", name_, what,
                           cuda_error_text(calls_, status)));
+}
+
+// A multiprocessor has threads for some blocks; kernels take the rest of the work in turn.
+void CudaDevice::launch(CudaCalls::Function* function, long long blocks, unsigned threads,
+                        std::vector<void*>& parameters) {
+  constexpr long long kBlocksEach = 8;
+  const auto grid = unsigned(std::min(blocks, kBlocksEach * multiprocessors_));
+  enter();
+  check(calls_.launch(function, grid, 1, 1, threads, 1, 1, 0, stream_, parameters.data(), nullptr),
+        "a kernel");
+}
+
+void CudaDevice::ask_for_faults() {
+  const std::lock_guard lock(mutex_);
+  for (WrittenKernel* const kernel : watched_) kernel->ask_for_fault();
+}
+
+void CudaDevice::check_faults() {
+  const std::lock_guard lock(mutex_);
+  for (WrittenKernel* const kernel : watched_) kernel->check_fault();
 }
 
 void CudaDevice::refuse_memory(std::size_t bytes) const {
@@ -241,6 +374,7 @@ void CudaDevice::copy(void* to, const void* from, std::size_t bytes) {
 
 Event CudaDevice::record() {
   enter();
+  ask_for_faults();
   const std::lock_guard lock(mutex_);
   CudaCalls::Event* event = nullptr;
   if (spare_events_.empty()) {
@@ -261,6 +395,7 @@ void CudaDevice::wait(const Event& event) {
 
 void CudaDevice::synchronize() {
   enter();
+  ask_for_faults();
   std::uint64_t until = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -268,6 +403,7 @@ void CudaDevice::synchronize() {
   }
   check(calls_.wait_for_stream(stream_), "the end of its work");
   forget_until(until);
+  check_faults();
 }
 
 // Where another thread is about to wait for an event that is used again, it waits longer.
@@ -282,6 +418,7 @@ void CudaDevice::synchronize(std::uint64_t ticket) {
   }
   check(calls_.wait_for_event(event), "the end of its work");
   forget_until(ticket);
+  check_faults();
 }
 
 void CudaDevice::forget_until(std::uint64_t ticket) {
@@ -300,6 +437,9 @@ std::set<std::string> CudaDevice::ops_on_host() const {
 std::unique_ptr<Kernel> CudaDevice::make_kernel(const Node& node) {
   const std::vector<FusedStep> program = elementwise_program(node);
   if (!program.empty()) return std::make_unique<ElementwiseKernel>(*this, node, program);
+  if (std::optional<CudaWork> work = cuda_work(node)) {
+    return std::make_unique<WrittenKernel>(*this, node, std::move(*work));
+  }
   auto kernel = std::make_unique<HostKernel>(*this, node);
   const std::lock_guard lock(mutex_);
   ops_on_host_.insert(node.op().name);

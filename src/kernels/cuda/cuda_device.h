@@ -14,8 +14,12 @@
 
 namespace paceline {
 
-/// Element-wise nodes in float32 are computed by kernels that are generated and compiled when they
-/// are made. All other nodes are computed by `host`, with copies there and back.
+/// Kernels are compiled when they are made: those of element-wise nodes in float32 are generated,
+/// those of other nodes written (cuda_work.h). A node that has neither is computed by `host`, with
+/// copies there and back.
+///
+/// An index of a node's input that is out of its range counts for nothing there. The next wait for
+/// the device throws kInvalidArgument, which names it.
 ///
 /// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
 /// one at a time runs kernels.
@@ -42,12 +46,17 @@ class CudaDevice : public Device, private Event::Source {
 
  private:
   class ElementwiseKernel;
+  class WrittenKernel;
   class HostKernel;
 
   void synchronize(std::uint64_t ticket) override;
   void release(std::byte* memory);
   void enter() const;
   void check(CudaCalls::Status status, const char* what) const;
+  void launch(CudaCalls::Function* function, long long blocks, unsigned threads,
+              std::vector<void*>& parameters);
+  void ask_for_faults();
+  void check_faults();
   void forget_until(std::uint64_t ticket);
   CudaCalls::Function* compiled(const std::string& source, const char* function);
   [[noreturn]] void refuse_memory(std::size_t bytes) const;
@@ -67,6 +76,7 @@ class CudaDevice : public Device, private Event::Source {
   std::vector<CudaCalls::Event*> spare_events_;
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
+  std::set<WrittenKernel*> watched_;                // those that may have met an index out of range
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of memory
 };
 

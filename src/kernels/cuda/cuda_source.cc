@@ -56,31 +56,25 @@ constexpr Term kTerms[] = {
 
 class ElementwiseWriter {
  public:
-  ElementwiseWriter(std::span<const FusedStep> program, const std::vector<bool>& is_one)
-      : program_(program), is_one_(is_one) {}
+  ElementwiseWriter(std::span<const FusedStep> program, const std::vector<std::string>& places)
+      : program_(program), places_(places) {}
 
   std::string text() {
     line(0, fmt::format("extern \"C\" __global__ void __launch_bounds__({}) {}(", kBlock,
                         ElementwiseSource::kFunction));
     line(2, "float* out,");
-    for (std::size_t k = 0; k < is_one_.size(); ++k) line(2, fmt::format("const float* i{},", k));
+    for (std::size_t k = 0; k < places_.size(); ++k) line(2, fmt::format("const float* i{},", k));
     line(2, "long long quads, long long n) {");
     line(1, "const long long stride = (long long)gridDim.x * blockDim.x;");
     line(1, "const long long first = (long long)blockIdx.x * blockDim.x + threadIdx.x;");
-    each_input(true, 1, "const float s{0} = i{0}[0];");
-    line(1, "for (long long i = first; i < quads; i += stride) {");
-    each_input(false, 2, "const float4 x{0} = ((const float4*)i{0})[i];");
-    line(2, "float4 y;");
-    for (const char* const part : {".x", ".y", ".z", ".w"}) {
-      line(2, "{");
-      steps(3, part);
-      line(3, fmt::format("y{} = t{};", part, program_.size() - 1));
-      line(2, "}");
-    }
-    line(2, "((float4*)out)[i] = y;");
-    line(1, "}");
+    each_input("0", 1, "const float s{0} = i{0}[0];");
+    if (!moved()) quads();
     line(1, "for (long long i = 4 * quads + first; i < n; i += stride) {");
-    each_input(false, 2, "const float x{0} = i{0}[i];");
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      if (places_[k] == "0") continue;
+      line(2,
+           fmt::format("const float x{0} = i{0}[{1}];", k, places_[k].empty() ? "i" : places_[k]));
+    }
     steps(2, "");
     line(2, fmt::format("out[i] = t{};", program_.size() - 1));
     line(1, "}");
@@ -91,19 +85,35 @@ class ElementwiseWriter {
  private:
   static constexpr unsigned kBlock = ElementwiseSource::kBlock;
 
+  bool moved() const {
+    return std::ranges::any_of(places_, [](const auto& p) { return !p.empty() && p != "0"; });
+  }
+  void quads() {
+    line(1, "for (long long i = first; i < quads; i += stride) {");
+    each_input("", 2, "const float4 x{0} = ((const float4*)i{0})[i];");
+    line(2, "float4 y;");
+    for (const char* const part : {".x", ".y", ".z", ".w"}) {
+      line(2, "{");
+      steps(3, part);
+      line(3, fmt::format("y{} = t{};", part, program_.size() - 1));
+      line(2, "}");
+    }
+    line(2, "((float4*)out)[i] = y;");
+    line(1, "}");
+  }
   void line(int depth, std::string_view words) {
     text_ += std::string(std::size_t(2 * depth), ' ');
     text_ += words;
     text_ += '\n';
   }
-  void each_input(bool is_one, int depth, std::string_view words) {
-    for (std::size_t k = 0; k < is_one_.size(); ++k) {
-      if (is_one_[k] == is_one) line(depth, fmt::format(fmt::runtime(words), k));
+  void each_input(std::string_view place, int depth, std::string_view words) {
+    for (std::size_t k = 0; k < places_.size(); ++k) {
+      if (places_[k] == place) line(depth, fmt::format(fmt::runtime(words), k));
     }
   }
   std::string operand(const FusedOperand& operand, std::string_view part) const {
     if (operand.kind == FusedOperand::Kind::kStep) return fmt::format("t{}", operand.index);
-    if (is_one_[std::size_t(operand.index)]) return fmt::format("s{}", operand.index);
+    if (places_[std::size_t(operand.index)] == "0") return fmt::format("s{}", operand.index);
     return fmt::format("x{}{}", operand.index, part);
   }
   void steps(int depth, std::string_view part) {
@@ -121,15 +131,31 @@ class ElementwiseWriter {
   }
 
   const std::span<const FusedStep> program_;
-  const std::vector<bool>& is_one_;
+  const std::vector<std::string>& places_;
   std::string text_;
 };
 
 }  // namespace
 
 std::string elementwise_source(std::span<const FusedStep> program,
-                               const std::vector<bool>& is_one) {
-  return ElementwiseWriter(program, is_one).text();
+                               const std::vector<std::string>& places) {
+  return ElementwiseWriter(program, places).text();
+}
+
+std::string broadcast_place(const Shape& from, const Shape& to) {
+  if (from == to) return "";
+  if (from.elements() == 1) return "0";
+  std::string place;
+  std::int64_t behind = 1, stride = 1;  // elements of `to` and of `from` behind dimension −d
+  for (int d = 1; d <= from.rank(); ++d) {
+    if (from[-d] != 1) {
+      place +=
+          fmt::format("{}i / {} % {} * {}", place.empty() ? "" : " + ", behind, to[-d], stride);
+    }
+    behind *= to[-d];
+    stride *= from[-d];
+  }
+  return place;
 }
 
 }  // namespace paceline

@@ -6,17 +6,24 @@
 #include <vector>
 
 #include "graph/fused_program.h"
+#include "paceline/shape.h"
 
 namespace paceline {
 
 /// How a program is computed in float32 for n elements: by a kernel "elementwise" of blocks of
 /// kBlock threads, whose parameters are the output, the inputs, the number of groups of four
 /// elements that are read and written at once (all pointers must then be multiples of 16), and n.
-/// `is_one[k]`: input k has one element, which counts everywhere.
+/// `places[k]` says which element of input k belongs to element i of the output: empty: the same
+/// one; else an expression in i. Groups of four are only for programs whose places are all empty or
+/// "0".
 struct ElementwiseSource {
   static constexpr unsigned kBlock = 256;
   static constexpr const char* kFunction = "elementwise";
 };
-std::string elementwise_source(std::span<const FusedStep> program, const std::vector<bool>& is_one);
+std::string elementwise_source(std::span<const FusedStep> program,
+                               const std::vector<std::string>& places);
+
+/// The place in an operand of shape `from` that is broadcast to `to`.
+std::string broadcast_place(const Shape& from, const Shape& to);
 
 }  // namespace paceline

@@ -1,0 +1,352 @@
+// Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): a thread makes an
+// element.
+#include "kernels/cuda/cuda_work.h"
+#include "kernels/rounded_products.h"
+#include "paceline/op.h"
+
+namespace paceline::cuda {
+namespace {
+
+const char* const kImageKernelsSource = R"(
+struct Place {
+  i64 n, c, h, w;
+  // Of element i, in the order in which the image lies.
+  __device__ Place(i64 i, const Image& image) {
+    const bool last = image.of_c == 1 && image.of_w == image.c;
+    if (last) {
+      c = i % image.c;
+      i /= image.c;
+    }
+    w = i % image.w;
+    i /= image.w;
+    h = i % image.h;
+    i /= image.h;
+    if (!last) {
+      c = i % image.c;
+      i /= image.c;
+    }
+    n = i;
+  }
+};
+struct Window {
+  i64 size[2], strides[2], dilations[2], pads[4];
+  __device__ i64 begin(int d, i64 index) const { return index * strides[d] - pads[d]; }
+  // The window whose element `i` along d lies at `at`; -1 where there is none.
+  __device__ i64 window_at(int d, i64 at, i64 i, i64 windows) const {
+    const i64 begin = at - i * dilations[d] + pads[d];
+    return begin >= 0 && begin % strides[d] == 0 && begin / strides[d] < windows
+               ? begin / strides[d]
+               : -1;
+  }
+};
+
+extern "C" __global__ void max_pool(float* y, unsigned char* places, const float* x, Image ys,
+                                    Image xs, Window window, i64 relu) {
+  EACH(e, ys.elements()) {
+    const Place at(e, ys);
+    bool found = relu;
+    float most = 0;
+    int place = 255;
+    for (i64 i = 0; i < window.size[0]; ++i) {
+      for (i64 j = 0; j < window.size[1]; ++j) {
+        const i64 row = window.begin(0, at.h) + i * window.dilations[0];
+        const i64 column = window.begin(1, at.w) + j * window.dilations[1];
+        if (!xs.has(row, column)) continue;
+        const float value = x[xs.at(at.n, at.c, row, column)];
+        if (found && !(value > most || value != value)) continue;
+        found = true;
+        most = value;
+        place = (int)(i * window.size[1] + j);
+      }
+    }
+    const i64 to = ys.at(at.n, at.c, at.h, at.w);
+    y[to] = most;
+    places[to] = (unsigned char)place;
+  }
+}
+__device__ inline i64 elements_inside(const Image& xs, const Window& window, i64 h, i64 w) {
+  i64 inside = 0;
+  for (i64 i = 0; i < window.size[0]; ++i) {
+    for (i64 j = 0; j < window.size[1]; ++j) {
+      inside += xs.has(window.begin(0, h) + i * window.dilations[0],
+                       window.begin(1, w) + j * window.dilations[1]);
+    }
+  }
+  return inside;
+}
+extern "C" __global__ void avg_pool(float* y, const float* x, Image ys, Image xs, Window window) {
+  EACH(e, ys.elements()) {
+    const Place at(e, ys);
+    double sum = 0;
+    for (i64 i = 0; i < window.size[0]; ++i) {
+      for (i64 j = 0; j < window.size[1]; ++j) {
+        const i64 row = window.begin(0, at.h) + i * window.dilations[0];
+        const i64 column = window.begin(1, at.w) + j * window.dilations[1];
+        if (xs.has(row, column)) sum += x[xs.at(at.n, at.c, row, column)];
+      }
+    }
+    y[ys.at(at.n, at.c, at.h, at.w)] = (float)(sum / elements_inside(xs, window, at.h, at.w));
+  }
+}
+// Of a maximum, `places` tell who gave it; of a mean there are none.
+extern "C" __global__ void pool_grad(float* dx, const float* dy, const unsigned char* places,
+                                     Image xs, Image ys, Window window) {
+  EACH(e, xs.elements()) {
+    const Place at(e, xs);
+    double sum = 0;
+    for (i64 i = 0; i < window.size[0]; ++i) {
+      const i64 h = window.window_at(0, at.h, i, ys.h);
+      for (i64 j = 0; j < window.size[1] && h >= 0; ++j) {
+        const i64 w = window.window_at(1, at.w, j, ys.w);
+        if (w < 0) continue;
+        const i64 from = ys.at(at.n, at.c, h, w);
+        if (!places) {
+          sum += (double)dy[from] / elements_inside(xs, window, h, w);
+        } else if (places[from] == i * window.size[1] + j) {
+          sum += dy[from];
+        }
+      }
+    }
+    dx[xs.at(at.n, at.c, at.h, at.w)] = (float)sum;
+  }
+}
+
+// bias + alpha * the sum of squares around a channel.
+__device__ inline double base_of(const float* x, const Image& xs, const Place& at, i64 channel,
+                                 i64 radius, double bias, double alpha) {
+  double sum = 0;
+  for (i64 k = channel - radius; k <= channel + radius; ++k) {
+    if (k < 0 || k >= xs.c) continue;
+    const double value = x[xs.at(at.n, k, at.h, at.w)];
+    sum += value * value;
+  }
+  return bias + alpha * sum;
+}
+extern "C" __global__ void response_norm(float* y, const float* x, Image xs, i64 radius,
+                                         double bias, double alpha, double beta) {
+  EACH(e, xs.elements()) {
+    const Place at(e, xs);
+    const i64 own = xs.at(at.n, at.c, at.h, at.w);
+    y[own] = (float)(x[own] * pow(base_of(x, xs, at, at.c, radius, bias, alpha), -beta));
+  }
+}
+extern "C" __global__ void response_norm_grad(float* dx, const float* dy, const float* x, Image xs,
+                                              i64 radius, double bias, double alpha, double beta) {
+  EACH(e, xs.elements()) {
+    const Place at(e, xs);
+    const i64 own = xs.at(at.n, at.c, at.h, at.w);
+    double sum = 0;
+    for (i64 k = at.c - radius; k <= at.c + radius; ++k) {
+      if (k < 0 || k >= xs.c) continue;
+      const i64 other = xs.at(at.n, k, at.h, at.w);
+      sum += (double)dy[other] * x[other] *
+             pow(base_of(x, xs, at, k, radius, bias, alpha), -beta - 1);
+    }
+    const double through = dy[own] * pow(base_of(x, xs, at, at.c, radius, bias, alpha), -beta);
+    dx[own] = (float)(through - 2 * alpha * beta * x[own] * sum);
+  }
+}
+
+// Weights lie as (outputs, channels of a group, height, width).
+struct Convolution {
+  Image xs, ys;
+  Window window;
+  i64 channels, outputs_of_group, rounds;
+  __device__ i64 first_channel(i64 o) const { return o / outputs_of_group * channels; }
+  __device__ i64 weight(i64 o, i64 k, i64 i, i64 j) const {
+    return ((o * channels + k) * window.size[0] + i) * window.size[1] + j;
+  }
+  // To bfloat16 where the node says so.
+  __device__ float factor(float x) const {
+    if (!rounds || x != x) return x;
+    const unsigned word = __float_as_uint(x);
+    return __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
+  }
+};
+// Values below 0 are multiplied by the slope.
+extern "C" __global__ void conv2d(float* y, const float* x, const float* weights,
+                                  const float* biases, Convolution conv, float slope) {
+  EACH(e, conv.ys.elements()) {
+    const Place at(e, conv.ys);
+    double sum = biases ? biases[at.c] : 0.0f;
+    for (i64 i = 0; i < conv.window.size[0]; ++i) {
+      for (i64 j = 0; j < conv.window.size[1]; ++j) {
+        const i64 row = conv.window.begin(0, at.h) + i * conv.window.dilations[0];
+        const i64 column = conv.window.begin(1, at.w) + j * conv.window.dilations[1];
+        if (!conv.xs.has(row, column)) continue;
+        for (i64 k = 0; k < conv.channels; ++k) {
+          sum += (double)conv.factor(weights[conv.weight(at.c, k, i, j)]) *
+                 conv.factor(x[conv.xs.at(at.n, conv.first_channel(at.c) + k, row, column)]);
+        }
+      }
+    }
+    y[conv.ys.at(at.n, at.c, at.h, at.w)] = (float)(sum < 0 ? slope * sum : sum);
+  }
+}
+extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const float* weights,
+                                             Convolution conv) {
+  EACH(e, conv.xs.elements()) {
+    const Place at(e, conv.xs);
+    const i64 first = at.c / conv.channels * conv.outputs_of_group;
+    double sum = 0;
+    for (i64 i = 0; i < conv.window.size[0]; ++i) {
+      const i64 h = conv.window.window_at(0, at.h, i, conv.ys.h);
+      for (i64 j = 0; j < conv.window.size[1] && h >= 0; ++j) {
+        const i64 w = conv.window.window_at(1, at.w, j, conv.ys.w);
+        if (w < 0) continue;
+        for (i64 o = first; o < first + conv.outputs_of_group; ++o) {
+          sum += (double)conv.factor(weights[conv.weight(o, at.c % conv.channels, i, j)]) *
+                 conv.factor(dy[conv.ys.at(at.n, o, h, w)]);
+        }
+      }
+    }
+    dx[conv.xs.at(at.n, at.c, at.h, at.w)] = (float)sum;
+  }
+}
+// A block makes a weight's gradient, or, behind these, a bias's.
+extern "C" __global__ void conv2d_weights_grad(float* dw, float* db, const float* x,
+                                               const float* dy, Convolution conv) {
+  const Image& ys = conv.ys;
+  const i64 taps = conv.window.size[0] * conv.window.size[1];
+  const i64 weights = ys.c * conv.channels * taps, windows = ys.n * ys.h * ys.w;
+  for (i64 b = blockIdx.x; b < weights + (db ? ys.c : 0); b += gridDim.x) {
+    const bool of_bias = b >= weights;
+    const i64 o = of_bias ? b - weights : b / (conv.channels * taps);
+    const i64 k = of_bias ? 0 : b / taps % conv.channels;
+    const i64 i = b % taps / conv.window.size[1], j = b % conv.window.size[1];
+    double sum = 0;
+    for (i64 e = threadIdx.x; e < windows; e += blockDim.x) {
+      const i64 w = e % ys.w, h = e / ys.w % ys.h, n = e / (ys.w * ys.h);
+      const double gradient = conv.factor(dy[ys.at(n, o, h, w)]);
+      if (of_bias) {
+        sum += gradient;
+        continue;
+      }
+      const i64 row = conv.window.begin(0, h) + i * conv.window.dilations[0];
+      const i64 column = conv.window.begin(1, w) + j * conv.window.dilations[1];
+      if (!conv.xs.has(row, column)) continue;
+      sum += gradient * conv.factor(x[conv.xs.at(n, conv.first_channel(o) + k, row, column)]);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) (of_bias ? db[o] : dw[b]) = (float)sum;
+  }
+}
+)";
+
+using A = CudaArgument;
+
+/// As the source declares it.
+struct Window {
+  std::int64_t size[2], strides[2], dilations[2], pads[4];
+
+  static Window of(const Window2d& from) {
+    Window window{};
+    std::ranges::copy(from.size, window.size);
+    std::ranges::copy(from.strides, window.strides);
+    std::ranges::copy(from.dilations, window.dilations);
+    std::ranges::copy(from.pads, window.pads);
+    return window;
+  }
+};
+struct Convolution {
+  Image xs, ys;
+  Window window;
+  std::int64_t channels, outputs_of_group, rounds;
+
+  static Convolution of(const Node& node, const Shape& x, const Shape& weights, const Shape& y) {
+    Window2d window = Window2d::of(node.attributes());
+    window.size = {weights[2], weights[3]};
+    const Image ys = image_of(y, node.attributes());
+    return {image_of(x, node.attributes()),
+            ys,
+            Window::of(window),
+            weights[1],
+            ys.c / node.attributes().get<std::int64_t>("groups"),
+            rounds_products(node)};
+  }
+};
+
+double slope_of(const Node& node) {
+  if (!node.attributes().has("activation")) return 1;
+  const bool relu = node.attributes().get<std::string>("activation") == "relu";
+  return relu ? 0 : node.attributes().get<double>("slope");
+}
+
+CudaWork one(CudaLaunch launch) {
+  return {std::string(kImageSource) + kImageKernelsSource, {std::move(launch)}, 0, {}};
+}
+
+std::optional<CudaWork> convolution(const Node& node) {
+  const std::string& op = node.op().name;
+  const Shape& out = node.outputs()[0].shape;
+  const auto in = [&](int i) -> const Shape& { return node.input(i).shape(); };
+  if (op == "conv2d" || op == "conv2d_activation") {
+    return one({"conv2d",
+                blocks_for(out.elements()),
+                {A::output(0), A::input(0), A::input(1),
+                 node.inputs().size() == 3 ? A::input(2) : A::null(),
+                 A::of(Convolution::of(node, in(0), in(1), out)), A::number(slope_of(node))}});
+  }
+  if (op == "conv2d_input_grad") {
+    return one({"conv2d_input_grad",
+                blocks_for(out.elements()),
+                {A::output(0), A::input(0), A::input(1),
+                 A::of(Convolution::of(node, out, in(1), in(0)))}});
+  }
+  if (op == "conv2d_weights_grad") {
+    const bool biased = node.outputs().size() == 2;
+    return one({"conv2d_weights_grad",
+                out.elements() + (biased ? out[0] : 0),
+                {A::output(0), biased ? A::output(1) : A::null(), A::input(0), A::input(1),
+                 A::of(Convolution::of(node, in(0), out, in(1)))}});
+  }
+  return {};
+}
+
+std::optional<CudaWork> pool(const Node& node) {
+  const std::string& op = node.op().name;
+  const bool relu = op == "relu_max_pool2d";
+  const bool mean = op == "avg_pool2d", of_mean = op == "avg_pool2d_grad";
+  if (!relu && !mean && !of_mean && op != "max_pool2d" && op != "max_pool2d_grad") return {};
+  const Attributes& attributes = node.attributes();
+  const Shape& out = node.outputs()[0].shape;
+  const A ys = A::of(image_of(out, attributes));
+  const A xs = A::of(image_of(node.input(0).shape(), attributes));
+  const A window = A::of(Window::of(Window2d::of(attributes)));
+  const std::int64_t blocks = blocks_for(out.elements());
+  if (mean) return one({"avg_pool", blocks, {A::output(0), A::input(0), ys, xs, window}});
+  if (of_mean || op == "max_pool2d_grad") {
+    return one({"pool_grad",
+                blocks,
+                {A::output(0), A::input(0), of_mean ? A::null() : A::input(1), ys, xs, window}});
+  }
+  return one({"max_pool",
+              blocks,
+              {A::output(0), A::output(1), A::input(0), ys, xs, window, A::integer(relu)}});
+}
+
+std::optional<CudaWork> response_norm(const Node& node) {
+  const bool grad = node.op().name == "local_response_norm_grad";
+  if (!grad && node.op().name != "local_response_norm") return {};
+  const Attributes& attributes = node.attributes();
+  const Shape& shape = node.outputs()[0].shape;
+  std::vector<A> arguments = {A::output(0), A::input(0)};
+  if (grad) arguments.push_back(A::input(1));
+  arguments.push_back(A::of(image_of(shape, attributes)));
+  arguments.push_back(A::integer(attributes.get<std::int64_t>("radius")));
+  for (const char* const number : {"bias", "alpha", "beta"}) {
+    arguments.push_back(A::of(attributes.get<double>(number)));
+  }
+  return one({grad ? "response_norm_grad" : "response_norm", blocks_for(shape.elements()),
+              std::move(arguments)});
+}
+
+}  // namespace
+
+std::optional<CudaWork> image_work(const Node& node) {
+  if (auto work = convolution(node)) return work;
+  if (auto work = pool(node)) return work;
+  return response_norm(node);
+}
+
+}  // namespace paceline::cuda

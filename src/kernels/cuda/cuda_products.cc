@@ -1,0 +1,267 @@
+// Products of matrices, and the LSTM, which is made of them.
+#include "kernels/cuda/cuda_work.h"
+#include "kernels/rounded_products.h"
+#include "paceline/op.h"
+
+namespace paceline::cuda {
+namespace {
+
+const char* const kProductSource = R"(
+// c (m,n) = a (m,k) · b (k,n), or is added to c, so many times; distances of one row, column or
+// matrix to the next.
+struct Product {
+  i64 count, m, n, k, a_next, a_row, a_column, b_next, b_row, b_column, c_next, rounds, adds;
+};
+__device__ inline float number(float x) { return x; }
+__device__ inline float number(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
+// To bfloat16 where the node says so.
+__device__ inline float factor(float x, bool rounds) {
+  if (!rounds || x != x) return x;
+  const unsigned word = __float_as_uint(x);
+  return __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
+}
+// A block of 256 threads makes 16 x 16 elements.
+template <typename In>
+__device__ void multiply(float* c, const In* a, const In* b, const Product& p) {
+  __shared__ float left[16][17], right[16][17];
+  const int x = threadIdx.x % 16, y = threadIdx.x / 16;
+  const i64 across = (p.n + 15) / 16, down = (p.m + 15) / 16;
+  for (i64 tile = blockIdx.x; tile < p.count * across * down; tile += gridDim.x) {
+    const i64 matrix = tile / (across * down);
+    const i64 row = tile / across % down * 16 + y, column = tile % across * 16 + x;
+    float sum = 0;
+    for (i64 from = 0; from < p.k; from += 16) {
+      const i64 of_a = matrix * p.a_next + row * p.a_row + (from + x) * p.a_column;
+      const i64 of_b = matrix * p.b_next + (from + y) * p.b_row + column * p.b_column;
+      left[y][x] = row < p.m && from + x < p.k ? factor(number(a[of_a]), p.rounds) : 0.0f;
+      right[y][x] = column < p.n && from + y < p.k ? factor(number(b[of_b]), p.rounds) : 0.0f;
+      __syncthreads();
+      for (int l = 0; l < 16; ++l) sum = fmaf(left[y][l], right[l][x], sum);
+      __syncthreads();
+    }
+    if (row < p.m && column < p.n) {
+      float& to = c[matrix * p.c_next + row * p.n + column];
+      to = p.adds ? to + sum : sum;
+    }
+  }
+}
+extern "C" __global__ void product(float* c, const float* a, const float* b, Product p) {
+  multiply(c, a, b, p);
+}
+extern "C" __global__ void product_of_bfloat16(float* c, const unsigned short* a,
+                                               const unsigned short* b, Product p) {
+  multiply(c, a, b, p);
+}
+)";
+
+const char* const kCells = R"(
+__device__ inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+// A step of n = batch * hidden units. `gates` has the products, and gets the gates i, j, f, o.
+extern "C" __global__ void cells(float* gates, float* output, float* cell, float* last_output,
+                                 float* last_cell, const float* before, const float* biases,
+                                 i64 n, i64 hidden, float forget_bias) {
+  EACH(e, n) {
+    const i64 unit = e % hidden;
+    float* z = gates + e / hidden * 4 * hidden + unit;
+    const float i = sigmoid(z[0] + biases[unit]);
+    const float j = tanhf(z[hidden] + biases[hidden + unit]);
+    const float f = sigmoid(z[2 * hidden] + biases[2 * hidden + unit] + forget_bias);
+    const float o = sigmoid(z[3 * hidden] + biases[3 * hidden + unit]);
+    const float c = before[e] * f + i * j, h = tanhf(c) * o;
+    z[0] = i;
+    z[hidden] = j;
+    z[2 * hidden] = f;
+    z[3 * hidden] = o;
+    cell[e] = c;
+    output[e] = h;
+    if (last_output) last_output[e] = h;
+    if (last_cell) last_cell[e] = c;
+  }
+}
+extern "C" __global__ void begin_gradient(float* to, const float* given, i64 n) {
+  EACH(e, n) to[e] = given ? given[e] : 0.0f;
+}
+extern "C" __global__ void cells_grad(float* dz, float* dcs, const float* dhs,
+                                      const float* d_outputs, const float* gates,
+                                      const float* cell, const float* before, i64 n, i64 hidden) {
+  EACH(e, n) {
+    const i64 first = e / hidden * 4 * hidden + e % hidden;
+    const float i = gates[first], j = gates[first + hidden];
+    const float f = gates[first + 2 * hidden], o = gates[first + 3 * hidden];
+    const float tc = tanhf(cell[e]);
+    const float dh = dhs[e] + (d_outputs ? d_outputs[e] : 0.0f);
+    const float dc = dcs[e] + dh * o * (1 - tc * tc);
+    dz[first] = dc * j * i * (1 - i);
+    dz[first + hidden] = dc * i * (1 - j * j);
+    dz[first + 2 * hidden] = dc * before[e] * f * (1 - f);
+    dz[first + 3 * hidden] = dh * tc * o * (1 - o);
+    dcs[e] = dc * f;
+  }
+}
+)";
+
+using A = CudaArgument;
+
+/// As the source declares it.
+struct Product {
+  std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
+               b_row = 0, b_column = 0, c_next = 0, rounds = 0, adds = 0;
+};
+
+CudaLaunch product(A c, A a, A b, const Product& p, const char* function = "product") {
+  return {function,
+          p.count * ((p.m + 15) / 16) * ((p.n + 15) / 16),
+          {std::move(c), std::move(a), std::move(b), A::of(p)},
+          256};
+}
+
+CudaWork matmul(const Node& node) {
+  const bool ta = node.attributes().get<bool>("transpose_a");
+  const bool tb = node.attributes().get<bool>("transpose_b");
+  const Shape &a = node.input(0).shape(), &c = node.outputs()[0].shape;
+  Product p{.m = c[-2], .n = c[-1], .k = a[ta ? -2 : -1]};
+  for (int d = 0; d + 2 < c.rank(); ++d) p.count *= c[d];
+  p.a_next = p.m * p.k;
+  p.b_next = p.k * p.n;
+  p.c_next = p.m * p.n;
+  p.a_row = ta ? 1 : p.k;
+  p.a_column = ta ? p.m : 1;
+  p.b_row = tb ? 1 : p.n;
+  p.b_column = tb ? p.k : 1;
+  const bool halves = node.op().name == "matmul_bfloat16";
+  return {kProductSource,
+          {product(A::output(0), A::input(0), A::input(1), p,
+                   halves ? "product_of_bfloat16" : "product")},
+          0,
+          {}};
+}
+
+/// The sizes of an LSTM, and where the parts of its tensors lie, in bytes.
+struct Lstm {
+  explicit Lstm(const Node& node)
+      : steps(node.input(0).shape()[0]),
+        batch(node.input(0).shape()[1]),
+        inputs(node.input(0).shape()[2]),
+        hidden(node.input(1).shape()[1]),
+        rounds(rounds_products(node)) {}
+
+  std::size_t state(std::int64_t t) const { return bytes(t * batch * hidden); }
+  std::size_t gates(std::int64_t t) const { return bytes(4 * t * batch * hidden); }
+  std::size_t hidden_weights() const { return bytes(4 * inputs * hidden); }
+  static std::size_t bytes(std::int64_t elements) { return std::size_t(elements) * sizeof(float); }
+
+  /// rows × k by the weights of x or of h: rows × 4·hidden.
+  Product forward(std::int64_t rows, std::int64_t k) const {
+    return {.m = rows,
+            .n = 4 * hidden,
+            .k = k,
+            .a_row = k,
+            .a_column = 1,
+            .b_row = 4 * hidden,
+            .b_column = 1,
+            .rounds = rounds};
+  }
+  /// rows × 4·hidden by the same, transposed: rows × n.
+  Product backward(std::int64_t rows, std::int64_t n) const {
+    return {.m = rows,
+            .n = n,
+            .k = 4 * hidden,
+            .a_row = 4 * hidden,
+            .a_column = 1,
+            .b_row = 1,
+            .b_column = 4 * hidden,
+            .rounds = rounds};
+  }
+  /// (rows × m)ᵀ by rows × 4·hidden, which are the weights' gradients.
+  Product of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
+    return {.m = m,
+            .n = 4 * hidden,
+            .k = rows,
+            .a_row = 1,
+            .a_column = m,
+            .b_row = 4 * hidden,
+            .b_column = 1,
+            .rounds = rounds,
+            .adds = adds};
+  }
+
+  std::int64_t steps, batch, inputs, hidden, rounds;
+};
+
+CudaWork lstm(const Node& node) {
+  const Lstm s(node);
+  const std::int64_t units = s.batch * s.hidden;
+  CudaWork work{std::string(kProductSource) + kCells, {}, 0, {}};
+  work.launches.push_back(
+      product(A::output(3), A::input(0), A::input(3), s.forward(s.steps * s.batch, s.inputs)));
+  for (std::int64_t t = 0; t < s.steps; ++t) {
+    Product from_hidden = s.forward(s.batch, s.hidden);
+    from_hidden.adds = 1;
+    const bool last = t + 1 == s.steps;
+    work.launches.push_back(product(A::output(3, s.gates(t)),
+                                    t == 0 ? A::input(1) : A::output(0, s.state(t - 1)),
+                                    A::input(3, s.hidden_weights()), from_hidden));
+    work.launches.push_back(
+        {"cells",
+         blocks_for(units),
+         {A::output(3, s.gates(t)), A::output(0, s.state(t)), A::output(4, s.state(t)),
+          last ? A::output(1) : A::null(), last ? A::output(2) : A::null(),
+          t == 0 ? A::input(2) : A::output(4, s.state(t - 1)), A::input(4), A::integer(units),
+          A::integer(s.hidden), A::number(node.attributes().get<double>("forget_bias"))}});
+  }
+  return work;
+}
+
+CudaWork lstm_grad(const Node& node) {
+  const Lstm s(node);
+  const std::int64_t units = s.batch * s.hidden, rows = s.steps * s.batch;
+  std::size_t next = 7;  // of the gradients that there are
+  const auto given = [&](const char* which) {
+    return node.attributes().get<bool>(which) ? std::optional(next++) : std::nullopt;
+  };
+  const auto d_outputs = given("has_outputs"), d_h = given("has_h"), d_c = given("has_c");
+  CudaWork work{std::string(kProductSource) + kCells + kSumColumns, {}, s.gates(s.steps), {}};
+  const auto begin = [&](std::size_t output, std::optional<std::size_t> input) {
+    work.launches.push_back(
+        {"begin_gradient",
+         blocks_for(units),
+         {A::output(output), input ? A::input(*input) : A::null(), A::integer(units)}});
+  };
+  begin(1, d_h);
+  begin(2, d_c);
+  for (std::int64_t t = s.steps - 1; t >= 0; --t) {
+    work.launches.push_back(
+        {"cells_grad",
+         blocks_for(units),
+         {A::scratch(s.gates(t)), A::output(2), A::output(1),
+          d_outputs ? A::input(*d_outputs, s.state(t)) : A::null(), A::input(5, s.gates(t)),
+          A::input(6, s.state(t)), t == 0 ? A::input(2) : A::input(6, s.state(t - 1)),
+          A::integer(units), A::integer(s.hidden)}});
+    work.launches.push_back(product(A::output(1), A::scratch(s.gates(t)),
+                                    A::input(3, s.hidden_weights()),
+                                    s.backward(s.batch, s.hidden)));
+  }
+  const A of_hidden = A::output(3, s.hidden_weights());
+  work.launches.push_back(
+      product(A::output(0), A::scratch(0), A::input(3), s.backward(rows, s.inputs)));
+  work.launches.push_back(
+      product(A::output(3), A::input(0), A::scratch(0), s.of_weights(rows, s.inputs, false)));
+  work.launches.push_back(
+      product(of_hidden, A::input(1), A::scratch(0), s.of_weights(s.batch, s.hidden, false)));
+  work.launches.push_back(product(of_hidden, A::input(4), A::scratch(s.gates(1)),
+                                  s.of_weights(rows - s.batch, s.hidden, true)));
+  work.launches.push_back(sum_columns(A::output(4), A::scratch(0), rows, 4 * s.hidden));
+  return work;
+}
+
+}  // namespace
+
+std::optional<CudaWork> product_work(const Node& node) {
+  const std::string& op = node.op().name;
+  if (op == "matmul" || op == "batch_matmul" || op == "matmul_bfloat16") return matmul(node);
+  if (op == "lstm") return lstm(node);
+  if (op == "lstm_grad") return lstm_grad(node);
+  return {};
+}
+
+}  // namespace paceline::cuda

@@ -1,0 +1,124 @@
+// What a GPU does to compute a node: launches of kernels that are written as CUDA source.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "ops/image.h"
+#include "paceline/graph.h"
+
+namespace paceline {
+
+/// A parameter of a kernel: what it is, or where it is found when the kernel runs. Integers are
+/// 64 bits wide, numbers are float32, and null is the pointer to an input that a node lacks.
+struct CudaArgument {
+  enum class Kind : std::uint8_t {
+    kBytes,       // `bytes`
+    kInput,       // the address of byte `offset` of input `index`
+    kOutput,      // the same of output `index`
+    kScratch,     // the same of the scratch memory
+    kRandomKey,   // the key of the random stream `name`
+    kRandomStep,  // the high half of its counter: the task and the step
+    kFault,       // the address of the node's CudaFault
+  };
+
+  static CudaArgument input(std::size_t index, std::size_t offset = 0) {
+    return {Kind::kInput, index, offset, {}, {}};
+  }
+  static CudaArgument output(std::size_t index, std::size_t offset = 0) {
+    return {Kind::kOutput, index, offset, {}, {}};
+  }
+  static CudaArgument scratch(std::size_t offset) { return {Kind::kScratch, 0, offset, {}, {}}; }
+  static CudaArgument integer(std::int64_t value) { return of(value); }
+  static CudaArgument number(double value) { return of(float(value)); }
+  static CudaArgument null() { return of(std::int64_t{0}); }
+  static CudaArgument fault() { return {Kind::kFault, 0, 0, {}, {}}; }
+  static CudaArgument random_key(std::string name) {
+    return {Kind::kRandomKey, 0, 0, {}, std::move(name)};
+  }
+  static CudaArgument random_step() { return {Kind::kRandomStep, 0, 0, {}, {}}; }
+  /// A struct that kernel and host declare alike.
+  template <typename T>
+  static CudaArgument of(const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<std::byte> bytes(sizeof(T));
+    std::memcpy(bytes.data(), &value, sizeof(T));
+    return {Kind::kBytes, 0, 0, std::move(bytes), {}};
+  }
+
+  Kind kind;
+  std::size_t index, offset;
+  std::vector<std::byte> bytes;
+  std::string name;
+};
+
+struct CudaLaunch {
+  const char* function;
+  std::int64_t blocks;  // as many as there is work for; the device starts fewer where that is much
+  std::vector<CudaArgument> arguments;
+  unsigned threads = 128;  // of a block
+};
+
+/// The first index of an input that lies outside its range is kept by the GPU, as
+/// (position << 32 | index), and is all ones while there is none.
+struct CudaFault {
+  const char* what;  // "label" or "id"
+  std::int64_t limit;
+};
+
+/// The work of a node. The launches run one after another.
+struct CudaWork {
+  std::string source;
+  std::vector<CudaLaunch> launches;
+  std::size_t scratch_bytes = 0;
+  std::optional<CudaFault> fault;
+};
+
+/// Empty when the node has no such kernels: all take float32, and those that only move elements any
+/// type.
+std::optional<CudaWork> cuda_work(const Node& node);
+
+/// What the families of kernels share.
+namespace cuda {
+
+constexpr unsigned kThreads = 128;  // of a block, where nothing else is said
+
+/// Blocks that have a thread for each of n elements.
+inline std::int64_t blocks_for(std::int64_t n) { return (n + kThreads - 1) / kThreads; }
+
+/// Source that stands before that of every family: `EACH(i, n)`, sums and maxima over a block.
+extern const char* const kPrelude;
+
+/// As kImageSource declares it.
+struct Image {
+  std::int64_t n, c, h, w;
+  std::int64_t of_n, of_c, of_w;  // elements from one to the next; rows follow one another
+};
+Image image_of(const Shape& shape, const Attributes& attributes);
+extern const char* const kImageSource;
+
+/// Adds a launch of columns' sums: `to`[j] = Σ over `rows` of `from`[row·columns + j].
+CudaLaunch sum_columns(CudaArgument to, CudaArgument from, std::int64_t rows, std::int64_t columns);
+/// Source of that kernel.
+extern const char* const kSumColumns;
+
+/// A family's work of a node whose op it has; it may be empty.
+std::optional<CudaWork> layout_work(const Node& node);
+std::optional<CudaWork> cast_work(const Node& node);
+std::optional<CudaWork> reduce_work(const Node& node);
+std::optional<CudaWork> row_work(const Node& node);
+std::optional<CudaWork> loss_work(const Node& node);
+std::optional<CudaWork> table_work(const Node& node);
+std::optional<CudaWork> random_work(const Node& node);
+std::optional<CudaWork> image_work(const Node& node);
+std::optional<CudaWork> batch_norm_work(const Node& node);
+std::optional<CudaWork> product_work(const Node& node);
+
+}  // namespace cuda
+}  // namespace paceline
