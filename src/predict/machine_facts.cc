@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 
+#include "base/cache_folder.h"
 #include "base/cores.h"
 #include "base/printed.h"
 #include "predict/cipher_rate.h"
@@ -13,7 +14,6 @@
 #include "predict/hosts_file.h"
 #include "predict/roof.h"
 #include "predict/tcp_rates.h"
-#include "run/cache_folder.h"
 #include "run/report/circumstances.h"
 
 namespace paceline {

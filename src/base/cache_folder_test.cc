@@ -1,4 +1,4 @@
-#include "run/cache_folder.h"
+#include "base/cache_folder.h"
 
 #include <gtest/gtest.h>
 
