@@ -113,6 +113,7 @@ void find_driver(Library& library, CudaCalls& calls) {
 
 void find_compiler(Library& library, CudaCalls& calls) {
   library.find("nvrtcGetErrorString", calls.compiler_error_text);
+  library.find("nvrtcVersion", calls.compiler_version);
   library.find("nvrtcCreateProgram", calls.make_program);
   library.find("nvrtcDestroyProgram", calls.destroy_program);
   library.find("nvrtcCompileProgram", calls.compile);
@@ -169,6 +170,7 @@ static_assert(kDeclared<&CudaCalls::unload_module, &cuModuleUnload>);
 static_assert(kDeclared<&CudaCalls::find_function, &cuModuleGetFunction>);
 static_assert(kDeclared<&CudaCalls::launch, &cuLaunchKernel>);
 static_assert(kDeclared<&CudaCalls::compiler_error_text, &nvrtcGetErrorString>);
+static_assert(kDeclared<&CudaCalls::compiler_version, &nvrtcVersion>);
 static_assert(kDeclared<&CudaCalls::make_program, &nvrtcCreateProgram>);
 static_assert(kDeclared<&CudaCalls::destroy_program, &nvrtcDestroyProgram>);
 static_assert(kDeclared<&CudaCalls::compile, &nvrtcCompileProgram>);

@@ -28,8 +28,9 @@ class Gpu : public ::testing::Test {
     }
   }
 
-  static Finished run(const Words& settings, const Words& arguments) {
-    const Words fakes = {"env", std::string("LD_LIBRARY_PATH=") + kFakeGpu};
+  Finished run(const Words& settings, const Words& arguments) const {
+    const Words fakes = {"env", std::string("LD_LIBRARY_PATH=") + kFakeGpu,
+                         "XDG_CACHE_HOME=" + folder_.path("cache")};
     Process process(join({fakes, settings, paceline_words(arguments)}));
     const int status = process.wait_exit(std::chrono::seconds(240));
     return {status, process.output()};

@@ -56,6 +56,7 @@ struct CudaCalls {
 
   // The compiler, libnvrtc.so.13.
   const char* (*compiler_error_text)(Status);
+  Status (*compiler_version)(int* major, int* minor);
   Status (*make_program)(Program** program, const char* source, const char* name, int headers,
                          const char* const* texts, const char* const* names);
   Status (*destroy_program)(Program** program);

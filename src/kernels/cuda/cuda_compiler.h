@@ -14,4 +14,24 @@ namespace paceline {
 std::vector<char> cuda_code(const CudaCalls& calls, const std::string& source,
                             const std::string& architecture);
 
+/// Code that was compiled once is found again, in the files of a folder. What cannot be written
+/// there is compiled again next time, and what cannot be read is compiled anew.
+class CudaCodeCache {
+ public:
+  /// Files are kept nowhere when `folder` is empty. It is made when it is needed.
+  CudaCodeCache(const CudaCalls& calls, std::string architecture, std::string folder);
+
+  /// As cuda_code. `kept` says whether it was found.
+  std::vector<char> code(const std::string& source, bool& kept) const;
+  /// Compiles anew what was found and cannot be used.
+  std::vector<char> code_anew(const std::string& source) const;
+
+ private:
+  std::string key_of(const std::string& source) const;
+  std::string path_of(const std::string& key) const;
+
+  const CudaCalls& calls_;
+  const std::string architecture_, folder_;
+};
+
 }  // namespace paceline

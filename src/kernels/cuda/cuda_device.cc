@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/cache_folder.h"
 #include "graph/fused_program.h"
-#include "kernels/cuda/cuda_compiler.h"
 #include "kernels/cuda/cuda_library.h"
 #include "kernels/cuda/cuda_source.h"
 #include "kernels/cuda/cuda_work.h"
@@ -260,7 +260,8 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
                     visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible)));
   }
   check(calls_.device(&device_, index), "choosing the GPU");
-  architecture_ = cuda_architecture(calls_, device_);
+  const std::string cache = cache_folder();
+  code_.emplace(calls_, cuda_architecture(calls_, device_), cache.empty() ? "" : cache + "/cuda");
   int multiprocessors = 0;
   check(calls_.device_attribute(&multiprocessors, CudaCalls::kMultiprocessors, device_),
         "asking for the GPU's facts");
@@ -451,9 +452,13 @@ CudaCalls::Function* CudaDevice::compiled(const std::string& source, const char*
   const std::lock_guard lock(mutex_);
   auto module = modules_.find(source);
   if (module == modules_.end()) {
-    const std::vector<char> image = cuda_code(calls_, source, architecture_);
+    bool kept = false;
     CudaCalls::Module* loaded = nullptr;
-    check(calls_.load_module(&loaded, image.data()), "loading a kernel");
+    CudaCalls::Status status = calls_.load_module(&loaded, code_->code(source, kept).data());
+    if (status != 0 && kept) {
+      status = calls_.load_module(&loaded, code_->code_anew(source).data());
+    }
+    check(status, "loading a kernel");
     module = modules_.emplace(source, loaded).first;
   }
   CudaCalls::Function* found = nullptr;

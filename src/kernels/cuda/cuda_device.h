@@ -5,18 +5,20 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "kernels/cuda/cuda_calls.h"
+#include "kernels/cuda/cuda_compiler.h"
 #include "kernels/device.h"
 
 namespace paceline {
 
-/// Kernels are compiled when they are made: those of element-wise nodes in float32 are generated,
-/// those of other nodes written (cuda_work.h). A node that has neither is computed by `host`, with
-/// copies there and back.
+/// Kernels are compiled when they are made, or found in the user's cache folder: those of
+/// element-wise nodes in float32 are generated, those of other nodes written (cuda_work.h). A node
+/// that has neither is computed by `host`, with copies there and back.
 ///
 /// An index of a node's input that is out of its range counts for nothing there. The next wait for
 /// the device throws kInvalidArgument, which names it.
@@ -66,7 +68,7 @@ class CudaDevice : public Device, private Event::Source {
   const std::unique_ptr<Device> host_;
   int device_ = 0;
   unsigned multiprocessors_ = 1;
-  std::string architecture_;
+  std::optional<CudaCodeCache> code_;
   CudaCalls::Context* context_ = nullptr;
   CudaCalls::Stream* stream_ = nullptr;
 

@@ -9,14 +9,17 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/philox.h"
 #include "base/real_clock.h"
+#include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
 #include "kernels/cuda/cuda_compiler.h"
 #include "kernels/cuda/cuda_library.h"
@@ -73,6 +76,8 @@ class CudaTest : public testing::Test {
     return fill(floats(shape), false, key);
   }
 
+  const TemporaryFolder cache_;
+  const Setting home_{"XDG_CACHE_HOME", cache_.path()};
   RealClock clock_;
   CudaCalls calls_{};
 };
@@ -389,6 +394,59 @@ TEST_F(CudaTest, OutputsOnGpuMayLieWhereInputsWere) {
     }
   }
   EXPECT_GT(tried.size(), 20u);
+}
+
+TEST_F(CudaTest, CodeIsKeptAndCompiledAnewWhereItsFileIsNotWhole) {
+  const TemporaryFolder folder;
+  static int compiled = 0;
+  static const auto compile = calls_.compile;
+  compiled = 0;
+  calls_.compile = [](CudaCalls::Program* program, int options, const char* const* words) {
+    ++compiled;
+    return compile(program, options, words);
+  };
+  const CudaCodeCache cache(calls_, "sm_90", folder.path("made/cuda"));
+  const std::string source = "extern \"C\" __global__ void kernel(float* x) { x[0] = 1; }\n";
+  bool kept = true;
+  const std::vector<char> code = cache.code(source, kept);
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(cache.code(source, kept), code);
+  EXPECT_TRUE(kept);
+  EXPECT_EQ(compiled, 1);
+  cache.code(source + "\n", kept);
+  EXPECT_FALSE(kept);
+  CudaCodeCache(calls_, "sm_80", folder.path("made/cuda")).code(source, kept);
+  EXPECT_FALSE(kept);
+  EXPECT_EQ(compiled, 3);
+  int files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(folder.path("made/cuda"))) {
+    std::filesystem::resize_file(file.path(), std::filesystem::file_size(file.path()) - 1);
+    ++files;
+  }
+  EXPECT_EQ(files, 3);
+  EXPECT_EQ(cache.code(source, kept), code);
+  EXPECT_FALSE(kept);
+  cache.code(source, kept);
+  EXPECT_TRUE(kept);
+  CudaCodeCache(calls_, "sm_90", "/proc/none").code(source, kept);
+  EXPECT_FALSE(kept) << "where nothing can be written";
+}
+
+// The file is whole, but the driver refuses what it has.
+TEST_F(CudaTest, KeptCodeThatCannotBeLoadedIsCompiledAnew) {
+  Graph graph;
+  const Value y = square(graph.input("x", {4}));
+  const Feeds feeds = {{"x", numbers({4})}};
+  const auto got = [&] { return evaluate_graph({&y, 1}, feeds, *device())[0]; };
+  const Tensor expected = got();
+  static bool refuses = false;
+  static const auto load = calls_.load_module;
+  refuses = true;
+  calls_.load_module = [](CudaCalls::Module** module, const void* image) {
+    return std::exchange(refuses, false) ? 200 : load(module, image);
+  };
+  EXPECT_EQ(distance_of(got(), expected), 0);
+  EXPECT_FALSE(refuses);
 }
 
 /// Runs a kernel of blocks of 64 threads, whose parameters are 128 floats; returns those, or
