@@ -54,6 +54,8 @@ struct DeviceChoice {
   /// device shares the host's memory.
   double sim_copy_gbps = 0;
   bool sim_compute = false;  // true: it also computes, on the cores of this machine
+  /// True: the host waits behind each kernel of a GPU, so that an error names the op.
+  bool cuda_check = false;
 };
 
 /// The answer of a launcher to a task that fails.

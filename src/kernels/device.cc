@@ -32,7 +32,8 @@ std::unique_ptr<Device> make_sim(const DeviceOptions& options, Clock& clock) {
 }
 
 std::unique_ptr<Device> make_cuda(const DeviceOptions& options, Clock& clock) {
-  return std::make_unique<CudaDevice>(cuda_calls(), options.index, make_cpu(options, clock));
+  return std::make_unique<CudaDevice>(cuda_calls(), options.index, make_cpu(options, clock),
+                                      options.cuda_check);
 }
 
 std::unique_ptr<Device> make_naive(const DeviceOptions& options, Clock&) {

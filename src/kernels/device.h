@@ -26,6 +26,7 @@ struct DeviceOptions {
   /// host's memory.
   double sim_copy_gbps = 0;
   bool sim_compute = false;  // sim: kernels also compute, on this machine's cores
+  bool cuda_check = false;   // cuda: the host waits behind each kernel
 };
 
 /// Kernels and copies run in the order in which they are called; the host may be ahead of them. A

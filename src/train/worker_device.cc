@@ -14,7 +14,8 @@ DeviceOptions worker_device(const Cluster& cluster) {
           .sim_step_ms = cluster.device.sim_step_ms,
           .sim_gflops = cluster.device.sim_gflops,
           .sim_copy_gbps = cluster.device.sim_copy_gbps,
-          .sim_compute = cluster.device.sim_compute};
+          .sim_compute = cluster.device.sim_compute,
+          .cuda_check = cluster.device.cuda_check};
 }
 
 DeviceOptions tower_device(const Cluster& cluster, int tower) {

@@ -137,4 +137,6 @@ template <typename T>
 T __ldg(const T* from) {
   return *from;
 }
+// Rounds twice, where a processor may lack the instruction that rounds once.
+#define fmaf(a, b, c) ((a) * (b) + (c))
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }

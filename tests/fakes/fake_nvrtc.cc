@@ -81,7 +81,7 @@ int nvrtcDestroyProgram(Program** program) {
 // own, and the last one to rename it is as good as the first.
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
   static const std::string header = text_of(kHeader);
-  const std::string compiler = "g++ -std=c++17 -O1 -ffp-contract=off -fPIC -shared -w";
+  const std::string compiler = "g++ -std=c++17 -O2 -ffp-contract=off -fPIC -shared -w";
   const std::string source = with_entries(program->source);
   const std::string name =
       fmt::format("{}/{:016x}", PACELINE_KERNELS,

@@ -121,6 +121,10 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
        {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute", "--sim-straggler"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
+  if (values.given("--cuda-check") && !device_kind(device.kind).needs_hardware) {
+    refuse_flags("--cuda-check needs --device cuda");
+  }
+  device.cuda_check = values.given("--cuda-check");
   device.sim_compute = values.given("--sim-compute");
   // A launcher that starts a task again resumes what the simulated job itself has saved.
   for (const char* flag : {"--resume", "--init-from"}) {

@@ -252,6 +252,8 @@ std::vector<Flag> device_flags() {
        "Make worker I slower than the others: each of its steps takes K times as long, as in 1:3, "
        "and its copies to and from the device C times, as in 1:1:4",
        kDevice},
+      {"--cuda-check", "",
+       "Let cuda wait behind each kernel, which is slow, so that an error names its op", kDevice},
       {"--sim-compute", "", "Let sim also compute, on the cores of this machine", kDevice},
       {"--threads", "T",
        "The number of threads that compute in each task, at most 1024 (default: the tasks share "

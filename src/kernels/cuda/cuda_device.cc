@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cstdlib>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -247,17 +246,39 @@ void CudaDevice::WrittenKernel::run_on_host(const KernelCall& call) {
   on_host_->run(call);
 }
 
-CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host)
-    : calls_(calls), name_(fmt::format("cuda:{}", index)), host_(std::move(host)) {
+/// Waits behind another kernel.
+class CudaDevice::CheckedKernel : public Kernel {
+ public:
+  CheckedKernel(CudaDevice& device, const Node& node, std::unique_ptr<Kernel> kernel)
+      : device_(device), node_(node), kernel_(std::move(kernel)) {}
+
+  std::size_t scratch_bytes() const override { return kernel_->scratch_bytes(); }
+  void run(const KernelCall& call) override {
+    kernel_->run(call);
+    const CudaCalls::Status status = device_.calls_.wait_for_stream(device_.stream_);
+    if (status == 0) return;
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("[{}] the kernel of {} ({}) failed: {}", device_.name_, node_.name(),
+                            node_.op().name, cuda_error_text(device_.calls_, status)));
+  }
+
+ private:
+  CudaDevice& device_;
+  const Node& node_;
+  const std::unique_ptr<Kernel> kernel_;
+};
+
+CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host, bool waits)
+    : calls_(calls), name_(fmt::format("cuda:{}", index)), host_(std::move(host)), waits_(waits) {
   int count = 0;
   check(calls_.device_count(&count), "counting the GPUs");
   if (index >= count) {
-    const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+    const std::string visible = cuda_visible_in_words();
     throw Error(
         ErrorCode::kFailedPrecondition,
         fmt::format("--device {}: this machine shows {} GPU{}, of which the last is cuda:{}{}",
                     name_, count, count == 1 ? "" : "s", count - 1,
-                    visible == nullptr ? "" : fmt::format(" (CUDA_VISIBLE_DEVICES={})", visible)));
+                    visible.empty() ? "" : fmt::format(" ({})", visible)));
   }
   check(calls_.device(&device_, index), "choosing the GPU");
   const std::string cache = cache_folder();
@@ -289,8 +310,9 @@ void CudaDevice::enter() const { check(calls_.use_context(context_), "using the 
 void CudaDevice::check(CudaCalls::Status status, const char* what) const {
   if (status == 0) return;
   throw Error(ErrorCode::kUnavailable,
-              fmt::format("[{}] {} failed, or what was asked of the GPU before: {}", name_, what,
-                          cuda_error_text(calls_, status)));
+              fmt::format("[{}] {} failed, or what was asked of the GPU before: {} (--cuda-check "
+                          "names the op)",
+                          name_, what, cuda_error_text(calls_, status)));
 }
 
 // A multiprocessor has threads for some blocks; kernels take the rest of the work in turn.
@@ -436,6 +458,12 @@ std::set<std::string> CudaDevice::ops_on_host() const {
 }
 
 std::unique_ptr<Kernel> CudaDevice::make_kernel(const Node& node) {
+  std::unique_ptr<Kernel> kernel = make_own_kernel(node);
+  if (!waits_) return kernel;
+  return std::make_unique<CheckedKernel>(*this, node, std::move(kernel));
+}
+
+std::unique_ptr<Kernel> CudaDevice::make_own_kernel(const Node& node) {
   const std::vector<FusedStep> program = elementwise_program(node);
   if (!program.empty()) return std::make_unique<ElementwiseKernel>(*this, node, program);
   if (std::optional<CudaWork> work = cuda_work(node)) {

@@ -28,8 +28,9 @@ namespace paceline {
 class CudaDevice : public Device, private Event::Source {
  public:
   /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
-  /// must outlive the device.
-  CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host);
+  /// must outlive the device. With `waits`, each kernel returns when it is done, and what it did
+  /// wrong names its node.
+  CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host, bool waits = false);
   ~CudaDevice() override;
 
   std::string name() const override { return name_; }
@@ -50,10 +51,12 @@ class CudaDevice : public Device, private Event::Source {
   class ElementwiseKernel;
   class WrittenKernel;
   class HostKernel;
+  class CheckedKernel;
 
   void synchronize(std::uint64_t ticket) override;
   void release(std::byte* memory);
   void enter() const;
+  std::unique_ptr<Kernel> make_own_kernel(const Node& node);
   void check(CudaCalls::Status status, const char* what) const;
   void launch(CudaCalls::Function* function, long long blocks, unsigned threads,
               std::vector<void*>& parameters);
@@ -66,6 +69,7 @@ class CudaDevice : public Device, private Event::Source {
   const CudaCalls& calls_;
   const std::string name_;
   const std::unique_ptr<Device> host_;
+  const bool waits_;
   int device_ = 0;
   unsigned multiprocessors_ = 1;
   std::optional<CudaCodeCache> code_;

@@ -2,6 +2,7 @@
 // faults that are planted are found.
 #include "kernels/cuda/cuda_device.h"
 
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -26,7 +27,6 @@
 #include "kernels/cuda/cuda_source.h"
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/evaluate.h"
-#include "kernels/testing/fake_gpu.h"
 #include "kernels/testing/op_cases.h"
 #include "paceline/error.h"
 #include "paceline/op.h"
@@ -38,6 +38,17 @@ namespace {
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
+
+/// From now on whoever loads CUDA's driver or NVRTC in this process gets the fakes. Returns false
+/// where this build has none.
+bool load_fake_gpu() {
+  const std::filesystem::path folder =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
+  const auto load = [&](const char* name) {
+    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+  };
+  return load("libcuda.so.1") && load("libnvrtc.so.13");
+}
 
 /// A variable of the environment, while this lives.
 class Setting {
@@ -447,6 +458,36 @@ TEST_F(CudaTest, KeptCodeThatCannotBeLoadedIsCompiledAnew) {
   };
   EXPECT_EQ(distance_of(got(), expected), 0);
   EXPECT_FALSE(refuses);
+}
+
+// The error stays with the driver, as on a GPU: so this runs in a process of its own.
+TEST_F(CudaTest, WhoWritesBehindTheEndIsNamedWhereEachKernelIsWaitedFor) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  Op op;
+  op.name = "overrun";
+  op.infer = [](const OpInputs& in) { return std::vector<ValueType>{in.types[0]}; };
+  op.no_gradient = "a test";
+  op.cost = [](const Node&) { return Cost{}; };
+  op.kernel = [](const Node&, const KernelCall&) {};
+  op.cuda_source = [](const Node&) {
+    return "extern \"C\" __global__ void kernel(float* y, const float* x, long long n) {\n"
+           "  EACH(i, n + 1) y[i] = 1;\n}\n";
+  };
+  OpRegistry ops = copy_of_builtin_ops();
+  register_op(ops, op);
+  Graph graph(ops);
+  const Value x = graph.input("x", {64});
+  const Value y = square(graph.apply("overrun", {square(x)}));
+  const Feeds feeds = {{"x", numbers({64})}};
+  const auto said = [&](bool waits) {
+    EXPECT_EQ(calls_.init(0), 0);
+    CudaDevice gpu(calls_, 0, naive(), waits);
+    std::fputs(error_of([&] { evaluate_graph({&y, 1}, feeds, gpu); }).c_str(), stderr);
+    std::_Exit(1);
+  };
+  EXPECT_EXIT(said(true), testing::ExitedWithCode(1),
+              "the kernel of overrun.* \\(overrun\\) failed: .*behind the end");
+  EXPECT_EXIT(said(false), testing::ExitedWithCode(1), "--cuda-check names the op");
 }
 
 /// Runs a kernel of blocks of 64 threads, whose parameters are 128 floats; returns those, or

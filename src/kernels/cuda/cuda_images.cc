@@ -1,5 +1,7 @@
 // Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): a thread makes an
 // element.
+#include <algorithm>
+
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/rounded_products.h"
 #include "paceline/op.h"
@@ -147,6 +149,11 @@ extern "C" __global__ void response_norm_grad(float* dx, const float* dy, const 
   }
 }
 
+// To bfloat16.
+__device__ inline float rounded(float x) {
+  const unsigned word = __float_as_uint(x);
+  return x != x ? x : __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
+}
 // Weights lie as (outputs, channels of a group, height, width).
 struct Convolution {
   Image xs, ys;
@@ -156,12 +163,7 @@ struct Convolution {
   __device__ i64 weight(i64 o, i64 k, i64 i, i64 j) const {
     return ((o * channels + k) * window.size[0] + i) * window.size[1] + j;
   }
-  // To bfloat16 where the node says so.
-  __device__ float factor(float x) const {
-    if (!rounds || x != x) return x;
-    const unsigned word = __float_as_uint(x);
-    return __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
-  }
+  __device__ float factor(float x) const { return rounds ? rounded(x) : x; }
 };
 // Values below 0 are multiplied by the slope.
 extern "C" __global__ void conv2d(float* y, const float* x, const float* weights,
@@ -174,9 +176,11 @@ extern "C" __global__ void conv2d(float* y, const float* x, const float* weights
         const i64 row = conv.window.begin(0, at.h) + i * conv.window.dilations[0];
         const i64 column = conv.window.begin(1, at.w) + j * conv.window.dilations[1];
         if (!conv.xs.has(row, column)) continue;
-        for (i64 k = 0; k < conv.channels; ++k) {
-          sum += (double)conv.factor(weights[conv.weight(at.c, k, i, j)]) *
-                 conv.factor(x[conv.xs.at(at.n, conv.first_channel(at.c) + k, row, column)]);
+        const float* w = weights + conv.weight(at.c, 0, i, j);
+        const float* from = x + conv.xs.at(at.n, conv.first_channel(at.c), row, column);
+        const i64 taps = conv.window.size[0] * conv.window.size[1];
+        for (i64 k = 0; k < conv.channels; ++k, w += taps, from += conv.xs.of_c) {
+          sum += (double)conv.factor(*w) * conv.factor(*from);
         }
       }
     }
@@ -203,19 +207,20 @@ extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const f
     dx[conv.xs.at(at.n, at.c, at.h, at.w)] = (float)sum;
   }
 }
-// A block makes a weight's gradient, or, behind these, a bias's.
-extern "C" __global__ void conv2d_weights_grad(float* dw, float* db, const float* x,
-                                               const float* dy, Convolution conv) {
+// A thread sums a part of the windows for a weight's gradient or, behind the weights, a bias's.
+extern "C" __global__ void conv2d_weights_parts(double* sums, const float* x, const float* dy,
+                                                Convolution conv, i64 results, i64 parts) {
   const Image& ys = conv.ys;
   const i64 taps = conv.window.size[0] * conv.window.size[1];
   const i64 weights = ys.c * conv.channels * taps, windows = ys.n * ys.h * ys.w;
-  for (i64 b = blockIdx.x; b < weights + (db ? ys.c : 0); b += gridDim.x) {
+  EACH(t, results * parts) {
+    const i64 part = t / results, b = t % results;
     const bool of_bias = b >= weights;
     const i64 o = of_bias ? b - weights : b / (conv.channels * taps);
     const i64 k = of_bias ? 0 : b / taps % conv.channels;
     const i64 i = b % taps / conv.window.size[1], j = b % conv.window.size[1];
     double sum = 0;
-    for (i64 e = threadIdx.x; e < windows; e += blockDim.x) {
+    for (i64 e = windows * part / parts; e < windows * (part + 1) / parts; ++e) {
       const i64 w = e % ys.w, h = e / ys.w % ys.h, n = e / (ys.w * ys.h);
       const double gradient = conv.factor(dy[ys.at(n, o, h, w)]);
       if (of_bias) {
@@ -227,8 +232,15 @@ extern "C" __global__ void conv2d_weights_grad(float* dw, float* db, const float
       if (!conv.xs.has(row, column)) continue;
       sum += gradient * conv.factor(x[conv.xs.at(n, conv.first_channel(o) + k, row, column)]);
     }
-    sum = block_sum(sum);
-    if (threadIdx.x == 0) (of_bias ? db[o] : dw[b]) = (float)sum;
+    sums[t] = sum;
+  }
+}
+extern "C" __global__ void sum_parts(float* dw, float* db, const double* sums, i64 weights,
+                                     i64 results, i64 parts) {
+  EACH(b, results) {
+    double sum = 0;
+    for (i64 part = 0; part < parts; ++part) sum += sums[part * results + b];
+    (b < weights ? dw[b] : db[b - weights]) = (float)sum;
   }
 }
 )";
@@ -276,6 +288,31 @@ CudaWork one(CudaLaunch launch) {
   return {std::string(kImageSource) + kImageKernelsSource, {std::move(launch)}, 0, {}};
 }
 
+CudaWork weights_grad(const Node& node) {
+  constexpr std::int64_t kThreadsEnough = 1 << 16;  // to keep a GPU busy
+  const Shape& weights = node.outputs()[0].shape;
+  const bool biased = node.outputs().size() == 2;
+  const std::int64_t results = weights.elements() + (biased ? weights[0] : 0);
+  const Convolution conv =
+      Convolution::of(node, node.input(0).shape(), weights, node.input(1).shape());
+  const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
+  const std::int64_t parts = std::clamp<std::int64_t>(
+      kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));
+  CudaWork work{std::string(kImageSource) + kImageKernelsSource,
+                {},
+                std::size_t(results * parts) * sizeof(double),
+                {}};
+  work.launches = {{"conv2d_weights_parts",
+                    blocks_for(results * parts),
+                    {A::scratch(0), A::input(0), A::input(1), A::of(conv), A::integer(results),
+                     A::integer(parts)}},
+                   {"sum_parts",
+                    blocks_for(results),
+                    {A::output(0), biased ? A::output(1) : A::null(), A::scratch(0),
+                     A::integer(weights.elements()), A::integer(results), A::integer(parts)}}};
+  return work;
+}
+
 std::optional<CudaWork> convolution(const Node& node) {
   const std::string& op = node.op().name;
   const Shape& out = node.outputs()[0].shape;
@@ -294,11 +331,7 @@ std::optional<CudaWork> convolution(const Node& node) {
                  A::of(Convolution::of(node, out, in(1), in(0)))}});
   }
   if (op == "conv2d_weights_grad") {
-    const bool biased = node.outputs().size() == 2;
-    return one({"conv2d_weights_grad",
-                out.elements() + (biased ? out[0] : 0),
-                {A::output(0), biased ? A::output(1) : A::null(), A::input(0), A::input(1),
-                 A::of(Convolution::of(node, in(0), out, in(1)))}});
+    return weights_grad(node);
   }
   return {};
 }

@@ -20,11 +20,10 @@ std::string version_in_words(int version) {
 }
 
 std::string why_no_device(const CudaCalls& calls, CudaCalls::Status status) {
-  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  if (status == CudaCalls::kNoDevice && visible != nullptr) {
+  const std::string visible = cuda_visible_in_words();
+  if (status == CudaCalls::kNoDevice && !visible.empty()) {
     return fmt::format(
-        "the driver shows no GPU under CUDA_VISIBLE_DEVICES={}: unset it, or name one that "
-        "nvidia-smi -L lists",
+        "the driver shows no GPU under {}: unset it, or name one that nvidia-smi -L lists",
         visible);
   }
   if (status == CudaCalls::kNoDevice) {
@@ -95,6 +94,11 @@ std::string cuda_error_text(const CudaCalls& calls, CudaCalls::Status status) {
   const char* text = nullptr;
   calls.error_text(status, &text);
   return text == nullptr ? fmt::format("error {}", status) : text;
+}
+
+std::string cuda_visible_in_words() {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  return visible == nullptr ? "" : fmt::format("CUDA_VISIBLE_DEVICES={}", visible);
 }
 
 std::string cuda_architecture(const CudaCalls& calls, int device) {

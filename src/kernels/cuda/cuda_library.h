@@ -15,6 +15,8 @@ const CudaCalls& cuda_calls();
 /// The GPUs, one a line, such as "cuda:0 NVIDIA H200, 143771 MiB, sm_90"; or a sentence that says
 /// why none can be used.
 std::string cuda_devices_in_words();
+/// "CUDA_VISIBLE_DEVICES=4,5", which hides the other GPUs; empty when it is not set.
+std::string cuda_visible_in_words();
 /// "sm_90".
 std::string cuda_architecture(const CudaCalls& calls, int device);
 /// The words of a failed call of the driver.
