@@ -1,5 +1,7 @@
 // Threads claim records, a few at a time, take each through all stages, and write it into its slot
-// of a batch. Records that are handed on as they are finished get their slot only then.
+// of a batch. Records that are handed on as they are finished get their slot only then. A thread
+// claims some 200 µs of work at a time, so that the lock costs nothing, and there are no queues
+// between the stages.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,3 +1,14 @@
+// The plan decides when the store is told of each contribution: after every kernel of the step that
+// reads the variable, so that an update in place never changes a value that the step still needs.
+//
+// A large weight's gradient need not exist as a whole (can_stream). If the step does not clip,
+// nothing reads the variable after the kernel that makes the gradient, and only the store wants the
+// gradient, then that kernel writes panels of whole rows into memory of its thread and gives each
+// panel to the store's sink, where LocalStore applies the rule to it. --no-fused-update turns this
+// off and changes no bit.
+//
+// A kernel that stands for a gradient of other code leaves the gradient where it lies (can_lend),
+// so that a process that applies the rule itself copies nothing.
 #include "exec/plan.h"
 
 #include <algorithm>

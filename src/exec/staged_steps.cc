@@ -1,3 +1,6 @@
+// A device may have memory of its own, which only its kernels, upload() and download() reach. The
+// executor uploads inputs and downloads what the host reads after a step; the steps here do the
+// same for values and contributions. So no store asks which device it serves.
 #include "exec/staged_steps.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,8 @@
+// Models and variables stay float32. Products read their operands rounded to bfloat16 and sum in
+// float32; kernels of LSTMs and convolutions round inside. Each value is cast once a step. Where
+// the processor multiplies bfloat16 no faster (it has no instructions for it, or is Intel's without
+// AMX, which runs them half as often as a float32 multiply-add), the rounded values are widened and
+// multiplied in float32.
 #include <algorithm>
 #include <array>
 

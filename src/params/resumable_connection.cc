@@ -1,3 +1,7 @@
+// No payload is copied to be sent again: `sent` is called only once the other side has confirmed
+// the message, and values are read again where they lie (Source). Of the code above, only the state
+// machines know of cuts: they take a worker that is cut off out of the membership epoch, and back
+// in.
 #include "params/resumable_connection.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// Merging is pure: files go in, the spans of all tasks come out, and functions work on these
+// (clock_alignment, frame_trips, timeline_arrows, critical_path).
 #include "trace/job_timeline.h"
 
 #include <fmt/format.h>

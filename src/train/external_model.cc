@@ -1,3 +1,11 @@
+// The graph has a node for the first use of each variable, one for each gradient and one for the
+// loss. Their kernels meet the other code on the board: they show values, take gradients and wait
+// for the loss.
+//
+// The session runs on a thread of its own. A thread of the program puts what it brings on the board
+// and never waits for the session to take it; it waits only for a value. Kernels that wait for the
+// program run in the order in which it delivers (Op::first_to_come), so that each gradient is
+// handed over as soon as it is there.
 #include "train/external_model.h"
 
 #include <fmt/format.h>

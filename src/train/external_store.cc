@@ -1,3 +1,7 @@
+// If the run is to be predicted (RunOptions::predicts), the store first makes ten steps alone. It
+// learns when each variable was needed and each gradient was there, and plans a session whose nodes
+// take these times: the run's observers predict that session like any other. `paceline predict --
+// COMMAND` only starts the command, with its flags in $PACELINE_PREDICT (cli/flags/job_flags.h).
 #include "paceline/external_store.h"
 
 #include <fmt/format.h>

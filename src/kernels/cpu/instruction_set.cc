@@ -1,3 +1,6 @@
+// Nothing is compiled with -march=native: Highway and oneDNN choose their instruction sets when the
+// program runs, and `paceline version` names both. The tests run the kernels with every set that
+// the machine has, down to none (kernels_with_*).
 #include "kernels/cpu/instruction_set.h"
 
 #include <fmt/format.h>

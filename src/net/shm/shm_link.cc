@@ -1,3 +1,6 @@
+// Each side writes only its own memory, which the other side maps read-only: a peer can lie, but
+// not harm. Two tasks share memory if the caller reaches the listener's abstract Unix socket, not
+// if their host names agree.
 #include "net/shm/shm_link.h"
 
 #include <utility>

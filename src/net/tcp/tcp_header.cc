@@ -1,3 +1,8 @@
+// Every frame over TCP has checksums, over loopback too. TCP's own sum of 16 bits misses a bit flip
+// that comes with another, and does not cover the memory of a network card or a switch. The header
+// has a checksum of its own, so that no length is believed unchecked. A payload's checksum is taken
+// while the payload lies in a cache: just before the system copies it, and piece by piece as it
+// arrives.
 #include "net/tcp/tcp_header.h"
 
 #include <fmt/format.h>

@@ -1,3 +1,6 @@
+// TCP_USER_TIMEOUT and keep-alive find links that are cut; heartbeats find stopped processes, which
+// look alive to TCP. docs/performance-notes.md says why a socket takes Reno or Cubic ("TCP is not
+// paced"), and docs/wire.md has all options.
 #include "net/tcp/tcp_socket.h"
 
 #include <fcntl.h>

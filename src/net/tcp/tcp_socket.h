@@ -1,4 +1,4 @@
-// Makes sockets, and sets them as docs/architecture.md says. None of them blocks.
+// Makes sockets, and sets them as tcp_socket.cc says. None of them blocks.
 #pragma once
 
 #include <cstddef>

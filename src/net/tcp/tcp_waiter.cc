@@ -1,3 +1,7 @@
+// A reply then wakes one thread instead of two; each waking takes some 20 µs. Lending a socket and
+// taking it back are one call of epoll_ctl each, and nothing has to be cancelled: that is why the
+// poller is ours (net/poll). A ps waits in the same call, so it reads itself when its link has one
+// thread; several threads go on reading in parallel.
 #include "net/tcp/tcp_waiter.h"
 
 #include <algorithm>

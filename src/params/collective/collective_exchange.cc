@@ -1,4 +1,15 @@
-// Sums in the middle of a step: of batch norm that takes the statistics of the whole batch.
+// Sums in the middle of a step, for --sync-batch-norm: batch norm needs the sums of n, x and x²
+// over all parts of a batch in the forward pass, and two more in the backward pass.
+//
+// The executor hands the store's exchange() to kernels (KernelCall::exchange), and a batch norm
+// kernel calls add_up(sums) on it; graph, plan and executor know no more of it. All parts make the
+// same calls in the same order. Towers add up behind a barrier (TowerSums). Members of an
+// all-reduce send each other their numbers (ExchangedSums), tagged with the attempt at the step.
+//
+// If the members change while one of them waits here, or for the commit after it, it throws
+// RepeatStep: the executor makes the step again from begin_step on, of the same inputs. The group
+// therefore forgets a step that was begun but not committed (repeats_steps); without such sums it
+// would reduce the kept contributions again.
 #include <fmt/format.h>
 
 #include <cstring>

@@ -1,3 +1,5 @@
+// Every worker applies the rule to all of each variable. Dividing that work would spread values and
+// slots over the workers, and the death of one would then lose some of them.
 #include "params/collective/collective_store.h"
 
 #include <fmt/format.h>

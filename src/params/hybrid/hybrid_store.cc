@@ -1,3 +1,18 @@
+// The members of the all-reduce decide about both parts, and ps 0 is their fence
+// (params/round_fence.h). A member says that its sums are whole once ps 0 has confirmed its sparse
+// contribution (`given`), so that what the members commit is on every ps. Each member then names
+// the contributors to ps 0 (`committed`). The lowest member, which is the first to commit, lets the
+// others tell first (PsRoundFence::tell_commit). The RoundCoordinator of ps 0 closes a round once,
+// with these contributors, and never by itself.
+//
+// A worker begins again as a joiner (kAborted) if ps 0 dropped its contribution although its group
+// had committed it, or counted it with other contributors (`step_done` tells). A member hands its
+// values on only once it knows that they are those of the closed rounds. If two groups meet, the
+// one whose steps ps 0 has counted goes on, not the one of the later epoch. Groups of different
+// processes of ps 0 do not meet.
+//
+// The other order, in which members reduce after ps 0 has closed the round, could not begin in the
+// backward pass, and a death during the reduction would leave the sparse part counted alone.
 #include "params/hybrid/hybrid_store.h"
 
 #include <fmt/format.h>

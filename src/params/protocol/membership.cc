@@ -1,3 +1,6 @@
+// ps 0 counts staleness: the global steps between the moment of a step's values and its end. It
+// tells the worker in the `step_done` that it sends anyway. The worker says with one bit whether a
+// step reads what its last answers brought or values of now, since only the worker knows.
 #include "params/protocol/membership.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,7 @@
-// PsTask: workers come, come back, take each other's place, and are refused.
+// PsTask: workers come, come back, take each other's place, and are refused. The handshake carries
+// the protocol version, job, cluster id, task, incarnation, membership epoch and a fingerprint of
+// the variables. A contribution carries (worker, incarnation, step), and a ps applies it at most
+// once.
 #include <fmt/format.h>
 
 #include <utility>

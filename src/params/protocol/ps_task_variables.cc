@@ -1,4 +1,5 @@
-// PsTask: the workers agree on the variables, and the chief initialises them.
+// PsTask: the workers agree on the variables, and the chief initialises them. A ps builds no graph:
+// it learns variables, slots and rules from the chief, so that one ps serves any model.
 #include <fmt/format.h>
 
 #include <memory>

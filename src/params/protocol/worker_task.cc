@@ -1,3 +1,8 @@
+// Each ps process is an incarnation. A worker that meets another incarnation than the one it knows
+// has lost what it trained with. Its session ends with kAborted, and run_program calls the program
+// again, as if all tasks had been started with --resume: nothing in a session or a program is ever
+// rolled back. Only the chief can tell a ps without values from one that is about to get them, and
+// it asks the others to begin again.
 #include "params/protocol/worker_task.h"
 
 #include <fmt/format.h>

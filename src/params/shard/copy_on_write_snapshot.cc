@@ -1,3 +1,5 @@
+// Copying the 226 MB of mlp between two steps would stop training for all workers at once. fork()
+// would not copy the values, which lie in shared memory.
 #include "params/shard/copy_on_write_snapshot.h"
 
 #include <algorithm>

@@ -1,3 +1,5 @@
+// The value that was asked for arrives in memory of its own (pulled_value.h), and the next step
+// takes it. If a step knows of a newer version when it begins, it pulls that one instead.
 #include "params/worker/fetch_ahead.h"
 
 #include <algorithm>

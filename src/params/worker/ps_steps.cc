@@ -1,3 +1,8 @@
+// Contributions leave unscaled, as soon as they are ready, and a shard applies each chunk as it
+// arrives. If the plan clips, the worker keeps them until it knows the norm, and sends the scale
+// before them. Sparse rows are summed before the norm is taken. Shards send new values unasked;
+// where a worker always waits before a step, as in ssp with a staleness of 0, it pulls them
+// instead.
 #include "params/worker/ps_steps.h"
 
 #include <fmt/format.h>
