@@ -123,7 +123,8 @@ TEST(OwnModel, IsBuiltAgainstAnInstalledPrefixAndTrains) {
     EXPECT_THAT(help, HasSubstr(there));
   }
   if (std::filesystem::exists(PACELINE_BUILD "/libpaceline_cuda.so")) {
-    const Words on_gpu = {"env", "LD_LIBRARY_PATH=" PACELINE_BUILD "/fakes", program};
+    const Words on_gpu = {"env", "PACELINE_PLUGINS=" PACELINE_BUILD,
+                          "LD_LIBRARY_PATH=" PACELINE_BUILD "/fakes", program};
     EXPECT_THAT(output_of(join({on_gpu, {"--steps", "3", "--device", "cuda"}}), kRunTime),
                 HasSubstr("cuda:0 has no kernels of its own for swish: they run on the host"));
   }

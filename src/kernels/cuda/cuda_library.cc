@@ -79,8 +79,10 @@ const CudaPlugin* cuda_plugin(std::string& why) {
   const auto function = reinterpret_cast<CudaPluginFunction>(
       plugin_function(kCudaPlugin, kCudaPluginFunction, RTLD_NOW, not_loaded));
   if (function != nullptr) return function();
-  why = fmt::format("the plug-in {} was not found ({}): build Paceline with PACELINE_CUDA=AUTO",
-                    kCudaPlugin, not_loaded);
+  why = fmt::format(
+      "the plug-in {} was not found ({}): build Paceline with PACELINE_CUDA=AUTO, or set "
+      "PACELINE_PLUGINS to the folder that has it",
+      kCudaPlugin, not_loaded);
   return nullptr;
 }
 
