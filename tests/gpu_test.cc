@@ -80,17 +80,32 @@ TEST_F(Gpu, EachStrategyTrainsAsOnProcessors) {
   expect_the_same(two, join({kMlpOnGpu, {"--towers", "2"}}));
 }
 
+// Over tcp: values that an asynchronous ps shares change while they are copied, as they may, and
+// the fake driver calls that a fault.
 TEST_F(Gpu, EachWorkerOfALauncherHasItsOwn) {
-  const Finished two =
-      run({"FAKE_CUDA_DEVICES=2"},
-          join({kMlpOnGpu, {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2"}}));
+  const Finished two = run(
+      {"FAKE_CUDA_DEVICES=2"},
+      join({kMlpOnGpu,
+            {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2", "--link", "tcp"}}));
   EXPECT_EQ(two.status, 0) << two.output;
   EXPECT_THAT(two.output, AllOf(HasSubstr("device cuda:0"), HasSubstr("device cuda:1")));
   const Finished one = run(
-      {}, join({kMlpOnGpu, {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2"}}));
+      {},
+      join({kMlpOnGpu,
+            {"--steps", "3", "--device", "cuda", "--ps", "1", "--workers", "2", "--link", "tcp"}}));
   EXPECT_NE(one.status, 0);
   EXPECT_THAT(one.output, HasSubstr("--device cuda:1: this machine shows 1 GPU, of which the last "
                                     "is cuda:0"));
+}
+
+TEST_F(Gpu, AJobGoesOnWithoutAWorkerWhoseGpuFallsOff) {
+  const Finished job = run({"FAKE_CUDA_DEVICES=2", "FAKE_CUDA_LAUNCHES=200"},
+                           join({kMlpOnGpu,
+                                 {"--steps", "60", "--device", "cuda", "--ps", "1", "--workers",
+                                  "2", "--link", "tcp", "--on-failure", "continue"}}));
+  EXPECT_THAT(job.output,
+              AllOf(HasSubstr("worker:1 | paceline: error: [cuda:1] "),
+                    HasSubstr("the GPU has fallen off the bus"), HasSubstr("60 global steps (")));
 }
 
 TEST_F(Gpu, WithoutAGpuASentenceSaysWhatToDo) {

@@ -12,6 +12,7 @@
 // $FAKE_CUDA_DEVICES, $FAKE_CUDA_VERSION, $FAKE_CUDA_INIT and $FAKE_CUDA_MEMORY say how many
 // devices there are (1), which CUDA the driver knows (13000), what cuInit returns and how many
 // bytes each device has (1 GiB). The launch of number $FAKE_CUDA_SKIPPED_LAUNCH does nothing.
+// After $FAKE_CUDA_LAUNCHES launches the last device falls off its bus.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -420,6 +421,9 @@ int cuLaunchKernel(Function* function, unsigned grid_x, unsigned grid_y, unsigne
   }
   const emulated::Kernel kernel = function->kernel;
   const int launch = d.launches++;
+  if (launch == setting("FAKE_CUDA_LAUNCHES", -1) && d.device == device_count() - 1) {
+    return failed(kUnknown, "the GPU has fallen off the bus");
+  }
   if (kernel.call == nullptr || launch == setting("FAKE_CUDA_SKIPPED_LAUNCH", -1)) {
     return push(stream, [] {});
   }
