@@ -221,7 +221,11 @@ int run_with(const Program& program, const Log& log) {
   const int status = run_prepared(program, log);
   if (lock && program.run.keep_best) {
     const Checkpoints checkpoints(checkpoints_folder(program.run));
-    take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
+    try {
+      take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
+    } catch (const Error& error) {  // the run has ended as it has ended
+      log.warning(error.what());
+    }
   }
   return status;
 }

@@ -87,9 +87,15 @@ bool Saver::marked_none() {
   return keeper_ && !keeper_->mark().best;
 }
 
+// What fails is tried again with the next look; training goes on.
 void Saver::take_reports() {
   const std::lock_guard lock(marking_);
-  if (keeper_) keeper_->take_reports();
+  if (!keeper_) return;
+  try {
+    keeper_->take_reports();
+  } catch (const std::exception& error) {
+    parts_.complain(fmt::format("reports of evaluations were not taken: {}", failure_text(error)));
+  }
 }
 
 // A mark that cannot be written leaves the one before, whose checkpoint is kept on.
@@ -184,7 +190,11 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
   const std::string path = save.finish(index);
   saved_step_ = index.global_step;
   finish_last_begun();
-  keep_newest();
+  try {
+    keep_newest();
+  } catch (const std::exception& error) {  // this checkpoint is there all the same
+    parts_.complain(fmt::format("older checkpoints were not deleted: {}", failure_text(error)));
+  }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
   {
     const std::lock_guard lock(counting_);
