@@ -49,10 +49,9 @@ std::size_t array_of(const SavedVariable& variable, bool averages) {
   return 1 + std::size_t(slot - variable.slots.begin());
 }
 
-std::vector<TensorInfo> variables_of(const CheckpointReader& reader, const std::string& pattern) {
+std::vector<TensorInfo> all_variables(const CheckpointReader& reader) {
   std::vector<TensorInfo> variables;
-  for (const std::string& name : reader.matching(pattern)) {
-    const SavedVariable& variable = reader.index().variable(name);
+  for (const SavedVariable& variable : reader.index().variables) {
     variables.push_back({variable.name, variable.dtype, variable.shape});
   }
   return variables;
@@ -93,8 +92,12 @@ int export_command(const Arguments& arguments) {
   const bool averages = values->given("--averages");
   if (averages) check_averages(reader);
   const std::string pattern = values->given("--only") ? values->text("--only") : "*";
-  const std::vector<TensorInfo> variables = variables_of(reader, pattern);
-  const std::vector<TorchTensor> tensors = torch_tensors(variables, reader.index().modules);
+  const std::vector<std::string> names = reader.matching(pattern);
+  // What stands beside a variable decides its form, whether it is written or not.
+  std::vector<TorchTensor> tensors = torch_tensors(all_variables(reader), reader.index().modules);
+  std::erase_if(tensors, [&](const TorchTensor& tensor) {
+    return std::ranges::find(names, tensor.variable) == names.end();
+  });
   std::vector<TensorInfo> infos;
   infos.reserve(tensors.size());
   for (const TorchTensor& tensor : tensors) {
@@ -105,7 +108,7 @@ int export_command(const Arguments& arguments) {
   const WrittenFile written = writer.finish();
   say(fmt::format("{}: {} of {} in {}, {:.1f} MB\n", file,
                   counted(std::int64_t(tensors.size()), "tensor"),
-                  counted(std::int64_t(variables.size()), "variable"), reader.path(),
+                  counted(std::int64_t(names.size()), "variable"), reader.path(),
                   double(written.bytes) * 1e-6));
   return 0;
 }
