@@ -68,8 +68,10 @@ struct Op {
 
   /// Returns CUDA source for `--device cuda`, of an op defined outside the library: a function
   /// `extern "C" __global__ void kernel(outputs…, inputs…, long long n)`, pointers each, that is
-  /// started with some threads and computes all n elements of output 0. Without this function, or
-  /// where its text is empty, the op's `kernel` runs on the host, on copies.
+  /// started with some threads and computes all n elements of output 0, unless n is 0. Before the
+  /// text stand `i64` (long long) and `EACH(i, n)`, a loop that gives each index to one thread;
+  /// `larger`, `block_sum`, `block_max` and `in_range` are names that it must not use. Without this
+  /// function, or where its text is empty, the op's `kernel` runs on the host, on copies.
   std::function<std::string(const Node&)> cuda_source;
 
   /// Output 0 may take the memory of one of these inputs, because the kernel then gives the same

@@ -107,7 +107,8 @@ std::optional<CudaWork> batch_norm_work(const Node& node) {
   return CudaWork{std::string(kImageSource) + kBatchNormSource,
                   {{function, xs.c, std::move(arguments)}},
                   0,
-                  {}};
+                  {},
+                  !inference};
 }
 
 }  // namespace paceline::cuda

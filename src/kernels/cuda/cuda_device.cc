@@ -133,7 +133,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::size_t scratch_bytes() const override { return work_.scratch_bytes; }
 
   void run(const KernelCall& call) override {
-    if (call.exchange != nullptr) return run_on_host(call);
+    if (work_.exchanges && call.exchange != nullptr) return run_on_host(call);
     for (std::size_t l = 0; l < launches_.size(); ++l) {
       const CudaLaunch& launch = work_.launches[l];
       if (launch.blocks == 0) continue;
@@ -152,13 +152,17 @@ class CudaDevice::WrittenKernel : public Kernel {
                                           device_.stream_),
                   "a copy from the GPU");
   }
-  void check_fault() {
-    if (fault_ == kNone) return;
-    const std::uint64_t fault = std::exchange(fault_, kNone);
-    forget_fault();
-    refuse_index(node_, work_.fault->what, std::int32_t(std::uint32_t(fault)),
-                 std::int64_t(fault >> 32), work_.fault->limit);
+  /// Forgets the fault, and returns whether there was one: then `refuse` throws it.
+  bool take_fault() {
+    told_ = std::exchange(fault_, kNone);
+    if (told_ != kNone) forget_fault();
+    return told_ != kNone;
   }
+  [[noreturn]] void refuse() const {
+    refuse_index(node_, work_.fault->what, std::int32_t(std::uint32_t(told_)),
+                 std::int64_t(told_ >> 32), work_.fault->limit);
+  }
+  int node() const { return node_.id(); }
 
  private:
   struct Launch {
@@ -200,7 +204,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::vector<Launch> launches_;
   std::unique_ptr<Kernel> on_host_;
   Buffer on_device_;  // the fault
-  std::uint64_t fault_ = kNone;
+  std::uint64_t fault_ = kNone, told_ = kNone;
   std::atomic<bool> has_run_ = false;
 };
 
@@ -330,9 +334,15 @@ void CudaDevice::ask_for_faults() {
   for (WrittenKernel* const kernel : watched_) kernel->ask_for_fault();
 }
 
+// All that met the same index forget it; the first of them in the graph names it.
 void CudaDevice::check_faults() {
   const std::lock_guard lock(mutex_);
-  for (WrittenKernel* const kernel : watched_) kernel->check_fault();
+  const WrittenKernel* first = nullptr;
+  for (WrittenKernel* const kernel : watched_) {
+    if (kernel->take_fault() && (first == nullptr || kernel->node() < first->node()))
+      first = kernel;
+  }
+  if (first != nullptr) first->refuse();
 }
 
 void CudaDevice::refuse_memory(std::size_t bytes) const {
@@ -425,8 +435,8 @@ void CudaDevice::synchronize() {
     until = last_ticket_;
   }
   check(calls_.wait_for_stream(stream_), "the end of its work");
-  forget_until(until);
   check_faults();
+  forget_until(until);
 }
 
 // Where another thread is about to wait for an event that is used again, it waits longer.
@@ -440,8 +450,8 @@ void CudaDevice::synchronize(std::uint64_t ticket) {
     event = found->second;
   }
   check(calls_.wait_for_event(event), "the end of its work");
-  forget_until(ticket);
   check_faults();
+  forget_until(ticket);
 }
 
 void CudaDevice::forget_until(std::uint64_t ticket) {

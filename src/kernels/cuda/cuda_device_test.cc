@@ -324,7 +324,7 @@ TEST_F(CudaTest, AnIndexOutOfRangeEndsTheNextWait) {
 
 /// The outputs of a node whose inputs are given; with `i`, output 0 lies where input i was.
 std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inputs, int i,
-                               CudaDevice& gpu) {
+                               CudaDevice& gpu, SumExchange* exchange = nullptr) {
   std::vector<Buffer> memory;
   std::vector<TensorView> in, out;
   std::vector<Tensor> results;
@@ -341,7 +341,12 @@ std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inpu
   if (i >= 0) out[0].data = in[std::size_t(i)].data;
   const auto kernel = gpu.make_kernel(node);
   const Buffer scratch = gpu.allocate(kernel->scratch_bytes());
-  kernel->run({in, out, scratch.span(), {}});
+  // As a plan's memory, it has what others have left.
+  const std::vector<char> left(kernel->scratch_bytes(), '\x7f');
+  gpu.upload(scratch.data(), left.data(), left.size());
+  KernelCall call{in, out, scratch.span(), {}};
+  call.exchange = exchange;
+  kernel->run(call);
   for (std::size_t k = 0; k < out.size(); ++k) {
     gpu.download(results[k].raw(), out[k].data, results[k].bytes());
   }
@@ -380,6 +385,41 @@ TEST_F(CudaTest, AnOpOfOnesOwnMayBringItsSource) {
     EXPECT_EQ(distance_of(got, evaluate_graph({&y, 1}, feeds, *naive())[0]), 0);
     EXPECT_EQ(gpu->ops_on_host().contains("twice"), !has_source);
   }
+}
+
+// More parts than a small GPU starts blocks: each is summed all the same.
+TEST_F(CudaTest, SumsOverLargeTensorsAreRight) {
+  Graph graph;
+  const Value a = graph.input("a", {50, 201}), b = graph.input("b", {50, 201});
+  const std::vector<Tensor> inputs = {numbers({50, 201}), numbers({50, 201}, 2)};
+  const Value both[] = {a, b};
+  for (const Value& sum : {mean_squared_error(a, b), global_norm(both)}) {
+    const auto gpu = device();
+    const Tensor expected = evaluate_node(sum.node(), inputs, *naive())[0];
+    EXPECT_LE(distance_of(outputs_of(sum.node(), inputs, -1, *gpu)[0], expected), 1e-6);
+  }
+}
+
+// The host computes what is exchanged in the middle of a step: here with a second part of the
+// batch, which is the same.
+TEST_F(CudaTest, BatchNormOfAWholeBatchIsRight) {
+  struct Twice : SumExchange {
+    void add_up(std::span<double> sums) override {
+      for (double& sum : sums) sum *= 2;
+      ++calls;
+    }
+    int calls = 0;
+  } exchange;
+  Graph graph;
+  const Value x = graph.input("x", {4, 3, 2, 2});
+  const Value gains = graph.input("gains", {3}), offsets = graph.input("offsets", {3});
+  const Node& node = batch_norm(x, gains, offsets, 1e-5).y.node();
+  const std::vector<Tensor> inputs = {numbers({4, 3, 2, 2}), numbers({3}, 2), numbers({3}, 3)};
+  const auto expected = outputs_of(node, inputs, -1, *device());
+  const auto gpu = device();
+  const auto got = outputs_of(node, inputs, -1, *gpu, &exchange);
+  for (std::size_t k = 0; k < got.size(); ++k) EXPECT_LE(distance_of(got[k], expected[k]), 1e-6);
+  EXPECT_EQ(exchange.calls, 6) << "twice for each channel";
 }
 
 TEST_F(CudaTest, OutputsOnGpuMayLieWhereInputsWere) {

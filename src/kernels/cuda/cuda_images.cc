@@ -184,7 +184,8 @@ extern "C" __global__ void conv2d(float* y, const float* x, const float* weights
         }
       }
     }
-    y[conv.ys.at(at.n, at.c, at.h, at.w)] = (float)(sum < 0 ? slope * sum : sum);
+    if (sum < 0) sum = slope == 0 ? 0 : slope * sum;
+    y[conv.ys.at(at.n, at.c, at.h, at.w)] = (float)sum;
   }
 }
 extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const float* weights,

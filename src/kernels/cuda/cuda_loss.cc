@@ -54,11 +54,17 @@ extern "C" __global__ void cross_entropy_grad(float* dx, const float* x, const i
     }
   }
 }
-extern "C" __global__ void squared_error(double* parts, const float* a, const float* b, i64 n) {
-  double sum = 0;
-  EACH(i, n) sum += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+// A block makes a part of the sum, or several.
+extern "C" __global__ void squared_error(double* sums, const float* a, const float* b, i64 n,
+                                         i64 parts) {
+  for (i64 part = blockIdx.x; part < parts; part += gridDim.x) {
+    double sum = 0;
+    for (i64 i = part * blockDim.x + threadIdx.x; i < n; i += parts * blockDim.x) {
+      sum += ((double)a[i] - b[i]) * ((double)a[i] - b[i]);
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) sums[part] = sum;
+  }
 }
 extern "C" __global__ void mean_of_parts(float* y, const double* parts, i64 count, i64 n) {
   double sum = 0;
@@ -107,13 +113,14 @@ CudaWork cross_entropy_grad(const Node& node) {
 }
 
 CudaWork mean_squared_error(const Node& node) {
-  constexpr std::int64_t kMostBlocks = 256;
   const std::int64_t n = node.input(0).shape().elements();
-  const std::int64_t blocks = std::min(kMostBlocks, blocks_for(n));
-  CudaWork work{kLossSource, {}, std::size_t(blocks) * sizeof(double), {}};
+  const std::int64_t parts = std::min(kMostParts, blocks_for(n));
+  CudaWork work{kLossSource, {}, std::size_t(parts) * sizeof(double), {}};
   work.launches = {
-      {"squared_error", blocks, {A::scratch(0), A::input(0), A::input(1), A::integer(n)}},
-      {"mean_of_parts", 1, {A::output(0), A::scratch(0), A::integer(blocks), A::integer(n)}}};
+      {"squared_error",
+       parts,
+       {A::scratch(0), A::input(0), A::input(1), A::integer(n), A::integer(parts)}},
+      {"mean_of_parts", 1, {A::output(0), A::scratch(0), A::integer(parts), A::integer(n)}}};
   return work;
 }
 

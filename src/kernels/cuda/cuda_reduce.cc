@@ -59,12 +59,16 @@ extern "C" __global__ void reduce_max_grad(float* dx, const float* dy, const flo
     }
   }
 }
-// Each block leaves its part, which the last kernel adds up.
-extern "C" __global__ void sum_squares(double* parts, const float* x, i64 n) {
-  double sum = 0;
-  EACH(i, n) sum += (double)x[i] * x[i];
-  sum = block_sum(sum);
-  if (threadIdx.x == 0) parts[blockIdx.x] = sum;
+// A block makes a part of the sum, or several, which the last kernel adds up.
+extern "C" __global__ void sum_squares(double* sums, const float* x, i64 n, i64 parts) {
+  for (i64 part = blockIdx.x; part < parts; part += gridDim.x) {
+    double sum = 0;
+    for (i64 i = part * blockDim.x + threadIdx.x; i < n; i += parts * blockDim.x) {
+      sum += (double)x[i] * x[i];
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) sums[part] = sum;
+  }
 }
 extern "C" __global__ void root_of_sum(float* y, const double* parts, i64 n) {
   double sum = 0;
@@ -111,17 +115,17 @@ struct Groups {
 };
 
 CudaWork global_norm(const Node& node) {
-  constexpr std::int64_t kMostBlocks = 256;  // of an input, few enough to start all of them
   CudaWork work{kReduceSource, {}, 0, {}};
   std::int64_t parts = 0;
   for (std::size_t k = 0; k < node.inputs().size(); ++k) {
     const std::int64_t n = node.input(int(k)).shape().elements();
-    const std::int64_t blocks = std::min(kMostBlocks, blocks_for(n));
-    work.launches.push_back({"sum_squares",
-                             blocks,
-                             {CudaArgument::scratch(std::size_t(parts) * sizeof(double)),
-                              CudaArgument::input(k), CudaArgument::integer(n)}});
-    parts += blocks;
+    const std::int64_t own = std::min(kMostParts, blocks_for(n));
+    work.launches.push_back(
+        {"sum_squares",
+         own,
+         {CudaArgument::scratch(std::size_t(parts) * sizeof(double)), CudaArgument::input(k),
+          CudaArgument::integer(n), CudaArgument::integer(own)}});
+    parts += own;
   }
   work.scratch_bytes = std::size_t(parts) * sizeof(double);
   work.launches.push_back(

@@ -60,7 +60,9 @@ struct CudaArgument {
 
 struct CudaLaunch {
   const char* function;
-  std::int64_t blocks;  // as many as there is work for; the device starts fewer where that is much
+  /// As many as there is work for. The device starts fewer where that is much, and the kernel must
+  /// do the work of the others, too.
+  std::int64_t blocks;
   std::vector<CudaArgument> arguments;
   unsigned threads = 128;  // of a block
 };
@@ -78,6 +80,7 @@ struct CudaWork {
   std::vector<CudaLaunch> launches;
   std::size_t scratch_bytes = 0;
   std::optional<CudaFault> fault;
+  bool exchanges = false;  // sums with other parts of the batch, where there are any
 };
 
 /// Empty when the node has no such kernels: all take float32, and those that only move elements any
@@ -87,7 +90,8 @@ std::optional<CudaWork> cuda_work(const Node& node);
 /// What the families of kernels share.
 namespace cuda {
 
-constexpr unsigned kThreads = 128;  // of a block, where nothing else is said
+constexpr unsigned kThreads = 128;        // of a block, where nothing else is said
+constexpr std::int64_t kMostParts = 256;  // of a sum over one tensor
 
 /// Blocks that have a thread for each of n elements.
 inline std::int64_t blocks_for(std::int64_t n) { return (n + kThreads - 1) / kThreads; }
