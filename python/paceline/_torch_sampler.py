@@ -103,7 +103,7 @@ class DynamicSampler(Sampler):
             for _ in range(self._given):
                 self._pending.popleft()
             self._dropped += self._given
-        self._over, self._given = False, 0
+        self._over, self._given, self._stale = False, 0, 0
         return self._pass()
 
     def use(self, records: int) -> dict[str, int]:
