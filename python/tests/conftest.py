@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 import struct
 import subprocess
 import sys
@@ -15,6 +16,8 @@ import paceline
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "torch: needs PyTorch")
+    # What a shell starts behind its back ignores Ctrl-C, and so would the tasks that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
