@@ -13,6 +13,7 @@ namespace paceline::testing {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using namespace std::chrono_literals;
 
@@ -29,7 +30,9 @@ TEST(Launch, StartsACommandAsEachTaskOfAJob) {
   const Words job = {"launch", "--ps", "1", "--workers", "2", "--tls", "on", "--report", report};
   const Finished run = run_paceline(join({job, in_a_shell({"--out", out})}), 100s);
   EXPECT_EQ(run.status, 0) << run.output;
-  EXPECT_THAT(run.output, AllOf(HasSubstr("worker:1 | "), HasSubstr("41 global steps")));
+  // The last of two workers makes one step more, unless it has joined too late for any.
+  EXPECT_THAT(run.output, AllOf(HasSubstr("worker:1 | "), AnyOf(HasSubstr("\n41 global steps"),
+                                                                HasSubstr("\n40 global steps"))));
   const Report merged = read_report(report);
   EXPECT_EQ(merged.tasks.size(), 3U);
   EXPECT_THAT(merged.tls, HasSubstr("all links (key "));
