@@ -54,7 +54,7 @@ class PieceCounter : public Receiver {
     return room_.span().first(header.payload_bytes);
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
-    const std::uint32_t replies = replies_.load(std::memory_order_relaxed);
+    const std::uint32_t replies = replies_.load(std::memory_order_acquire);  // then connection_
     if (replies == 0) return pieces_.set(pieces_.get() + 1, waiting_);
     if (replies != kAll) replies_.store(replies - 1, std::memory_order_relaxed);
     connection_->send(header, payload);
@@ -63,7 +63,7 @@ class PieceCounter : public Receiver {
   /// Makes the counter send so many pieces back. To be called before the pieces are sent.
   void reply(const std::shared_ptr<Connection>& connection, std::uint32_t times) {
     connection_ = connection;
-    replies_.store(times, std::memory_order_relaxed);
+    replies_.store(times, std::memory_order_release);
   }
 
  private:
