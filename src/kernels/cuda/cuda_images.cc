@@ -12,7 +12,7 @@ namespace {
 const char* const kImageKernelsSource = R"(
 struct Place {
   i64 n, c, h, w;
-  // Of element i, in the order in which the image lies.
+  // Finds the place of element i, counted in memory order.
   __device__ Place(i64 i, const Image& image) {
     const bool last = image.of_c == 1 && image.of_w == image.c;
     if (last) {
@@ -90,7 +90,7 @@ extern "C" __global__ void avg_pool(float* y, const float* x, Image ys, Image xs
     y[ys.at(at.n, at.c, at.h, at.w)] = (float)(sum / elements_inside(xs, window, at.h, at.w));
   }
 }
-// Of a maximum, `places` tell who gave it; of a mean there are none.
+// `places` says which element of a window was its maximum; it is null for a mean.
 extern "C" __global__ void pool_grad(float* dx, const float* dy, const unsigned char* places,
                                      Image xs, Image ys, Window window) {
   EACH(e, xs.elements()) {
@@ -149,11 +149,6 @@ extern "C" __global__ void response_norm_grad(float* dx, const float* dy, const 
   }
 }
 
-// To bfloat16.
-__device__ inline float rounded(float x) {
-  const unsigned word = __float_as_uint(x);
-  return x != x ? x : __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
-}
 // Weights lie as (outputs, channels of a group, height, width).
 struct Convolution {
   Image xs, ys;
@@ -286,7 +281,8 @@ double slope_of(const Node& node) {
 }
 
 CudaWork one(CudaLaunch launch) {
-  return {std::string(kImageSource) + kImageKernelsSource, {std::move(launch)}, 0, {}};
+  return {
+      std::string(kImageSource) + kRoundedSource + kImageKernelsSource, {std::move(launch)}, 0, {}};
 }
 
 CudaWork weights_grad(const Node& node) {
@@ -299,7 +295,7 @@ CudaWork weights_grad(const Node& node) {
   const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
   const std::int64_t parts = std::clamp<std::int64_t>(
       kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));
-  CudaWork work{std::string(kImageSource) + kImageKernelsSource,
+  CudaWork work{std::string(kImageSource) + kRoundedSource + kImageKernelsSource,
                 {},
                 std::size_t(results * parts) * sizeof(double),
                 {}};

@@ -103,7 +103,7 @@ std::int64_t offset_of(const Dims& corner, const Dims& strides) {
   return offset;
 }
 
-// Of a dimension that is repeated, every index is the first.
+// The stride of a repeated dimension is 0: all its indices read the first element.
 Dims broadcast_strides(const Shape& from, const Shape& to) {
   const Dims own = strides_of(from);
   Dims strides(std::size_t(to.rank()), 0);

@@ -14,12 +14,7 @@ struct Product {
 };
 __device__ inline float number(float x) { return x; }
 __device__ inline float number(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
-// To bfloat16 where the node says so.
-__device__ inline float factor(float x, bool rounds) {
-  if (!rounds || x != x) return x;
-  const unsigned word = __float_as_uint(x);
-  return __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
-}
+__device__ inline float factor(float x, bool rounds) { return rounds ? rounded(x) : x; }
 // A block of 256 threads makes 16 x 16 elements.
 template <typename In>
 __device__ void multiply(float* c, const In* a, const In* b, const Product& p) {
@@ -129,7 +124,7 @@ CudaWork matmul(const Node& node) {
   p.b_row = tb ? 1 : p.n;
   p.b_column = tb ? p.k : 1;
   const bool halves = node.op().name == "matmul_bfloat16";
-  return {kProductSource,
+  return {std::string(kRoundedSource) + kProductSource,
           {product(A::output(0), A::input(0), A::input(1), p,
                    halves ? "product_of_bfloat16" : "product")},
           0,
@@ -191,7 +186,7 @@ struct Lstm {
 CudaWork lstm(const Node& node) {
   const Lstm s(node);
   const std::int64_t units = s.batch * s.hidden;
-  CudaWork work{std::string(kProductSource) + kCells, {}, 0, {}};
+  CudaWork work{std::string(kRoundedSource) + kProductSource + kCells, {}, 0, {}};
   work.launches.push_back(
       product(A::output(3), A::input(0), A::input(3), s.forward(s.steps * s.batch, s.inputs)));
   for (std::int64_t t = 0; t < s.steps; ++t) {
@@ -220,7 +215,10 @@ CudaWork lstm_grad(const Node& node) {
     return node.attributes().get<bool>(which) ? std::optional(next++) : std::nullopt;
   };
   const auto d_outputs = given("has_outputs"), d_h = given("has_h"), d_c = given("has_c");
-  CudaWork work{std::string(kProductSource) + kCells + kSumColumns, {}, s.gates(s.steps), {}};
+  CudaWork work{std::string(kRoundedSource) + kProductSource + kCells + kSumColumns,
+                {},
+                s.gates(s.steps),
+                {}};
   const auto begin = [&](std::size_t output, std::optional<std::size_t> input) {
     work.launches.push_back(
         {"begin_gradient",

@@ -60,6 +60,13 @@ struct Image {
 };
 )";
 
+const char* const kRoundedSource = R"(
+__device__ inline float rounded(float x) {
+  const unsigned word = __float_as_uint(x);
+  return x != x ? x : __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
+}
+)";
+
 // 32 columns and 4 rows at once.
 const char* const kSumColumns = R"(
 extern "C" __global__ void sum_columns(float* to, const float* from, i64 rows, i64 columns) {

@@ -106,6 +106,8 @@ struct Image {
 };
 Image image_of(const Shape& shape, const Attributes& attributes);
 extern const char* const kImageSource;
+/// Source of `rounded(x)`, to bfloat16: what the factors of a product become where a node says so.
+extern const char* const kRoundedSource;
 
 /// Adds a launch of columns' sums: `to`[j] = Σ over `rows` of `from`[row·columns + j].
 CudaLaunch sum_columns(CudaArgument to, CudaArgument from, std::int64_t rows, std::int64_t columns);
