@@ -101,7 +101,7 @@ class Naming {
   std::vector<TorchTensor> tensors_;
 };
 
-/// Where element (row, column) of a matrix of PyTorch lies in the variable.
+/// The place in the variable of one element of PyTorch's matrix.
 struct Place {
   std::int64_t row, column;
 };
