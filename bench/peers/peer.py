@@ -25,7 +25,7 @@ IMAGES = ("cifar10", "resnet")
 FETCH = ((128, 32, 256), (256, 128, 128), (256, 128, 64))  # features, batch, hidden
 
 
-def read_arguments(about, models, ps=False, workers=False, training=False):
+def read_arguments(about, models, ps=False, workers=False, training=False, device=False):
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("model", choices=models)
     parser.add_argument("--seconds", type=float, default=8, help="timed steps take so long (default 8)")
@@ -44,6 +44,8 @@ def read_arguments(about, models, ps=False, workers=False, training=False):
         parser.add_argument("--gbps", type=float, help="each task on an emulated host of its own, with a link of that rate (needs root)")
     if workers:
         parser.add_argument("--workers", type=int, default=1)
+    if device:
+        parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu", help="which computes, in one process")
     if training:
         parser.add_argument("--data", metavar="FOLDER", help="train to the end on train/CLASS/* in it, and evaluate with test/CLASS/*")
         parser.add_argument("--steps", type=int, help="with --data: so many")
@@ -76,16 +78,17 @@ def examples_per_step(args):
     return s["batch"] * s["unroll"] if args.model == "ptb" else s["batch"]
 
 
-def timed(step, seconds, before=lambda: None):
-    """Untimed steps, then `before`, then steps for so many seconds: (steps, seconds they took)."""
+def timed(step, seconds, before=lambda: None, finish=lambda: None):
+    """Untimed steps, then `before`, then steps for so many seconds and `finish`: (steps, seconds they took)."""
     for _ in range(WARM_UP):
         step()
     before()
     steps, begun = 0, time.perf_counter()
-    while (took := time.perf_counter() - begun) < seconds:
+    while time.perf_counter() - begun < seconds:
         step()
         steps += 1
-    return steps, took
+    finish()
+    return steps, time.perf_counter() - begun
 
 
 def median_us(call, calls=2000):

@@ -8,7 +8,7 @@ import os
 
 import peer
 
-args = peer.read_arguments(__doc__, ("mlp", "ptb", *peer.IMAGES), workers=True, training=True)
+args = peer.read_arguments(__doc__, ("mlp", "ptb", *peer.IMAGES), workers=True, training=True, device=True)
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -224,7 +224,10 @@ def build():
         torch.set_num_threads(args.threads)
     torch.manual_seed(args.seed)
     model = dict(mlp=Mlp, ptb=Ptb, cifar10=Fast if args.recipe == "fast" else Cifar10, resnet=Resnet)[args.model]()
-    return model.to(memory_format=torch.channels_last) if args.model in peer.IMAGES else model
+    if args.model in peer.IMAGES:
+        model.drawn = tuple(part.to(args.device) for part in model.drawn)
+        model = model.to(memory_format=torch.channels_last)
+    return model.to(args.device)
 
 
 def measure(distributed):
@@ -235,8 +238,8 @@ def measure(distributed):
     optimizer = model.optimizer(list(model.parameters()))
 
     def step():
-        x, y = model.batch()
-        with torch.autocast("cpu", torch.bfloat16, enabled=args.bfloat16):
+        x, y = (part.to(args.device) for part in model.batch())
+        with torch.autocast(args.device, torch.bfloat16, enabled=args.bfloat16):
             loss = trained(x, y)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
@@ -272,7 +275,8 @@ def main():
     if args.workers > 1:
         runs = peer.run_tasks(dict(worker=[peer.free_address() for _ in range(args.workers)]))
     else:
-        runs = [peer.timed(measure(distributed=False), args.seconds)]
+        finish = torch.cuda.synchronize if args.device == "cuda" else lambda: None
+        runs = [peer.timed(measure(distributed=False), args.seconds, finish, finish)]
     peer.say(peer.result("torch", torch.__version__, args, runs))
 
 
