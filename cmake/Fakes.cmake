@@ -1,4 +1,4 @@
-# build/fakes: CUDA's driver and NVRTC on the host, which tests put before the real ones.
+# build/fakes: CUDA's driver, NVRTC, cuBLASLt and cuDNN on the host, which tests put before the real ones.
 if(NOT PACELINE_TESTS)
   return()
 endif()
@@ -23,8 +23,15 @@ endfunction()
 add_fake(libcuda.so.1 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cuda_driver.cc
                       ${PROJECT_SOURCE_DIR}/tests/fakes/cuda_emulator.cc)
 add_fake(libnvrtc.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_nvrtc.cc)
+add_fake(libcublasLt.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cublaslt.cc)
+add_fake(libcudnn.so.9 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cudnn.cc)
+# Their calls of the fake driver are found in it: it is there before them.
+foreach(library fake_cublas fake_cudnn)
+  add_dependencies(${library} fake_cuda)
+  target_link_libraries(${library} PRIVATE ${PROJECT_BINARY_DIR}/fakes/libcuda.so.1)
+endforeach()
 
-add_dependencies(kernels_tests fake_cuda fake_nvrtc)
+add_dependencies(kernels_tests fake_cuda fake_nvrtc fake_cublas fake_cudnn)
 if(TARGET paceline_cuda)
   add_dependencies(kernels_tests paceline_cuda)
 endif()

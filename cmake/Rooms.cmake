@@ -175,7 +175,7 @@ function(add_process_tests)
   target_link_libraries(process_tests PRIVATE paceline_models paceline_cli
                                               nlohmann_json::nlohmann_json)
   add_dependencies(process_tests paceline_command phase_task counting_task records_task hold_saves
-                   mpi_values fake_cuda fake_nvrtc)
+                   mpi_values fake_cuda fake_nvrtc fake_cublas fake_cudnn)
   discover_tests(process_tests
                  WAITING Absence AsyncLocalSteps ExplainTest Job/LocalSteps Job/LostWorker LabTest
                          Launcher Links/AllReduce Links/DisturbedLink LostPs HybridOnHosts

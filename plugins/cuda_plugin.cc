@@ -17,6 +17,12 @@
 #include <nvrtc.h>
 #define PACELINE_HAS_CUDA_HEADERS 1
 #endif
+#if __has_include(<cublasLt.h>)
+#include <cublasLt.h>
+#endif
+#if __has_include(<cudnn.h>)
+#include <cudnn.h>
+#endif
 
 namespace paceline {
 namespace {
@@ -123,20 +129,56 @@ void find_compiler(Library& library, CudaCalls& calls) {
   library.find("nvrtcGetCUBIN", calls.cubin);
 }
 
+void find_cublas(Library& library, CublasCalls& calls) {
+  library.find("cublasLtGetStatusString", calls.error_text);
+  library.find("cublasLtCreate", calls.create);
+  library.find("cublasLtDestroy", calls.destroy);
+  library.find("cublasLtMatmulDescCreate", calls.make_product);
+  library.find("cublasLtMatmulDescDestroy", calls.destroy_product);
+  library.find("cublasLtMatmulDescSetAttribute", calls.set_product);
+  library.find("cublasLtMatrixLayoutCreate", calls.make_layout);
+  library.find("cublasLtMatrixLayoutDestroy", calls.destroy_layout);
+  library.find("cublasLtMatrixLayoutSetAttribute", calls.set_layout);
+  library.find("cublasLtMatmulPreferenceCreate", calls.make_preference);
+  library.find("cublasLtMatmulPreferenceDestroy", calls.destroy_preference);
+  library.find("cublasLtMatmulPreferenceSetAttribute", calls.set_preference);
+  library.find("cublasLtMatmulAlgoGetHeuristic", calls.find);
+  library.find("cublasLtMatmul", calls.multiply);
+}
+
+void find_cudnn(Library& library, CudnnCalls& calls) {
+  library.find("cudnnGetErrorString", calls.error_text);
+  library.find("cudnnGetLastErrorString", calls.last_error);
+  library.find("cudnnCreate", calls.create);
+  library.find("cudnnDestroy", calls.destroy);
+  library.find("cudnnSetStream", calls.use_stream);
+  library.find("cudnnBackendCreateDescriptor", calls.make);
+  library.find("cudnnBackendDestroyDescriptor", calls.unmake);
+  library.find("cudnnBackendSetAttribute", calls.set);
+  library.find("cudnnBackendGetAttribute", calls.get);
+  library.find("cudnnBackendFinalize", calls.finish);
+  library.find("cudnnBackendExecute", calls.execute);
+}
+
 #ifdef PACELINE_HAS_CUDA_HEADERS
 // Parameters travel alike when they are pointers, or numbers of the same size.
 template <typename A, typename B>
-constexpr bool kAlike = (std::is_pointer_v<A> && std::is_pointer_v<B>) ||
-                        (!std::is_pointer_v<A> && !std::is_pointer_v<B> && sizeof(A) == sizeof(B));
+constexpr bool is_alike() {
+  if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B> || std::is_void_v<A>) {
+    return std::is_pointer_v<A> == std::is_pointer_v<B> && std::is_void_v<A> == std::is_void_v<B>;
+  } else {
+    return sizeof(A) == sizeof(B);
+  }
+}
 template <typename Ours, typename Theirs>
 struct SameCall : std::false_type {};
 template <typename R, typename S, typename... A, typename... B>
 requires(sizeof...(A) == sizeof...(B)) struct SameCall<R (*)(A...), S (*)(B...)>
-    : std::bool_constant<kAlike<R, S> && (kAlike<A, B> && ...)> {
+    : std::bool_constant<is_alike<R, S>() && (is_alike<A, B>() && ...)> {
 };
 template <auto ours, auto theirs>
 constexpr bool kDeclared = false;
-template <typename F, F CudaCalls::*ours, auto theirs>
+template <typename Calls, typename F, F Calls::*ours, auto theirs>
 constexpr bool kDeclared<ours, theirs> = SameCall<F, decltype(theirs)>::value;
 
 static_assert(kDeclared<&CudaCalls::init, &cuInit>);
@@ -186,6 +228,115 @@ static_assert(CudaCalls::kMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)
 static_assert(CudaCalls::kMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 static_assert(CudaCalls::kNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(CudaCalls::kNoTiming == CU_EVENT_DISABLE_TIMING);
+#if __has_include(<cublasLt.h>)
+static_assert(kDeclared<&CublasCalls::error_text, &cublasLtGetStatusString>);
+static_assert(kDeclared<&CublasCalls::create, &cublasLtCreate>);
+static_assert(kDeclared<&CublasCalls::destroy, &cublasLtDestroy>);
+static_assert(kDeclared<&CublasCalls::make_product, &cublasLtMatmulDescCreate>);
+static_assert(kDeclared<&CublasCalls::destroy_product, &cublasLtMatmulDescDestroy>);
+static_assert(kDeclared<&CublasCalls::set_product, &cublasLtMatmulDescSetAttribute>);
+static_assert(kDeclared<&CublasCalls::make_layout, &cublasLtMatrixLayoutCreate>);
+static_assert(kDeclared<&CublasCalls::destroy_layout, &cublasLtMatrixLayoutDestroy>);
+static_assert(kDeclared<&CublasCalls::set_layout, &cublasLtMatrixLayoutSetAttribute>);
+static_assert(kDeclared<&CublasCalls::make_preference, &cublasLtMatmulPreferenceCreate>);
+static_assert(kDeclared<&CublasCalls::destroy_preference, &cublasLtMatmulPreferenceDestroy>);
+static_assert(kDeclared<&CublasCalls::set_preference, &cublasLtMatmulPreferenceSetAttribute>);
+static_assert(kDeclared<&CublasCalls::find, &cublasLtMatmulAlgoGetHeuristic>);
+static_assert(kDeclared<&CublasCalls::multiply, &cublasLtMatmul>);
+static_assert(sizeof(CublasCalls::Found) == sizeof(cublasLtMatmulHeuristicResult_t));
+static_assert(CublasCalls::kFloat == CUDA_R_32F);
+static_assert(CublasCalls::kBfloat16 == CUDA_R_16BF);
+static_assert(CublasCalls::kCompute == CUBLAS_COMPUTE_32F);
+static_assert(CublasCalls::kBfloat16Compute == CUBLAS_COMPUTE_32F_FAST_16BF);
+static_assert(CublasCalls::kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
+static_assert(CublasCalls::kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
+static_assert(CublasCalls::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+static_assert(CublasCalls::kBatchStride == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+static_assert(CublasCalls::kMostWorkspace == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+static_assert(CublasCalls::kAlignmentOfA == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+static_assert(CublasCalls::kAlignmentOfA + 3 == CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+#endif
+#if __has_include(<cudnn.h>)
+static_assert(kDeclared<&CudnnCalls::error_text, &cudnnGetErrorString>);
+static_assert(kDeclared<&CudnnCalls::last_error, &cudnnGetLastErrorString>);
+static_assert(kDeclared<&CudnnCalls::create, &cudnnCreate>);
+static_assert(kDeclared<&CudnnCalls::destroy, &cudnnDestroy>);
+static_assert(kDeclared<&CudnnCalls::use_stream, &cudnnSetStream>);
+static_assert(kDeclared<&CudnnCalls::make, &cudnnBackendCreateDescriptor>);
+static_assert(kDeclared<&CudnnCalls::unmake, &cudnnBackendDestroyDescriptor>);
+static_assert(kDeclared<&CudnnCalls::set, &cudnnBackendSetAttribute>);
+static_assert(kDeclared<&CudnnCalls::get, &cudnnBackendGetAttribute>);
+static_assert(kDeclared<&CudnnCalls::finish, &cudnnBackendFinalize>);
+static_assert(kDeclared<&CudnnCalls::execute, &cudnnBackendExecute>);
+static_assert(int(CudnnCalls::kConvolution) == int(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR));
+static_assert(int(CudnnCalls::kEngine) == int(CUDNN_BACKEND_ENGINE_DESCRIPTOR));
+static_assert(int(CudnnCalls::kEngineConfig) == int(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR));
+static_assert(int(CudnnCalls::kHeuristics) == int(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR));
+static_assert(int(CudnnCalls::kPlan) == int(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR));
+static_assert(int(CudnnCalls::kForward) ==
+              int(CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR));
+static_assert(int(CudnnCalls::kBackwardFilter) ==
+              int(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR));
+static_assert(int(CudnnCalls::kBackwardData) ==
+              int(CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR));
+static_assert(int(CudnnCalls::kGraph) == int(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR));
+static_assert(int(CudnnCalls::kPack) == int(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR));
+static_assert(int(CudnnCalls::kTensor) == int(CUDNN_BACKEND_TENSOR_DESCRIPTOR));
+static_assert(int(CudnnCalls::kDevice) == int(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR));
+static_assert(int(CudnnCalls::kDataType) == int(CUDNN_TYPE_DATA_TYPE));
+static_assert(int(CudnnCalls::kInt64) == int(CUDNN_TYPE_INT64));
+static_assert(int(CudnnCalls::kDouble) == int(CUDNN_TYPE_DOUBLE));
+static_assert(int(CudnnCalls::kPointer) == int(CUDNN_TYPE_VOID_PTR));
+static_assert(int(CudnnCalls::kConvolutionMode) == int(CUDNN_TYPE_CONVOLUTION_MODE));
+static_assert(int(CudnnCalls::kHeuristicsMode) == int(CUDNN_TYPE_HEUR_MODE));
+static_assert(int(CudnnCalls::kNumericalNote) == int(CUDNN_TYPE_NUMERICAL_NOTE));
+static_assert(int(CudnnCalls::kDescriptor) == int(CUDNN_TYPE_BACKEND_DESCRIPTOR));
+static_assert(int(CudnnCalls::kInt32) == int(CUDNN_TYPE_INT32));
+static_assert(int(CudnnCalls::kChar) == int(CUDNN_TYPE_CHAR));
+static_assert(int(CudnnCalls::kComputeType) == int(CUDNN_ATTR_CONVOLUTION_COMP_TYPE));
+static_assert(int(CudnnCalls::kMode) == int(CUDNN_ATTR_CONVOLUTION_CONV_MODE));
+static_assert(int(CudnnCalls::kDilations) == int(CUDNN_ATTR_CONVOLUTION_DILATIONS));
+static_assert(int(CudnnCalls::kStrides) == int(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES));
+static_assert(int(CudnnCalls::kPadsBehind) == int(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS));
+static_assert(int(CudnnCalls::kPadsBefore) == int(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS));
+static_assert(int(CudnnCalls::kSpatialDimensions) == int(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS));
+static_assert(int(CudnnCalls::kHeuristicsModeOf) == int(CUDNN_ATTR_ENGINEHEUR_MODE));
+static_assert(int(CudnnCalls::kHeuristicsGraph) == int(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH));
+static_assert(int(CudnnCalls::kResults) == int(CUDNN_ATTR_ENGINEHEUR_RESULTS));
+static_assert(int(CudnnCalls::kHeuristicsDevice) == int(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP));
+static_assert(int(CudnnCalls::kConfigEngine) == int(CUDNN_ATTR_ENGINECFG_ENGINE));
+static_assert(int(CudnnCalls::kPlanConfig) == int(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG));
+static_assert(int(CudnnCalls::kPlanWorkspace) == int(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE));
+static_assert(int(CudnnCalls::kPlanDevice) == int(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP));
+static_assert(int(CudnnCalls::kForwardAlpha) ==
+              int(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA));
+static_assert(int(CudnnCalls::kForwardY) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y));
+static_assert(int(CudnnCalls::kDataAlpha) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA));
+static_assert(int(CudnnCalls::kDataDy) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
+static_assert(int(CudnnCalls::kFilterAlpha) ==
+              int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA));
+static_assert(int(CudnnCalls::kFilterDy) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
+static_assert(int(CudnnCalls::kOps) == int(CUDNN_ATTR_OPERATIONGRAPH_OPS));
+static_assert(int(CudnnCalls::kTensorAlignment) == int(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
+static_assert(int(CudnnCalls::kTensorType) == int(CUDNN_ATTR_TENSOR_DATA_TYPE));
+static_assert(int(CudnnCalls::kTensorDimensions) == int(CUDNN_ATTR_TENSOR_DIMENSIONS));
+static_assert(int(CudnnCalls::kTensorStrides) == int(CUDNN_ATTR_TENSOR_STRIDES));
+static_assert(int(CudnnCalls::kTensorId) == int(CUDNN_ATTR_TENSOR_UNIQUE_ID));
+static_assert(int(CudnnCalls::kPackIds) == int(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS));
+static_assert(int(CudnnCalls::kPackPointers) == int(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS));
+static_assert(int(CudnnCalls::kPackWorkspace) == int(CUDNN_ATTR_VARIANT_PACK_WORKSPACE));
+static_assert(int(CudnnCalls::kNotesOfEngine) == int(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE));
+static_assert(int(CudnnCalls::kDeviceId) == int(CUDNN_ATTR_DEVICEPROP_DEVICE_ID));
+static_assert(int(CudnnCalls::kDeviceJson) == int(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION));
+static_assert(int(CudnnCalls::kFloat) == int(CUDNN_DATA_FLOAT));
+static_assert(int(CudnnCalls::kCrossCorrelation) == int(CUDNN_CROSS_CORRELATION));
+static_assert(int(CudnnCalls::kFallback) == int(CUDNN_HEUR_MODE_FALLBACK));
+static_assert(int(CudnnCalls::kModeA) == int(CUDNN_HEUR_MODE_A));
+static_assert(int(CudnnCalls::kTensorCore) == int(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
+static_assert(int(CudnnCalls::kDownConverts) == int(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+static_assert(int(CudnnCalls::kReducedReduction) ==
+              int(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
+#endif
 #endif
 
 }  // namespace
@@ -195,12 +346,19 @@ static_assert(CudaCalls::kNoTiming == CU_EVENT_DISABLE_TIMING);
 extern "C" __attribute__((visibility("default"))) const paceline::CudaPlugin*
 paceline_cuda_plugin() {
   static const paceline::CudaPlugin plugin = [] {
-    static paceline::Library driver("libcuda.so.1"), compiler("libnvrtc.so.13");
+    static paceline::Library driver("libcuda.so.1"), compiler("libnvrtc.so.13"),
+        cublas("libcublasLt.so.13"), cudnn("libcudnn.so.9");
     paceline::CudaPlugin found;
     find_driver(driver, found.calls);
     find_compiler(compiler, found.calls);
     found.no_driver = driver.missing();
     found.no_compiler = compiler.missing();
+    find_cublas(cublas, found.calls.cublas);
+    find_cudnn(cudnn, found.calls.cudnn);
+    found.no_cublas = cublas.missing();
+    found.no_cudnn = cudnn.missing();
+    if (found.no_cublas != nullptr) found.calls.cublas = {};
+    if (found.no_cudnn != nullptr) found.calls.cudnn = {};
     return found;
   }();
   return &plugin;

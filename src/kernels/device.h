@@ -2,8 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "base/buffer.h"
 #include "base/clock.h"
@@ -61,9 +61,9 @@ class Device {
   virtual void wait(const Event& event) { event.synchronize(); }
   /// Its threads on this machine's cores, for other work of a step between two kernels.
   virtual ThreadPool& threads() = 0;
-  /// The ops whose kernels were made for the host, since the device has none of its own: each run
-  /// copies their operands there and back.
-  virtual std::set<std::string> ops_on_host() const { return {}; }
+  /// Sentences about kernels that were made and are slower than they could be, with what to do:
+  /// such as ops that it has no kernels for, which the host computes.
+  virtual std::vector<std::string> remarks() const { return {}; }
   /// Told once per plan, before its kernels are made: what one run of it costs in all.
   virtual void begin_plan(double /*total_flops*/) {}
   /// Returns when all that was called so far is done. Throws what a kernel threw in the meantime.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <memory>
-#include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "kernels/device.h"
 
@@ -34,7 +34,7 @@ class ForwardingDevice : public Device {
   Event record() override { return device_->record(); }
   void wait(const Event& event) override { device_->wait(event); }
   ThreadPool& threads() override { return device_->threads(); }
-  std::set<std::string> ops_on_host() const override { return device_->ops_on_host(); }
+  std::vector<std::string> remarks() const override { return device_->remarks(); }
   void begin_plan(double total_flops) override { device_->begin_plan(total_flops); }
   void synchronize() override { device_->synchronize(); }
 

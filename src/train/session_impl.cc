@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "base/cores.h"
@@ -227,11 +226,8 @@ void Session::Impl::make_loop() {
   check_watched();
   if (job->restored()) restored = job->restored()->position;
   for (const Training& training : trainings) trained.push_back(make_trained(training));
-  if (const std::set<std::string> ops = device->ops_on_host(); !ops.empty() && cluster.is_chief()) {
-    console.print(
-        fmt::format("{} has no kernels of its own for {}: they run on the host, each with copies "
-                    "there and back.",
-                    device->name(), fmt::join(ops, ", ")));
+  if (cluster.is_chief()) {
+    for (const std::string& remark : device->remarks()) console.print(remark);
   }
   std::vector<TrainLoop::Trained> turns;
   for (Trained& each : trained) {

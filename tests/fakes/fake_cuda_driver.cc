@@ -32,6 +32,7 @@
 #include <vector>
 
 #include "tests/fakes/cuda_emulator.h"
+#include "tests/fakes/fake_library.h"
 
 namespace {
 
@@ -185,6 +186,21 @@ std::uint64_t sum_of(const void* memory, std::size_t bytes) {
 using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
+
+// For the fakes of libraries that compute on the device (fake_library.h).
+namespace paceline::testing {
+
+int push_on_fake_gpu(void* stream, std::function<void()> work) {
+  const Lock lock(driver().mutex);
+  return push(static_cast<Stream*>(stream), std::move(work));
+}
+
+bool fake_gpu_holds(const void* begin, std::size_t bytes) {
+  const Lock lock(driver().mutex);
+  return block_of(Address(begin), bytes) != nullptr;
+}
+
+}  // namespace paceline::testing
 
 extern "C" {
 

@@ -1,13 +1,162 @@
-// The calls of CUDA's driver and of NVRTC that are used, as the plug-in plugins/cuda_plugin.cc
-// finds them: plain functions, so that nothing is built or linked with CUDA. They are declared as
-// CUDA 13.0 declares them; where its headers are there, the plug-in is compiled only if that is
-// true.
+// The calls of CUDA's driver, of NVRTC, cuBLASLt and cuDNN that are used, as the plug-in
+// plugins/cuda_plugin.cc finds them: plain functions, so that nothing is built or linked with CUDA.
+// They are declared as CUDA 13.0 and cuDNN 9 declare them; where their headers are there, the
+// plug-in is compiled only if that is true.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
 namespace paceline {
+
+/// Products of matrices, libcublasLt.so.13. Functions return 0 or the number of an error.
+struct CublasCalls {
+  using Status = int;
+  struct Handle;
+  struct Product;     // cublasLtMatmulDesc_t
+  struct Layout;      // of a matrix
+  struct Preference;  // what a way to compute may need
+  struct Algorithm {
+    std::uint64_t data[8];
+  };
+  struct Found {  // cublasLtMatmulHeuristicResult_t
+    Algorithm algorithm;
+    std::size_t workspace_bytes;
+    Status state;
+    float waves;
+    int reserved[4];
+  };
+
+  const char* (*error_text)(Status);
+  Status (*create)(Handle** handle);
+  Status (*destroy)(Handle* handle);
+  Status (*make_product)(Product** product, int compute, int scale);
+  Status (*destroy_product)(Product* product);
+  Status (*set_product)(Product* product, int attribute, const void* value, std::size_t bytes);
+  Status (*make_layout)(Layout** layout, int type, std::uint64_t rows, std::uint64_t columns,
+                        std::int64_t leading);
+  Status (*destroy_layout)(Layout* layout);
+  Status (*set_layout)(Layout* layout, int attribute, const void* value, std::size_t bytes);
+  Status (*make_preference)(Preference** preference);
+  Status (*destroy_preference)(Preference* preference);
+  Status (*set_preference)(Preference* preference, int attribute, const void* value,
+                           std::size_t bytes);
+  Status (*find)(Handle* handle, Product* product, Layout* a, Layout* b, Layout* c, Layout* d,
+                 Preference* preference, int most, Found* found, int* count);
+  Status (*multiply)(Handle* handle, Product* product, const void* alpha, const void* a,
+                     Layout* of_a, const void* b, Layout* of_b, const void* beta, const void* c,
+                     Layout* of_c, void* d, Layout* of_d, const Algorithm* algorithm,
+                     void* workspace, std::size_t bytes, void* stream);
+
+  static constexpr int kFloat = 0, kBfloat16 = 14;             // types of elements
+  static constexpr int kCompute = 68, kBfloat16Compute = 75;   // of float32
+  static constexpr int kTransposeA = 3, kTransposeB = 4;       // attributes of a product
+  static constexpr int kBatchCount = 5, kBatchStride = 6;      // of a layout
+  static constexpr int kMostWorkspace = 1, kAlignmentOfA = 5;  // of a preference
+};
+
+/// Convolutions, libcudnn.so.9: its backend, in which descriptors with attributes say what is
+/// computed. Functions return 0 or the number of an error.
+struct CudnnCalls {
+  using Status = int;
+  struct Handle;
+  using Descriptor = void*;
+
+  const char* (*error_text)(Status);
+  void (*last_error)(char* text, std::size_t bytes);
+  Status (*create)(Handle** handle);
+  Status (*destroy)(Handle* handle);
+  Status (*use_stream)(Handle* handle, void* stream);
+  Status (*make)(int kind, Descriptor* descriptor);
+  Status (*unmake)(Descriptor descriptor);
+  Status (*set)(Descriptor descriptor, int attribute, int type, std::int64_t count,
+                const void* values);
+  Status (*get)(Descriptor descriptor, int attribute, int type, std::int64_t most,
+                std::int64_t* count, void* values);
+  Status (*finish)(Descriptor descriptor);
+  Status (*execute)(Handle* handle, Descriptor plan, Descriptor pack);
+
+  /// Kinds of descriptors.
+  enum Kind {
+    kConvolution = 1,
+    kEngine = 2,
+    kEngineConfig = 3,
+    kHeuristics = 4,
+    kPlan = 5,
+    kForward = 10,
+    kBackwardFilter = 11,
+    kBackwardData = 12,
+    kGraph = 15,
+    kPack = 16,
+    kTensor = 17,
+    kDevice = 38,
+  };
+  /// Types of attributes.
+  enum Type {
+    kDataType = 1,
+    kInt64 = 3,
+    kDouble = 5,
+    kPointer = 6,
+    kConvolutionMode = 7,
+    kHeuristicsMode = 8,
+    kNumericalNote = 11,
+    kDescriptor = 15,
+    kInt32 = 23,
+    kChar = 24,
+  };
+  /// Attributes.
+  enum Attribute {
+    kComputeType = 100,
+    kMode = 101,
+    kDilations = 102,
+    kStrides = 103,
+    kPadsBehind = 104,
+    kPadsBefore = 105,
+    kSpatialDimensions = 106,
+    kHeuristicsModeOf = 200,
+    kHeuristicsGraph = 201,
+    kResults = 202,
+    kHeuristicsDevice = 204,
+    kConfigEngine = 300,
+    kPlanConfig = 401,
+    kPlanWorkspace = 402,
+    kPlanDevice = 407,
+    kForwardAlpha = 700,
+    kForwardBeta = 701,
+    kForwardConvolution = 702,
+    kForwardW = 703,
+    kForwardX = 704,
+    kForwardY = 705,
+    kDataAlpha = 706,
+    kDataBeta = 707,
+    kDataConvolution = 708,
+    kDataW = 709,
+    kDataDx = 710,
+    kDataDy = 711,
+    kFilterAlpha = 712,
+    kFilterBeta = 713,
+    kFilterConvolution = 714,
+    kFilterDw = 715,
+    kFilterX = 716,
+    kFilterDy = 717,
+    kOps = 801,
+    kTensorAlignment = 900,
+    kTensorType = 901,
+    kTensorDimensions = 902,
+    kTensorStrides = 903,
+    kTensorId = 906,
+    kPackIds = 1000,
+    kPackPointers = 1001,
+    kPackWorkspace = 1003,
+    kNotesOfEngine = 1303,
+    kDeviceId = 2700,
+    kDeviceJson = 2702,
+  };
+  static constexpr int kFloat = 0, kCrossCorrelation = 1;
+  static constexpr int kFallback = 2, kModeA = 3;  // heuristics
+  /// Notes of an engine that computes in less than float32.
+  static constexpr int kTensorCore = 0, kDownConverts = 1, kReducedReduction = 2;
+};
 
 /// Functions return 0 or the number of an error.
 struct CudaCalls {
@@ -66,6 +215,10 @@ struct CudaCalls {
   Status (*cubin_bytes)(Program* program, std::size_t* bytes);
   Status (*cubin)(Program* program, char* image);
 
+  // Libraries that may be missing: then our own kernels do their work, more slowly.
+  CublasCalls cublas{};
+  CudnnCalls cudnn{};
+
   static constexpr Status kOutOfMemory = 2, kStubLibrary = 34, kNoDevice = 100;
   static constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;  // attributes
   static constexpr unsigned kNonBlocking = 1;                            // a flag of a stream
@@ -77,6 +230,8 @@ struct CudaPlugin {
   CudaCalls calls{};
   const char* no_driver = nullptr;    // why there is no driver; null: there is one
   const char* no_compiler = nullptr;  // the same of NVRTC
+  const char* no_cublas = nullptr;    // of cuBLASLt
+  const char* no_cudnn = nullptr;     // of cuDNN
 };
 
 /// The name and the type of the plug-in's only function.

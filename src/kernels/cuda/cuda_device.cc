@@ -60,7 +60,8 @@ std::vector<std::string> places_of_inputs(const Node& node) {
   return places;
 }
 
-constexpr std::size_t kQuad = 16;  // bytes of four elements
+constexpr std::size_t kQuad = 16;           // bytes of four elements
+constexpr std::size_t kLeastAlignment = 4;  // of a float32
 
 }  // namespace
 
@@ -106,16 +107,12 @@ class CudaDevice::WrittenKernel : public Kernel {
  public:
   WrittenKernel(CudaDevice& device, const Node& node, CudaWork work)
       : device_(device), node_(node), work_(std::move(work)) {
+    launches_.reserve(work_.launches.size());
+    bool done = false;  // by a library
     for (CudaLaunch& launch : work_.launches) {
       Launch& made = launches_.emplace_back();
-      made.function = device.compiled(work_.source, launch.function);
-      made.values.resize(launch.arguments.size());
-      for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
-        CudaArgument& argument = launch.arguments[k];
-        const bool bytes = argument.kind == CudaArgument::Kind::kBytes;
-        made.parameters.push_back(bytes ? static_cast<void*>(argument.bytes.data())
-                                        : &made.values[k]);
-      }
+      if (!launch.finishes_the_last) done = prepare_library(launch, made);
+      if (!done) prepare(launch, made);
     }
     if (!work_.fault) return;
     on_device_ = device.allocate(sizeof(fault_));
@@ -130,13 +127,20 @@ class CudaDevice::WrittenKernel : public Kernel {
   WrittenKernel(const WrittenKernel&) = delete;
   WrittenKernel& operator=(const WrittenKernel&) = delete;
 
-  std::size_t scratch_bytes() const override { return work_.scratch_bytes; }
+  std::size_t scratch_bytes() const override {
+    return work_.scratch_bytes +
+           (workspace_bytes_ == 0 ? 0 : workspace_bytes_ + kWorkspaceAlignment);
+  }
 
   void run(const KernelCall& call) override {
     if (work_.exchanges && call.exchange != nullptr) return run_on_host(call);
     for (std::size_t l = 0; l < launches_.size(); ++l) {
       const CudaLaunch& launch = work_.launches[l];
-      if (launch.blocks == 0) continue;
+      if (launches_[l].plan != nullptr) {
+        run_library(launches_[l], *launch.library, call);
+        continue;
+      }
+      if (launch.blocks == 0 || launches_[l].function == nullptr) continue;
       for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
         launches_[l].values[k] = value_of(launch.arguments[k], call);
       }
@@ -165,12 +169,64 @@ class CudaDevice::WrittenKernel : public Kernel {
   int node() const { return node_.id(); }
 
  private:
+  /// Our kernel, or what a library does in its place; neither, where the library did it before.
   struct Launch {
     CudaCalls::Function* function = nullptr;
     std::vector<std::uint64_t> values;
     std::vector<void*> parameters;
+    std::unique_ptr<CudaPlan> plan;            // for operands that lie as allocated memory does
+    std::unique_ptr<CudaPlan> unaligned_plan;  // made once there is an operand that does not
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  static constexpr std::size_t kWorkspaceAlignment = 256;
+
+  void prepare(CudaLaunch& launch, Launch& made) {
+    made.function = device_.compiled(work_.source, launch.function);
+    made.values.resize(launch.arguments.size());
+    for (std::size_t k = 0; k < launch.arguments.size(); ++k) {
+      CudaArgument& argument = launch.arguments[k];
+      const bool bytes = argument.kind == CudaArgument::Kind::kBytes;
+      made.parameters.push_back(bytes ? static_cast<void*>(argument.bytes.data())
+                                      : &made.values[k]);
+    }
+  }
+
+  /// False when no library does it.
+  bool prepare_library(const CudaLaunch& launch, Launch& made) {
+    if (!launch.library || launch.blocks == 0) return false;
+    made.plan = device_.plan(*launch.library, {});
+    if (made.plan == nullptr) {
+      const std::lock_guard lock(device_.mutex_);
+      device_.ops_without_library_.insert(node_.op().name);
+      return false;
+    }
+    workspace_bytes_ = std::max(workspace_bytes_, made.plan->workspace_bytes());
+    return true;
+  }
+
+  void run_library(Launch& made, const CudaLibraryCall& library, const KernelCall& call) {
+    const std::uint64_t to = value_of(library.to, call), first = value_of(library.first, call),
+                        second = value_of(library.second, call);
+    CudaPlan* plan = made.plan.get();
+    if ((to | first | second) % CudaPlanLimits{}.alignment != 0) {
+      if (made.unaligned_plan == nullptr) {
+        made.unaligned_plan = device_.plan(library, {kLeastAlignment, workspace_bytes_});
+      }
+      plan = made.unaligned_plan.get();
+      if (plan == nullptr) {
+        throw Error(
+            ErrorCode::kUnavailable,
+            fmt::format("[{}] {} ({}): the library has no way to compute with operands "
+                        "that begin in the middle of {} bytes",
+                        device_.name_, node_.name(), node_.op().name, CudaPlanLimits{}.alignment));
+      }
+    }
+    device_.enter();
+    const std::uint64_t behind = address_of(call.scratch.data()) + work_.scratch_bytes;
+    plan->run(to, first, second,
+              (behind + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment,
+              device_.stream_);
+  }
 
   std::uint64_t value_of(const CudaArgument& argument, const KernelCall& call) const {
     switch (argument.kind) {
@@ -202,6 +258,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   const Node& node_;
   CudaWork work_;
   std::vector<Launch> launches_;
+  std::size_t workspace_bytes_ = 0;
   std::unique_ptr<Kernel> on_host_;
   Buffer on_device_;  // the fault
   std::uint64_t fault_ = kNone, told_ = kNone;
@@ -294,12 +351,16 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   check(calls_.retain_context(&context_, device_), "starting on the GPU");
   enter();
   check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
+  if (calls_.cublas.multiply != nullptr) cublas_.emplace(calls_.cublas);
+  if (calls_.cudnn.execute != nullptr) cudnn_.emplace(calls_.cudnn, index);
 }
 
 // What fails now has nobody to tell.
 CudaDevice::~CudaDevice() {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
+  cublas_.reset();
+  cudnn_.reset();
   for (const auto& [ticket, event] : events_) calls_.destroy_event(event);
   for (CudaCalls::Event* const event : spare_events_) calls_.destroy_event(event);
   for (const auto& [source, module] : modules_) calls_.unload_module(module);
@@ -462,9 +523,35 @@ void CudaDevice::forget_until(std::uint64_t ticket) {
   }
 }
 
-std::set<std::string> CudaDevice::ops_on_host() const {
+std::vector<std::string> CudaDevice::remarks() const {
   const std::lock_guard lock(mutex_);
-  return ops_on_host_;
+  std::vector<std::string> remarks;
+  if (!ops_on_host_.empty()) {
+    remarks.push_back(
+        fmt::format("{} has no kernels of its own for {}: they run on the host, each with copies "
+                    "there and back.",
+                    name_, fmt::join(ops_on_host_, ", ")));
+  }
+  if (ops_without_library_.empty()) return remarks;
+  std::vector<const char*> missing;
+  if (!cublas_) missing.push_back("nvidia-cublas");
+  if (!cudnn_) missing.push_back("nvidia-cudnn-cu13");
+  remarks.push_back(fmt::format(
+      "{} computes {} by Paceline's own kernels, which are slow: {}.", name_,
+      fmt::join(ops_without_library_, ", "),
+      missing.empty() ? "NVIDIA's libraries have no way"
+                      : fmt::format("pip install {} has faster ones", fmt::join(missing, " "))));
+  return remarks;
+}
+
+// Null when there is no library, or it has no way.
+std::unique_ptr<CudaPlan> CudaDevice::plan(const CudaLibraryCall& call,
+                                           const CudaPlanLimits& limits) const {
+  enter();
+  if (const auto* const product = std::get_if<CudaProduct>(&call.what)) {
+    return cublas_ ? cublas_->plan(*product, limits) : nullptr;
+  }
+  return cudnn_ ? cudnn_->plan(std::get<CudaConvolution>(call.what), limits) : nullptr;
 }
 
 std::unique_ptr<Kernel> CudaDevice::make_kernel(const Node& node) {

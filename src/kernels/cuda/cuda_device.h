@@ -10,15 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_calls.h"
 #include "kernels/cuda/cuda_compiler.h"
+#include "kernels/cuda/cuda_plan.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/device.h"
 
 namespace paceline {
 
 /// Kernels are compiled when they are made, or found in the user's cache folder: those of
-/// element-wise nodes in float32 are generated, those of other nodes written (cuda_work.h). A node
-/// that has neither is computed by `host`, with copies there and back.
+/// element-wise nodes in float32 are generated, those of other nodes written (cuda_work.h).
+/// Products and convolutions are left to cuBLASLt and cuDNN, where these are there and have a way.
+/// A node that has no kernel is computed by `host`, with copies there and back.
 ///
 /// An index of a node's input that is out of its range counts for nothing there. The next wait for
 /// the device throws kInvalidArgument, which names it.
@@ -45,7 +49,7 @@ class CudaDevice : public Device, private Event::Source {
   void wait(const Event& event) override;
   ThreadPool& threads() override { return host_->threads(); }
   void synchronize() override;
-  std::set<std::string> ops_on_host() const override;
+  std::vector<std::string> remarks() const override;
 
  private:
   class ElementwiseKernel;
@@ -57,6 +61,7 @@ class CudaDevice : public Device, private Event::Source {
   void release(std::byte* memory);
   void enter() const;
   std::unique_ptr<Kernel> make_own_kernel(const Node& node);
+  std::unique_ptr<CudaPlan> plan(const CudaLibraryCall& call, const CudaPlanLimits& limits) const;
   void check(CudaCalls::Status status, const char* what) const;
   void launch(CudaCalls::Function* function, long long blocks, unsigned threads,
               std::vector<void*>& parameters);
@@ -75,6 +80,8 @@ class CudaDevice : public Device, private Event::Source {
   std::optional<CudaCodeCache> code_;
   CudaCalls::Context* context_ = nullptr;
   CudaCalls::Stream* stream_ = nullptr;
+  std::optional<Cublas> cublas_;
+  std::optional<Cudnn> cudnn_;
 
   mutable std::mutex mutex_;  // guards what follows
   std::uint64_t last_ticket_ = 0;
@@ -82,6 +89,7 @@ class CudaDevice : public Device, private Event::Source {
   std::vector<CudaCalls::Event*> spare_events_;
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
+  std::set<std::string> ops_without_library_;       // though there may be one for them
   std::set<WrittenKernel*> watched_;                // those that may have met an index out of range
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of memory
 };

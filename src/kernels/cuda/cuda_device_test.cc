@@ -22,10 +22,12 @@
 #include "base/real_clock.h"
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
+#include "kernels/cuda/cublas.h"
 #include "kernels/cuda/cuda_compiler.h"
 #include "kernels/cuda/cuda_library.h"
 #include "kernels/cuda/cuda_source.h"
 #include "kernels/cuda/cuda_work.h"
+#include "kernels/cuda/cudnn.h"
 #include "kernels/evaluate.h"
 #include "kernels/testing/op_cases.h"
 #include "paceline/error.h"
@@ -39,15 +41,16 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// From now on whoever loads CUDA's driver or NVRTC in this process gets the fakes. Returns false
-/// where this build has none.
+/// From now on whoever loads NVIDIA's libraries in this process gets the fakes. Returns false where
+/// this build has none.
 bool load_fake_gpu() {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
   const auto load = [&](const char* name) {
     return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
   };
-  return load("libcuda.so.1") && load("libnvrtc.so.13");
+  return load("libcuda.so.1") && load("libnvrtc.so.13") && load("libcublasLt.so.13") &&
+         load("libcudnn.so.9");
 }
 
 /// A variable of the environment, while this lives.
@@ -222,23 +225,78 @@ struct BuiltCase {
   std::vector<Value> outputs;
 };
 
-// In order, and in the orders in which a warp runs ahead.
+// With NVIDIA's libraries, whose own threads nobody sees; and without them, in the orders in which
+// a warp runs ahead.
 TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
   const auto gpu = device();
+  CudaCalls few = calls_;
+  few.cublas = {};
+  few.cudnn = {};
+  const auto alone = std::make_unique<CudaDevice>(few, 0, naive());
   const auto oracle = naive();
   for (const OpCase& c : all_op_cases()) {
     const BuiltCase built(c);
     const auto expected = evaluate_graph(built.outputs, built.feeds, *oracle);
     for (const char* const schedule : {"0", "4", "5"}) {
       const Setting set("FAKE_CUDA_SCHEDULE", schedule);
-      const auto got = evaluate_graph(built.outputs, built.feeds, *gpu);
+      CudaDevice& device = *(schedule == std::string("0") ? gpu : alone);
+      const auto got = evaluate_graph(built.outputs, built.feeds, device);
       for (std::size_t i = 0; i < got.size(); ++i) {
         EXPECT_LE(distance_of(got[i], expected[i]), c.tolerance)
             << c.op << " " << c.label << ", schedule " << schedule;
       }
     }
   }
-  EXPECT_THAT(gpu->ops_on_host(), testing::IsEmpty());
+  EXPECT_THAT(gpu->remarks(), testing::IsEmpty());
+  EXPECT_THAT(alone->remarks(),
+              ElementsAre(AllOf(HasSubstr("conv2d"), HasSubstr("matmul"),
+                                HasSubstr("pip install nvidia-cublas nvidia-cudnn-cu13"))));
+}
+
+// What a library would read beyond its operands, or in the wrong order, is found.
+TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
+  const auto gpu = device();
+  const Cublas cublas(calls_.cublas);
+  const Tensor a = numbers({3, 4}, 1), b = numbers({4, 5}, 2);
+  const Buffer on_a = gpu->allocate(a.bytes()), on_b = gpu->allocate(b.bytes()),
+               c = gpu->allocate(60), workspace = gpu->allocate(1 << 12);
+  gpu->upload(on_a.data(), a.raw(), a.bytes());
+  gpu->upload(on_b.data(), b.raw(), b.bytes());
+  gpu->synchronize();
+  const auto at = [](const Buffer& buffer) { return CudaCalls::Address(buffer.data()); };
+  CudaCalls::Stream* stream = nullptr;
+  ASSERT_EQ(calls_.make_stream(&stream, CudaCalls::kNonBlocking), 0);
+  const CudaProduct right{
+      .m = 3, .n = 5, .k = 4, .a_row = 4, .a_column = 1, .b_row = 5, .b_column = 1};
+  const auto multiply = [&](const CudaProduct& p) {
+    const auto plan = cublas.plan(p, {});
+    if (plan == nullptr) return std::string("no plan");
+    return error_of([&] { plan->run(at(c), at(on_a), at(on_b), at(workspace), stream); });
+  };
+  EXPECT_EQ(multiply(right), "");
+  ASSERT_EQ(calls_.wait_for_stream(stream), 0);
+  Tensor got(DType::kFloat32, {3, 5});
+  gpu->download(got.raw(), c.data(), got.bytes());
+  gpu->synchronize();
+  Graph graph;
+  const Value product = matmul(graph.input("a", {3, 4}), graph.input("b", {4, 5}));
+  EXPECT_LE(distance_of(got, evaluate_graph({&product, 1}, {{"a", a}, {"b", b}}, *naive())[0]),
+            1e-6);
+  CudaProduct wrong = right;
+  wrong.a_row = 5;  // reads behind the end
+  EXPECT_THAT(multiply(wrong), HasSubstr("cuBLASLt: a product failed"));
+  wrong = right;
+  wrong.b_column = 3;  // less than a column has
+  wrong.b_row = 1;
+  EXPECT_EQ(multiply(wrong), "no plan");
+}
+
+TEST_F(CudaTest, ALibraryThatDoesNotStartIsNamed) {
+  calls_.cublas.create = [](CublasCalls::Handle**) { return 1; };
+  EXPECT_THAT(error_of([&] { device(); }), HasSubstr("cuBLASLt: its start failed"));
+  calls_.cublas = {};
+  calls_.cudnn.create = [](CudnnCalls::Handle**) { return 1; };
+  EXPECT_THAT(error_of([&] { device(); }), HasSubstr("cuDNN: its start failed"));
 }
 
 TEST_F(CudaTest, EachScheduleGivesTheSameBits) {
@@ -383,7 +441,10 @@ TEST_F(CudaTest, AnOpOfOnesOwnMayBringItsSource) {
     const Feeds feeds = {{"x", numbers({300})}};
     const Tensor got = evaluate_graph({&y, 1}, feeds, *gpu)[0];
     EXPECT_EQ(distance_of(got, evaluate_graph({&y, 1}, feeds, *naive())[0]), 0);
-    EXPECT_EQ(gpu->ops_on_host().contains("twice"), !has_source);
+    EXPECT_THAT(
+        gpu->remarks(),
+        testing::Conditional(has_source, testing::IsEmpty(),
+                             testing::Contains(HasSubstr("no kernels of its own for twice"))));
   }
 }
 
@@ -666,6 +727,73 @@ TEST(CudaSource, EveryKernelIsCompiledForEachArchitecture) {
         GTEST_SKIP() << "the compiler of this process is the fake one";
       }
       EXPECT_GT(code.size(), 1000u) << architecture << "\n" << source;
+    }
+  }
+}
+
+// An H200, as cuDNN describes it.
+const char* const kH200 =
+    R"({"maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64],
+        "regsPerBlock": 65536, "multiProcessorCount": 132, "smClockRateKHz": 1980000,
+        "memClockRateKHz": 3201000, "l2CacheSize": 62914560, "warpSize": 32,
+        "maxSharedMemoryPerBlock": 49152, "maxSharedMemoryPerBlockOptin": 232448,
+        "reservedSharedMemoryPerBlock": 1024, "maxRegistersPerSM": 65536, "pciDeviceId": 0,
+        "maxCtasPerSM": 32, "maxThreadsPerBlock": 1024, "maxThreadsPerSM": 2048, "isTccDriver": 0,
+        "supportCoopLaunch": 1, "deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900,
+        "driverVer": 13000, "totalGlobalMem": 150754820096})";
+
+/// A convolution of the zoo.
+struct ZooConvolution {
+  Shape x, weights;
+  std::int64_t stride = 1;
+  Padding padding = Padding::same();
+};
+
+// Without a driver: the real cuDNN, where it is there, has a way in float32 for each convolution of
+// the zoo and its gradients, in both layouts.
+TEST(CudaPlans, EveryConvolutionOfTheZooHasOne) {
+  std::string why;
+  const CudaPlugin* const plugin = cuda_plugin(why);
+  if (plugin == nullptr) GTEST_SKIP() << why;
+  if (plugin->no_cudnn != nullptr) GTEST_SKIP() << "cuDNN: " << plugin->no_cudnn;
+  const Cudnn cudnn(plugin->calls.cudnn, kH200);
+  const ZooConvolution zoo[] = {{{128, 3, 24, 24}, {64, 3, 5, 5}},
+                                {{128, 64, 12, 12}, {64, 64, 5, 5}},
+                                {{128, 3, 32, 32}, {16, 3, 3, 3}},
+                                {{128, 16, 32, 32}, {16, 16, 3, 3}},
+                                {{128, 16, 32, 32}, {32, 16, 3, 3}, 2},
+                                {{128, 32, 16, 16}, {32, 32, 3, 3}},
+                                {{128, 32, 16, 16}, {64, 32, 3, 3}, 2},
+                                {{128, 64, 8, 8}, {64, 64, 3, 3}},
+                                {{2000, 3, 32, 32}, {24, 3, 2, 2}, 1, Padding::valid()},
+                                {{2000, 24, 31, 31}, {64, 24, 3, 3}},
+                                {{2000, 64, 15, 15}, {64, 64, 3, 3}},
+                                {{2000, 64, 15, 15}, {256, 64, 3, 3}},
+                                {{2000, 256, 7, 7}, {256, 256, 3, 3}},
+                                {{2000, 256, 3, 3}, {256, 256, 3, 3}}};
+  for (const ZooConvolution& z : zoo) {
+    Graph graph;
+    const Value y = conv2d(graph.input("x", z.x), graph.input("w", z.weights),
+                           {.strides = {z.stride, z.stride}, .padding = z.padding});
+    const std::optional<CudaWork> work = cuda_work(y.node());
+    ASSERT_TRUE(work && work->launches[0].library);
+    auto call = std::get<CudaConvolution>(work->launches[0].library->what);
+    for (const bool last : {false, true}) {
+      for (CudaConvolution::Tensor* const image : {&call.operands[0], &call.operands[1]}) {
+        const auto [n, c, h, w] = image->dimensions;
+        if (last) image->strides = {c * h * w, 1, w * c, c};
+      }
+      const auto [to, x, w] = call.operands;
+      using Kind = CudaConvolution::Kind;
+      for (const CudaConvolution::Kind kind :
+           {Kind::kForward, Kind::kInputGrad, Kind::kWeightsGrad}) {
+        CudaConvolution one = call;
+        one.kind = kind;
+        if (kind == Kind::kInputGrad) one.operands = {x, to, w};
+        if (kind == Kind::kWeightsGrad) one.operands = {w, x, to};
+        EXPECT_NE(cudnn.plan(one, {}), nullptr)
+            << z.x.str() << " " << z.weights.str() << " " << int(kind);
+      }
     }
   }
 }

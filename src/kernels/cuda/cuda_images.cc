@@ -1,6 +1,8 @@
 // Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): a thread makes an
 // element.
 #include <algorithm>
+#include <array>
+#include <utility>
 
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/rounded_products.h"
@@ -160,12 +162,11 @@ struct Convolution {
   }
   __device__ float factor(float x) const { return rounds ? rounded(x) : x; }
 };
-// Values below 0 are multiplied by the slope.
 extern "C" __global__ void conv2d(float* y, const float* x, const float* weights,
-                                  const float* biases, Convolution conv, float slope) {
+                                  Convolution conv) {
   EACH(e, conv.ys.elements()) {
     const Place at(e, conv.ys);
-    double sum = biases ? biases[at.c] : 0.0f;
+    double sum = 0;
     for (i64 i = 0; i < conv.window.size[0]; ++i) {
       for (i64 j = 0; j < conv.window.size[1]; ++j) {
         const i64 row = conv.window.begin(0, at.h) + i * conv.window.dilations[0];
@@ -179,8 +180,16 @@ extern "C" __global__ void conv2d(float* y, const float* x, const float* weights
         }
       }
     }
-    if (sum < 0) sum = slope == 0 ? 0 : slope * sum;
     y[conv.ys.at(at.n, at.c, at.h, at.w)] = (float)sum;
+  }
+}
+// Values below 0 are multiplied by the slope.
+extern "C" __global__ void activate(float* y, const float* biases, Image ys, float slope) {
+  EACH(e, ys.elements()) {
+    const Place at(e, ys);
+    float& value = y[ys.at(at.n, at.c, at.h, at.w)];
+    const float sum = biases ? value + biases[at.c] : value;
+    value = sum < 0 ? slope == 0 ? 0 : slope * sum : sum;
   }
 }
 extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const float* weights,
@@ -203,40 +212,48 @@ extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const f
     dx[conv.xs.at(at.n, at.c, at.h, at.w)] = (float)sum;
   }
 }
-// A thread sums a part of the windows for a weight's gradient or, behind the weights, a bias's.
+// A thread sums a part of the windows for a weight's gradient.
 extern "C" __global__ void conv2d_weights_parts(double* sums, const float* x, const float* dy,
-                                                Convolution conv, i64 results, i64 parts) {
+                                                Convolution conv, i64 parts) {
   const Image& ys = conv.ys;
   const i64 taps = conv.window.size[0] * conv.window.size[1];
   const i64 weights = ys.c * conv.channels * taps, windows = ys.n * ys.h * ys.w;
-  EACH(t, results * parts) {
-    const i64 part = t / results, b = t % results;
-    const bool of_bias = b >= weights;
-    const i64 o = of_bias ? b - weights : b / (conv.channels * taps);
-    const i64 k = of_bias ? 0 : b / taps % conv.channels;
+  EACH(t, weights * parts) {
+    const i64 part = t / weights, b = t % weights;
+    const i64 o = b / (conv.channels * taps), k = b / taps % conv.channels;
     const i64 i = b % taps / conv.window.size[1], j = b % conv.window.size[1];
     double sum = 0;
     for (i64 e = windows * part / parts; e < windows * (part + 1) / parts; ++e) {
       const i64 w = e % ys.w, h = e / ys.w % ys.h, n = e / (ys.w * ys.h);
-      const double gradient = conv.factor(dy[ys.at(n, o, h, w)]);
-      if (of_bias) {
-        sum += gradient;
-        continue;
-      }
       const i64 row = conv.window.begin(0, h) + i * conv.window.dilations[0];
       const i64 column = conv.window.begin(1, w) + j * conv.window.dilations[1];
       if (!conv.xs.has(row, column)) continue;
-      sum += gradient * conv.factor(x[conv.xs.at(n, conv.first_channel(o) + k, row, column)]);
+      sum += (double)conv.factor(dy[ys.at(n, o, h, w)]) *
+             conv.factor(x[conv.xs.at(n, conv.first_channel(o) + k, row, column)]);
     }
     sums[t] = sum;
   }
 }
-extern "C" __global__ void sum_parts(float* dw, float* db, const double* sums, i64 weights,
-                                     i64 results, i64 parts) {
+// The same for a bias's gradient.
+extern "C" __global__ void conv2d_biases_parts(double* sums, const float* dy, Convolution conv,
+                                               i64 parts) {
+  const Image& ys = conv.ys;
+  const i64 windows = ys.n * ys.h * ys.w;
+  EACH(t, ys.c * parts) {
+    const i64 part = t / ys.c, o = t % ys.c;
+    double sum = 0;
+    for (i64 e = windows * part / parts; e < windows * (part + 1) / parts; ++e) {
+      const i64 w = e % ys.w, h = e / ys.w % ys.h, n = e / (ys.w * ys.h);
+      sum += conv.factor(dy[ys.at(n, o, h, w)]);
+    }
+    sums[t] = sum;
+  }
+}
+extern "C" __global__ void sum_parts(float* to, const double* sums, i64 results, i64 parts) {
   EACH(b, results) {
     double sum = 0;
     for (i64 part = 0; part < parts; ++part) sum += sums[part * results + b];
-    (b < weights ? dw[b] : db[b - weights]) = (float)sum;
+    to[b] = (float)sum;
   }
 }
 )";
@@ -285,52 +302,96 @@ CudaWork one(CudaLaunch launch) {
       std::string(kImageSource) + kRoundedSource + kImageKernelsSource, {std::move(launch)}, 0, {}};
 }
 
-CudaWork weights_grad(const Node& node) {
+/// How a library sees the same; none where factors are rounded, which it does not do, or where
+/// there is no image.
+std::optional<CudaLibraryCall> by_library(const Convolution& c, CudaConvolution::Kind kind,
+                                          const A& to, const A& first, const A& second) {
+  if (c.rounds != 0 || c.xs.n == 0) return {};
+  const auto image = [](const Image& i) {
+    return CudaConvolution::Tensor{{i.n, i.c, i.h, i.w}, {i.of_n, i.of_c, i.w * i.of_w, i.of_w}};
+  };
+  const auto [h, w] = std::pair(c.window.size[0], c.window.size[1]);
+  const CudaConvolution::Tensor weights{{c.ys.c, c.channels, h, w},
+                                        {c.channels * h * w, h * w, w, 1}};
+  using Kind = CudaConvolution::Kind;
+  const auto operands = kind == Kind::kForward     ? std::array{image(c.ys), image(c.xs), weights}
+                        : kind == Kind::kInputGrad ? std::array{image(c.xs), image(c.ys), weights}
+                                                   : std::array{weights, image(c.xs), image(c.ys)};
+  const Window& window = c.window;
+  return CudaLibraryCall{CudaConvolution{kind,
+                                         operands,
+                                         {window.strides[0], window.strides[1]},
+                                         {window.dilations[0], window.dilations[1]},
+                                         {window.pads[0], window.pads[1]},
+                                         {window.pads[2], window.pads[3]}},
+                         to, first, second};
+}
+
+/// Adds the launches that sum parts of all windows, for so many results.
+void sum_windows(CudaWork& work, const Convolution& conv, const A& to, std::vector<A> from,
+                 std::int64_t results, const char* function) {
   constexpr std::int64_t kThreadsEnough = 1 << 16;  // to keep a GPU busy
-  const Shape& weights = node.outputs()[0].shape;
-  const bool biased = node.outputs().size() == 2;
-  const std::int64_t results = weights.elements() + (biased ? weights[0] : 0);
-  const Convolution conv =
-      Convolution::of(node, node.input(0).shape(), weights, node.input(1).shape());
   const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
   const std::int64_t parts = std::clamp<std::int64_t>(
       kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));
-  CudaWork work{std::string(kImageSource) + kRoundedSource + kImageKernelsSource,
-                {},
-                std::size_t(results * parts) * sizeof(double),
-                {}};
-  work.launches = {{"conv2d_weights_parts",
-                    blocks_for(results * parts),
-                    {A::scratch(0), A::input(0), A::input(1), A::of(conv), A::integer(results),
-                     A::integer(parts)}},
-                   {"sum_parts",
-                    blocks_for(results),
-                    {A::output(0), biased ? A::output(1) : A::null(), A::scratch(0),
-                     A::integer(weights.elements()), A::integer(results), A::integer(parts)}}};
+  work.scratch_bytes = std::max(work.scratch_bytes, std::size_t(results * parts) * sizeof(double));
+  from.insert(from.begin(), A::scratch(0));
+  from.push_back(A::of(conv));
+  from.push_back(A::integer(parts));
+  work.launches.push_back({function, blocks_for(results * parts), std::move(from)});
+  work.launches.push_back({"sum_parts",
+                           blocks_for(results),
+                           {to, A::scratch(0), A::integer(results), A::integer(parts)}});
+}
+
+CudaWork weights_grad(const Node& node) {
+  const Shape& weights = node.outputs()[0].shape;
+  const Convolution conv =
+      Convolution::of(node, node.input(0).shape(), weights, node.input(1).shape());
+  CudaWork work = one({});
+  work.launches.clear();
+  sum_windows(work, conv, A::output(0), {A::input(0), A::input(1)}, weights.elements(),
+              "conv2d_weights_parts");
+  work.launches[0].library =
+      by_library(conv, CudaConvolution::Kind::kWeightsGrad, A::output(0), A::input(0), A::input(1));
+  work.launches[1].finishes_the_last = true;
+  if (node.outputs().size() == 2) {
+    sum_windows(work, conv, A::output(1), {A::input(1)}, weights[0], "conv2d_biases_parts");
+  }
+  return work;
+}
+
+CudaWork forward(const Node& node) {
+  const Shape& out = node.outputs()[0].shape;
+  const Convolution conv = Convolution::of(node, node.input(0).shape(), node.input(1).shape(), out);
+  CudaWork work = one({"conv2d",
+                       blocks_for(out.elements()),
+                       {A::output(0), A::input(0), A::input(1), A::of(conv)}});
+  work.launches[0].library =
+      by_library(conv, CudaConvolution::Kind::kForward, A::output(0), A::input(0), A::input(1));
+  const bool biased = node.inputs().size() == 3;
+  if (const double slope = slope_of(node); biased || slope != 1) {
+    work.launches.push_back(
+        {"activate",
+         blocks_for(out.elements()),
+         {A::output(0), biased ? A::input(2) : A::null(), A::of(conv.ys), A::number(slope)}});
+  }
   return work;
 }
 
 std::optional<CudaWork> convolution(const Node& node) {
   const std::string& op = node.op().name;
+  if (op == "conv2d" || op == "conv2d_activation") return forward(node);
+  if (op == "conv2d_weights_grad") return weights_grad(node);
+  if (op != "conv2d_input_grad") return {};
   const Shape& out = node.outputs()[0].shape;
-  const auto in = [&](int i) -> const Shape& { return node.input(i).shape(); };
-  if (op == "conv2d" || op == "conv2d_activation") {
-    return one({"conv2d",
-                blocks_for(out.elements()),
-                {A::output(0), A::input(0), A::input(1),
-                 node.inputs().size() == 3 ? A::input(2) : A::null(),
-                 A::of(Convolution::of(node, in(0), in(1), out)), A::number(slope_of(node))}});
-  }
-  if (op == "conv2d_input_grad") {
-    return one({"conv2d_input_grad",
-                blocks_for(out.elements()),
-                {A::output(0), A::input(0), A::input(1),
-                 A::of(Convolution::of(node, out, in(1), in(0)))}});
-  }
-  if (op == "conv2d_weights_grad") {
-    return weights_grad(node);
-  }
-  return {};
+  const Convolution conv = Convolution::of(node, out, node.input(1).shape(), node.input(0).shape());
+  CudaWork work = one({"conv2d_input_grad",
+                       blocks_for(out.elements()),
+                       {A::output(0), A::input(0), A::input(1), A::of(conv)}});
+  work.launches[0].library =
+      by_library(conv, CudaConvolution::Kind::kInputGrad, A::output(0), A::input(0), A::input(1));
+  return work;
 }
 
 std::optional<CudaWork> pool(const Node& node) {

@@ -11,6 +11,7 @@ const char* const kProductSource = R"(
 // matrix to the next.
 struct Product {
   i64 count, m, n, k, a_next, a_row, a_column, b_next, b_row, b_column, c_next, rounds, adds;
+  i64 of_bfloat16;
 };
 __device__ inline float number(float x) { return x; }
 __device__ inline float number(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
@@ -97,24 +98,19 @@ extern "C" __global__ void cells_grad(float* dz, float* dcs, const float* dhs,
 
 using A = CudaArgument;
 
-/// As the source declares it.
-struct Product {
-  std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
-               b_row = 0, b_column = 0, c_next = 0, rounds = 0, adds = 0;
-};
-
-CudaLaunch product(A c, A a, A b, const Product& p, const char* function = "product") {
-  return {function,
+CudaLaunch product(const A& c, const A& a, const A& b, const CudaProduct& p) {
+  return {p.of_bfloat16 != 0 ? "product_of_bfloat16" : "product",
           p.count * ((p.m + 15) / 16) * ((p.n + 15) / 16),
-          {std::move(c), std::move(a), std::move(b), A::of(p)},
-          256};
+          {c, a, b, A::of(p)},
+          256,
+          p.k == 0 ? std::optional<CudaLibraryCall>{} : CudaLibraryCall{p, c, a, b}};
 }
 
 CudaWork matmul(const Node& node) {
   const bool ta = node.attributes().get<bool>("transpose_a");
   const bool tb = node.attributes().get<bool>("transpose_b");
   const Shape &a = node.input(0).shape(), &c = node.outputs()[0].shape;
-  Product p{.m = c[-2], .n = c[-1], .k = a[ta ? -2 : -1]};
+  CudaProduct p{.m = c[-2], .n = c[-1], .k = a[ta ? -2 : -1]};
   for (int d = 0; d + 2 < c.rank(); ++d) p.count *= c[d];
   p.a_next = p.m * p.k;
   p.b_next = p.k * p.n;
@@ -123,10 +119,9 @@ CudaWork matmul(const Node& node) {
   p.a_column = ta ? p.m : 1;
   p.b_row = tb ? 1 : p.n;
   p.b_column = tb ? p.k : 1;
-  const bool halves = node.op().name == "matmul_bfloat16";
+  p.of_bfloat16 = node.op().name == "matmul_bfloat16";
   return {std::string(kRoundedSource) + kProductSource,
-          {product(A::output(0), A::input(0), A::input(1), p,
-                   halves ? "product_of_bfloat16" : "product")},
+          {product(A::output(0), A::input(0), A::input(1), p)},
           0,
           {}};
 }
@@ -146,7 +141,7 @@ struct Lstm {
   static std::size_t bytes(std::int64_t elements) { return std::size_t(elements) * sizeof(float); }
 
   /// rows × k by the weights of x or of h: rows × 4·hidden.
-  Product forward(std::int64_t rows, std::int64_t k) const {
+  CudaProduct forward(std::int64_t rows, std::int64_t k) const {
     return {.m = rows,
             .n = 4 * hidden,
             .k = k,
@@ -157,7 +152,7 @@ struct Lstm {
             .rounds = rounds};
   }
   /// rows × 4·hidden by the same, transposed: rows × n.
-  Product backward(std::int64_t rows, std::int64_t n) const {
+  CudaProduct backward(std::int64_t rows, std::int64_t n) const {
     return {.m = rows,
             .n = n,
             .k = 4 * hidden,
@@ -168,7 +163,7 @@ struct Lstm {
             .rounds = rounds};
   }
   /// (rows × m)ᵀ by rows × 4·hidden, which are the weights' gradients.
-  Product of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
+  CudaProduct of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
     return {.m = m,
             .n = 4 * hidden,
             .k = rows,
@@ -190,7 +185,7 @@ CudaWork lstm(const Node& node) {
   work.launches.push_back(
       product(A::output(3), A::input(0), A::input(3), s.forward(s.steps * s.batch, s.inputs)));
   for (std::int64_t t = 0; t < s.steps; ++t) {
-    Product from_hidden = s.forward(s.batch, s.hidden);
+    CudaProduct from_hidden = s.forward(s.batch, s.hidden);
     from_hidden.adds = 1;
     const bool last = t + 1 == s.steps;
     work.launches.push_back(product(A::output(3, s.gates(t)),

@@ -1,6 +1,7 @@
 // What a GPU does to compute a node: launches of kernels that are written as CUDA source.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "ops/image.h"
@@ -58,6 +60,36 @@ struct CudaArgument {
   std::string name;
 };
 
+/// A product c (m,n) = a (m,k) · b (k,n), or one that is added to c, so many times: distances in
+/// elements of one row, column or matrix to the next. The kernels' source declares the same but for
+/// `of_bfloat16`.
+struct CudaProduct {
+  std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
+               b_row = 0, b_column = 0, c_next = 0;
+  std::int64_t rounds = 0;  // the factors, to bfloat16
+  std::int64_t adds = 0;
+  std::int64_t of_bfloat16 = 0;  // a and b are bfloat16
+};
+
+/// A convolution in float32, or one of its gradients. `operands` are y, x, w; dx, dy, w; or
+/// dw, x, dy.
+struct CudaConvolution {
+  enum class Kind : std::uint8_t { kForward, kInputGrad, kWeightsGrad };
+  struct Tensor {
+    std::array<std::int64_t, 4> dimensions, strides;  // of n, c, h, w, or o, c, h, w
+  };
+
+  Kind kind;
+  std::array<Tensor, 3> operands;
+  std::array<std::int64_t, 2> strides, dilations, pads_before, pads_behind;
+};
+
+/// What a library of NVIDIA's may compute in the place of launches. No extent is 0.
+struct CudaLibraryCall {
+  std::variant<CudaProduct, CudaConvolution> what;
+  CudaArgument to, first, second;
+};
+
 struct CudaLaunch {
   const char* function;
   /// As many as there is work for. The device starts fewer where that is much, and the kernel must
@@ -65,6 +97,9 @@ struct CudaLaunch {
   std::int64_t blocks;
   std::vector<CudaArgument> arguments;
   unsigned threads = 128;  // of a block
+  /// Does what this launch does, and those behind it that finish it.
+  std::optional<CudaLibraryCall> library = {};
+  bool finishes_the_last = false;
 };
 
 /// The first index of an input that lies outside its range is kept by the GPU, as

@@ -1,0 +1,141 @@
+#include "kernels/cuda/cublas.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using Lt = CublasCalls;
+
+void check_lt(const Lt& calls, Lt::Status status, const char* what) {
+  if (status == 0) return;
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("cuBLASLt: {} failed: {}", what, calls.error_text(status)));
+}
+
+/// Something that the library has made, and unmakes.
+template <typename T>
+using Owned = std::unique_ptr<T, Lt::Status (*)(T*)>;
+template <typename T, typename... Arguments>
+Owned<T> made(const Lt& calls, Lt::Status (*make)(T**, Arguments...), Lt::Status (*unmake)(T*),
+              Arguments... arguments) {
+  T* it = nullptr;
+  check_lt(calls, make(&it, arguments...), "making a descriptor");
+  return {it, unmake};
+}
+
+/// A matrix as the library sees it: by columns, which lie `leading` elements apart.
+struct Matrix {
+  std::int64_t rows, columns, leading;
+  bool transposed;  // the factor is its transpose
+};
+
+// A factor (rows, columns), of which one step along `row` or `column` is one element. By columns,
+// its transpose is (columns, rows).
+Matrix transpose_of(std::int64_t rows, std::int64_t columns, std::int64_t row,
+                    std::int64_t column) {
+  if (column == 1 && row >= columns) return {columns, rows, row, false};
+  return {rows, columns, column, true};
+}
+
+class ProductPlan : public CudaPlan {
+ public:
+  ProductPlan(const Lt& calls, Lt::Handle* handle, const CudaProduct& p)
+      : calls_(calls),
+        handle_(handle),
+        adds_(p.adds != 0 ? 1.0f : 0.0f),
+        product_(made(calls, calls.make_product, calls.destroy_product,
+                      p.rounds != 0 ? Lt::kBfloat16Compute : Lt::kCompute, Lt::kFloat)) {
+    // cᵀ = bᵀ · aᵀ: by columns, the transpose of c is c by rows.
+    const Matrix b = transpose_of(p.k, p.n, p.b_row, p.b_column);
+    const Matrix a = transpose_of(p.m, p.k, p.a_row, p.a_column);
+    const int type = p.of_bfloat16 ? Lt::kBfloat16 : Lt::kFloat;
+    first_ = layout(type, b, p.count, p.b_next);
+    second_ = layout(type, a, p.count, p.a_next);
+    result_ = layout(Lt::kFloat, {p.n, p.m, p.n, false}, p.count, p.c_next);
+    transpose(Lt::kTransposeA, b.transposed);
+    transpose(Lt::kTransposeB, a.transposed);
+  }
+
+  /// False when the library has no way.
+  bool find(const CudaPlanLimits& limits) {
+    const auto preference = made(calls_, calls_.make_preference, calls_.destroy_preference);
+    const auto set = [&](int attribute, const auto& value) {
+      check_lt(calls_, calls_.set_preference(preference.get(), attribute, &value, sizeof(value)),
+               "a preference");
+    };
+    set(Lt::kMostWorkspace, std::uint64_t(limits.workspace_bytes));
+    for (int operand = 0; operand < 4; ++operand) {
+      set(Lt::kAlignmentOfA + operand, std::uint32_t(limits.alignment));
+    }
+    int count = 0;
+    const Lt::Status status =
+        calls_.find(handle_, product_.get(), first_.get(), second_.get(), result_.get(),
+                    result_.get(), preference.get(), 1, &way_, &count);
+    return status == 0 && count > 0 && way_.state == 0;
+  }
+
+  std::size_t workspace_bytes() const override { return way_.workspace_bytes; }
+
+  void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
+           CudaCalls::Address workspace, CudaCalls::Stream* stream) override {
+    const float one = 1;
+    const auto pointer = [](CudaCalls::Address address) { return std::bit_cast<void*>(address); };
+    check_lt(calls_,
+             calls_.multiply(handle_, product_.get(), &one, pointer(second), first_.get(),
+                             pointer(first), second_.get(), &adds_, pointer(to), result_.get(),
+                             pointer(to), result_.get(), &way_.algorithm, pointer(workspace),
+                             way_.workspace_bytes, stream),
+             "a product");
+  }
+
+ private:
+  using Layout = Owned<Lt::Layout>;
+
+  Layout layout(int type, const Matrix& m, std::int64_t count, std::int64_t next) {
+    Layout layout = made(calls_, calls_.make_layout, calls_.destroy_layout, type,
+                         std::uint64_t(m.rows), std::uint64_t(m.columns), m.leading);
+    const auto set = [&](int attribute, const auto& value) {
+      check_lt(calls_, calls_.set_layout(layout.get(), attribute, &value, sizeof(value)),
+               "a layout");
+    };
+    if (count > 1) {
+      set(Lt::kBatchCount, std::int32_t(count));
+      set(Lt::kBatchStride, next);
+    }
+    return layout;
+  }
+  void transpose(int attribute, bool transposed) {
+    const std::int32_t value = transposed ? 1 : 0;
+    check_lt(calls_, calls_.set_product(product_.get(), attribute, &value, sizeof(value)),
+             "a transpose");
+  }
+
+  const Lt& calls_;
+  Lt::Handle* const handle_;
+  const float adds_;
+  Owned<Lt::Product> product_;
+  Layout first_{nullptr, nullptr}, second_{nullptr, nullptr}, result_{nullptr, nullptr};
+  Lt::Found way_{};
+};
+
+}  // namespace
+
+Cublas::Cublas(const CublasCalls& calls) : calls_(calls) {
+  check_lt(calls_, calls_.create(&handle_), "its start");
+}
+
+Cublas::~Cublas() { calls_.destroy(handle_); }
+
+std::unique_ptr<CudaPlan> Cublas::plan(const CudaProduct& product,
+                                       const CudaPlanLimits& limits) const {
+  auto plan = std::make_unique<ProductPlan>(calls_, handle_, product);
+  return plan->find(limits) ? std::move(plan) : nullptr;
+}
+
+}  // namespace paceline

@@ -1,0 +1,263 @@
+#include "kernels/cuda/cudnn.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/error.h"
+
+namespace paceline {
+namespace {
+
+using Dnn = CudnnCalls;
+
+/// A call that failed, in the library's words.
+void check_dnn(const Dnn& calls, Dnn::Status status, const char* what) {
+  if (status == 0) return;
+  std::string words(512, '\0');
+  calls.last_error(words.data(), words.size());
+  words.resize(words.find('\0') == std::string::npos ? words.size() : words.find('\0'));
+  throw Error(ErrorCode::kUnavailable,
+              fmt::format("cuDNN: {} failed: {}{}{}", what, calls.error_text(status),
+                          words.empty() ? "" : ": ", words));
+}
+
+}  // namespace
+
+/// A descriptor, which its attributes make and `finish` completes.
+class Cudnn::Descriptor {
+ public:
+  Descriptor(const Dnn& calls, Dnn::Kind kind) : calls_(&calls) {
+    check_dnn(calls, calls.make(kind, &descriptor_), "making a descriptor");
+  }
+  ~Descriptor() {
+    if (descriptor_ != nullptr) calls_->unmake(descriptor_);
+  }
+  Descriptor(Descriptor&& other) noexcept
+      : calls_(other.calls_), descriptor_(std::exchange(other.descriptor_, nullptr)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(calls_, other.calls_);
+    std::swap(descriptor_, other.descriptor_);
+    return *this;
+  }
+
+  Dnn::Descriptor get() const { return descriptor_; }
+
+  template <typename T>
+  Descriptor& set(Dnn::Attribute attribute, Dnn::Type type, std::span<const T> values) {
+    check_dnn(*calls_,
+              calls_->set(descriptor_, attribute, type, std::int64_t(values.size()), values.data()),
+              "an attribute");
+    return *this;
+  }
+  template <typename T>
+  Descriptor& set(Dnn::Attribute attribute, Dnn::Type type, const T& value) {
+    return set(attribute, type, std::span<const T>(&value, 1));
+  }
+  Descriptor& set(Dnn::Attribute attribute, std::span<const std::int64_t> values) {
+    return set<std::int64_t>(attribute, Dnn::kInt64, values);
+  }
+  Descriptor& set(Dnn::Attribute attribute, const Descriptor& other) {
+    return set(attribute, Dnn::kDescriptor, other.descriptor_);
+  }
+  /// How many there are.
+  std::int64_t count(Dnn::Attribute attribute, Dnn::Type type) const {
+    std::int64_t count = 0;
+    check_dnn(*calls_, calls_->get(descriptor_, attribute, type, 0, &count, nullptr), "a question");
+    return count;
+  }
+  template <typename T>
+  std::int64_t get(Dnn::Attribute attribute, Dnn::Type type, std::span<T> values) const {
+    std::int64_t count = 0;
+    check_dnn(*calls_,
+              calls_->get(descriptor_, attribute, type, std::int64_t(values.size()), &count,
+                          values.data()),
+              "a question");
+    return count;
+  }
+  /// False when the library refuses.
+  bool try_finish() { return calls_->finish(descriptor_) == 0; }
+  Descriptor& finish() {
+    check_dnn(*calls_, calls_->finish(descriptor_), "completing a descriptor");
+    return *this;
+  }
+
+ private:
+  const Dnn* calls_;
+  Dnn::Descriptor descriptor_ = nullptr;
+};
+
+namespace {
+
+/// The names that a plan's operands have in the library.
+constexpr std::array<std::int64_t, 3> kIds = {'t', 'a', 'b'};
+
+/// The attributes by which an operation names what it has.
+struct Operation {
+  Dnn::Kind kind;
+  Dnn::Attribute to, first, second, convolution, alpha, beta;
+};
+Operation operation(CudaConvolution::Kind kind) {
+  switch (kind) {
+    case CudaConvolution::Kind::kForward:
+      return {Dnn::kForward,    Dnn::kForwardY,           Dnn::kForwardX,
+              Dnn::kForwardW,   Dnn::kForwardConvolution, Dnn::kForwardAlpha,
+              Dnn::kForwardBeta};
+    case CudaConvolution::Kind::kInputGrad:
+      return {Dnn::kBackwardData,    Dnn::kDataDx,    Dnn::kDataDy,  Dnn::kDataW,
+              Dnn::kDataConvolution, Dnn::kDataAlpha, Dnn::kDataBeta};
+    case CudaConvolution::Kind::kWeightsGrad:
+      break;
+  }
+  return {Dnn::kBackwardFilter,    Dnn::kFilterDw,    Dnn::kFilterX,   Dnn::kFilterDy,
+          Dnn::kFilterConvolution, Dnn::kFilterAlpha, Dnn::kFilterBeta};
+}
+
+}  // namespace
+
+class Cudnn::ConvolutionPlan : public CudaPlan {
+ public:
+  ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const CudaConvolution& c,
+                  std::size_t alignment)
+      : calls_(calls), handle_(handle), graph_(calls, Dnn::kGraph) {
+    const Operation names = operation(c.kind);
+    parts_.push_back(windows(calls, c));
+    Descriptor operation(calls, names.kind);
+    operation.set(names.convolution, parts_.back());
+    const std::array operands = {names.to, names.first, names.second};
+    for (std::size_t k = 0; k < operands.size(); ++k) {
+      parts_.push_back(tensor(calls, kIds[k], c.operands[k], alignment));
+      operation.set(operands[k], parts_.back());
+    }
+    operation.set(names.alpha, Dnn::kDouble, 1.0).set(names.beta, Dnn::kDouble, 0.0).finish();
+    graph_.set(Dnn::kOps, operation).finish();
+    parts_.push_back(std::move(operation));
+  }
+
+  /// False when no engine that computes in float32 does it in so much memory. The library offers
+  /// engines from the fastest on, in either mode.
+  bool find(const Dnn::Descriptor& device, std::size_t most_workspace) {
+    return find(device, Dnn::kModeA, most_workspace) ||
+           find(device, Dnn::kFallback, most_workspace);
+  }
+
+  std::size_t workspace_bytes() const override { return workspace_bytes_; }
+
+  void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
+           CudaCalls::Address workspace, CudaCalls::Stream* stream) override {
+    const std::array<CudaCalls::Address, 3> operands = {to, first, second};
+    Descriptor pack(calls_, Dnn::kPack);
+    pack.set(Dnn::kPackIds, kIds);
+    pack.set<CudaCalls::Address>(Dnn::kPackPointers, Dnn::kPointer, operands);
+    pack.set(Dnn::kPackWorkspace, Dnn::kPointer, workspace).finish();
+    check_dnn(calls_, calls_.use_stream(handle_, stream), "taking a stream");
+    check_dnn(calls_, calls_.execute(handle_, plan_->get(), pack.get()), "a convolution");
+  }
+
+ private:
+  static Descriptor tensor(const Dnn& calls, std::int64_t id, const CudaConvolution::Tensor& tensor,
+                           std::size_t alignment) {
+    Descriptor made(calls, Dnn::kTensor);
+    made.set(Dnn::kTensorType, Dnn::kDataType, Dnn::kFloat);
+    made.set(Dnn::kTensorDimensions, tensor.dimensions).set(Dnn::kTensorStrides, tensor.strides);
+    const auto bytes = std::int64_t(alignment);
+    made.set(Dnn::kTensorId, {&id, 1}).set(Dnn::kTensorAlignment, {&bytes, 1});
+    made.finish();
+    return made;
+  }
+
+  static Descriptor windows(const Dnn& calls, const CudaConvolution& c) {
+    Descriptor made(calls, Dnn::kConvolution);
+    const std::int64_t dimensions = 2;
+    made.set(Dnn::kComputeType, Dnn::kDataType, Dnn::kFloat);
+    made.set(Dnn::kMode, Dnn::kConvolutionMode, Dnn::kCrossCorrelation);
+    made.set(Dnn::kSpatialDimensions, {&dimensions, 1}).set(Dnn::kStrides, c.strides);
+    made.set(Dnn::kDilations, c.dilations).set(Dnn::kPadsBefore, c.pads_before);
+    made.set(Dnn::kPadsBehind, c.pads_behind).finish();
+    return made;
+  }
+
+  bool find(const Dnn::Descriptor& device, int mode, std::size_t most_workspace) {
+    Descriptor heuristics(calls_, Dnn::kHeuristics);
+    heuristics.set(Dnn::kHeuristicsGraph, graph_);
+    heuristics.set(Dnn::kHeuristicsModeOf, Dnn::kHeuristicsMode, mode);
+    heuristics.set(Dnn::kHeuristicsDevice, Dnn::kDescriptor, device);
+    if (!heuristics.try_finish()) return false;
+    std::vector<Descriptor> configs;
+    std::vector<Dnn::Descriptor> handles;
+    for (std::int64_t n = heuristics.count(Dnn::kResults, Dnn::kDescriptor); n > 0; --n) {
+      handles.push_back(configs.emplace_back(calls_, Dnn::kEngineConfig).get());
+    }
+    if (configs.empty()) return false;
+    const auto found =
+        std::size_t(heuristics.get<Dnn::Descriptor>(Dnn::kResults, Dnn::kDescriptor, handles));
+    for (std::size_t k = 0; k < found; ++k) {
+      if (is_float32(configs[k]) && take(configs[k], device, most_workspace)) return true;
+    }
+    return false;
+  }
+
+  bool is_float32(const Descriptor& config) const {
+    Descriptor engine(calls_, Dnn::kEngine);
+    std::array<Dnn::Descriptor, 1> handle = {engine.get()};
+    config.get<Dnn::Descriptor>(Dnn::kConfigEngine, Dnn::kDescriptor, handle);
+    std::array<std::int32_t, 16> notes{};
+    const std::int64_t count =
+        engine.get<std::int32_t>(Dnn::kNotesOfEngine, Dnn::kNumericalNote, notes);
+    return std::none_of(notes.begin(), notes.begin() + count, [](std::int32_t note) {
+      return note == Dnn::kTensorCore || note == Dnn::kDownConverts ||
+             note == Dnn::kReducedReduction;
+    });
+  }
+
+  bool take(Descriptor& config, const Dnn::Descriptor& device, std::size_t most_workspace) {
+    Descriptor plan(calls_, Dnn::kPlan);
+    plan.set(Dnn::kPlanDevice, Dnn::kDescriptor, device).set(Dnn::kPlanConfig, config);
+    if (!plan.try_finish()) return false;
+    std::array<std::int64_t, 1> bytes{};
+    plan.get<std::int64_t>(Dnn::kPlanWorkspace, Dnn::kInt64, bytes);
+    if (std::uint64_t(bytes[0]) > most_workspace) return false;
+    workspace_bytes_ = std::size_t(bytes[0]);
+    plan_ = std::move(plan);
+    parts_.push_back(std::move(config));
+    return true;
+  }
+
+  const Dnn& calls_;
+  Dnn::Handle* const handle_;
+  std::vector<Descriptor> parts_;  // which the graph and the plan name
+  Descriptor graph_;
+  std::optional<Descriptor> plan_;
+  std::size_t workspace_bytes_ = 0;
+};
+
+Cudnn::Cudnn(const CudnnCalls& calls, int index)
+    : calls_(calls), device_(std::make_unique<Descriptor>(calls, Dnn::kDevice)) {
+  device_->set(Dnn::kDeviceId, Dnn::kInt32, std::int32_t(index)).finish();
+  check_dnn(calls, calls.create(&handle_), "its start");
+}
+
+Cudnn::Cudnn(const CudnnCalls& calls, const std::string& description)
+    : calls_(calls), device_(std::make_unique<Descriptor>(calls, Dnn::kDevice)) {
+  device_->set<char>(Dnn::kDeviceJson, Dnn::kChar, description).finish();
+}
+
+Cudnn::~Cudnn() {
+  if (handle_ != nullptr) calls_.destroy(handle_);
+}
+
+std::unique_ptr<CudaPlan> Cudnn::plan(const CudaConvolution& convolution,
+                                      const CudaPlanLimits& limits) const {
+  auto plan = std::make_unique<ConvolutionPlan>(calls_, handle_, convolution, limits.alignment);
+  return plan->find(device_->get(), limits.workspace_bytes) ? std::move(plan) : nullptr;
+}
+
+}  // namespace paceline

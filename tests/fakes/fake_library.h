@@ -1,0 +1,16 @@
+// What the fakes of NVIDIA's libraries have of the fake driver (fake_cuda_driver.cc), which is
+// loaded before them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace paceline::testing {
+
+/// Does the work when somebody waits for the stream, in its order. What it throws is the driver's
+/// error from then on. Returns the driver's status.
+int push_on_fake_gpu(void* stream, std::function<void()> work);
+/// True when these bytes lie in one block of a device's memory.
+bool fake_gpu_holds(const void* begin, std::size_t bytes);
+
+}  // namespace paceline::testing
