@@ -247,7 +247,6 @@ static_assert(sizeof(CublasCalls::Found) == sizeof(cublasLtMatmulHeuristicResult
 static_assert(CublasCalls::kFloat == CUDA_R_32F);
 static_assert(CublasCalls::kBfloat16 == CUDA_R_16BF);
 static_assert(CublasCalls::kCompute == CUBLAS_COMPUTE_32F);
-static_assert(CublasCalls::kBfloat16Compute == CUBLAS_COMPUTE_32F_FAST_16BF);
 static_assert(CublasCalls::kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(CublasCalls::kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(CublasCalls::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
@@ -291,7 +290,7 @@ static_assert(int(CudnnCalls::kConvolutionMode) == int(CUDNN_TYPE_CONVOLUTION_MO
 static_assert(int(CudnnCalls::kHeuristicsMode) == int(CUDNN_TYPE_HEUR_MODE));
 static_assert(int(CudnnCalls::kNumericalNote) == int(CUDNN_TYPE_NUMERICAL_NOTE));
 static_assert(int(CudnnCalls::kDescriptor) == int(CUDNN_TYPE_BACKEND_DESCRIPTOR));
-static_assert(int(CudnnCalls::kInt32) == int(CUDNN_TYPE_INT32));
+static_assert(int(CudnnCalls::kHandle) == int(CUDNN_TYPE_HANDLE));
 static_assert(int(CudnnCalls::kChar) == int(CUDNN_TYPE_CHAR));
 static_assert(int(CudnnCalls::kComputeType) == int(CUDNN_ATTR_CONVOLUTION_COMP_TYPE));
 static_assert(int(CudnnCalls::kMode) == int(CUDNN_ATTR_CONVOLUTION_CONV_MODE));
@@ -316,6 +315,8 @@ static_assert(int(CudnnCalls::kDataDy) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_B
 static_assert(int(CudnnCalls::kFilterAlpha) ==
               int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA));
 static_assert(int(CudnnCalls::kFilterDy) == int(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY));
+static_assert(int(CudnnCalls::kGraphHandle) == 800);  // deprecated names of CUDNN_ATTR_…_HANDLE
+static_assert(int(CudnnCalls::kPlanHandle) == 400);
 static_assert(int(CudnnCalls::kOps) == int(CUDNN_ATTR_OPERATIONGRAPH_OPS));
 static_assert(int(CudnnCalls::kTensorAlignment) == int(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT));
 static_assert(int(CudnnCalls::kTensorType) == int(CUDNN_ATTR_TENSOR_DATA_TYPE));
@@ -326,7 +327,6 @@ static_assert(int(CudnnCalls::kPackIds) == int(CUDNN_ATTR_VARIANT_PACK_UNIQUE_ID
 static_assert(int(CudnnCalls::kPackPointers) == int(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS));
 static_assert(int(CudnnCalls::kPackWorkspace) == int(CUDNN_ATTR_VARIANT_PACK_WORKSPACE));
 static_assert(int(CudnnCalls::kNotesOfEngine) == int(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE));
-static_assert(int(CudnnCalls::kDeviceId) == int(CUDNN_ATTR_DEVICEPROP_DEVICE_ID));
 static_assert(int(CudnnCalls::kDeviceJson) == int(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION));
 static_assert(int(CudnnCalls::kFloat) == int(CUDNN_DATA_FLOAT));
 static_assert(int(CudnnCalls::kCrossCorrelation) == int(CUDNN_CROSS_CORRELATION));

@@ -14,7 +14,7 @@
 namespace {
 
 enum Status : int { kSuccess = 0, kInvalidValue = 7, kNotSupported = 15, kExecutionFailed = 13 };
-constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68, kBfloat16Compute = 75;
+constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68;
 constexpr int kTransposeA = 3, kTransposeB = 4, kBatchCount = 5, kBatchStride = 6;
 constexpr std::size_t kWorkspace = 512;  // which it overwrites
 
@@ -41,12 +41,6 @@ struct Found {
   float waves;
   int reserved[4];
 };
-
-float rounded(float x) {
-  const auto word = std::bit_cast<std::uint32_t>(x);
-  return std::isnan(x) ? x
-                       : std::bit_cast<float>((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
-}
 
 // op(m)[row, column] of matrix `each`.
 float element(const Layout& m, const void* data, bool transposed, std::int64_t each,
@@ -94,7 +88,7 @@ int cublasLtCreate(void** handle) {
 int cublasLtDestroy(void*) { return kSuccess; }
 
 int cublasLtMatmulDescCreate(Product** product, int compute, int) {
-  if (compute != kCompute && compute != kBfloat16Compute) return kNotSupported;
+  if (compute != kCompute) return kNotSupported;
   *product = new Product;
   (*product)->compute = compute;
   return kSuccess;
@@ -169,18 +163,16 @@ int cublasLtMatmul(void*, Product* product, const void*, const void* a, Layout* 
       !fake_gpu_holds(workspace, bytes)) {
     return kExecutionFailed;
   }
-  const bool rounds = product->compute == kBfloat16Compute;
   const auto work = [=, p = *product, of_a = *of_a, of_b = *of_b, of_d = *of_d,
                      adds = *static_cast<const float*>(beta)] {
     std::memset(workspace, 0xff, bytes);
-    const auto factor = [&](float x) { return rounds ? rounded(x) : x; };
     for (std::int64_t each = 0; each < of_d.count; ++each) {
       for (std::int64_t column = 0; column < sizes.columns; ++column) {
         for (std::int64_t row = 0; row < sizes.rows; ++row) {
           float sum = 0;
           for (std::int64_t k = 0; k < sizes.inner; ++k) {
-            sum = std::fma(factor(element(of_a, a, p.transposes[0], each, row, k)),
-                           factor(element(of_b, b, p.transposes[1], each, k, column)), sum);
+            sum = std::fma(element(of_a, a, p.transposes[0], each, row, k),
+                           element(of_b, b, p.transposes[1], each, k, column), sum);
           }
           float& to = static_cast<float*>(d)[each * of_d.stride + column * of_d.leading + row];
           to = adds == 0 ? sum : adds * to + sum;

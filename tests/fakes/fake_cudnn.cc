@@ -39,6 +39,7 @@ struct Descriptor {
 
 std::size_t size_of(int type) {
   switch (type) {
+    case Calls::kHandle:
     case Calls::kInt64:
     case Calls::kDouble:
     case Calls::kPointer:
@@ -211,8 +212,10 @@ int cudnnBackendFinalize(Descriptor* descriptor) {
   Convolution c;
   std::array<std::int64_t, 3> ids{};
   if (descriptor->kind == Calls::kGraph && !read_graph(descriptor, c, ids)) return kNotSupported;
-  if (descriptor->kind == Calls::kHeuristics &&
-      descriptor->part(Calls::kHeuristicsDevice) == nullptr) {
+  // A plan for a described device is refused: no hardware runs it, though cuDNN says that it did.
+  const bool names_handle = descriptor->attributes.contains(
+      descriptor->kind == Calls::kGraph ? Calls::kGraphHandle : Calls::kPlanHandle);
+  if ((descriptor->kind == Calls::kGraph || descriptor->kind == Calls::kPlan) && !names_handle) {
     return kBadParameter;
   }
   return kSuccess;

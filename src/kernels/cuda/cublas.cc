@@ -50,7 +50,7 @@ class ProductPlan : public CudaPlan {
         handle_(handle),
         adds_(p.adds != 0 ? 1.0f : 0.0f),
         product_(made(calls, calls.make_product, calls.destroy_product,
-                      p.rounds != 0 ? Lt::kBfloat16Compute : Lt::kCompute, Lt::kFloat)) {
+                      Lt::kCompute, Lt::kFloat)) {
     // cᵀ = bᵀ · aᵀ: by columns, the transpose of c is c by rows.
     const Matrix b = transpose_of(p.k, p.n, p.b_row, p.b_column);
     const Matrix a = transpose_of(p.m, p.k, p.a_row, p.a_column);

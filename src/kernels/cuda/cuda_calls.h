@@ -93,6 +93,7 @@ struct CudnnCalls {
   };
   /// Types of attributes.
   enum Type {
+    kHandle = 0,
     kDataType = 1,
     kInt64 = 3,
     kDouble = 5,
@@ -101,7 +102,6 @@ struct CudnnCalls {
     kHeuristicsMode = 8,
     kNumericalNote = 11,
     kDescriptor = 15,
-    kInt32 = 23,
     kChar = 24,
   };
   /// Attributes.
@@ -118,6 +118,7 @@ struct CudnnCalls {
     kResults = 202,
     kHeuristicsDevice = 204,
     kConfigEngine = 300,
+    kPlanHandle = 400,
     kPlanConfig = 401,
     kPlanWorkspace = 402,
     kPlanDevice = 407,
@@ -139,6 +140,7 @@ struct CudnnCalls {
     kFilterDw = 715,
     kFilterX = 716,
     kFilterDy = 717,
+    kGraphHandle = 800,
     kOps = 801,
     kTensorAlignment = 900,
     kTensorType = 901,
@@ -149,7 +151,6 @@ struct CudnnCalls {
     kPackPointers = 1001,
     kPackWorkspace = 1003,
     kNotesOfEngine = 1303,
-    kDeviceId = 2700,
     kDeviceJson = 2702,
   };
   static constexpr int kFloat = 0, kCrossCorrelation = 1;

@@ -352,7 +352,7 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   enter();
   check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
   if (calls_.cublas.multiply != nullptr) cublas_.emplace(calls_.cublas);
-  if (calls_.cudnn.execute != nullptr) cudnn_.emplace(calls_.cudnn, index);
+  if (calls_.cudnn.execute != nullptr) cudnn_.emplace(calls_.cudnn);
 }
 
 // What fails now has nobody to tell.

@@ -155,13 +155,21 @@ extern "C" __global__ void response_norm_grad(float* dx, const float* dy, const 
 struct Convolution {
   Image xs, ys;
   Window window;
-  i64 channels, outputs_of_group, rounds;
+  i64 channels, outputs_of_group;
   __device__ i64 first_channel(i64 o) const { return o / outputs_of_group * channels; }
   __device__ i64 weight(i64 o, i64 k, i64 i, i64 j) const {
     return ((o * channels + k) * window.size[0] + i) * window.size[1] + j;
   }
-  __device__ float factor(float x) const { return rounds ? rounded(x) : x; }
 };
+// To the nearest bfloat16.
+extern "C" __global__ void rounded(float* to, const float* from, i64 n) {
+  EACH(i, n) {
+    const unsigned word = __float_as_uint(from[i]);
+    to[i] = from[i] != from[i]
+                ? from[i]
+                : __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
+  }
+}
 extern "C" __global__ void conv2d(float* y, const float* x, const float* weights,
                                   Convolution conv) {
   EACH(e, conv.ys.elements()) {
@@ -176,7 +184,7 @@ extern "C" __global__ void conv2d(float* y, const float* x, const float* weights
         const float* from = x + conv.xs.at(at.n, conv.first_channel(at.c), row, column);
         const i64 taps = conv.window.size[0] * conv.window.size[1];
         for (i64 k = 0; k < conv.channels; ++k, w += taps, from += conv.xs.of_c) {
-          sum += (double)conv.factor(*w) * conv.factor(*from);
+          sum += (double)*w * *from;
         }
       }
     }
@@ -204,8 +212,8 @@ extern "C" __global__ void conv2d_input_grad(float* dx, const float* dy, const f
         const i64 w = conv.window.window_at(1, at.w, j, conv.ys.w);
         if (w < 0) continue;
         for (i64 o = first; o < first + conv.outputs_of_group; ++o) {
-          sum += (double)conv.factor(weights[conv.weight(o, at.c % conv.channels, i, j)]) *
-                 conv.factor(dy[conv.ys.at(at.n, o, h, w)]);
+          sum += (double)weights[conv.weight(o, at.c % conv.channels, i, j)] *
+                 dy[conv.ys.at(at.n, o, h, w)];
         }
       }
     }
@@ -228,8 +236,8 @@ extern "C" __global__ void conv2d_weights_parts(double* sums, const float* x, co
       const i64 row = conv.window.begin(0, h) + i * conv.window.dilations[0];
       const i64 column = conv.window.begin(1, w) + j * conv.window.dilations[1];
       if (!conv.xs.has(row, column)) continue;
-      sum += (double)conv.factor(dy[ys.at(n, o, h, w)]) *
-             conv.factor(x[conv.xs.at(n, conv.first_channel(o) + k, row, column)]);
+      sum += (double)dy[ys.at(n, o, h, w)] *
+             x[conv.xs.at(n, conv.first_channel(o) + k, row, column)];
     }
     sums[t] = sum;
   }
@@ -244,16 +252,9 @@ extern "C" __global__ void conv2d_biases_parts(double* sums, const float* dy, Co
     double sum = 0;
     for (i64 e = windows * part / parts; e < windows * (part + 1) / parts; ++e) {
       const i64 w = e % ys.w, h = e / ys.w % ys.h, n = e / (ys.w * ys.h);
-      sum += conv.factor(dy[ys.at(n, o, h, w)]);
+      sum += dy[ys.at(n, o, h, w)];
     }
     sums[t] = sum;
-  }
-}
-extern "C" __global__ void sum_parts(float* to, const double* sums, i64 results, i64 parts) {
-  EACH(b, results) {
-    double sum = 0;
-    for (i64 part = 0; part < parts; ++part) sum += sums[part * results + b];
-    to[b] = (float)sum;
   }
 }
 )";
@@ -276,7 +277,7 @@ struct Window {
 struct Convolution {
   Image xs, ys;
   Window window;
-  std::int64_t channels, outputs_of_group, rounds;
+  std::int64_t channels, outputs_of_group;
 
   static Convolution of(const Node& node, const Shape& x, const Shape& weights, const Shape& y) {
     Window2d window = Window2d::of(node.attributes());
@@ -286,8 +287,7 @@ struct Convolution {
             ys,
             Window::of(window),
             weights[1],
-            ys.c / node.attributes().get<std::int64_t>("groups"),
-            rounds_products(node)};
+            ys.c / node.attributes().get<std::int64_t>("groups")};
   }
 };
 
@@ -297,101 +297,143 @@ double slope_of(const Node& node) {
   return relu ? 0 : node.attributes().get<double>("slope");
 }
 
-CudaWork one(CudaLaunch launch) {
-  return {
-      std::string(kImageSource) + kRoundedSource + kImageKernelsSource, {std::move(launch)}, 0, {}};
+std::string images_source() {
+  return std::string(kImageSource) + kSumColumns + kImageKernelsSource;
 }
 
-/// How a library sees the same; none where factors are rounded, which it does not do, or where
-/// there is no image.
-std::optional<CudaLibraryCall> by_library(const Convolution& c, CudaConvolution::Kind kind,
-                                          const A& to, const A& first, const A& second) {
-  if (c.rounds != 0 || c.xs.n == 0) return {};
+CudaWork one(CudaLaunch launch) {
+  return {images_source(), {std::move(launch)}, 0, {}};
+}
+
+/// How a library sees a convolution. `what` says which one is computed.
+CudaLibraryCall by_library(const Convolution& c, CudaConvolution::Kind kind, bool is_tf32) {
   const auto image = [](const Image& i) {
     return CudaConvolution::Tensor{{i.n, i.c, i.h, i.w}, {i.of_n, i.of_c, i.w * i.of_w, i.of_w}};
   };
-  const auto [h, w] = std::pair(c.window.size[0], c.window.size[1]);
-  const CudaConvolution::Tensor weights{{c.ys.c, c.channels, h, w},
+  const std::int64_t h = c.window.size[0], w = c.window.size[1];
+  const CudaConvolution::Tensor x = image(c.xs), y = image(c.ys),
+                                weights{{c.ys.c, c.channels, h, w},
                                         {c.channels * h * w, h * w, w, 1}};
   using Kind = CudaConvolution::Kind;
-  const auto operands = kind == Kind::kForward     ? std::array{image(c.ys), image(c.xs), weights}
-                        : kind == Kind::kInputGrad ? std::array{image(c.xs), image(c.ys), weights}
-                                                   : std::array{weights, image(c.xs), image(c.ys)};
   const Window& window = c.window;
-  return CudaLibraryCall{CudaConvolution{kind,
-                                         operands,
-                                         {window.strides[0], window.strides[1]},
-                                         {window.dilations[0], window.dilations[1]},
-                                         {window.pads[0], window.pads[1]},
-                                         {window.pads[2], window.pads[3]}},
-                         to, first, second};
+  return {CudaConvolution{kind,
+                          kind == Kind::kForward     ? std::array{y, x, weights}
+                          : kind == Kind::kInputGrad ? std::array{x, y, weights}
+                                                     : std::array{weights, x, y},
+                          {window.strides[0], window.strides[1]},
+                          {window.dilations[0], window.dilations[1]},
+                          {window.pads[0], window.pads[1]},
+                          {window.pads[2], window.pads[3]},
+                          is_tf32},
+          {},
+          {},
+          {}};
 }
 
-/// Adds the launches that sum parts of all windows, for so many results.
-void sum_windows(CudaWork& work, const Convolution& conv, const A& to, std::vector<A> from,
-                 std::int64_t results, const char* function) {
-  constexpr std::int64_t kThreadsEnough = 1 << 16;  // to keep a GPU busy
-  const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
-  const std::int64_t parts = std::clamp<std::int64_t>(
-      kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));
-  work.scratch_bytes = std::max(work.scratch_bytes, std::size_t(results * parts) * sizeof(double));
-  from.insert(from.begin(), A::scratch(0));
-  from.push_back(A::of(conv));
-  from.push_back(A::integer(parts));
-  work.launches.push_back({function, blocks_for(results * parts), std::move(from)});
-  work.launches.push_back({"sum_parts",
-                           blocks_for(results),
-                           {to, A::scratch(0), A::integer(results), A::integer(parts)}});
+/// The launches of a convolution's node.
+class ConvolutionWork {
+ public:
+  ConvolutionWork(const Node& node, const Shape& x, const Shape& weights, const Shape& y)
+      : conv(Convolution::of(node, x, weights, y)), rounds_(rounds_products(node)) {
+    work.source = images_source();
+  }
+
+  CudaWork work{};
+  const Convolution conv;
+
+  /// An input, rounded to bfloat16 where the node says so.
+  A factor(int input, const Shape& shape) {
+    const A from = A::input(std::size_t(input));
+    if (!rounds_) return from;
+    const std::int64_t n = shape.elements();
+    const A to = A::scratch(work.add_scratch(std::size_t(n) * sizeof(float)));
+    work.launches.push_back({"rounded", blocks_for(n), {to, from, A::integer(n)}});
+    return to;
+  }
+  /// Adds launches that compute output 0 of two factors, and that a library may replace.
+  void add(CudaConvolution::Kind kind, const A& first, const A& second,
+           std::vector<CudaLaunch> launches) {
+    if (conv.xs.n > 0) {
+      CudaLibraryCall call = by_library(conv, kind, rounds_);
+      call.to = A::output(0);
+      call.first = first;
+      call.second = second;
+      launches[0].library = std::move(call);
+    }
+    for (std::size_t k = 1; k < launches.size(); ++k) launches[k].finishes_the_last = true;
+    work.launches.insert(work.launches.end(), launches.begin(), launches.end());
+  }
+  /// The launches that sum over all windows what `from` has, for so many results.
+  std::vector<CudaLaunch> sum_windows(const A& to, std::vector<A> from, std::int64_t results,
+                                      const char* function) {
+    constexpr std::int64_t kThreadsEnough = 1 << 16;  // to keep a GPU busy
+    const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
+    const std::int64_t parts = std::clamp<std::int64_t>(
+        kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));
+    const A sums = A::scratch(work.add_scratch(std::size_t(results * parts) * sizeof(double)));
+    from.insert(from.begin(), sums);
+    from.insert(from.end(), {A::of(conv), A::integer(parts)});
+    return {{function, blocks_for(results * parts), std::move(from)},
+            {"sum_parts",
+             results,
+             {to, sums, A::integer(results), A::integer(parts), A::of(1.0)}}};
+  }
+
+ private:
+  const bool rounds_;
+};
+
+CudaWork forward(const Node& node) {
+  const Shape &x = node.input(0).shape(), &weights = node.input(1).shape(),
+              &y = node.outputs()[0].shape;
+  ConvolutionWork c(node, x, weights, y);
+  const A first = c.factor(0, x), second = c.factor(1, weights);
+  c.add(CudaConvolution::Kind::kForward, first, second,
+        {{"conv2d", blocks_for(y.elements()), {A::output(0), first, second, A::of(c.conv)}}});
+  const bool biased = node.inputs().size() == 3;
+  if (const double slope = slope_of(node); biased || slope != 1) {
+    c.work.launches.push_back({"activate",
+                               blocks_for(y.elements()),
+                               {A::output(0), biased ? A::input(2) : A::null(), A::of(c.conv.ys),
+                                A::number(slope)}});
+  }
+  return std::move(c.work);
+}
+
+CudaWork input_grad(const Node& node) {
+  const Shape &dy = node.input(0).shape(), &weights = node.input(1).shape(),
+              &dx = node.outputs()[0].shape;
+  ConvolutionWork c(node, dx, weights, dy);
+  const A first = c.factor(0, dy), second = c.factor(1, weights);
+  c.add(CudaConvolution::Kind::kInputGrad, first, second,
+        {{"conv2d_input_grad",
+          blocks_for(dx.elements()),
+          {A::output(0), first, second, A::of(c.conv)}}});
+  return std::move(c.work);
 }
 
 CudaWork weights_grad(const Node& node) {
-  const Shape& weights = node.outputs()[0].shape;
-  const Convolution conv =
-      Convolution::of(node, node.input(0).shape(), weights, node.input(1).shape());
-  CudaWork work = one({});
-  work.launches.clear();
-  sum_windows(work, conv, A::output(0), {A::input(0), A::input(1)}, weights.elements(),
-              "conv2d_weights_parts");
-  work.launches[0].library =
-      by_library(conv, CudaConvolution::Kind::kWeightsGrad, A::output(0), A::input(0), A::input(1));
-  work.launches[1].finishes_the_last = true;
+  const Shape &x = node.input(0).shape(), &dy = node.input(1).shape(),
+              &weights = node.outputs()[0].shape;
+  ConvolutionWork c(node, x, weights, dy);
+  const A first = c.factor(0, x), second = c.factor(1, dy);
+  c.add(CudaConvolution::Kind::kWeightsGrad, first, second,
+        c.sum_windows(A::output(0), {first, second}, weights.elements(), "conv2d_weights_parts"));
   if (node.outputs().size() == 2) {
-    sum_windows(work, conv, A::output(1), {A::input(1)}, weights[0], "conv2d_biases_parts");
+    for (CudaLaunch& launch :
+         c.sum_windows(A::output(1), {second}, weights[0], "conv2d_biases_parts")) {
+      c.work.launches.push_back(std::move(launch));
+    }
   }
-  return work;
-}
-
-CudaWork forward(const Node& node) {
-  const Shape& out = node.outputs()[0].shape;
-  const Convolution conv = Convolution::of(node, node.input(0).shape(), node.input(1).shape(), out);
-  CudaWork work = one({"conv2d",
-                       blocks_for(out.elements()),
-                       {A::output(0), A::input(0), A::input(1), A::of(conv)}});
-  work.launches[0].library =
-      by_library(conv, CudaConvolution::Kind::kForward, A::output(0), A::input(0), A::input(1));
-  const bool biased = node.inputs().size() == 3;
-  if (const double slope = slope_of(node); biased || slope != 1) {
-    work.launches.push_back(
-        {"activate",
-         blocks_for(out.elements()),
-         {A::output(0), biased ? A::input(2) : A::null(), A::of(conv.ys), A::number(slope)}});
-  }
-  return work;
+  return std::move(c.work);
 }
 
 std::optional<CudaWork> convolution(const Node& node) {
   const std::string& op = node.op().name;
   if (op == "conv2d" || op == "conv2d_activation") return forward(node);
+  if (op == "conv2d_input_grad") return input_grad(node);
   if (op == "conv2d_weights_grad") return weights_grad(node);
-  if (op != "conv2d_input_grad") return {};
-  const Shape& out = node.outputs()[0].shape;
-  const Convolution conv = Convolution::of(node, out, node.input(1).shape(), node.input(0).shape());
-  CudaWork work = one({"conv2d_input_grad",
-                       blocks_for(out.elements()),
-                       {A::output(0), A::input(0), A::input(1), A::of(conv)}});
-  work.launches[0].library =
-      by_library(conv, CudaConvolution::Kind::kInputGrad, A::output(0), A::input(0), A::input(1));
-  return work;
+  return {};
 }
 
 std::optional<CudaWork> pool(const Node& node) {

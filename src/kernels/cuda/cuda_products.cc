@@ -1,4 +1,8 @@
 // Products of matrices, and the LSTM, which is made of them.
+#include <map>
+#include <tuple>
+#include <utility>
+
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/rounded_products.h"
 #include "paceline/op.h"
@@ -10,12 +14,11 @@ const char* const kProductSource = R"(
 // c (m,n) = a (m,k) · b (k,n), or is added to c, so many times; distances of one row, column or
 // matrix to the next.
 struct Product {
-  i64 count, m, n, k, a_next, a_row, a_column, b_next, b_row, b_column, c_next, rounds, adds;
+  i64 count, m, n, k, a_next, a_row, a_column, b_next, b_row, b_column, c_next, adds;
   i64 of_bfloat16;
 };
 __device__ inline float number(float x) { return x; }
 __device__ inline float number(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
-__device__ inline float factor(float x, bool rounds) { return rounds ? rounded(x) : x; }
 // A block of 256 threads makes 16 x 16 elements.
 template <typename In>
 __device__ void multiply(float* c, const In* a, const In* b, const Product& p) {
@@ -29,8 +32,8 @@ __device__ void multiply(float* c, const In* a, const In* b, const Product& p) {
     for (i64 from = 0; from < p.k; from += 16) {
       const i64 of_a = matrix * p.a_next + row * p.a_row + (from + x) * p.a_column;
       const i64 of_b = matrix * p.b_next + (from + y) * p.b_row + column * p.b_column;
-      left[y][x] = row < p.m && from + x < p.k ? factor(number(a[of_a]), p.rounds) : 0.0f;
-      right[y][x] = column < p.n && from + y < p.k ? factor(number(b[of_b]), p.rounds) : 0.0f;
+      left[y][x] = row < p.m && from + x < p.k ? number(a[of_a]) : 0.0f;
+      right[y][x] = column < p.n && from + y < p.k ? number(b[of_b]) : 0.0f;
       __syncthreads();
       for (int l = 0; l < 16; ++l) sum = fmaf(left[y][l], right[l][x], sum);
       __syncthreads();
@@ -47,6 +50,12 @@ extern "C" __global__ void product(float* c, const float* a, const float* b, Pro
 extern "C" __global__ void product_of_bfloat16(float* c, const unsigned short* a,
                                                const unsigned short* b, Product p) {
   multiply(c, a, b, p);
+}
+extern "C" __global__ void round_to_bfloat16(unsigned short* to, const float* from, i64 n) {
+  EACH(i, n) {
+    const unsigned word = __float_as_uint(from[i]);
+    to[i] = from[i] != from[i] ? 0x7fc0 : (word + 0x7fff + ((word >> 16) & 1)) >> 16;
+  }
 }
 )";
 
@@ -98,13 +107,43 @@ extern "C" __global__ void cells_grad(float* dz, float* dcs, const float* dhs,
 
 using A = CudaArgument;
 
-CudaLaunch product(const A& c, const A& a, const A& b, const CudaProduct& p) {
-  return {p.of_bfloat16 != 0 ? "product_of_bfloat16" : "product",
-          p.count * ((p.m + 15) / 16) * ((p.n + 15) / 16),
-          {c, a, b, A::of(p)},
-          256,
-          p.k == 0 ? std::optional<CudaLibraryCall>{} : CudaLibraryCall{p, c, a, b}};
-}
+/// Products of a node, one after another.
+class Products {
+ public:
+  explicit Products(bool rounds) : rounds_(rounds) {}
+
+  CudaWork work{kProductSource, {}, 0, {}};
+
+  /// Where they round, factors are rounded to bfloat16 once: they keep their values from then on.
+  void add(const A& c, A a, A b, CudaProduct p) {
+    if (rounds_) {
+      a = rounded(a, p.m * p.k);
+      b = rounded(b, p.k * p.n);
+      p.of_bfloat16 = 1;
+    }
+    work.launches.push_back(
+        {p.of_bfloat16 != 0 ? "product_of_bfloat16" : "product",
+         p.count * ((p.m + 15) / 16) * ((p.n + 15) / 16),
+         {c, a, b, A::of(p)},
+         256,
+         p.k == 0 ? std::optional<CudaLibraryCall>{} : CudaLibraryCall{p, c, a, b}});
+  }
+
+ private:
+  A rounded(const A& factor, std::int64_t n) {
+    const auto key = std::tuple(factor.kind, factor.index, factor.offset, n);
+    const auto found = rounded_.find(key);
+    if (found != rounded_.end()) return A::scratch(found->second);
+    const std::size_t at = work.add_scratch(std::size_t(n) * 2);
+    rounded_.emplace(key, at);
+    work.launches.push_back(
+        {"round_to_bfloat16", blocks_for(n), {A::scratch(at), factor, A::integer(n)}});
+    return A::scratch(at);
+  }
+
+  const bool rounds_;
+  std::map<std::tuple<A::Kind, std::size_t, std::size_t, std::int64_t>, std::size_t> rounded_;
+};
 
 CudaWork matmul(const Node& node) {
   const bool ta = node.attributes().get<bool>("transpose_a");
@@ -120,10 +159,9 @@ CudaWork matmul(const Node& node) {
   p.b_row = tb ? 1 : p.n;
   p.b_column = tb ? p.k : 1;
   p.of_bfloat16 = node.op().name == "matmul_bfloat16";
-  return {std::string(kRoundedSource) + kProductSource,
-          {product(A::output(0), A::input(0), A::input(1), p)},
-          0,
-          {}};
+  Products products(false);
+  products.add(A::output(0), A::input(0), A::input(1), p);
+  return std::move(products.work);
 }
 
 /// The sizes of an LSTM, and where the parts of its tensors lie, in bytes.
@@ -148,8 +186,7 @@ struct Lstm {
             .a_row = k,
             .a_column = 1,
             .b_row = 4 * hidden,
-            .b_column = 1,
-            .rounds = rounds};
+            .b_column = 1};
   }
   /// rows × 4·hidden by the same, transposed: rows × n.
   CudaProduct backward(std::int64_t rows, std::int64_t n) const {
@@ -159,8 +196,7 @@ struct Lstm {
             .a_row = 4 * hidden,
             .a_column = 1,
             .b_row = 1,
-            .b_column = 4 * hidden,
-            .rounds = rounds};
+            .b_column = 4 * hidden};
   }
   /// (rows × m)ᵀ by rows × 4·hidden, which are the weights' gradients.
   CudaProduct of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
@@ -171,26 +207,26 @@ struct Lstm {
             .a_column = m,
             .b_row = 4 * hidden,
             .b_column = 1,
-            .rounds = rounds,
             .adds = adds};
   }
 
-  std::int64_t steps, batch, inputs, hidden, rounds;
+  std::int64_t steps, batch, inputs, hidden;
+  bool rounds;
 };
 
 CudaWork lstm(const Node& node) {
   const Lstm s(node);
   const std::int64_t units = s.batch * s.hidden;
-  CudaWork work{std::string(kRoundedSource) + kProductSource + kCells, {}, 0, {}};
-  work.launches.push_back(
-      product(A::output(3), A::input(0), A::input(3), s.forward(s.steps * s.batch, s.inputs)));
+  Products products(s.rounds);
+  CudaWork& work = products.work;
+  work.source += kCells;
+  products.add(A::output(3), A::input(0), A::input(3), s.forward(s.steps * s.batch, s.inputs));
   for (std::int64_t t = 0; t < s.steps; ++t) {
     CudaProduct from_hidden = s.forward(s.batch, s.hidden);
     from_hidden.adds = 1;
     const bool last = t + 1 == s.steps;
-    work.launches.push_back(product(A::output(3, s.gates(t)),
-                                    t == 0 ? A::input(1) : A::output(0, s.state(t - 1)),
-                                    A::input(3, s.hidden_weights()), from_hidden));
+    products.add(A::output(3, s.gates(t)), t == 0 ? A::input(1) : A::output(0, s.state(t - 1)),
+                 A::input(3, s.hidden_weights()), from_hidden);
     work.launches.push_back(
         {"cells",
          blocks_for(units),
@@ -199,7 +235,7 @@ CudaWork lstm(const Node& node) {
           t == 0 ? A::input(2) : A::output(4, s.state(t - 1)), A::input(4), A::integer(units),
           A::integer(s.hidden), A::number(node.attributes().get<double>("forget_bias"))}});
   }
-  return work;
+  return std::move(work);
 }
 
 CudaWork lstm_grad(const Node& node) {
@@ -210,10 +246,10 @@ CudaWork lstm_grad(const Node& node) {
     return node.attributes().get<bool>(which) ? std::optional(next++) : std::nullopt;
   };
   const auto d_outputs = given("has_outputs"), d_h = given("has_h"), d_c = given("has_c");
-  CudaWork work{std::string(kRoundedSource) + kProductSource + kCells + kSumColumns,
-                {},
-                s.gates(s.steps),
-                {}};
+  Products products(s.rounds);
+  CudaWork& work = products.work;
+  work.source = work.source + kCells + kSumColumns;
+  work.scratch_bytes = s.gates(s.steps);
   const auto begin = [&](std::size_t output, std::optional<std::size_t> input) {
     work.launches.push_back(
         {"begin_gradient",
@@ -230,21 +266,17 @@ CudaWork lstm_grad(const Node& node) {
           d_outputs ? A::input(*d_outputs, s.state(t)) : A::null(), A::input(5, s.gates(t)),
           A::input(6, s.state(t)), t == 0 ? A::input(2) : A::input(6, s.state(t - 1)),
           A::integer(units), A::integer(s.hidden)}});
-    work.launches.push_back(product(A::output(1), A::scratch(s.gates(t)),
-                                    A::input(3, s.hidden_weights()),
-                                    s.backward(s.batch, s.hidden)));
+    products.add(A::output(1), A::scratch(s.gates(t)), A::input(3, s.hidden_weights()),
+                 s.backward(s.batch, s.hidden));
   }
   const A of_hidden = A::output(3, s.hidden_weights());
-  work.launches.push_back(
-      product(A::output(0), A::scratch(0), A::input(3), s.backward(rows, s.inputs)));
-  work.launches.push_back(
-      product(A::output(3), A::input(0), A::scratch(0), s.of_weights(rows, s.inputs, false)));
-  work.launches.push_back(
-      product(of_hidden, A::input(1), A::scratch(0), s.of_weights(s.batch, s.hidden, false)));
-  work.launches.push_back(product(of_hidden, A::input(4), A::scratch(s.gates(1)),
-                                  s.of_weights(rows - s.batch, s.hidden, true)));
-  work.launches.push_back(sum_columns(A::output(4), A::scratch(0), rows, 4 * s.hidden));
-  return work;
+  products.add(A::output(0), A::scratch(0), A::input(3), s.backward(rows, s.inputs));
+  products.add(A::output(3), A::input(0), A::scratch(0), s.of_weights(rows, s.inputs, false));
+  products.add(of_hidden, A::input(1), A::scratch(0), s.of_weights(s.batch, s.hidden, false));
+  products.add(of_hidden, A::input(4), A::scratch(s.gates(1)),
+               s.of_weights(rows - s.batch, s.hidden, true));
+  sum_columns(work, A::output(4), A::scratch(0), rows, 4 * s.hidden);
+  return std::move(work);
 }
 
 }  // namespace

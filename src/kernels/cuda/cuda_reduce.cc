@@ -1,5 +1,5 @@
 // Sums, means and maxima over any axes, and the norm of several tensors. One block makes an output;
-// its threads pass over what is reduced to it.
+// its threads pass over what is reduced to it. Sums over the first axes, or all, are made in parts.
 #include <array>
 #include <utility>
 
@@ -110,6 +110,12 @@ struct Groups {
     return pointers;
   }
 
+  /// True when x is a matrix whose columns are reduced.
+  bool are_columns() const {
+    return kept.rank == 0 || reduced.rank == 0 ||
+           kept.step[0] * kept.size[0] <= reduced.step[std::size_t(reduced.rank) - 1];
+  }
+
   std::int64_t outputs = 1, n = 1;  // n: elements of each
   Axes kept, reduced;
 };
@@ -144,8 +150,14 @@ std::optional<CudaWork> reduce_work(const Node& node) {
   const CudaArgument out = CudaArgument::output(0), in = CudaArgument::input(0);
   if (mean || op == "reduce_sum") {
     const Groups groups(node, node.input(0).shape());
+    const double factor = mean ? 1.0 / double(groups.n) : 1.0;
+    if (groups.are_columns()) {
+      CudaWork work{kSumColumns, {}, 0, {}};
+      sum_columns(work, out, in, groups.n, groups.outputs, factor);
+      return work;
+    }
     CudaLaunch launch{"reduce_sum", groups.outputs, groups.arguments({out, in})};
-    launch.arguments.push_back(CudaArgument::of(mean ? 1.0 / double(groups.n) : 1.0));
+    launch.arguments.push_back(CudaArgument::of(factor));
     return CudaWork{kReduceSource, {launch}, 0, {}};
   }
   if (op == "reduce_max") {

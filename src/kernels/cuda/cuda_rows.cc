@@ -126,14 +126,14 @@ using A = CudaArgument;
 CudaWork layer_norm_grad(const Node& node) {
   const std::int64_t n = node.outputs()[1].shape[0], rows = node.input(3).shape().elements();
   CudaWork work{std::string(kRowSource) + kSumColumns, {}, 0, {}};
-  work.scratch_bytes = std::size_t(n * rows) * sizeof(float);
+  const A products = A::scratch(work.add_scratch(std::size_t(n * rows) * sizeof(float)));
   // Before dx, which may lie where dy is.
-  const CudaLaunch offsets = sum_columns(A::output(2), A::input(0), rows, n);
-  const CudaLaunch own{"layer_norm_grad",
-                       rows,
-                       {A::output(0), A::scratch(0), A::input(0), A::input(1), A::input(2),
-                        A::input(3), A::input(4), A::integer(rows), A::integer(n)}};
-  work.launches = {offsets, own, sum_columns(A::output(1), A::scratch(0), rows, n)};
+  sum_columns(work, A::output(2), A::input(0), rows, n);
+  work.launches.push_back({"layer_norm_grad",
+                           rows,
+                           {A::output(0), products, A::input(0), A::input(1), A::input(2),
+                            A::input(3), A::input(4), A::integer(rows), A::integer(n)}});
+  sum_columns(work, A::output(1), products, rows, n);
   return work;
 }
 

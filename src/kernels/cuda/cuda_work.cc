@@ -60,39 +60,61 @@ struct Image {
 };
 )";
 
-const char* const kRoundedSource = R"(
-__device__ inline float rounded(float x) {
-  const unsigned word = __float_as_uint(x);
-  return x != x ? x : __uint_as_float((word + 0x7fff + ((word >> 16) & 1)) & 0xffff0000u);
-}
-)";
-
-// 32 columns and 4 rows at once.
+// `width` threads beside each other take columns, the others rows; a block makes a part.
 const char* const kSumColumns = R"(
-extern "C" __global__ void sum_columns(float* to, const float* from, i64 rows, i64 columns) {
-  __shared__ double sums[4][32];
-  const int x = threadIdx.x % 32, y = threadIdx.x / 32;
-  for (i64 first = (i64)blockIdx.x * 32; first < columns; first += (i64)gridDim.x * 32) {
+__device__ inline double sum_of_lanes(double x, i64 width) {
+  __shared__ double all[128];
+  __syncthreads();
+  all[threadIdx.x] = x;
+  __syncthreads();
+  for (unsigned half = blockDim.x / 2; half >= width; half /= 2) {
+    if (threadIdx.x < half) all[threadIdx.x] += all[threadIdx.x + half];
+    __syncthreads();
+  }
+  return all[threadIdx.x];
+}
+extern "C" __global__ void column_parts(double* sums, const float* from, i64 rows, i64 columns,
+                                        i64 width, i64 parts) {
+  const i64 tiles = (columns + width - 1) / width, high = blockDim.x / width;
+  for (i64 b = blockIdx.x; b < tiles * parts; b += gridDim.x) {
+    const i64 column = b % tiles * width + threadIdx.x % width, part = b / tiles;
+    const i64 end = rows * (part + 1) / parts;
     double sum = 0;
-    if (first + x < columns) {
-      for (i64 r = y; r < rows; r += 4) sum += from[r * columns + first + x];
+    if (column < columns) {
+      for (i64 r = rows * part / parts + threadIdx.x / width; r < end; r += high) {
+        sum += from[r * columns + column];
+      }
     }
-    __syncthreads();
-    sums[y][x] = sum;
-    __syncthreads();
-    if (y == 0 && first + x < columns) {
-      to[first + x] = (float)(sums[0][x] + sums[1][x] + sums[2][x] + sums[3][x]);
-    }
+    sum = sum_of_lanes(sum, width);
+    if (threadIdx.x < width && column < columns) sums[part * columns + column] = sum;
+  }
+}
+// A block adds the parts of a sum.
+extern "C" __global__ void sum_parts(float* to, const double* sums, i64 n, i64 parts,
+                                     double factor) {
+  for (i64 j = blockIdx.x; j < n; j += gridDim.x) {
+    double sum = 0;
+    for (i64 part = threadIdx.x; part < parts; part += blockDim.x) sum += sums[part * n + j];
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) to[j] = (float)(sum * factor);
   }
 }
 )";
 
-CudaLaunch sum_columns(CudaArgument to, CudaArgument from, std::int64_t rows,
-                       std::int64_t columns) {
-  return {"sum_columns",
-          (columns + 31) / 32,
-          {std::move(to), std::move(from), CudaArgument::integer(rows),
-           CudaArgument::integer(columns)}};
+void sum_columns(CudaWork& work, const CudaArgument& to, const CudaArgument& from,
+                 std::int64_t rows, std::int64_t columns, double factor) {
+  using A = CudaArgument;
+  const std::int64_t width = lanes_for(columns), tiles = (columns + width - 1) / width;
+  const std::int64_t parts = parts_of(rows * width, tiles);
+  const std::size_t sums = work.add_scratch(std::size_t(columns * parts) * sizeof(double));
+  work.launches.push_back({"column_parts",
+                           tiles * parts,
+                           {A::scratch(sums), from, A::integer(rows), A::integer(columns),
+                            A::integer(width), A::integer(parts)}});
+  work.launches.push_back(
+      {"sum_parts",
+       columns,
+       {to, A::scratch(sums), A::integer(columns), A::integer(parts), A::of(factor)}});
 }
 
 Image image_of(const Shape& shape, const Attributes& attributes) {

@@ -1,7 +1,9 @@
 // What a GPU does to compute a node: launches of kernels that are written as CUDA source.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -54,8 +56,8 @@ struct CudaArgument {
     return {Kind::kBytes, 0, 0, std::move(bytes), {}};
   }
 
-  Kind kind;
-  std::size_t index, offset;
+  Kind kind = Kind::kBytes;
+  std::size_t index = 0, offset = 0;
   std::vector<std::byte> bytes;
   std::string name;
 };
@@ -66,7 +68,6 @@ struct CudaArgument {
 struct CudaProduct {
   std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
                b_row = 0, b_column = 0, c_next = 0;
-  std::int64_t rounds = 0;  // the factors, to bfloat16
   std::int64_t adds = 0;
   std::int64_t of_bfloat16 = 0;  // a and b are bfloat16
 };
@@ -82,12 +83,14 @@ struct CudaConvolution {
   Kind kind;
   std::array<Tensor, 3> operands;
   std::array<std::int64_t, 2> strides, dilations, pads_before, pads_behind;
+  /// The operands are exact in TF32, so that tensor cores may multiply them.
+  bool is_tf32 = false;
 };
 
 /// What a library of NVIDIA's may compute in the place of launches. No extent is 0.
 struct CudaLibraryCall {
   std::variant<CudaProduct, CudaConvolution> what;
-  CudaArgument to, first, second;
+  CudaArgument to, first, second;  // addresses
 };
 
 struct CudaLaunch {
@@ -116,6 +119,14 @@ struct CudaWork {
   std::size_t scratch_bytes = 0;
   std::optional<CudaFault> fault;
   bool exchanges = false;  // sums with other parts of the batch, where there are any
+
+  /// Where so many bytes more of the scratch memory begin.
+  std::size_t add_scratch(std::size_t bytes) {
+    constexpr std::size_t kLine = 256;
+    const std::size_t begin = (scratch_bytes + kLine - 1) / kLine * kLine;
+    scratch_bytes = begin + bytes;
+    return begin;
+  }
 };
 
 /// Empty when the node has no such kernels: all take float32, and those that only move elements any
@@ -126,7 +137,18 @@ std::optional<CudaWork> cuda_work(const Node& node);
 namespace cuda {
 
 constexpr unsigned kThreads = 128;        // of a block, where nothing else is said
-constexpr std::int64_t kMostParts = 256;  // of a sum over one tensor
+constexpr std::int64_t kMostParts = 1024;  // of the sums over one tensor
+
+/// How many threads of a block lie beside each other where there are so many columns.
+inline std::int64_t lanes_for(std::int64_t columns) {
+  return std::int64_t(std::bit_ceil(std::uint64_t(std::clamp<std::int64_t>(columns, 1, kThreads))));
+}
+/// Into how many parts a sum of n elements is cut, where there are so many others of the kind: each
+/// thread adds some eight.
+inline std::int64_t parts_of(std::int64_t n, std::int64_t others) {
+  const std::int64_t most = std::max<std::int64_t>(1, kMostParts / std::max<std::int64_t>(1, others));
+  return std::clamp<std::int64_t>(n / (8 * kThreads), 1, most);
+}
 
 /// Blocks that have a thread for each of n elements.
 inline std::int64_t blocks_for(std::int64_t n) { return (n + kThreads - 1) / kThreads; }
@@ -141,12 +163,11 @@ struct Image {
 };
 Image image_of(const Shape& shape, const Attributes& attributes);
 extern const char* const kImageSource;
-/// Source of `rounded(x)`, to bfloat16: what the factors of a product become where a node says so.
-extern const char* const kRoundedSource;
-
-/// Adds a launch of columns' sums: `to`[j] = Σ over `rows` of `from`[row·columns + j].
-CudaLaunch sum_columns(CudaArgument to, CudaArgument from, std::int64_t rows, std::int64_t columns);
-/// Source of that kernel.
+/// Adds launches of columns' sums: `to`[j] = factor · Σ over `rows` of `from`[row·columns + j].
+void sum_columns(CudaWork& work, const CudaArgument& to, const CudaArgument& from,
+                 std::int64_t rows, std::int64_t columns, double factor = 1);
+/// Source of their kernels; and of `sum_of_lanes(x, width)`, which adds over the threads of a block
+/// (128) whose numbers are equal modulo `width`, a power of 2: the first `width` threads get sums.
 extern const char* const kSumColumns;
 
 /// A family's work of a node whose op it has; it may be empty.

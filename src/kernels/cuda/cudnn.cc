@@ -125,9 +125,14 @@ Operation operation(CudaConvolution::Kind kind) {
 
 class Cudnn::ConvolutionPlan : public CudaPlan {
  public:
-  ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const CudaConvolution& c,
-                  std::size_t alignment)
-      : calls_(calls), handle_(handle), graph_(calls, Dnn::kGraph) {
+  /// Of the handle's device, or of a described one.
+  ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const Descriptor* device,
+                  const CudaConvolution& c, std::size_t alignment)
+      : calls_(calls),
+        handle_(handle),
+        device_(device),
+        is_tf32_(c.is_tf32),
+        graph_(calls, Dnn::kGraph) {
     const Operation names = operation(c.kind);
     parts_.push_back(windows(calls, c));
     Descriptor operation(calls, names.kind);
@@ -138,15 +143,15 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
       operation.set(operands[k], parts_.back());
     }
     operation.set(names.alpha, Dnn::kDouble, 1.0).set(names.beta, Dnn::kDouble, 0.0).finish();
+    if (device == nullptr) graph_.set(Dnn::kGraphHandle, Dnn::kHandle, handle);
     graph_.set(Dnn::kOps, operation).finish();
     parts_.push_back(std::move(operation));
   }
 
   /// False when no engine that computes in float32 does it in so much memory. The library offers
   /// engines from the fastest on, in either mode.
-  bool find(const Dnn::Descriptor& device, std::size_t most_workspace) {
-    return find(device, Dnn::kModeA, most_workspace) ||
-           find(device, Dnn::kFallback, most_workspace);
+  bool find(std::size_t most_workspace) {
+    return find(Dnn::kModeA, most_workspace) || find(Dnn::kFallback, most_workspace);
   }
 
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
@@ -185,11 +190,11 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     return made;
   }
 
-  bool find(const Dnn::Descriptor& device, int mode, std::size_t most_workspace) {
+  bool find(int mode, std::size_t most_workspace) {
     Descriptor heuristics(calls_, Dnn::kHeuristics);
     heuristics.set(Dnn::kHeuristicsGraph, graph_);
     heuristics.set(Dnn::kHeuristicsModeOf, Dnn::kHeuristicsMode, mode);
-    heuristics.set(Dnn::kHeuristicsDevice, Dnn::kDescriptor, device);
+    if (device_ != nullptr) heuristics.set(Dnn::kHeuristicsDevice, *device_);
     if (!heuristics.try_finish()) return false;
     std::vector<Descriptor> configs;
     std::vector<Dnn::Descriptor> handles;
@@ -200,27 +205,32 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     const auto found =
         std::size_t(heuristics.get<Dnn::Descriptor>(Dnn::kResults, Dnn::kDescriptor, handles));
     for (std::size_t k = 0; k < found; ++k) {
-      if (is_float32(configs[k]) && take(configs[k], device, most_workspace)) return true;
+      if (is_exact(configs[k]) && take(configs[k], most_workspace)) return true;
     }
     return false;
   }
 
-  bool is_float32(const Descriptor& config) const {
+  bool is_exact(const Descriptor& config) const {
     Descriptor engine(calls_, Dnn::kEngine);
     std::array<Dnn::Descriptor, 1> handle = {engine.get()};
     config.get<Dnn::Descriptor>(Dnn::kConfigEngine, Dnn::kDescriptor, handle);
     std::array<std::int32_t, 16> notes{};
     const std::int64_t count =
         engine.get<std::int32_t>(Dnn::kNotesOfEngine, Dnn::kNumericalNote, notes);
-    return std::none_of(notes.begin(), notes.begin() + count, [](std::int32_t note) {
-      return note == Dnn::kTensorCore || note == Dnn::kDownConverts ||
+    return std::none_of(notes.begin(), notes.begin() + count, [&](std::int32_t note) {
+      return (note == Dnn::kTensorCore && !is_tf32_) || note == Dnn::kDownConverts ||
              note == Dnn::kReducedReduction;
     });
   }
 
-  bool take(Descriptor& config, const Dnn::Descriptor& device, std::size_t most_workspace) {
+  bool take(Descriptor& config, std::size_t most_workspace) {
     Descriptor plan(calls_, Dnn::kPlan);
-    plan.set(Dnn::kPlanDevice, Dnn::kDescriptor, device).set(Dnn::kPlanConfig, config);
+    if (device_ != nullptr) {
+      plan.set(Dnn::kPlanDevice, *device_);
+    } else {
+      plan.set(Dnn::kPlanHandle, Dnn::kHandle, handle_);
+    }
+    plan.set(Dnn::kPlanConfig, config);
     if (!plan.try_finish()) return false;
     std::array<std::int64_t, 1> bytes{};
     plan.get<std::int64_t>(Dnn::kPlanWorkspace, Dnn::kInt64, bytes);
@@ -233,15 +243,15 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
 
   const Dnn& calls_;
   Dnn::Handle* const handle_;
+  const Descriptor* const device_;
+  const bool is_tf32_;
   std::vector<Descriptor> parts_;  // which the graph and the plan name
   Descriptor graph_;
   std::optional<Descriptor> plan_;
   std::size_t workspace_bytes_ = 0;
 };
 
-Cudnn::Cudnn(const CudnnCalls& calls, int index)
-    : calls_(calls), device_(std::make_unique<Descriptor>(calls, Dnn::kDevice)) {
-  device_->set(Dnn::kDeviceId, Dnn::kInt32, std::int32_t(index)).finish();
+Cudnn::Cudnn(const CudnnCalls& calls) : calls_(calls) {
   check_dnn(calls, calls.create(&handle_), "its start");
 }
 
@@ -256,8 +266,9 @@ Cudnn::~Cudnn() {
 
 std::unique_ptr<CudaPlan> Cudnn::plan(const CudaConvolution& convolution,
                                       const CudaPlanLimits& limits) const {
-  auto plan = std::make_unique<ConvolutionPlan>(calls_, handle_, convolution, limits.alignment);
-  return plan->find(device_->get(), limits.workspace_bytes) ? std::move(plan) : nullptr;
+  auto plan = std::make_unique<ConvolutionPlan>(calls_, handle_, device_.get(), convolution,
+                                                limits.alignment);
+  return plan->find(limits.workspace_bytes) ? std::move(plan) : nullptr;
 }
 
 }  // namespace paceline
