@@ -99,6 +99,8 @@ void find_driver(Library& library, CudaCalls& calls) {
   library.find("cuMemGetInfo_v2", calls.memory_left);
   library.find("cuMemAlloc_v2", calls.allocate);
   library.find("cuMemFree_v2", calls.free);
+  library.find("cuMemHostRegister_v2", calls.pin);
+  library.find("cuMemHostUnregister", calls.unpin);
   library.find("cuMemsetD8Async", calls.fill);
   library.find("cuMemcpyHtoDAsync_v2", calls.upload);
   library.find("cuMemcpyDtoHAsync_v2", calls.download);
@@ -195,6 +197,8 @@ static_assert(kDeclared<&CudaCalls::use_context, &cuCtxSetCurrent>);
 static_assert(kDeclared<&CudaCalls::memory_left, &cuMemGetInfo>);
 static_assert(kDeclared<&CudaCalls::allocate, &cuMemAlloc>);
 static_assert(kDeclared<&CudaCalls::free, &cuMemFree>);
+static_assert(kDeclared<&CudaCalls::pin, &cuMemHostRegister>);
+static_assert(kDeclared<&CudaCalls::unpin, &cuMemHostUnregister>);
 static_assert(kDeclared<&CudaCalls::fill, &cuMemsetD8Async>);
 static_assert(kDeclared<&CudaCalls::upload, &cuMemcpyHtoDAsync>);
 static_assert(kDeclared<&CudaCalls::download, &cuMemcpyDtoHAsync>);
@@ -226,6 +230,7 @@ static_assert(CudaCalls::kNoDevice == CUDA_ERROR_NO_DEVICE);
 static_assert(CudaCalls::kMultiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
 static_assert(CudaCalls::kMajor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
 static_assert(CudaCalls::kMinor == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+static_assert(CudaCalls::kForAllDevices == CU_MEMHOSTREGISTER_PORTABLE);
 static_assert(CudaCalls::kNonBlocking == CU_STREAM_NON_BLOCKING);
 static_assert(CudaCalls::kNoTiming == CU_EVENT_DISABLE_TIMING);
 #if __has_include(<cublasLt.h>)

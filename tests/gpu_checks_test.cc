@@ -50,7 +50,8 @@ TEST_F(GpuChecks, WithoutAGpuASentenceSaysThatNothingWasChecked) {
 
 TEST_F(GpuChecks, EveryPartIsWrittenDownOrSaysWhyNot) {
   const Finished checks = run({std::string("LD_LIBRARY_PATH=") + kFakes, "CUDA_HOME=/nonexistent"},
-                              {"--most-bytes", "70000", "--models", "mlp,ptb", "--out",
+                              {"--most-bytes", "70000", "--models", "mlp,ptb", "--without",
+                               "speeds,peers,sanitizer", "--out",
                                folder_.path(), "--build", PACELINE_BUILD, "--commit", "1a2b3c4"});
   EXPECT_THAT(checks.output, HasSubstr("parts done"));
   const nlohmann::json written = result();
@@ -79,7 +80,7 @@ TEST_F(GpuChecks, AKernelThatComputesWronglyFailsItsPart) {
   const Finished checks = run({std::string("LD_LIBRARY_PATH=") + kFakes, "CUDA_HOME=/nonexistent",
                                "FAKE_CUDA_SKIPPED_LAUNCH=12203"},
                               {"--most-bytes", "70000", "--out", folder_.path(), "--without",
-                               "our_version,op_cases,trainings"});
+                               "our_version,op_cases,trainings,speeds,peers,sanitizer"});
   EXPECT_EQ(checks.status, 1);
   EXPECT_THAT(std::string(result()["launches"]["failed"]), HasSubstr("adds 1"));
 }

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "base/grouped_digits.h"
 #include "paceline/error.h"
@@ -19,12 +21,30 @@ constexpr std::size_t kLeastMapped = SIZE_MAX;  // sanitizers watch the heap
 constexpr std::size_t kLeastMapped = std::size_t{4} << 20;
 #endif
 
+/// Memory that is mapped by itself, and who has pinned it.
+struct Mapped {
+  std::size_t bytes = 0;
+  bool asked = false;  // whether it can be pinned
+  PagePinner* pinner = nullptr;
+};
+struct AllMapped {
+  std::mutex mutex;
+  std::map<const std::byte*, Mapped> by_begin;
+};
+// Lives until the process ends: memory may be given back late.
+AllMapped& all_mapped() {
+  static AllMapped* const all = new AllMapped;
+  return *all;
+}
+
 void* map_zeros(std::size_t bytes) {
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
   // The system may refuse: large pages are only faster.
   static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
+  const std::lock_guard lock(all_mapped().mutex);
+  all_mapped().by_begin[static_cast<std::byte*>(memory)] = {bytes};
   return memory;
 }
 
@@ -47,6 +67,12 @@ void* allocate_aligned(std::size_t bytes) {
 
 void free_aligned(void* memory, std::size_t bytes) {
   if (bytes < kLeastMapped) return std::free(memory);
+  {
+    const std::lock_guard lock(all_mapped().mutex);
+    const auto found = all_mapped().by_begin.find(static_cast<std::byte*>(memory));
+    if (found->second.pinner != nullptr) found->second.pinner->unpin(memory);
+    all_mapped().by_begin.erase(found);
+  }
   ::munmap(memory, bytes);
 }
 
@@ -54,6 +80,27 @@ void free_aligned(void* memory, std::size_t bytes) {
 
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes) {
   return {allocate_aligned(bytes), [bytes](void* memory) { free_aligned(memory, bytes); }};
+}
+
+void pin_pages(const void* memory, PagePinner& pinner) {
+  const std::lock_guard lock(all_mapped().mutex);
+  auto& by_begin = all_mapped().by_begin;
+  const auto* const place = static_cast<const std::byte*>(memory);
+  auto found = by_begin.upper_bound(place);
+  if (found == by_begin.begin()) return;
+  auto& [begin, mapped] = *--found;
+  if (mapped.asked || place >= begin + mapped.bytes) return;
+  mapped.asked = true;
+  if (pinner.pin(const_cast<std::byte*>(begin), mapped.bytes)) mapped.pinner = &pinner;
+}
+
+void unpin_pages(PagePinner& pinner) {
+  const std::lock_guard lock(all_mapped().mutex);
+  for (auto& [begin, mapped] : all_mapped().by_begin) {
+    if (mapped.pinner != &pinner) continue;
+    pinner.unpin(const_cast<std::byte*>(begin));
+    mapped = {mapped.bytes};
+  }
 }
 
 Buffer::Buffer(std::size_t bytes)

@@ -22,6 +22,25 @@ constexpr T round_up(T value, std::type_identity_t<T> multiple) {
 /// kUnavailable, with the number of bytes, when there is not enough.
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 
+/// Who keeps pages of the host's memory where they are, so that a device reads and writes them by
+/// itself.
+class PagePinner {
+ public:
+  /// Returns false when that cannot be.
+  virtual bool pin(void* begin, std::size_t bytes) = 0;
+  virtual void unpin(void* begin) = 0;
+
+ protected:
+  ~PagePinner() = default;
+};
+
+/// Has `pinner` pin the memory of several MB in which this place lies; it is unpinned before it is
+/// given back. Does nothing for less memory, which is not taken page by page, and where somebody
+/// was asked before. Any thread.
+void pin_pages(const void* memory, PagePinner& pinner);
+/// Has `pinner` unpin all that it pinned, before it goes.
+void unpin_pages(PagePinner& pinner);
+
 /// Memory as that of allocate_shared_aligned, with one owner; may be empty.
 class Buffer {
  public:

@@ -85,7 +85,8 @@ struct Driver {
   std::map<Address, Block> blocks;
   std::vector<Stream*> streams;
   std::vector<std::unique_ptr<Module>> modules;
-  std::map<int, std::size_t> used;  // bytes, by device
+  std::map<int, std::size_t> used;      // bytes, by device
+  std::map<void*, std::size_t> pinned;  // bytes of the host's memory
   CudaEmulator emulator;
   int device = 0, error = kSuccess, launches = 0, open = 0;
   std::string words;
@@ -187,12 +188,19 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
 
-// For the fakes of libraries that compute on the device (fake_library.h).
+// For tests, and for the fakes of libraries that compute on the device (fake_library.h).
 namespace paceline::testing {
 
 int push_on_fake_gpu(void* stream, std::function<void()> work) {
   const Lock lock(driver().mutex);
   return push(static_cast<Stream*>(stream), std::move(work));
+}
+
+std::size_t bytes_pinned_by_fake_gpu() {
+  const Lock lock(driver().mutex);
+  std::size_t bytes = 0;
+  for (const auto& [memory, size] : driver().pinned) bytes += size;
+  return bytes;
 }
 
 bool fake_gpu_holds(const void* begin, std::size_t bytes) {
@@ -313,6 +321,22 @@ int cuMemHostAlloc(void** memory, std::size_t bytes, unsigned) {
 }
 int cuMemFreeHost(void* memory) {
   std::free(memory);
+  return kSuccess;
+}
+
+// It counts what is pinned; pinning twice, or unpinning what is not, is an error.
+int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
+  const Lock lock(driver().mutex);
+  if (!driver().pinned.emplace(memory, bytes).second) {
+    return failed(kInvalidValue, "memory is pinned twice");
+  }
+  return kSuccess;
+}
+int cuMemHostUnregister(void* memory) {
+  const Lock lock(driver().mutex);
+  if (driver().pinned.erase(memory) == 0) {
+    return failed(kInvalidValue, "memory is unpinned that was not pinned");
+  }
   return kSuccess;
 }
 

@@ -185,6 +185,8 @@ struct CudaCalls {
   Status (*memory_left)(std::size_t* free, std::size_t* total);
   Status (*allocate)(Address* memory, std::size_t bytes);
   Status (*free)(Address memory);
+  Status (*pin)(void* memory, std::size_t bytes, unsigned flags);  // of the host
+  Status (*unpin)(void* memory);
   Status (*fill)(Address memory, unsigned char byte, std::size_t bytes, Stream*);
   Status (*upload)(Address to, const void* from, std::size_t bytes, Stream*);
   Status (*download)(void* to, Address from, std::size_t bytes, Stream*);
@@ -222,6 +224,7 @@ struct CudaCalls {
 
   static constexpr Status kOutOfMemory = 2, kStubLibrary = 34, kNoDevice = 100;
   static constexpr int kMultiprocessors = 16, kMajor = 75, kMinor = 76;  // attributes
+  static constexpr unsigned kForAllDevices = 1;                          // a flag of pinned memory
   static constexpr unsigned kNonBlocking = 1;                            // a flag of a stream
   static constexpr unsigned kNoTiming = 2;                               // a flag of an event
 };

@@ -359,6 +359,7 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
 CudaDevice::~CudaDevice() {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
+  unpin_pages(*this);
   cublas_.reset();
   cudnn_.reset();
   for (const auto& [ticket, event] : events_) calls_.destroy_event(event);
@@ -448,15 +449,28 @@ void CudaDevice::release(std::byte* memory) {
   held_.erase(address_of(memory));
 }
 
+bool CudaDevice::pin(void* begin, std::size_t bytes) {
+  return calls_.pin(begin, bytes, CudaCalls::kForAllDevices) == 0;
+}
+
+// What still copies there ends first.
+void CudaDevice::unpin(void* begin) {
+  calls_.use_context(context_);
+  calls_.wait_for_stream(stream_);
+  calls_.unpin(begin);
+}
+
 void CudaDevice::upload(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
+  pin_pages(from, *this);
   check(calls_.upload(address_of(to), from, bytes, stream_), "a copy to the GPU");
 }
 
 void CudaDevice::download(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
   enter();
+  pin_pages(to, *this);
   check(calls_.download(to, address_of(from), bytes, stream_), "a copy from the GPU");
 }
 

@@ -28,8 +28,9 @@ namespace paceline {
 /// the device throws kInvalidArgument, which names it.
 ///
 /// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
-/// one at a time runs kernels.
-class CudaDevice : public Device, private Event::Source {
+/// one at a time runs kernels. Large memory of the host is pinned when it is first copied from or to
+/// the device, which then copies at the speed of its link.
+class CudaDevice : public Device, private Event::Source, private PagePinner {
  public:
   /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
   /// must outlive the device. With `waits`, each kernel returns when it is done, and what it did
@@ -58,6 +59,8 @@ class CudaDevice : public Device, private Event::Source {
   class CheckedKernel;
 
   void synchronize(std::uint64_t ticket) override;
+  bool pin(void* begin, std::size_t bytes) override;
+  void unpin(void* begin) override;
   void release(std::byte* memory);
   void enter() const;
   std::unique_ptr<Kernel> make_own_kernel(const Node& node);

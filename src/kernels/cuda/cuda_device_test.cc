@@ -47,7 +47,7 @@ bool load_fake_gpu() {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
   const auto load = [&](const char* name) {
-    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr;
+    return ::dlopen((folder / name).c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
   };
   return load("libcuda.so.1") && load("libnvrtc.so.13") && load("libcublasLt.so.13") &&
          load("libcudnn.so.9");
@@ -131,6 +131,45 @@ TEST_F(CudaTest, NewMemoryIsZeroAndTheHostCannotTouchIt) {
         [[maybe_unused]] const std::byte read = *byte;
       },
       "");
+}
+
+// The fake driver says so when memory is pinned twice, or unpinned that was not pinned.
+TEST_F(CudaTest, LargeMemoryOfTheHostIsPinnedWhileItIsThere) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  const auto pinned = [] {
+    static const auto bytes =
+        reinterpret_cast<std::size_t (*)()>(::dlsym(RTLD_DEFAULT, "bytes_pinned_by_fake_gpu"));
+    return bytes();
+  };
+  auto gpu = device(), other = device();
+  const Buffer memory = gpu->allocate(kBytes);
+  Buffer small(1000), kept(kBytes);
+  {
+    const Buffer large(kBytes);
+    gpu->upload(memory.data(), large.data(), kBytes);
+    gpu->synchronize();
+    gpu->download(large.data(), memory.data(), kBytes);
+    gpu->synchronize();
+    other->upload(memory.data(), large.data() + 100, 1000);
+    other->synchronize();
+    gpu->upload(memory.data(), small.data(), 1000);
+    EXPECT_EQ(pinned(), kBytes);
+    gpu->download(kept.data(), memory.data(), kBytes);
+    EXPECT_EQ(pinned(), 2 * kBytes);
+  }
+  EXPECT_EQ(pinned(), kBytes);
+  gpu->synchronize();
+}
+
+TEST_F(CudaTest, ADeviceThatGoesUnpinsWhatItPinned) {
+  constexpr std::size_t kBytes = std::size_t{8} << 20;
+  const Buffer kept(kBytes);
+  for (int again = 0; again < 2; ++again) {
+    const auto gpu = device();
+    const Buffer memory = gpu->allocate(kBytes);
+    gpu->upload(memory.data(), kept.data(), kBytes);
+    gpu->synchronize();
+  }
 }
 
 TEST_F(CudaTest, AnotherDeviceWaitsForItsEvents) {
