@@ -49,8 +49,7 @@ class ProductPlan : public CudaPlan {
       : calls_(calls),
         handle_(handle),
         adds_(p.adds != 0 ? 1.0f : 0.0f),
-        product_(made(calls, calls.make_product, calls.destroy_product,
-                      Lt::kCompute, Lt::kFloat)) {
+        product_(made(calls, calls.make_product, calls.destroy_product, Lt::kCompute, Lt::kFloat)) {
     // cᵀ = bᵀ · aᵀ: by columns, the transpose of c is c by rows.
     const Matrix b = transpose_of(p.k, p.n, p.b_row, p.b_column);
     const Matrix a = transpose_of(p.m, p.k, p.a_row, p.a_column);

@@ -194,7 +194,8 @@ CudaWork training(const Image& xs, const A& epsilon, const A& slope) {
       {"batch_norm_statistics",
        xs.c,
        {sums.first, A::output(1), A::output(2), sums.parts, A::input(0), A::of(xs), A::of(p)}},
-      {"batch_norm", blocks_for(xs.n * xs.c * xs.h * xs.w),
+      {"batch_norm",
+       blocks_for(xs.n * xs.c * xs.h * xs.w),
        {A::output(0), A::input(0), A::input(1), A::input(2), sums.first, sums.second, A::of(xs),
         epsilon, slope}}};
   return work;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <utility>
@@ -352,7 +353,44 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   enter();
   check(calls_.make_stream(&stream_, CudaCalls::kNonBlocking), "making a stream");
   if (calls_.cublas.multiply != nullptr) cublas_.emplace(calls_.cublas);
-  if (calls_.cudnn.execute != nullptr) cudnn_.emplace(calls_.cudnn);
+  if (calls_.cudnn.execute != nullptr) {
+    cudnn_.emplace(calls_.cudnn);
+    cudnn_is_wrong_ = !cudnn_computes();
+    if (cudnn_is_wrong_) cudnn_.reset();
+  }
+}
+
+// Convolves ones, of which the results are known. On an H200, cuDNN 9.14 said of plans that were
+// made for a described device that they had run, and had computed nothing.
+bool CudaDevice::cudnn_computes() {
+  using Kind = CudaConvolution::Kind;
+  const CudaConvolution::Tensor x{{2, 4, 8, 8}, {256, 64, 8, 1}}, w{{8, 4, 1, 1}, {4, 1, 1, 1}},
+      y{{2, 8, 8, 8}, {512, 64, 8, 1}};
+  const struct {
+    Kind kind;
+    std::array<CudaConvolution::Tensor, 3> operands;
+    float sum;  // of so many ones
+  } known[] = {{Kind::kForward, {y, x, w}, 4},
+               {Kind::kInputGrad, {x, y, w}, 8},
+               {Kind::kWeightsGrad, {w, x, y}, 128}};
+  constexpr std::size_t kMost = 1024;
+  const std::vector<float> ones(kMost, 1.0f);
+  const Buffer memory = allocate(3 * kMost * sizeof(float));
+  const auto part = [&](std::size_t k) { return memory.data() + k * kMost * sizeof(float); };
+  for (const auto& each : known) {
+    const auto plan = cudnn_->plan({each.kind, each.operands, {1, 1}, {1, 1}, {0, 0}, {0, 0}}, {});
+    if (plan == nullptr) return false;
+    const auto& extents = each.operands[0].dimensions;
+    std::vector<float> sums(std::size_t(extents[0] * extents[1] * extents[2] * extents[3]));
+    const Buffer workspace = allocate(plan->workspace_bytes());
+    for (const std::size_t k : {1, 2}) upload(part(k), ones.data(), kMost * sizeof(float));
+    plan->run(address_of(part(0)), address_of(part(1)), address_of(part(2)),
+              address_of(workspace.data()), stream_);
+    download(sums.data(), part(0), sums.size() * sizeof(float));
+    check(calls_.wait_for_stream(stream_), "a convolution");
+    if (std::ranges::any_of(sums, [&](float sum) { return sum != each.sum; })) return false;
+  }
+  return true;
 }
 
 // What fails now has nobody to tell.
@@ -549,12 +587,13 @@ std::vector<std::string> CudaDevice::remarks() const {
   if (ops_without_library_.empty()) return remarks;
   std::vector<const char*> missing;
   if (!cublas_) missing.push_back("nvidia-cublas");
-  if (!cudnn_) missing.push_back("nvidia-cudnn-cu13");
+  if (!cudnn_ && !cudnn_is_wrong_) missing.push_back("nvidia-cudnn-cu13");
   remarks.push_back(fmt::format(
       "{} computes {} by Paceline's own kernels, which are slow: {}.", name_,
       fmt::join(ops_without_library_, ", "),
-      missing.empty() ? "NVIDIA's libraries have no way"
-                      : fmt::format("pip install {} has faster ones", fmt::join(missing, " "))));
+      cudnn_is_wrong_   ? "a convolution of ones by cuDNN was wrong"
+      : missing.empty() ? "NVIDIA's libraries have no way"
+                        : fmt::format("pip install {} has faster ones", fmt::join(missing, " "))));
   return remarks;
 }
 

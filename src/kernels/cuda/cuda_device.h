@@ -28,8 +28,8 @@ namespace paceline {
 /// the device throws kInvalidArgument, which names it.
 ///
 /// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
-/// one at a time runs kernels. Large memory of the host is pinned when it is first copied from or to
-/// the device, which then copies at the speed of its link.
+/// one at a time runs kernels. Large memory of the host is pinned when it is first copied from or
+/// to the device, which then copies at the speed of its link.
 class CudaDevice : public Device, private Event::Source, private PagePinner {
  public:
   /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
@@ -64,6 +64,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void release(std::byte* memory);
   void enter() const;
   std::unique_ptr<Kernel> make_own_kernel(const Node& node);
+  bool cudnn_computes();
   std::unique_ptr<CudaPlan> plan(const CudaLibraryCall& call, const CudaPlanLimits& limits) const;
   void check(CudaCalls::Status status, const char* what) const;
   void launch(CudaCalls::Function* function, long long blocks, unsigned threads,
@@ -85,6 +86,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   CudaCalls::Stream* stream_ = nullptr;
   std::optional<Cublas> cublas_;
   std::optional<Cudnn> cudnn_;
+  bool cudnn_is_wrong_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   std::uint64_t last_ticket_ = 0;

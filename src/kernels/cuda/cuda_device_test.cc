@@ -330,6 +330,18 @@ TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   EXPECT_EQ(multiply(wrong), "no plan");
 }
 
+TEST_F(CudaTest, ACudnnThatComputesNothingIsNotUsed) {
+  const Setting idle("FAKE_CUDNN_IDLE", "1");
+  const auto gpu = device();
+  Graph graph;
+  const Value y = conv2d(graph.input("x", {2, 3, 5, 5}), graph.input("w", {4, 3, 3, 3}));
+  const Feeds feeds = {{"x", numbers({2, 3, 5, 5})}, {"w", numbers({4, 3, 3, 3}, 2)}};
+  const Tensor got = evaluate_graph({&y, 1}, feeds, *gpu)[0];
+  EXPECT_LE(distance_of(got, evaluate_graph({&y, 1}, feeds, *naive())[0]), 2e-6);
+  EXPECT_THAT(gpu->remarks(),
+              ElementsAre(AllOf(HasSubstr("conv2d"), HasSubstr("by cuDNN was wrong"))));
+}
+
 TEST_F(CudaTest, ALibraryThatDoesNotStartIsNamed) {
   calls_.cublas.create = [](CublasCalls::Handle**) { return 1; };
   EXPECT_THAT(error_of([&] { device(); }), HasSubstr("cuBLASLt: its start failed"));

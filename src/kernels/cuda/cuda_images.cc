@@ -283,10 +283,7 @@ struct Convolution {
     Window2d window = Window2d::of(node.attributes());
     window.size = {weights[2], weights[3]};
     const Image ys = image_of(y, node.attributes());
-    return {image_of(x, node.attributes()),
-            ys,
-            Window::of(window),
-            weights[1],
+    return {image_of(x, node.attributes()), ys, Window::of(window), weights[1],
             ys.c / node.attributes().get<std::int64_t>("groups")};
   }
 };
@@ -301,9 +298,7 @@ std::string images_source() {
   return std::string(kImageSource) + kSumColumns + kImageKernelsSource;
 }
 
-CudaWork one(CudaLaunch launch) {
-  return {images_source(), {std::move(launch)}, 0, {}};
-}
+CudaWork one(CudaLaunch launch) { return {images_source(), {std::move(launch)}, 0, {}}; }
 
 /// How a library sees a convolution. `what` says which one is computed.
 CudaLibraryCall by_library(const Convolution& c, CudaConvolution::Kind kind, bool is_tf32) {
@@ -374,9 +369,7 @@ class ConvolutionWork {
     from.insert(from.begin(), sums);
     from.insert(from.end(), {A::of(conv), A::integer(parts)});
     return {{function, blocks_for(results * parts), std::move(from)},
-            {"sum_parts",
-             results,
-             {to, sums, A::integer(results), A::integer(parts), A::of(1.0)}}};
+            {"sum_parts", results, {to, sums, A::integer(results), A::integer(parts), A::of(1.0)}}};
   }
 
  private:
@@ -392,10 +385,10 @@ CudaWork forward(const Node& node) {
         {{"conv2d", blocks_for(y.elements()), {A::output(0), first, second, A::of(c.conv)}}});
   const bool biased = node.inputs().size() == 3;
   if (const double slope = slope_of(node); biased || slope != 1) {
-    c.work.launches.push_back({"activate",
-                               blocks_for(y.elements()),
-                               {A::output(0), biased ? A::input(2) : A::null(), A::of(c.conv.ys),
-                                A::number(slope)}});
+    c.work.launches.push_back(
+        {"activate",
+         blocks_for(y.elements()),
+         {A::output(0), biased ? A::input(2) : A::null(), A::of(c.conv.ys), A::number(slope)}});
   }
   return std::move(c.work);
 }

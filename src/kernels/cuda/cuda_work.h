@@ -136,7 +136,7 @@ std::optional<CudaWork> cuda_work(const Node& node);
 /// What the families of kernels share.
 namespace cuda {
 
-constexpr unsigned kThreads = 128;        // of a block, where nothing else is said
+constexpr unsigned kThreads = 128;         // of a block, where nothing else is said
 constexpr std::int64_t kMostParts = 1024;  // of the sums over one tensor
 
 /// How many threads of a block lie beside each other where there are so many columns.
@@ -146,7 +146,8 @@ inline std::int64_t lanes_for(std::int64_t columns) {
 /// Into how many parts a sum of n elements is cut, where there are so many others of the kind: each
 /// thread adds some eight.
 inline std::int64_t parts_of(std::int64_t n, std::int64_t others) {
-  const std::int64_t most = std::max<std::int64_t>(1, kMostParts / std::max<std::int64_t>(1, others));
+  const std::int64_t most =
+      std::max<std::int64_t>(1, kMostParts / std::max<std::int64_t>(1, others));
   return std::clamp<std::int64_t>(n / (8 * kThreads), 1, most);
 }
 
