@@ -252,6 +252,7 @@ static_assert(sizeof(CublasCalls::Found) == sizeof(cublasLtMatmulHeuristicResult
 static_assert(CublasCalls::kFloat == CUDA_R_32F);
 static_assert(CublasCalls::kBfloat16 == CUDA_R_16BF);
 static_assert(CublasCalls::kCompute == CUBLAS_COMPUTE_32F);
+static_assert(CublasCalls::kTf32Compute == CUBLAS_COMPUTE_32F_FAST_TF32);
 static_assert(CublasCalls::kTransposeA == CUBLASLT_MATMUL_DESC_TRANSA);
 static_assert(CublasCalls::kTransposeB == CUBLASLT_MATMUL_DESC_TRANSB);
 static_assert(CublasCalls::kBatchCount == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
@@ -339,6 +340,7 @@ static_assert(int(CudnnCalls::kFallback) == int(CUDNN_HEUR_MODE_FALLBACK));
 static_assert(int(CudnnCalls::kModeA) == int(CUDNN_HEUR_MODE_A));
 static_assert(int(CudnnCalls::kTensorCore) == int(CUDNN_NUMERICAL_NOTE_TENSOR_CORE));
 static_assert(int(CudnnCalls::kDownConverts) == int(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS));
+static_assert(int(CudnnCalls::kNondeterministic) == int(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC));
 static_assert(int(CudnnCalls::kReducedReduction) ==
               int(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION));
 #endif

@@ -56,6 +56,10 @@ struct DeviceChoice {
   bool sim_compute = false;  // true: it also computes, on the cores of this machine
   /// True: the host waits behind each kernel of a GPU, so that an error names the op.
   bool cuda_check = false;
+  /// True: a GPU multiplies float32 in TF32, whose factors have 10 bits of fraction.
+  bool cuda_tf32 = false;
+  /// True: a GPU uses only kernels that give the same bits again.
+  bool cuda_deterministic = false;
 };
 
 /// The answer of a launcher to a task that fails.

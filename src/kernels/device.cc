@@ -33,7 +33,9 @@ std::unique_ptr<Device> make_sim(const DeviceOptions& options, Clock& clock) {
 
 std::unique_ptr<Device> make_cuda(const DeviceOptions& options, Clock& clock) {
   return std::make_unique<CudaDevice>(cuda_calls(), options.index, make_cpu(options, clock),
-                                      options.cuda_check);
+                                      CudaOptions{.waits = options.cuda_check,
+                                                  .tf32 = options.cuda_tf32,
+                                                  .deterministic = options.cuda_deterministic});
 }
 
 std::unique_ptr<Device> make_naive(const DeviceOptions& options, Clock&) {

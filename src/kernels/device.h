@@ -25,8 +25,10 @@ struct DeviceOptions {
   /// sim: it has memory of its own, and copies to and from it take this rate; 0: it shares the
   /// host's memory.
   double sim_copy_gbps = 0;
-  bool sim_compute = false;  // sim: kernels also compute, on this machine's cores
-  bool cuda_check = false;   // cuda: the host waits behind each kernel
+  bool sim_compute = false;         // sim: kernels also compute, on this machine's cores
+  bool cuda_check = false;          // cuda: the host waits behind each kernel
+  bool cuda_tf32 = false;           // cuda: float32 is multiplied in TF32
+  bool cuda_deterministic = false;  // cuda: only kernels that give the same bits again
 };
 
 /// Kernels and copies run in the order in which they are called; the host may be ahead of them. A

@@ -62,7 +62,7 @@ Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, c
   if (cluster.distributed()) report.tls = tls_in_words(cluster.security);
   report.accumulate = cluster.accumulate;
   report.towers = cluster.towers;
-  report.precision = name_of(cluster.precision);
+  report.precision = cluster.device.cuda_tf32 ? "tf32" : name_of(cluster.precision);
   report.flags = run_options.flags;
   report.cores = usable_cores();
   if (cluster.on_nan == OnNan::kStop) hooks.push_back(std::make_unique<NanGuard>());

@@ -15,7 +15,9 @@ DeviceOptions worker_device(const Cluster& cluster) {
           .sim_gflops = cluster.device.sim_gflops,
           .sim_copy_gbps = cluster.device.sim_copy_gbps,
           .sim_compute = cluster.device.sim_compute,
-          .cuda_check = cluster.device.cuda_check};
+          .cuda_check = cluster.device.cuda_check,
+          .cuda_tf32 = cluster.device.cuda_tf32,
+          .cuda_deterministic = cluster.device.cuda_deterministic};
 }
 
 DeviceOptions tower_device(const Cluster& cluster, int tower) {

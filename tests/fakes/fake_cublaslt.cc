@@ -14,7 +14,7 @@
 namespace {
 
 enum Status : int { kSuccess = 0, kInvalidValue = 7, kNotSupported = 15, kExecutionFailed = 13 };
-constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68;
+constexpr int kFloat = 0, kBfloat16 = 14, kCompute = 68, kTf32Compute = 77;
 constexpr int kTransposeA = 3, kTransposeB = 4, kBatchCount = 5, kBatchStride = 6;
 constexpr std::size_t kWorkspace = 512;  // which it overwrites
 
@@ -88,7 +88,7 @@ int cublasLtCreate(void** handle) {
 int cublasLtDestroy(void*) { return kSuccess; }
 
 int cublasLtMatmulDescCreate(Product** product, int compute, int) {
-  if (compute != kCompute) return kNotSupported;
+  if (compute != kCompute && compute != kTf32Compute) return kNotSupported;
   *product = new Product;
   (*product)->compute = compute;
   return kSuccess;

@@ -1,5 +1,5 @@
 // libcudnn.so.9 for tests: convolutions and their gradients on the fake driver's device, as the
-// descriptors say. It offers an engine that computes in less than float32, and one in float32. With
+// descriptors say. It offers an engine for each of kNotes, which all compute in float32. With
 // $FAKE_CUDNN_IDLE it computes nothing, and says that it did.
 #include <algorithm>
 #include <array>
@@ -18,12 +18,15 @@ using Calls = paceline::CudnnCalls;
 
 enum Status : int { kSuccess = 0, kBadParameter = 2000, kNotSupported = 3000, kFailed = 5000 };
 constexpr std::int64_t kWorkspace = 512;  // which a convolution overwrites
+constexpr std::array kNotes = {Calls::kDownConverts, Calls::kTensorCore, Calls::kNondeterministic,
+                               -1};  // the last one has none
+std::size_t last_engine = 0;
 
 struct Descriptor {
   int kind = 0;
   bool finished = false;
   std::map<int, std::vector<std::byte>> attributes;
-  bool is_float32 = true;  // of an engine and its configuration
+  std::size_t engine = 0;  // of an engine and its configuration: of kNotes
 
   template <typename T>
   std::vector<T> values(int attribute) const {
@@ -171,6 +174,9 @@ constexpr int kGraphOfConfig = -1;
 
 extern "C" {
 
+// Of the last convolution.
+int note_of_fake_cudnn() { return kNotes[last_engine]; }
+
 const char* cudnnGetErrorString(int status) {
   return status == kBadParameter   ? "CUDNN_STATUS_BAD_PARAM"
          : status == kNotSupported ? "CUDNN_STATUS_NOT_SUPPORTED"
@@ -228,22 +234,22 @@ int cudnnBackendGetAttribute(Descriptor* descriptor, int attribute, int, std::in
   *count = 0;
   if (!descriptor->finished) return kBadParameter;
   if (attribute == Calls::kResults) {
-    *count = 2;
-    if (most < 2) return kSuccess;
-    for (int k = 0; k < 2; ++k) {
+    *count = std::int64_t(kNotes.size());
+    if (most < *count) return kSuccess;
+    for (std::size_t k = 0; k < kNotes.size(); ++k) {
       Descriptor& config = *static_cast<Descriptor**>(values)[k];
-      config.is_float32 = k == 1;
+      config.engine = k;
       config.attributes[kGraphOfConfig] = descriptor->attributes[Calls::kHeuristicsGraph];
       config.finished = true;
     }
   } else if (attribute == Calls::kConfigEngine) {
     Descriptor& engine = **static_cast<Descriptor**>(values);
-    engine.is_float32 = descriptor->is_float32;
+    engine.engine = descriptor->engine;
     engine.finished = true;
     *count = 1;
   } else if (attribute == Calls::kNotesOfEngine) {
-    if (descriptor->is_float32) return kSuccess;
-    *static_cast<std::int32_t*>(values) = Calls::kDownConverts;
+    if (kNotes[descriptor->engine] < 0) return kSuccess;
+    *static_cast<std::int32_t*>(values) = kNotes[descriptor->engine];
     *count = 1;
   } else if (attribute == Calls::kPlanWorkspace) {
     *static_cast<std::int64_t*>(values) = kWorkspace;
@@ -274,6 +280,7 @@ int cudnnBackendExecute(void*, Descriptor* plan, Descriptor* pack) {
   if (workspace.size() != 1 || !paceline::testing::fake_gpu_holds(workspace[0], kWorkspace)) {
     return kFailed;
   }
+  last_engine = config->engine;
   if (std::getenv("FAKE_CUDNN_IDLE") != nullptr) return kSuccess;
   const auto work = [c, memory = workspace[0]] {
     std::memset(memory, 0xff, std::size_t(kWorkspace));

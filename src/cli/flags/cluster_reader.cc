@@ -121,10 +121,18 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
        {"--sim-step-ms", "--sim-gflops", "--sim-copy-gbps", "--sim-compute", "--sim-straggler"}) {
     if (values.given(flag) && !sim) refuse_flags(fmt::format("{} needs --device sim", flag));
   }
-  if (values.given("--cuda-check") && !device_kind(device.kind).needs_hardware) {
-    refuse_flags("--cuda-check needs --device cuda");
+  const bool cuda = device_kind(device.kind).needs_hardware;
+  for (const char* flag : {"--cuda-check", "--deterministic"}) {
+    if (values.given(flag) && !cuda) refuse_flags(fmt::format("{} needs --device cuda", flag));
   }
   device.cuda_check = values.given("--cuda-check");
+  device.cuda_deterministic = values.given("--deterministic");
+  device.cuda_tf32 = values.text("--precision") == "tf32";
+  if (device.cuda_tf32 && !cuda) {
+    refuse_flag("--precision", "tf32",
+                "needs --device cuda, whose tensor cores multiply in it; others take float32 or "
+                "bfloat16");
+  }
   device.sim_compute = values.given("--sim-compute");
   // A launcher that starts a task again resumes what the simulated job itself has saved.
   for (const char* flag : {"--resume", "--init-from"}) {
@@ -164,7 +172,8 @@ DType read_precision(const FlagValues& values) {
         "its gradients underflow without loss scaling, which does not exist yet; bfloat16 is "
         "as fast and needs none");
   }
-  const std::optional<std::string> name = values.choice("--precision", {"float32", "bfloat16"});
+  const std::optional<std::string> name =
+      values.choice("--precision", {"float32", "bfloat16", "tf32"});
   return name == "bfloat16" ? DType::kBFloat16 : DType::kFloat32;
 }
 

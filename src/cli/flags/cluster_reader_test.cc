@@ -302,6 +302,10 @@ TEST(Flags, Precision) {
   EXPECT_EQ(read("").cluster.precision, DType::kFloat32);
   EXPECT_EQ(read("--precision float32").cluster.precision, DType::kFloat32);
   EXPECT_EQ(read("--precision bfloat16").cluster.precision, DType::kBFloat16);
+  const Cluster on_gpu = read("--precision tf32 --device cuda --deterministic").cluster;
+  EXPECT_EQ(on_gpu.precision, DType::kFloat32);
+  EXPECT_TRUE(on_gpu.device.cuda_tf32 && on_gpu.device.cuda_deterministic);
+  EXPECT_FALSE(read("--device cuda").cluster.device.cuda_tf32);
 }
 
 TEST(Flags, Wire) {

@@ -69,6 +69,7 @@ const std::map<std::string, std::string> kUses = {
     {"--sim-straggler", "--device sim --sim-step-ms 1 --sim-straggler 1:3"},
     {"--sim-compute", "--device sim --sim-step-ms 1 --sim-compute"},
     {"--cuda-check", "--device cuda --cuda-check"},
+    {"--deterministic", "--device cuda --deterministic"},
     {"--threads", "--threads 1"},
     {"--precision", "--precision bfloat16"},
     {"--launched", ""},

@@ -235,9 +235,8 @@ std::vector<Flag> link_flags() {
 std::vector<Flag> device_flags() {
   return {
       {"--device", "cpu|cuda[:I]|sim[:I]",
-       "The device that computes: cuda is a GPU of NVIDIA's (not run on hardware yet, "
-       "docs/gpu.md); "
-       "sim takes time but no core (default cpu)",
+       "The device that computes: cuda is a GPU of NVIDIA's (docs/gpu.md says what hardware has "
+       "shown); sim takes time but no core (default cpu)",
        kDevice},
       {"--towers", "N",
        "The devices that train in each task, each on a batch of its own: groups of cores, or "
@@ -259,8 +258,12 @@ std::vector<Flag> device_flags() {
        "The number of threads that compute in each task, at most 1024 (default: the tasks share "
        "all cores)",
        kDevice},
-      {"--precision", "float32|bfloat16",
-       "The type of products and convolutions; variables stay float32 (default float32)", kDevice},
+      {"--precision", "float32|bfloat16|tf32",
+       "The type of products and convolutions; variables stay float32; tf32 needs cuda (default "
+       "float32)",
+       kDevice},
+      {"--deterministic", "",
+       "Let cuda use only kernels that give the same bits again, which may be slower", kDevice},
   };
 }
 

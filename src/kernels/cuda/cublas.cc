@@ -45,11 +45,12 @@ Matrix transpose_of(std::int64_t rows, std::int64_t columns, std::int64_t row,
 
 class ProductPlan : public CudaPlan {
  public:
-  ProductPlan(const Lt& calls, Lt::Handle* handle, const CudaProduct& p)
+  ProductPlan(const Lt& calls, Lt::Handle* handle, const CudaProduct& p, bool tf32)
       : calls_(calls),
         handle_(handle),
         adds_(p.adds != 0 ? 1.0f : 0.0f),
-        product_(made(calls, calls.make_product, calls.destroy_product, Lt::kCompute, Lt::kFloat)) {
+        product_(made(calls, calls.make_product, calls.destroy_product,
+                      tf32 ? Lt::kTf32Compute : Lt::kCompute, Lt::kFloat)) {
     // cᵀ = bᵀ · aᵀ: by columns, the transpose of c is c by rows.
     const Matrix b = transpose_of(p.k, p.n, p.b_row, p.b_column);
     const Matrix a = transpose_of(p.m, p.k, p.a_row, p.a_column);
@@ -133,7 +134,8 @@ Cublas::~Cublas() { calls_.destroy(handle_); }
 
 std::unique_ptr<CudaPlan> Cublas::plan(const CudaProduct& product,
                                        const CudaPlanLimits& limits) const {
-  auto plan = std::make_unique<ProductPlan>(calls_, handle_, product);
+  auto plan = std::make_unique<ProductPlan>(calls_, handle_, product,
+                                            limits.tf32 && product.of_bfloat16 == 0);
   return plan->find(limits) ? std::move(plan) : nullptr;
 }
 

@@ -49,7 +49,7 @@ struct CublasCalls {
                      void* workspace, std::size_t bytes, void* stream);
 
   static constexpr int kFloat = 0, kBfloat16 = 14;             // types of elements
-  static constexpr int kCompute = 68, kBfloat16Compute = 75;   // of float32
+  static constexpr int kCompute = 68, kTf32Compute = 77;       // of float32
   static constexpr int kTransposeA = 3, kTransposeB = 4;       // attributes of a product
   static constexpr int kBatchCount = 5, kBatchStride = 6;      // of a layout
   static constexpr int kMostWorkspace = 1, kAlignmentOfA = 5;  // of a preference
@@ -157,6 +157,7 @@ struct CudnnCalls {
   static constexpr int kFallback = 2, kModeA = 3;  // heuristics
   /// Notes of an engine that computes in less than float32.
   static constexpr int kTensorCore = 0, kDownConverts = 1, kReducedReduction = 2;
+  static constexpr int kNondeterministic = 4;  // another note
 };
 
 /// Functions return 0 or the number of an error.

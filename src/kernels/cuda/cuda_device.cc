@@ -330,8 +330,12 @@ class CudaDevice::CheckedKernel : public Kernel {
   const std::unique_ptr<Kernel> kernel_;
 };
 
-CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host, bool waits)
-    : calls_(calls), name_(fmt::format("cuda:{}", index)), host_(std::move(host)), waits_(waits) {
+CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host,
+                       const CudaOptions& options)
+    : calls_(calls),
+      name_(fmt::format("cuda:{}", index)),
+      host_(std::move(host)),
+      options_(options) {
   int count = 0;
   check(calls_.device_count(&count), "counting the GPUs");
   if (index >= count) {
@@ -599,7 +603,9 @@ std::vector<std::string> CudaDevice::remarks() const {
 
 // Null when there is no library, or it has no way.
 std::unique_ptr<CudaPlan> CudaDevice::plan(const CudaLibraryCall& call,
-                                           const CudaPlanLimits& limits) const {
+                                           CudaPlanLimits limits) const {
+  limits.tf32 = options_.tf32;
+  limits.deterministic = options_.deterministic;
   enter();
   if (const auto* const product = std::get_if<CudaProduct>(&call.what)) {
     return cublas_ ? cublas_->plan(*product, limits) : nullptr;
@@ -609,7 +615,7 @@ std::unique_ptr<CudaPlan> CudaDevice::plan(const CudaLibraryCall& call,
 
 std::unique_ptr<Kernel> CudaDevice::make_kernel(const Node& node) {
   std::unique_ptr<Kernel> kernel = make_own_kernel(node);
-  if (!waits_) return kernel;
+  if (!options_.waits) return kernel;
   return std::make_unique<CheckedKernel>(*this, node, std::move(kernel));
 }
 

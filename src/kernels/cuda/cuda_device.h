@@ -19,6 +19,12 @@
 
 namespace paceline {
 
+struct CudaOptions {
+  bool waits = false;  // each kernel returns when it is done, and what it did wrong names its node
+  bool tf32 = false;   // libraries may multiply float32 in TF32
+  bool deterministic = false;  // libraries use only what gives the same bits again
+};
+
 /// Kernels are compiled when they are made, or found in the user's cache folder: those of
 /// element-wise nodes in float32 are generated, those of other nodes written (cuda_work.h).
 /// Products and convolutions are left to cuBLASLt and cuDNN, where these are there and have a way.
@@ -33,9 +39,9 @@ namespace paceline {
 class CudaDevice : public Device, private Event::Source, private PagePinner {
  public:
   /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
-  /// must outlive the device. With `waits`, each kernel returns when it is done, and what it did
-  /// wrong names its node.
-  CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host, bool waits = false);
+  /// must outlive the device.
+  CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host,
+             const CudaOptions& options = {});
   ~CudaDevice() override;
 
   std::string name() const override { return name_; }
@@ -65,7 +71,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void enter() const;
   std::unique_ptr<Kernel> make_own_kernel(const Node& node);
   bool cudnn_computes();
-  std::unique_ptr<CudaPlan> plan(const CudaLibraryCall& call, const CudaPlanLimits& limits) const;
+  std::unique_ptr<CudaPlan> plan(const CudaLibraryCall& call, CudaPlanLimits limits) const;
   void check(CudaCalls::Status status, const char* what) const;
   void launch(CudaCalls::Function* function, long long blocks, unsigned threads,
               std::vector<void*>& parameters);
@@ -78,7 +84,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   const CudaCalls& calls_;
   const std::string name_;
   const std::unique_ptr<Device> host_;
-  const bool waits_;
+  const CudaOptions options_;
   int device_ = 0;
   unsigned multiprocessors_ = 1;
   std::optional<CudaCodeCache> code_;

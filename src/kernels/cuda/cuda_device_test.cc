@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -330,6 +331,32 @@ TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   EXPECT_EQ(multiply(wrong), "no plan");
 }
 
+// The fake cuDNN offers engines with notes from the fastest on.
+TEST_F(CudaTest, Tf32AndDeterminismChooseTheEngine) {
+  static int compute = 0;
+  static const auto make_product = calls_.cublas.make_product;
+  calls_.cublas.make_product = [](CublasCalls::Product** product, int kind, int scale) {
+    compute = kind;
+    return make_product(product, kind, scale);
+  };
+  const auto note = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "note_of_fake_cudnn"));
+  Graph graph;
+  const Value y = conv2d(graph.input("x", {2, 3, 5, 5}), graph.input("w", {4, 3, 3, 3}));
+  const Value product = matmul(graph.input("a", {3, 4}), graph.input("b", {4, 5}));
+  const Feeds feeds = {{"x", numbers({2, 3, 5, 5})},
+                       {"w", numbers({4, 3, 3, 3})},
+                       {"a", numbers({3, 4})},
+                       {"b", numbers({4, 5})}};
+  const auto used = [&](const CudaOptions& options) {
+    CudaDevice gpu(calls_, 0, naive(), options);
+    evaluate_graph(std::array{y, product}, feeds, gpu);
+    return std::pair(note(), compute);
+  };
+  EXPECT_EQ(used({}), std::pair(CudnnCalls::kNondeterministic, CublasCalls::kCompute));
+  EXPECT_EQ(used({.tf32 = true}), std::pair(CudnnCalls::kTensorCore, CublasCalls::kTf32Compute));
+  EXPECT_EQ(used({.deterministic = true}), std::pair(-1, CublasCalls::kCompute));
+}
+
 TEST_F(CudaTest, ACudnnThatComputesNothingIsNotUsed) {
   const Setting idle("FAKE_CUDNN_IDLE", "1");
   const auto gpu = device();
@@ -633,7 +660,7 @@ TEST_F(CudaTest, WhoWritesBehindTheEndIsNamedWhereEachKernelIsWaitedFor) {
   const Feeds feeds = {{"x", numbers({64})}};
   const auto said = [&](bool waits) {
     EXPECT_EQ(calls_.init(0), 0);
-    CudaDevice gpu(calls_, 0, naive(), waits);
+    CudaDevice gpu(calls_, 0, naive(), CudaOptions{.waits = waits});
     std::fputs(error_of([&] { evaluate_graph({&y, 1}, feeds, gpu); }).c_str(), stderr);
     std::_Exit(1);
   };
@@ -807,6 +834,9 @@ TEST(CudaPlans, EveryConvolutionOfTheZooHasOne) {
   const CudaPlugin* const plugin = cuda_plugin(why);
   if (plugin == nullptr) GTEST_SKIP() << why;
   if (plugin->no_cudnn != nullptr) GTEST_SKIP() << "cuDNN: " << plugin->no_cudnn;
+  if (::dlsym(RTLD_DEFAULT, "note_of_fake_cudnn") != nullptr) {
+    GTEST_SKIP() << "the cuDNN of this process is the fake one";
+  }
   const Cudnn cudnn(plugin->calls.cudnn, kH200);
   const ZooConvolution zoo[] = {{{128, 3, 24, 24}, {64, 3, 5, 5}},
                                 {{128, 64, 12, 12}, {64, 64, 5, 5}},

@@ -27,6 +27,8 @@ class CudaPlan {
 struct CudaPlanLimits {
   std::size_t alignment = 16;  // bytes that divide the addresses of all operands
   std::size_t workspace_bytes = std::size_t{256} << 20;
+  bool tf32 = false;           // float32 may be multiplied in TF32
+  bool deterministic = false;  // only what gives the same bits again
 };
 
 }  // namespace paceline

@@ -127,11 +127,12 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
  public:
   /// Of the handle's device, or of a described one.
   ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const Descriptor* device,
-                  const CudaConvolution& c, std::size_t alignment)
+                  const CudaConvolution& c, const CudaPlanLimits& limits)
       : calls_(calls),
         handle_(handle),
         device_(device),
-        is_tf32_(c.is_tf32),
+        limits_(limits),
+        is_tf32_(c.is_tf32 || limits.tf32),
         graph_(calls, Dnn::kGraph) {
     const Operation names = operation(c.kind);
     parts_.push_back(windows(calls, c));
@@ -139,7 +140,7 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     operation.set(names.convolution, parts_.back());
     const std::array operands = {names.to, names.first, names.second};
     for (std::size_t k = 0; k < operands.size(); ++k) {
-      parts_.push_back(tensor(calls, kIds[k], c.operands[k], alignment));
+      parts_.push_back(tensor(calls, kIds[k], c.operands[k], limits.alignment));
       operation.set(operands[k], parts_.back());
     }
     operation.set(names.alpha, Dnn::kDouble, 1.0).set(names.beta, Dnn::kDouble, 0.0).finish();
@@ -148,11 +149,9 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     parts_.push_back(std::move(operation));
   }
 
-  /// False when no engine that computes in float32 does it in so much memory. The library offers
-  /// engines from the fastest on, in either mode.
-  bool find(std::size_t most_workspace) {
-    return find(Dnn::kModeA, most_workspace) || find(Dnn::kFallback, most_workspace);
-  }
+  /// False when no engine does it within the limits. The library offers engines from the fastest
+  /// on, in either mode.
+  bool find() { return find(Dnn::kModeA) || find(Dnn::kFallback); }
 
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
 
@@ -190,7 +189,7 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     return made;
   }
 
-  bool find(int mode, std::size_t most_workspace) {
+  bool find(int mode) {
     Descriptor heuristics(calls_, Dnn::kHeuristics);
     heuristics.set(Dnn::kHeuristicsGraph, graph_);
     heuristics.set(Dnn::kHeuristicsModeOf, Dnn::kHeuristicsMode, mode);
@@ -205,12 +204,12 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     const auto found =
         std::size_t(heuristics.get<Dnn::Descriptor>(Dnn::kResults, Dnn::kDescriptor, handles));
     for (std::size_t k = 0; k < found; ++k) {
-      if (is_exact(configs[k]) && take(configs[k], most_workspace)) return true;
+      if (may_be_used(configs[k]) && take(configs[k])) return true;
     }
     return false;
   }
 
-  bool is_exact(const Descriptor& config) const {
+  bool may_be_used(const Descriptor& config) const {
     Descriptor engine(calls_, Dnn::kEngine);
     std::array<Dnn::Descriptor, 1> handle = {engine.get()};
     config.get<Dnn::Descriptor>(Dnn::kConfigEngine, Dnn::kDescriptor, handle);
@@ -219,11 +218,12 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
         engine.get<std::int32_t>(Dnn::kNotesOfEngine, Dnn::kNumericalNote, notes);
     return std::none_of(notes.begin(), notes.begin() + count, [&](std::int32_t note) {
       return (note == Dnn::kTensorCore && !is_tf32_) || note == Dnn::kDownConverts ||
-             note == Dnn::kReducedReduction;
+             note == Dnn::kReducedReduction ||
+             (note == Dnn::kNondeterministic && limits_.deterministic);
     });
   }
 
-  bool take(Descriptor& config, std::size_t most_workspace) {
+  bool take(Descriptor& config) {
     Descriptor plan(calls_, Dnn::kPlan);
     if (device_ != nullptr) {
       plan.set(Dnn::kPlanDevice, *device_);
@@ -234,7 +234,7 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     if (!plan.try_finish()) return false;
     std::array<std::int64_t, 1> bytes{};
     plan.get<std::int64_t>(Dnn::kPlanWorkspace, Dnn::kInt64, bytes);
-    if (std::uint64_t(bytes[0]) > most_workspace) return false;
+    if (std::uint64_t(bytes[0]) > limits_.workspace_bytes) return false;
     workspace_bytes_ = std::size_t(bytes[0]);
     plan_ = std::move(plan);
     parts_.push_back(std::move(config));
@@ -244,6 +244,7 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
   const Dnn& calls_;
   Dnn::Handle* const handle_;
   const Descriptor* const device_;
+  const CudaPlanLimits limits_;
   const bool is_tf32_;
   std::vector<Descriptor> parts_;  // which the graph and the plan name
   Descriptor graph_;
@@ -266,9 +267,9 @@ Cudnn::~Cudnn() {
 
 std::unique_ptr<CudaPlan> Cudnn::plan(const CudaConvolution& convolution,
                                       const CudaPlanLimits& limits) const {
-  auto plan = std::make_unique<ConvolutionPlan>(calls_, handle_, device_.get(), convolution,
-                                                limits.alignment);
-  return plan->find(limits.workspace_bytes) ? std::move(plan) : nullptr;
+  auto plan =
+      std::make_unique<ConvolutionPlan>(calls_, handle_, device_.get(), convolution, limits);
+  return plan->find() ? std::move(plan) : nullptr;
 }
 
 }  // namespace paceline
