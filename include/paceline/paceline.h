@@ -11,6 +11,7 @@
 #include "paceline/input.h"
 #include "paceline/minimize.h"
 #include "paceline/observer.h"
+#include "paceline/onnx.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "paceline/program.h"

@@ -78,6 +78,11 @@ void check_task(const SavedTask& task, const Names& files, const std::string& pa
 
 }  // namespace
 
+std::size_t SavedVariable::array_of_slot(std::string_view slot) const {
+  const auto found = std::ranges::find(slots, slot, &SavedSlot::name);
+  return found == slots.end() ? 0 : 1 + std::size_t(found - slots.begin());
+}
+
 const SavedVariable& CheckpointIndex::variable(std::string_view name) const {
   const auto found = std::ranges::find(variables, name, &SavedVariable::name);
   if (found != variables.end()) return *found;

@@ -49,6 +49,8 @@ struct SavedVariable {
   const std::string& step_rule() const { return local_rule.empty() ? rule : local_rule; }
   /// The value and the slots: array 0, 1, …
   std::size_t arrays() const { return 1 + slots.size(); }
+  /// The array of the slot of this name; that of the value when there is none.
+  std::size_t array_of_slot(std::string_view slot) const;
   bool operator==(const SavedVariable&) const = default;
 };
 

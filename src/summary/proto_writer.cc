@@ -36,9 +36,13 @@ void ProtoWriter::float32(int field, float value) {
 }
 
 void ProtoWriter::bytes(int field, std::string_view value) {
-  tag(field, kProtoBytes);
-  varint(value.size());
+  begin_bytes(field, value.size());
   message_.append(value);
+}
+
+void ProtoWriter::begin_bytes(int field, std::uint64_t size) {
+  tag(field, kProtoBytes);
+  varint(size);
 }
 
 void ProtoWriter::packed(int field, std::span<const double> values) {

@@ -17,6 +17,8 @@ class ProtoWriter {
   void float32(int field, float value);
   /// A string, bytes, or a message.
   void bytes(int field, std::string_view value);
+  /// The beginning of such a field; its `size` bytes follow elsewhere.
+  void begin_bytes(int field, std::uint64_t size);
   /// A repeated double, packed.
   void packed(int field, std::span<const double> values);
 

@@ -1,0 +1,15 @@
+// Graphs as ONNX, with values from anywhere.
+#pragma once
+
+#include <string>
+
+#include "checkpoint/new_file.h"
+#include "paceline/onnx.h"
+#include "train/onnx_writer.h"
+
+namespace paceline {
+
+/// Does what write_onnx does with the values of variables by name. The caller commits the file.
+OnnxFile export_onnx(const OnnxModel& model, const OnnxWriter::Values& values, NewFile& file);
+
+}  // namespace paceline
