@@ -65,6 +65,10 @@ class Cifar10Model : public Model {
                                recipe->evaluated(), run);
   }
 
+  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+    return cifar10_inference(saved);
+  }
+
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     auto graph = std::make_unique<Graph>();
     const TrainedImages trained = cifar10_recipe(settings, {}, {})->train(*graph, kCifar10Classes);

@@ -113,6 +113,27 @@ std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& 
   return std::max<std::int64_t>(1, kFastEpochs * epoch);
 }
 
+OnnxModel cifar10_inference(const SavedShapes& saved) {
+  if (!saved.contains("head/w")) {
+    const std::int64_t classes = saved_shape(saved, "dense3/b")[0];
+    return classifier_inference([=](Graph& graph, std::int64_t batch) -> Classifier {
+      const Cifar10Graph built = build_cifar10(graph, batch, classes);
+      return {built.images, built.logits};
+    });
+  }
+  AirbenchConfig config;
+  config.classes = saved_shape(saved, "head/w")[1];
+  for (std::size_t i = 0; i < config.widths.size(); ++i) {
+    config.widths[i] = saved_shape(saved, fmt::format("group{}/conv1/w", i + 1))[0];
+  }
+  return classifier_inference([=](Graph& graph, std::int64_t batch) -> Classifier {
+    AirbenchConfig sized = config;
+    sized.batch = batch;
+    const AirbenchGraph built = build_airbench_views(graph, sized);
+    return {built.images, built.logits};
+  });
+}
+
 std::vector<Setting> cifar10_settings() {
   Setting batch = batch_setting(128);
   batch.default_text = fmt::format("128, with --recipe fast {}", kFastBatch);

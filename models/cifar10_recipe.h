@@ -44,6 +44,9 @@ class Cifar10Recipe {
 /// The global steps in which the recipe `fast` sees so many images 8 times.
 std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster);
 
+/// Model::inference of the recipe whose variables these are.
+OnnxModel cifar10_inference(const SavedShapes& saved);
+
 /// The settings of all recipes.
 std::vector<Setting> cifar10_settings();
 /// Returns the recipe that the settings name. Throws kUsage when a setting is not one of it.

@@ -12,6 +12,7 @@
 
 #include "paceline/error.h"
 #include "paceline/input.h"
+#include "paceline/ops.h"
 
 namespace paceline::models {
 namespace {
@@ -51,6 +52,16 @@ void check_image_data(const Settings& settings, const ImageUse& use, const Clust
       cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
   const bool named = !settings.text("data").empty() || !settings.text("eval_data").empty();
   if (!ps && named) image_data(settings, use, cluster);
+}
+
+OnnxModel classifier_inference(std::function<Classifier(Graph&, std::int64_t batch)> build) {
+  return {.build = [build = std::move(build)](std::span<const std::int64_t> sizes) {
+    InferenceGraph made{.graph = std::make_unique<Graph>()};
+    const Classifier classifier = build(*made.graph, sizes[0]);
+    made.inputs = {{"images", classifier.images}};
+    made.outputs = {{"probabilities", softmax(classifier.logits)}};
+    return made;
+  }};
 }
 
 Evaluation score_images(Evaluator& evaluator, const Classifier& classifier,

@@ -58,6 +58,10 @@ struct Classifier {
   Value logits;  // (N, classes)
 };
 
+/// A classifier as its users see it: "images" float32 (batch,3,H,W) → "probabilities"
+/// (batch,classes). `build` adds it for a batch to a graph.
+OnnxModel classifier_inference(std::function<Classifier(Graph&, std::int64_t batch)> build);
+
 /// Evaluates each image of the pipeline once, also those of a last batch that is filled up: the
 /// mean cross-entropy, and the share of images whose label has the largest logit.
 Evaluation score_images(Evaluator& evaluator, const Classifier& classifier, const Pipeline& images);

@@ -143,6 +143,21 @@ class MlpModel : public Model {
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 
+  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+    const Shape& first = saved_shape(saved, "layer1/w");
+    MlpConfig config{.features = first[0], .hidden = first[1], .layers = 0};
+    while (saved.contains(fmt::format("layer{}/w", config.layers + 2))) ++config.layers;
+    return OnnxModel{.build = [config](std::span<const std::int64_t> sizes) {
+      MlpConfig sized = config;
+      sized.batch = sizes[0];
+      InferenceGraph made{.graph = std::make_unique<Graph>()};
+      const MlpGraph mlp = build_mlp(*made.graph, sized);
+      made.inputs = {{"x", mlp.x}};
+      made.outputs = {{"predictions", mlp.predictions}};
+      return made;
+    }};
+  }
+
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     const MlpConfig config = mlp_config(settings);
     auto graph = std::make_unique<Graph>();

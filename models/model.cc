@@ -8,6 +8,7 @@
 #include "models/mlp.h"
 #include "models/ptb.h"
 #include "models/resnet.h"
+#include "paceline/error.h"
 
 namespace paceline::models {
 
@@ -15,6 +16,13 @@ Settings Model::settings(const std::map<std::string, std::string>& set) const {
   Settings settings(facts_.settings);
   for (const auto& [name, value] : set) settings.set(name, value);
   return settings;
+}
+
+const Shape& saved_shape(const SavedShapes& saved, const std::string& variable) {
+  const auto found = saved.find(variable);
+  if (found != saved.end()) return found->second;
+  throw Error(ErrorCode::kFailedPrecondition,
+              "the checkpoint has no variable " + variable + ": it is of another model");
 }
 
 std::span<const Model* const> all_models() {

@@ -14,6 +14,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
+#include "paceline/onnx.h"
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 
@@ -31,6 +32,11 @@ struct StepGraph {
 /// after a worker has read them. The first argument is the number of earlier reads. A function is
 /// called for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
+
+/// The shapes of the shared variables that a checkpoint holds, by their names.
+using SavedShapes = std::map<std::string, Shape>;
+/// The shape of one of them. Throws kFailedPrecondition when it is not there.
+const Shape& saved_shape(const SavedShapes& saved, const std::string& variable);
 
 /// The name of a model and the settings that its user can change.
 struct ModelFacts {
@@ -67,6 +73,9 @@ class Model {
   virtual Evaluation evaluate(const RunOptions&, const Settings&) const { return {}; }
   /// Lines for the user of evaluate() about its data.
   virtual std::vector<std::string> evaluation_notes(const Settings&) const { return {}; }
+  /// What the trained model computes, with the sizes of a checkpoint's variables; none where there
+  /// is nothing to use once it is trained. Throws as saved_shape does.
+  virtual std::optional<OnnxModel> inference(const SavedShapes&) const { return {}; }
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 

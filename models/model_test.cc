@@ -6,18 +6,24 @@
 #include <filesystem>
 #include <functional>
 
+#include "models/airbench_graph.h"
+#include "models/cifar10.h"
+#include "models/cifar10_graph.h"
 #include "models/fetch.h"
 #include "models/mlp.h"
 #include "models/ptb.h"
 #include "models/ptb_config.h"
 #include "models/ptb_data.h"
 #include "models/ptb_graph.h"
+#include "models/resnet.h"
+#include "models/resnet_graph.h"
 #include "models/testing/variables.h"
 #include "paceline/error.h"
 
 namespace paceline::models {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 void expect_usage(const std::function<void()>& call, const std::string& part) {
@@ -178,6 +184,89 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   EXPECT_NEAR(double(second.valid.size()), double(alone.valid.size()) / 2, 1);
   EXPECT_EQ(second.test.size(), alone.test.size());
   std::filesystem::remove_all(folder);
+}
+
+// What a checkpoint of the graph would hold.
+SavedShapes saved_shapes(const Graph& graph) {
+  SavedShapes shapes;
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name == "variable") shapes[node->name()] = node->outputs()[0].shape;
+  }
+  return shapes;
+}
+
+std::vector<std::string> texts_of(const std::vector<NamedValue>& values) {
+  std::vector<std::string> texts;
+  for (const NamedValue& named : values) {
+    texts.push_back(named.name + " " + named.value.type().str());
+  }
+  return texts;
+}
+
+// The model that a checkpoint with the variables of `trained` is of, whatever its settings were.
+InferenceGraph inference_of(const Model& model, const Graph& trained,
+                            const std::vector<std::int64_t>& sizes) {
+  const SavedShapes saved = saved_shapes(trained);
+  InferenceGraph built = model.inference(saved).value().build(sizes);
+  EXPECT_EQ(saved_shapes(*built.graph), saved);
+  return built;
+}
+
+TEST(Inference, OfMlpFollowsTheCheckpointsSizes) {
+  Graph trained;
+  build_mlp(trained, {.features = 5, .hidden = 7, .layers = 3});
+  const InferenceGraph built = inference_of(mlp_model(), trained, {4});
+  EXPECT_THAT(texts_of(built.inputs), ElementsAre("x float32 (4,5)"));
+  EXPECT_THAT(texts_of(built.outputs), ElementsAre("predictions float32 (4,5)"));
+}
+
+TEST(Inference, OfPtbHandsItsStatesOn) {
+  Graph trained;
+  PtbConfig config;
+  config.hidden = 6;
+  config.layers = 1;
+  config.vocabulary = 9;
+  build_ptb(trained, config, 2, 3, true);
+  EXPECT_THAT(ptb_model().inference(saved_shapes(trained)).value().open,
+              ElementsAre("time", "batch"));
+  const InferenceGraph built = inference_of(ptb_model(), trained, {5, 4});
+  EXPECT_THAT(texts_of(built.inputs),
+              ElementsAre("words int32 (5,4)", "lstm1/h float32 (4,6)", "lstm1/c float32 (4,6)"));
+  EXPECT_THAT(texts_of(built.outputs),
+              ElementsAre("probabilities float32 (5,4,9)", "lstm1/h_next float32 (4,6)",
+                          "lstm1/c_next float32 (4,6)"));
+}
+
+TEST(Inference, OfImageModelsGivesProbabilities) {
+  Graph cifar10, fast, resnet;
+  build_cifar10(cifar10, 2, 7);
+  build_airbench(fast, {.batch = 2, .classes = 6, .widths = {8, 9, 10}});
+  build_resnet(resnet, 2, 2, true, 5);
+  const InferenceGraph of_cifar10 = inference_of(cifar10_model(), cifar10, {4});
+  EXPECT_THAT(texts_of(of_cifar10.inputs), ElementsAre("images float32 (4,3,24,24)"));
+  EXPECT_THAT(texts_of(of_cifar10.outputs), ElementsAre("probabilities float32 (4,7)"));
+  const InferenceGraph of_fast = inference_of(cifar10_model(), fast, {4});
+  EXPECT_THAT(texts_of(of_fast.inputs), ElementsAre("images float32 (4,3,32,32)"));
+  EXPECT_THAT(texts_of(of_fast.outputs), ElementsAre("probabilities float32 (4,6)"));
+  const InferenceGraph of_resnet = inference_of(resnet_model(), resnet, {4});
+  EXPECT_THAT(texts_of(of_resnet.inputs), ElementsAre("images float32 (4,3,32,32)"));
+  EXPECT_THAT(texts_of(of_resnet.outputs), ElementsAre("probabilities float32 (4,5)"));
+}
+
+TEST(Inference, SaysWhichVariableTheCheckpointLacks) {
+  EXPECT_FALSE(fetch_model().inference({}));
+  for (const auto& [model, variable] : {std::pair{&mlp_model(), "layer1/w"},
+                                        {&ptb_model(), "embedding"},
+                                        {&cifar10_model(), "dense3/b"},
+                                        {&resnet_model(), "dense/b"}}) {
+    try {
+      model->inference({});
+      ADD_FAILURE() << "nothing was refused";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);
+      EXPECT_THAT(error.what(), HasSubstr(std::string("has no variable ") + variable));
+    }
+  }
 }
 
 TEST(Fetch, APsChangesEachValueThereAndBack) {

@@ -1,5 +1,7 @@
 #include "models/ptb.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -54,6 +56,18 @@ class PtbModel : public Model {
 
   std::vector<std::string> numbers() const override {
     return {"perplexity/train", "perplexity/valid", "perplexity/test"};
+  }
+
+  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+    const Shape& words = saved_shape(saved, "embedding");
+    PtbConfig config;
+    config.vocabulary = words[0];
+    config.hidden = words[1];
+    config.layers = 1;
+    while (saved.contains(fmt::format("lstm{}/w", config.layers + 1))) ++config.layers;
+    return OnnxModel{.open = {"time", "batch"}, .build = [config](auto sizes) {
+                       return ptb_inference(config, sizes[0], sizes[1]);
+                     }};
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -60,6 +60,20 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
   return ptb;
 }
 
+InferenceGraph ptb_inference(const PtbConfig& config, std::int64_t unroll, std::int64_t batch) {
+  InferenceGraph made{.graph = std::make_unique<Graph>()};
+  Graph& graph = *made.graph;
+  const PtbGraph ptb = build_ptb(graph, config, batch, unroll, false);
+  made.inputs = {{"words", ptb.inputs}};
+  const Value all = softmax(graph.find("logits"));
+  made.outputs = {{"probabilities", reshape(all, {unroll, batch, config.vocabulary})}};
+  for (const Graph::Assignment& state : graph.assignments()) {
+    made.inputs.push_back({state.local.name(), state.local});
+    made.outputs.push_back({state.local.name() + "_next", state.value});
+  }
+  return made;
+}
+
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config) {
   MinimizeOptions options;
   options.clip_norm = float(config.max_grad_norm);

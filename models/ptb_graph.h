@@ -8,6 +8,7 @@
 #include "models/ptb_config.h"
 #include "paceline/graph.h"
 #include "paceline/minimize.h"
+#include "paceline/onnx.h"
 
 namespace paceline::models {
 
@@ -26,6 +27,9 @@ struct PtbGraph {
 /// Variables have the same names in all graphs of one configuration.
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
                    bool training, bool of_blocks = false);
+/// The probabilities of the word behind each word, and the states of the layers, which its user
+/// hands on: "words" int32 (T,N), "lstm1/h" (N,H), … → "probabilities" (T,N,V), "lstm1/h_next", ….
+InferenceGraph ptb_inference(const PtbConfig& config, std::int64_t unroll, std::int64_t batch);
 /// SGD on the cost, clipped by global norm, as the configuration says.
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config);
 /// Returns SessionOptions::modules: all layers stand in one nn.LSTM.

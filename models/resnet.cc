@@ -165,6 +165,16 @@ class ResnetModel : public Model {
                                EvaluateWith::kVariables, run);
   }
 
+  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+    std::int64_t units = 0;
+    while (saved.contains(fmt::format("stage1/unit{}/conv1/w", units + 1))) ++units;
+    const std::int64_t classes = saved_shape(saved, "dense/b")[0];
+    return classifier_inference([=](Graph& graph, std::int64_t batch) -> Classifier {
+      const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
+      return {resnet.images, resnet.logits};
+    });
+  }
+
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {
     const ResnetConfig config = resnet_config(settings, kResnetSteps);
     auto graph = std::make_unique<Graph>();

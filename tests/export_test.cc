@@ -1,4 +1,4 @@
-// `paceline export` writes a model for PyTorch, and --init-from reads it back.
+// `paceline export` writes a model for PyTorch, which --init-from reads back, or as ONNX.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -68,11 +68,52 @@ TEST_F(Export, OfAnImageModelWithBatchNormAndMovingAverages) {
   EXPECT_NE(bytes_of(path("v.safetensors")), bytes_of(path("a.safetensors")));
 }
 
+TEST_F(Export, AsOnnxHasTheWholeModel) {
+  run(join({kExported, {"--steps", "3", "--out", path("run"), "--ps", "2", "--workers", "1"}}));
+  EXPECT_THAT(run({"export", path("run"), path("mlp.onnx")}),
+              AllOf(HasSubstr("mlp.onnx: 6 variables of"), HasSubstr("step-3"),
+                    HasSubstr("  input   x float32 (batch,256)\n"),
+                    HasSubstr("  output  predictions float32 (batch,256)\n")));
+  EXPECT_THAT(bytes_of(path("mlp.onnx")),
+              AllOf(HasSubstr("layer3/w"), HasSubstr("global_step"), HasSubstr("batch")));
+}
+
+TEST_F(Export, AsOnnxOfAnImageModelWithItsMovingAverages) {
+  run({"data", "images", "--out", path("data"), "--count", "60"});
+  run({"train", "cifar10", "--out", path("run"), "--data", path("data"), "--batch", "10", "--steps",
+       "4"});
+  for (const Words& more : {Words{}, Words{"--averages"}}) {
+    const std::string file = path(more.empty() ? "v.onnx" : "a.onnx");
+    EXPECT_THAT(run(join({{"export", path("run"), file}, more})),
+                AllOf(HasSubstr("input   images float32 (batch,3,24,24)"),
+                      HasSubstr("output  probabilities float32 (batch,10)")));
+  }
+  EXPECT_EQ(bytes_of(path("v.onnx")).size(), bytes_of(path("a.onnx")).size());
+  EXPECT_NE(bytes_of(path("v.onnx")), bytes_of(path("a.onnx")));
+}
+
+TEST_F(Export, RefusesToWriteAsOnnxWhatIsNoModel) {
+  run(join({kExported, {"--steps", "1", "--out", path("run")}}));
+  const std::string file = path("m.onnx"), torch = path("m.safetensors");
+  EXPECT_THAT(run({"export", path("run"), file, "--only", "layer1/*"}, 2),
+              HasSubstr("--only: an ONNX file has the whole model: leave it out"));
+  EXPECT_THAT(run({"export", path("run"), file, "--averages"}, 2),
+              HasSubstr("has a moving average: leave it out"));
+  EXPECT_THAT(run({"export", path("none"), file}, 1), HasSubstr(path("none")));
+  run({"export", path("run"), torch});
+  EXPECT_THAT(run({"export", torch, file}, 1),
+              HasSubstr(torch + " is of no named model, not of `paceline train`"));
+  const std::string shard = path("run/checkpoints/step-1/shard-0-of-1.safetensors");
+  std::filesystem::resize_file(shard, std::filesystem::file_size(shard) - 8);
+  EXPECT_THAT(run({"export", path("run"), file}, 1), HasSubstr("no whole checkpoint in"));
+  EXPECT_FALSE(std::filesystem::exists(file));
+}
+
 TEST_F(Export, RefusesWhatItCannotWrite) {
   run(join({kExported, {"--steps", "1", "--out", path("run")}}));
   const std::string file = path("m.safetensors");
   EXPECT_THAT(run({"export", path("run"), path("m.bin")}, 2),
-              HasSubstr("must end in .safetensors"));
+              HasSubstr("must end in .safetensors or .onnx"));
   EXPECT_THAT(run({"export", path("none"), file}, 1), HasSubstr(path("none")));
   EXPECT_THAT(run({"export", path("run") + ":best", file}, 1), HasSubstr("--keep-best NAME"));
   EXPECT_THAT(run({"export", path("run"), file, "--averages"}, 2),

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "checkpoint/safetensors_writer.h"
 #include "checkpoint/torch_names.h"
 #include "cli/flags/command_line.h"
+#include "models/model.h"
 #include "paceline/error.h"
 #include "params/variable_arrays.h"
 #include "run/usage_errors.h"
@@ -20,33 +21,31 @@
 namespace paceline {
 namespace {
 
-constexpr const char* kEnding = ".safetensors";
+constexpr const char* kTorchEnding = ".safetensors";
+constexpr const char* kOnnxEnding = ".onnx";
 
 CommandLine export_flags() {
   return {
       "paceline export",
-      "Writes the variables of a checkpoint as a safetensors file for PyTorch, with the names "
-      "and shapes of its modules: load_state_dict takes it. --init-from reads such a file back.",
+      "Writes what a run has trained for other programs. NAME.safetensors has the variables with "
+      "the names and shapes of PyTorch's modules: load_state_dict takes it, and --init-from reads "
+      "it back. NAME.onnx has the whole model, as ONNX: from images to the probabilities of their "
+      "classes, for example. Its batch may have any size.",
       R"(CHECKPOINT is the --out folder of a run (then the newest whole checkpoint is taken), RUN:best,
 one checkpoint's folder or its index.json.
 
 Examples:
   paceline export run model.safetensors
-  paceline export run:best model.safetensors
+  paceline export run:best model.onnx
   paceline train mlp --steps 1000 --init-from model.safetensors)",
       {{"CHECKPOINT", "PATH", "what is exported", "Checkpoint"},
-       {"FILE", "FILE", "the file to write: NAME.safetensors", "Checkpoint"},
+       {"FILE", "FILE", "the file to write: NAME.safetensors or NAME.onnx", "Checkpoint"},
        {"--averages", "",
         "Write the moving averages of the variables that have one, with which a model is "
         "evaluated",
         "Flags"},
-       {"--only", "PATTERN", "Write only variables whose names match ('layer*')", "Flags"}}};
-}
-
-std::size_t array_of(const SavedVariable& variable, bool averages) {
-  const auto slot = std::ranges::find(variable.slots, kAverageSlot, &SavedSlot::name);
-  if (!averages || slot == variable.slots.end()) return 0;
-  return 1 + std::size_t(slot - variable.slots.begin());
+       {"--only", "PATTERN", "Write only variables whose names match ('layer*'), as safetensors",
+        "Flags"}}};
 }
 
 std::vector<TensorInfo> all_variables(const CheckpointReader& reader) {
@@ -58,7 +57,9 @@ std::vector<TensorInfo> all_variables(const CheckpointReader& reader) {
 }
 
 void check_averages(const CheckpointReader& reader) {
-  const auto has = [](const SavedVariable& variable) { return array_of(variable, true) > 0; };
+  const auto has = [](const SavedVariable& variable) {
+    return variable.array_of_slot(kAverageSlot) > 0;
+  };
   if (std::ranges::any_of(reader.index().variables, has)) return;
   throw Error(ErrorCode::kUsage,
               fmt::format("--averages: no variable of {} has a moving average: leave it out",
@@ -70,28 +71,16 @@ void write_tensors(const CheckpointReader& reader, std::span<const TorchTensor> 
                    bool averages, SafetensorsWriter& writer) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     SavedRows rows = reader.read(tensors[i].variable);
-    const std::size_t array = array_of(reader.index().variable(tensors[i].variable), averages);
+    const SavedVariable& saved = reader.index().variable(tensors[i].variable);
+    const std::size_t array = averages ? saved.array_of_slot(kAverageSlot) : 0;
     const Tensor made = to_torch(tensors[i], array == 0 ? rows.value : rows.slots[array - 1]);
     writer.write(i, {static_cast<const std::byte*>(made.raw()), made.bytes()});
   }
 }
 
-}  // namespace
-
-std::vector<CommandLine> export_lines() { return {export_flags()}; }
-
-int export_command(const Arguments& arguments) {
-  const std::optional<FlagValues> values = parse(export_flags(), arguments);
-  if (!values) return 0;
-  const std::string file = values->text("FILE");
-  if (!file.ends_with(kEnding)) refuse_flag("FILE", file, "its name must end in .safetensors");
-  const ChosenCheckpoint chosen =
-      find_checkpoint(values->text("CHECKPOINT"), WholeCheck::kChecksums);
-  for (const FoundCheckpoint& torn : chosen.passed_over) say(passed_over_text(torn) + "\n");
-  const CheckpointReader reader(chosen.path);
-  const bool averages = values->given("--averages");
-  if (averages) check_averages(reader);
-  const std::string pattern = values->given("--only") ? values->text("--only") : "*";
+void write_for_torch(const std::string& file, const CheckpointReader& reader,
+                     const FlagValues& values) {
+  const std::string pattern = values.given("--only") ? values.text("--only") : "*";
   const std::vector<std::string> names = reader.matching(pattern);
   // What stands beside a variable decides its form, whether it is written or not.
   std::vector<TorchTensor> tensors = torch_tensors(all_variables(reader), reader.index().modules);
@@ -104,12 +93,79 @@ int export_command(const Arguments& arguments) {
     infos.push_back({tensor.name, tensor.dtype, tensor.shape});
   }
   SafetensorsWriter writer(file, std::move(infos), {{"format", "pt"}});
-  write_tensors(reader, tensors, averages, writer);
+  write_tensors(reader, tensors, values.given("--averages"), writer);
   const WrittenFile written = writer.finish();
   say(fmt::format("{}: {} of {} in {}, {:.1f} MB\n", file,
                   counted(std::int64_t(tensors.size()), "tensor"),
                   counted(std::int64_t(names.size()), "variable"), reader.path(),
                   double(written.bytes) * 1e-6));
+}
+
+// What the model computes whose training has saved the checkpoint.
+OnnxModel inference_of(const CheckpointReader& reader) {
+  const CheckpointIndex& index = reader.index();
+  models::SavedShapes shapes;
+  for (const SavedVariable& variable : index.variables) shapes[variable.name] = variable.shape;
+  const auto note = index.notes.find("model");
+  const std::string name = note == index.notes.end() ? "" : note->second;
+  const models::Model* const model = models::find_model(name);
+  if (model == nullptr) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("{} is of {}, not of `paceline train`, so its graph is not known: a "
+                            "program writes its own model as ONNX by write_onnx",
+                            reader.path(), name.empty() ? "no named model" : name));
+  }
+  std::optional<OnnxModel> found = model->inference(shapes);
+  if (found) return *std::move(found);
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("{} is of {}, which computes nothing of use once it is trained",
+                          reader.path(), name));
+}
+
+// What a user of the file may want to know: lists of names as JSON.
+std::map<std::string, std::string> metadata_of(const CheckpointIndex& index) {
+  std::map<std::string, std::string> texts = index.notes;
+  texts["global_step"] = std::to_string(index.global_step);
+  for (const auto& [kind, names] : index.data) texts[kind] = nlohmann::json(names).dump();
+  return texts;
+}
+
+void write_as_onnx(const std::string& file, const CheckpointReader& reader,
+                   const FlagValues& values) {
+  if (values.given("--only")) {
+    refuse_flags("--only: an ONNX file has the whole model: leave it out");
+  }
+  OnnxModel model = inference_of(reader);
+  model.metadata = metadata_of(reader.index());
+  const OnnxFile written =
+      write_onnx(file, model, reader.path(),
+                 values.given("--averages") ? EvaluateWith::kAverages : EvaluateWith::kVariables);
+  std::string text =
+      fmt::format("{}: {} of {}, {:.1f} MB\n", file, counted(written.variables, "variable"),
+                  reader.path(), double(written.bytes) * 1e-6);
+  for (const std::string& input : written.inputs) text += fmt::format("  input   {}\n", input);
+  for (const std::string& output : written.outputs) text += fmt::format("  output  {}\n", output);
+  say(text);
+}
+
+}  // namespace
+
+std::vector<CommandLine> export_lines() { return {export_flags()}; }
+
+int export_command(const Arguments& arguments) {
+  const std::optional<FlagValues> values = parse(export_flags(), arguments);
+  if (!values) return 0;
+  const std::string file = values->text("FILE");
+  const bool onnx = file.ends_with(kOnnxEnding);
+  if (!onnx && !file.ends_with(kTorchEnding)) {
+    refuse_flag("FILE", file, "its name must end in .safetensors or .onnx");
+  }
+  const ChosenCheckpoint chosen =
+      find_checkpoint(values->text("CHECKPOINT"), WholeCheck::kChecksums);
+  for (const FoundCheckpoint& torn : chosen.passed_over) say(passed_over_text(torn) + "\n");
+  const CheckpointReader reader(chosen.path);
+  if (values->given("--averages")) check_averages(reader);
+  (onnx ? write_as_onnx : write_for_torch)(file, reader, *values);
   return 0;
 }
 

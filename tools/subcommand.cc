@@ -40,7 +40,7 @@ constexpr Subcommand kSubcommands[] = {
      bench_command, bench_lines},
     {"inspect", "Show the content of a checkpoint, or how two differ", inspect_command,
      inspect_lines},
-    {"export", "Write the variables of a checkpoint for PyTorch", export_command, export_lines},
+    {"export", "Write a trained model for PyTorch, or as ONNX", export_command, export_lines},
     {"plot", "Draw the loss, perplexity and speed of runs", plot_command, plot_lines},
     {"completion", "Print a completion script for a shell", completion_command, completion_lines},
     {"manual", "Print or write the man pages", manual_command, manual_lines},
