@@ -152,6 +152,13 @@ function(add_process_tests)
   target_include_directories(parity_step PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
   target_compile_options(parity_step PRIVATE ${PACELINE_WARNINGS})
   target_link_libraries(parity_step PRIVATE paceline_models paceline_cli)
+  # What tests/parity/run_onnx compares with onnxruntime, likewise.
+  file(GLOB op_cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/testing/op_cases*.cc)
+  add_executable(onnx_values EXCLUDE_FROM_ALL ${PROJECT_SOURCE_DIR}/tests/parity/onnx_values.cc
+                                              ${PROJECT_SOURCE_DIR}/tests/step_values.cc ${op_cases})
+  target_include_directories(onnx_values PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src)
+  target_compile_options(onnx_values PRIVATE ${PACELINE_WARNINGS})
+  target_link_libraries(onnx_values PRIVATE paceline_models paceline_cli)
   # And what is preloaded into one.
   add_library(hold_saves SHARED ${PROJECT_SOURCE_DIR}/tests/programs/hold_saves.cc)
   target_compile_options(hold_saves PRIVATE ${PACELINE_WARNINGS})

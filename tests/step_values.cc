@@ -25,6 +25,18 @@ Feeds step_feeds(const Graph& graph) {
   return feeds;
 }
 
+Feeds trained_feeds(const Graph& graph) {
+  Feeds feeds = step_feeds(graph);
+  for (const auto& node : graph.nodes()) {
+    if (!is_variable(*node)) continue;
+    const Tensor& value = feeds.at(node->name());
+    const bool matrix = value.shape().rank() > 1;
+    (matrix ? Initializer::uniform(-0.1f, 0.1f) : Initializer::uniform(0.5f, 1.5f))
+        .fill(value.data<float>(), value.shape(), 3, node->name());
+  }
+  return feeds;
+}
+
 std::vector<Root> roots_of(const Training& training) {
   std::vector<Root> roots = {{"loss", training.loss}};
   for (const VariableUpdate& update : training.updates) {

@@ -64,17 +64,12 @@ void write_export(const std::string& folder, const std::string& model, const Gra
                   const std::string& input, const ModuleNames& modules) {
   static RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
-  Feeds feeds = step_feeds(graph);
+  const Feeds feeds = trained_feeds(graph);
   std::vector<TensorInfo> variables;
   for (const auto& node : graph.nodes()) {
     if (!is_variable(*node)) continue;
     const Tensor& value = feeds.at(node->name());
     variables.push_back({node->name(), value.dtype(), value.shape()});
-    // Moments and offsets that begin at 0 or 1 would not be told apart.
-    Initializer::uniform(0.5f, 1.5f).fill(value.data<float>(), value.shape(), 3, node->name());
-    if (value.shape().rank() > 1) {
-      Initializer::uniform(-0.1f, 0.1f).fill(value.data<float>(), value.shape(), 3, node->name());
-    }
   }
   const Value logits = graph.find("logits");
   const RewrittenGraph fast = rewrite(graph, {&logits, 1}, true, {}, nullptr);
