@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "paceline/shape.h"
 
@@ -9,5 +11,13 @@ namespace paceline {
 
 /// Dimension 0; 1 of a scalar.
 inline std::int64_t row_count(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
+
+/// Returns the shape with another number of rows; that of a scalar stays as it is.
+inline Shape with_rows(const Shape& shape, std::int64_t rows) {
+  if (shape.rank() == 0) return shape;
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  dims[0] = rows;
+  return Shape(std::span<const std::int64_t>(dims));
+}
 
 }  // namespace paceline

@@ -30,13 +30,6 @@ std::size_t bytes_of_row(const TensorInfo& tensor) {
   return rows == 0 ? 0 : std::size_t(tensor.bytes()) / std::size_t(rows);
 }
 
-Shape with_rows(const Shape& shape, std::int64_t rows) {
-  if (shape.rank() == 0) return shape;
-  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims[0] = rows;
-  return Shape(std::span<const std::int64_t>(dims));
-}
-
 // A piece that holds some of the rows; any piece does for none.
 bool overlaps(const SavedPiece& piece, std::int64_t first_row, std::int64_t rows) {
   return rows == 0 ||

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/copy_bytes.h"
+#include "base/row_count.h"
 #include "paceline/error.h"
 #include "params/weighted_sum.h"
 
@@ -20,12 +21,6 @@ constexpr std::int64_t kCopyGrain = 256 * 1024;  // bytes that are worth a threa
 
 std::string type_in_words(const TensorView& view) {
   return ValueType{view.dtype, view.shape}.str();
-}
-
-Shape with_rows(const Shape& shape, std::int64_t rows) {
-  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
-  dims.at(0) = rows;
-  return Shape(dims);
 }
 
 // Elements of a row: of everything but dimension 0.

@@ -2,31 +2,24 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
 
 #include <algorithm>
 
 #include "checkpoint/checkpoint_match.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
-#include "checkpoint/torch_names.h"
 #include "paceline/error.h"
 #include "params/protocol/record_set.h"
 #include "run/log.h"
 #include "run/report/run_folder.h"
 #include "train/initial_values.h"
 #include "train/resumed_slots.h"
+#include "train/saved_values.h"
 
 namespace paceline {
 namespace {
 
 using Say = std::function<void(const std::string&)>;
-
-[[noreturn]] void refuse_other_model(const std::string& path, std::span<const std::string> lines) {
-  throw Error(
-      ErrorCode::kFailedPrecondition,
-      fmt::format("{} is a checkpoint of another model:\n  {}", path, fmt::join(lines, "\n  ")));
-}
 
 // The worker that saved has told them, the chief or one that has taken over from it.
 void add_unused_records(const CheckpointIndex& index, TaskState& chief) {
@@ -62,12 +55,6 @@ void delete_checkpoints(const Checkpoints& checkpoints, const Say& say) {
   }
 }
 
-bool is_wanted(const std::string& name, const std::vector<std::string>& patterns) {
-  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
-           return fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
-         });
-}
-
 void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) {
   for (const std::string& pattern : run.init_only) {
     const auto matches = [&](const VariableSpec& spec) { return is_wanted(spec.name, {pattern}); };
@@ -80,98 +67,13 @@ void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) 
   }
 }
 
-// Numbers that are not whole are read in whatever precision another program saved them.
-bool fits(const SavedVariable& saved, DType dtype, const Shape& shape) {
-  return saved.shape == shape &&
-         (saved.dtype == dtype || (is_floating(saved.dtype) && is_floating(dtype)));
-}
-
-std::string shapes_text(const std::string& name, const SavedVariable& saved, const Shape& shape,
-                        DType dtype) {
-  return fmt::format("{}: {} {} in the checkpoint, {} {} in the model", name, saved.shape.str(),
-                     name_of(saved.dtype), shape.str(), name_of(dtype));
-}
-
-/// The values of variables that a file has as tensors of PyTorch modules.
-class TorchValues {
- public:
-  TorchValues(std::span<const VariableSpec> specs, const ModuleNames& modules,
-              const CheckpointReader& reader)
-      : reader_(reader) {
-    std::vector<TensorInfo> variables;
-    for (const VariableSpec& spec : specs) variables.push_back({spec.name, spec.dtype, spec.shape});
-    tensors_ = torch_tensors(variables, modules);
-  }
-  /// The file has the value: a batch norm without gains needs no weight in it.
-  bool has(const VariableSpec& spec) const {
-    return std::ranges::all_of(tensors_, [&](const TorchTensor& tensor) {
-      return tensor.variable != spec.name || tensor.form == TorchTensor::Form::kOnes ||
-             find(tensor) != nullptr;
-    });
-  }
-  /// Takes the value. Returns why it does not fit; empty: it does.
-  std::string take(const VariableSpec& spec, Tensor& value) const {
-    const Tensor made(spec.dtype, spec.shape);
-    for (const TorchTensor& tensor : tensors_) {
-      if (tensor.variable != spec.name) continue;
-      const SavedVariable* const saved = find(tensor);
-      if (saved == nullptr) continue;
-      if (!fits(*saved, tensor.dtype, tensor.shape)) {
-        return shapes_text(tensor.name, *saved, tensor.shape, tensor.dtype);
-      }
-      if (!from_torch(tensor, as_type(reader_.read(tensor.name).value, tensor.dtype), made)) {
-        return fmt::format("{}: not all ones in the checkpoint, and the model has no such weight",
-                           tensor.name);
-      }
-    }
-    value = made;
-    return "";
-  }
-
- private:
-  const SavedVariable* find(const TorchTensor& tensor) const {
-    const auto& saved = reader_.index().variables;
-    const auto found = std::ranges::find(saved, tensor.name, &SavedVariable::name);
-    return found == saved.end() ? nullptr : &*found;
-  }
-
-  const CheckpointReader& reader_;
-  std::vector<TorchTensor> tensors_;
-};
-
-// Takes values only, since slots begin as the rule says. Returns what does not fit, a line each.
-std::vector<std::string> take_values(std::vector<VariableState>& values,
-                                     std::span<const VariableSpec> specs,
-                                     const std::vector<std::string>& patterns,
-                                     const CheckpointReader& reader, const ModuleNames& modules) {
-  std::vector<std::string> lines;
-  const TorchValues torch(specs, modules, reader);
-  for (std::size_t id = 0; id < specs.size(); ++id) {
-    const VariableSpec& spec = specs[id];
-    if (!is_wanted(spec.name, patterns)) continue;
-    const auto& saved = reader.index().variables;
-    const auto found = std::ranges::find(saved, spec.name, &SavedVariable::name);
-    if (found == saved.end() && torch.has(spec)) {
-      const std::string why = torch.take(spec, values[id].value);
-      if (!why.empty()) lines.push_back(why);
-    } else if (found == saved.end()) {
-      lines.push_back(fmt::format("{}: only in the model", spec.name));
-    } else if (!fits(*found, spec.dtype, spec.shape)) {
-      lines.push_back(shapes_text(spec.name, *found, spec.shape, spec.dtype));
-    } else {
-      values[id].value = as_type(reader.read(spec.name).value, spec.dtype);
-    }
-  }
-  return lines;
-}
-
 // A session without a training has the rules of no variable, and the values are all that it needs.
 void take_state(InitialState& beginning, const SavableStore& store, const CheckpointReader& reader,
                 const Say& say) {
   const std::span<const VariableSpec> specs = store.kept_variables();
   const bool trains = std::ranges::any_of(specs, &VariableSpec::trained);
   const auto lines = trains ? differences(reader.index().variables, variables_as_saved(store))
-                            : take_values(beginning.values, specs, {}, reader, {});
+                            : take_values(beginning.values, specs, reader, {});
   if (!lines.empty()) refuse_other_model(reader.path(), lines);
   if (trains) take_values_and_slots(beginning, store, reader, say);
 }
@@ -232,7 +134,8 @@ InitialState initialised(std::span<const Graph* const> graphs, std::span<const V
   const ChosenCheckpoint chosen = find_checkpoint(run.init_from, WholeCheck::kChecksums);
   for (const FoundCheckpoint& torn : chosen.passed_over) say(passed_over_text(torn));
   const CheckpointReader reader(chosen.path);
-  auto lines = take_values(beginning.values, specs, run.init_only, reader, modules);
+  auto lines =
+      take_values(beginning.values, specs, reader, {.patterns = run.init_only, .modules = modules});
   if (!lines.empty()) {
     lines.emplace_back("(--init-only PATTERN takes only some of the variables)");
     refuse_other_model(reader.path(), lines);

@@ -1,14 +1,11 @@
 #include "train/snapshot_steps.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <numeric>
 
 #include "base/check.h"
-#include "paceline/error.h"
 #include "params/variable_arrays.h"
-#include "train/initial_values.h"
+#include "train/saved_values.h"
 
 namespace paceline {
 namespace {
@@ -47,31 +44,37 @@ void VariableSnapshot::refresh(EvaluateWith with) {
   global_step_ = store_.global_step();
 }
 
-void VariableSnapshot::load(const CheckpointReader& checkpoint, EvaluateWith with) {
-  const std::span<const VariableSpec> specs = store_.variables();
-  std::vector<Tensor> values;
-  for (std::size_t id = 0; id < specs.size(); ++id) {
-    const VariableSpec& spec = specs[id];
-    const SavedVariable& saved = checkpoint.index().variable(spec.name);
-    if (saved.shape != spec.shape) {
-      throw Error(ErrorCode::kFailedPrecondition,
-                  fmt::format("{} is a checkpoint of another model: {}: {} in the checkpoint, {} "
-                              "in the model",
-                              checkpoint.path(), spec.name, saved.shape.str(), spec.shape.str()));
-    }
-    SavedRows rows = checkpoint.read(spec.name);
-    const bool averaged = spec.average_decay > 0 && with == EvaluateWith::kAverages;
-    const auto slot = std::ranges::find(saved.slots, kAverageSlot, &SavedSlot::name);
-    if (averaged && slot == saved.slots.end()) {
-      const auto variable = VariableId(id);
-      values.push_back(std::move(store_.read({&variable, 1}).front().slots.back()));
-    } else {
-      Tensor& value = averaged ? rows.slots[std::size_t(slot - saved.slots.begin())] : rows.value;
-      values.push_back(as_type(value, spec.dtype));
-    }
-  }
-  values_ = std::move(values);
+void VariableSnapshot::load(const CheckpointReader& checkpoint, EvaluateWith with,
+                            const ModuleNames& modules) {
+  std::vector<VariableState> states(store_.variables().size());
+  const std::vector<std::string> lines =
+      take_values(states, store_.variables(), checkpoint, {.modules = modules, .with = with});
+  if (!lines.empty()) refuse_other_model(checkpoint.path(), lines);
+  if (with == EvaluateWith::kAverages) take_other_averages(states, checkpoint);
+  values_.clear();
+  for (VariableState& state : states) values_.push_back(std::move(state.value));
   global_step_ = checkpoint.index().global_step;
+}
+
+void VariableSnapshot::take_other_averages(std::vector<VariableState>& states,
+                                           const CheckpointReader& checkpoint) const {
+  for (std::size_t id = 0; id < states.size(); ++id) {
+    const VariableSpec& spec = store_.variables()[id];
+    const auto& saved = checkpoint.index().variables;
+    const auto is_average = [&](const SavedVariable& variable) {
+      return variable.name == spec.name &&
+             std::ranges::find(variable.slots, kAverageSlot, &SavedSlot::name) !=
+                 variable.slots.end();
+    };
+    if (spec.average_decay == 0 || std::ranges::any_of(saved, is_average)) continue;
+    const auto variable = VariableId(id);
+    states[id].value = store_.read({&variable, 1}).front().slots.back();
+  }
+}
+
+void VariableSnapshot::share(const VariableSnapshot& other) {
+  values_ = other.values_;
+  global_step_ = other.global_step_;
 }
 
 std::unique_ptr<StoreSteps> make_snapshot_steps(const VariableSnapshot& snapshot) {

@@ -16,15 +16,21 @@ class VariableSnapshot {
   explicit VariableSnapshot(ParameterStore& store) : store_(store) {}
   /// `with`: the variables, or the moving averages of those that have one.
   void refresh(EvaluateWith with);
-  /// Reads the same from a checkpoint. Averages that it does not have among the slots of a variable
-  /// (those of local steps) are read from the store. Throws kNotFound for a variable that it does
-  /// not have, kFailedPrecondition for one of another shape.
-  void load(const CheckpointReader& checkpoint, EvaluateWith with);
+  /// Reads the same from a checkpoint; `modules` are those of a file of PyTorch modules. Averages
+  /// that it does not have (those of local steps) are read from the store. Throws
+  /// kFailedPrecondition that lists the variables which the checkpoint does not have, or has in
+  /// another shape or type.
+  void load(const CheckpointReader& checkpoint, EvaluateWith with, const ModuleNames& modules = {});
+  /// Takes the values of another snapshot of the same variables; both then share their memory.
+  void share(const VariableSnapshot& other);
   bool empty() const { return values_.empty(); }
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)]; }
   std::int64_t global_step() const { return global_step_; }
 
  private:
+  void take_other_averages(std::vector<VariableState>& states,
+                           const CheckpointReader& checkpoint) const;
+
   ParameterStore& store_;
   std::vector<Tensor> values_;
   std::int64_t global_step_ = 0;
