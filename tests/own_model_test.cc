@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -151,6 +152,27 @@ TEST(EvaluationLoop, StopsWhenTheValidationLossFallsNoMore) {
   EXPECT_THAT(output_of({program, "--ps", "1", "--workers", "2"}, kRunTime), HasSubstr(stops));
   EXPECT_THAT(output_of({program, "--steps", "200"}, kRunTime),
               AllOf(HasSubstr("step 200: validation loss"), Not(HasSubstr(stops))));
+}
+
+TEST(TrainedModel, IsUsedWithoutASession) {
+  if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
+  const TemporaryFolder folder, of_training;
+  const std::string run = folder.path("run");
+  output_of(
+      {built_example("evaluation_loop", of_training), "--out", run, "--keep-best", "loss/valid"},
+      kRunTime);
+  const std::string program = built_example("trained_model", folder);
+  std::istringstream lines(output_of({program, run + ":best", "0.5", "-0.5"}, kRunTime));
+  std::string word;
+  double step = 0, at = 0, up = 0, down = 0;
+  lines >> word >> step >> at >> up >> at >> down;
+  EXPECT_EQ(word, "step");
+  EXPECT_GT(step, 0);
+  EXPECT_NEAR(up, std::sin(1), 0.2);
+  EXPECT_NEAR(down, std::sin(-1), 0.2);
+  Process refused({program, folder.path("none"), "0.5"});
+  EXPECT_EQ(refused.wait_exit(kRunTime), 1);
+  EXPECT_THAT(refused.output(), HasSubstr("trained_model: "));
 }
 
 // The generator's rule is one of its own, which a ps gets to know from the chief.

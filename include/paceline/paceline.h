@@ -14,6 +14,7 @@
 #include "paceline/onnx.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
+#include "paceline/predictor.h"
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 #include "paceline/session.h"

@@ -1,0 +1,252 @@
+#include "paceline/predictor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <mutex>
+#include <span>
+
+#include "base/check.h"
+#include "base/clock.h"
+#include "base/copy_bytes.h"
+#include "base/cores.h"
+#include "base/row_count.h"
+#include "checkpoint/checkpoint_reader.h"
+#include "kernels/device.h"
+#include "paceline/error.h"
+#include "trace/step_account.h"
+#include "train/device_context.h"
+#include "train/worker_device.h"
+
+namespace paceline {
+namespace {
+
+DeviceOptions device_of(const PredictorOptions& options) {
+  if (options.threads < 0) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[predictor] {} threads: at least one is needed", options.threads));
+  }
+  Cluster alone;
+  alone.device = options.device;
+  DeviceOptions device = worker_device(alone);
+  device.threads = options.threads > 0 ? options.threads : usable_cores();
+  return device;
+}
+
+// Returns the rows of a batch.
+std::int64_t check_outputs(const Graph& graph, std::span<const Value> outputs) {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument, "[predictor] " + why);
+  };
+  if (outputs.empty()) refuse("no output is asked for");
+  for (const Value& output : outputs) {
+    if (!output) refuse("an output is no value");
+    if (&output.graph() != &graph)
+      refuse(fmt::format("output '{}' is of another graph", output.name()));
+    if (output.shape().rank() == 0 || output.shape()[0] == 0) {
+      refuse(fmt::format("output '{}' is {}: its dimension 0 must be the batch", output.name(),
+                         output.type().str()));
+    }
+    if (output.shape()[0] != outputs[0].shape()[0]) {
+      refuse(fmt::format("output '{}' is {}, and '{}' {}: their dimension 0 must be the same batch",
+                         outputs[0].name(), outputs[0].type().str(), output.name(),
+                         output.type().str()));
+    }
+  }
+  if (!graph.contributions().empty()) {
+    refuse(fmt::format("the graph updates '{}' in each step: build it for inference",
+                       graph.contributions()[0].variable.name()));
+  }
+  return outputs[0].shape()[0];
+}
+
+/// The rows that several batches are made of.
+struct Rows {
+  std::int64_t first = 0, count = 0;
+};
+
+std::size_t row_bytes_of(const TensorView& view) {
+  return view.bytes() / std::size_t(view.shape[0]);
+}
+
+// Fills up with zeros.
+void copy_in(const Tensor& tensor, const Rows& rows, const TensorView& memory) {
+  const std::size_t bytes = row_bytes_of(memory), filled = std::size_t(rows.count) * bytes;
+  auto* const to = static_cast<std::byte*>(memory.data);
+  copy_bytes(to, static_cast<const std::byte*>(tensor.raw()) + std::size_t(rows.first) * bytes,
+             filled);
+  std::memset(to + filled, 0, memory.bytes() - filled);
+}
+
+void copy_out(const TensorView& memory, const Rows& rows, const Tensor& tensor) {
+  const std::size_t bytes = row_bytes_of(memory);
+  copy_bytes(static_cast<std::byte*>(tensor.raw()) + std::size_t(rows.first) * bytes, memory.data,
+             std::size_t(rows.count) * bytes);
+}
+
+using Inputs = std::vector<std::pair<Value, Tensor>>;
+
+}  // namespace
+
+class Predictor::Impl {
+ public:
+  Impl(const Graph& graph, std::vector<Value> outputs, const std::string& checkpoint,
+       const PredictorOptions& options)
+      : graph_(graph),
+        outputs_(std::move(outputs)),
+        batch_(check_outputs(graph, outputs_)),
+        device_(device_of(options)),
+        variables_(variable_specs(std::span(&graphs_[0], 1), nullptr)),
+        values_(variables_),
+        path_(find_checkpoint(checkpoint, WholeCheck::kChecksums).path) {
+    values_.load(CheckpointReader(path_), options.with, options.modules);
+    free_.push_back(make_computer());  // so that a graph that no plan can be made of is refused now
+  }
+
+  std::int64_t batch() const { return batch_; }
+  std::int64_t global_step() const { return values_.global_step(); }
+  const std::string& path() const { return path_; }
+
+  std::vector<Tensor> predict(const Inputs& inputs);
+
+ private:
+  /// The variables of a graph without their values, which a snapshot has: plans ask for no more.
+  class VariableList : public ParameterStore {
+   public:
+    explicit VariableList(std::vector<VariableSpec> variables) : variables_(std::move(variables)) {}
+
+    std::span<const VariableSpec> variables() const override { return variables_; }
+    bool initialised() const override { return false; }
+    std::int64_t global_step() const override { return 0; }
+    std::unique_ptr<StoreSteps> bind(const PlanBinding&, float) override { return unused(); }
+    void write(std::vector<VariableState>, std::int64_t) override { unused(); }
+    std::vector<VariableState> read(std::span<const VariableId>) override {
+      unused();
+      return {};
+    }
+
+   private:
+    static std::unique_ptr<StoreSteps> unused() {
+      PACELINE_CHECK(false && "a predictor reads its snapshot alone");
+      return nullptr;
+    }
+
+    const std::vector<VariableSpec> variables_;
+  };
+
+  /// What one thread computes with.
+  struct Computer {
+    Computer(const DeviceOptions& options, ParameterStore& variables)
+        : device(make_device(options, clock)),
+          context({.store = variables,
+                   .device = *device,
+                   .step_account = account,
+                   .evaluation_account = account}) {}
+    RealClock clock;
+    std::unique_ptr<Device> device;
+    StepAccount account{clock};
+    DeviceContext context;
+  };
+
+  std::int64_t checked_rows(const Inputs& inputs) const;
+  void compute(Computer& computer, const Inputs& inputs, const Rows& rows,
+               const std::vector<Tensor>& results) const;
+
+  // One at a time, since a graph looks names up in an index that it makes when it is asked.
+  std::unique_ptr<Computer> make_computer() {
+    auto made = std::make_unique<Computer>(device_, variables_);
+    made->context.snapshot().share(values_);
+    made->context.plans().read_plan(StepKind::kEvaluate, graph_, outputs_, true);
+    return made;
+  }
+
+  std::unique_ptr<Computer> take_computer() {
+    const std::lock_guard lock(mutex_);
+    if (free_.empty()) return make_computer();
+    std::unique_ptr<Computer> taken = std::move(free_.back());
+    free_.pop_back();
+    return taken;
+  }
+
+  const Graph& graph_;
+  const Graph* const graphs_[1] = {&graph_};
+  const std::vector<Value> outputs_;
+  const std::int64_t batch_;
+  const DeviceOptions device_;
+  VariableList variables_;
+  VariableSnapshot values_;
+  const std::string path_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Computer>> free_;  // those that no call uses
+};
+
+std::int64_t Predictor::Impl::checked_rows(const Inputs& inputs) const {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorCode::kInvalidArgument, "[predictor] " + why);
+  };
+  std::int64_t rows = 0;
+  for (const auto& [input, tensor] : inputs) {
+    if (!input) refuse("an input is no value");
+    const std::string what = fmt::format("input '{}' is {}", input.name(), input.type().str());
+    if (input.shape().rank() == 0 || input.shape()[0] != batch_) {
+      refuse(fmt::format("{}: its dimension 0 must be the batch, {}", what, batch_));
+    }
+    if (!tensor.defined()) refuse(what + ", the tensor is empty");
+    const ValueType given{tensor.dtype(), tensor.shape()};
+    if (tensor.shape().rank() == 0 || tensor.shape()[0] == 0 || tensor.dtype() != input.dtype() ||
+        tensor.shape() != with_rows(input.shape(), tensor.shape()[0])) {
+      refuse(fmt::format("{}, the tensor is {}: all but the number of rows must be the same", what,
+                         given.str()));
+    }
+    if (rows > 0 && tensor.shape()[0] != rows) {
+      refuse(fmt::format("input '{}' has {} rows, and '{}' {}", inputs[0].first.name(), rows,
+                         input.name(), tensor.shape()[0]));
+    }
+    rows = tensor.shape()[0];
+  }
+  if (rows == 0) refuse("no input is given");
+  return rows;
+}
+
+void Predictor::Impl::compute(Computer& computer, const Inputs& inputs, const Rows& rows,
+                              const std::vector<Tensor>& results) const {
+  const auto feed = [&](Feed& to) {
+    for (const auto& [input, tensor] : inputs) copy_in(tensor, rows, to.view(input));
+  };
+  const std::span<const TensorView> computed =
+      computer.context.read(StepKind::kEvaluate, graph_, outputs_, true, feed);
+  for (std::size_t i = 0; i < results.size(); ++i) copy_out(computed[i], rows, results[i]);
+}
+
+std::vector<Tensor> Predictor::Impl::predict(const Inputs& inputs) {
+  const std::int64_t rows = checked_rows(inputs);
+  std::vector<Tensor> results;
+  std::ranges::transform(outputs_, std::back_inserter(results), [&](const Value& output) {
+    return Tensor(output.dtype(), with_rows(output.shape(), rows));
+  });
+  std::unique_ptr<Computer> computer = take_computer();
+  for (std::int64_t first = 0; first < rows; first += batch_) {
+    compute(*computer, inputs, {first, std::min(batch_, rows - first)}, results);
+  }
+  const std::lock_guard lock(mutex_);
+  free_.push_back(std::move(computer));
+  return results;
+}
+
+Predictor::Predictor(const Graph& graph, std::vector<Value> outputs, const std::string& checkpoint,
+                     const PredictorOptions& options)
+    : impl_(std::make_unique<Impl>(graph, std::move(outputs), checkpoint, options)) {}
+
+Predictor::~Predictor() = default;
+
+std::vector<Tensor> Predictor::predict(const std::vector<std::pair<Value, Tensor>>& inputs) const {
+  return impl_->predict(inputs);
+}
+
+std::int64_t Predictor::batch() const { return impl_->batch(); }
+std::int64_t Predictor::global_step() const { return impl_->global_step(); }
+const std::string& Predictor::checkpoint() const { return impl_->path(); }
+
+}  // namespace paceline

@@ -1,0 +1,231 @@
+// A predictor computes what a session's evaluation computes with the same values.
+#include "paceline/predictor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <future>
+#include <numeric>
+
+#include "base/temporary_folder.h"
+#include "base/testing/error_of.h"
+#include "checkpoint/safetensors_writer.h"
+#include "paceline/ops.h"
+#include "paceline/session.h"
+
+namespace paceline {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+/// A classifier of rows of numbers and words, with a table that is trained by rows.
+struct Network {
+  Value x, ids, labels;
+  Value logits = {}, loss = {};
+};
+
+Network build(Graph& graph, std::int64_t rows, std::int64_t hidden = 8) {
+  Network made{.x = graph.input("x", {rows, 3}),
+               .ids = graph.input("ids", {rows}, DType::kInt32),
+               .labels = graph.input("labels", {rows}, DType::kInt32)};
+  const Value table = graph.variable("table", {20, 3}, Initializer::uniform(-1, 1));
+  const Value h = tanh(dense(add(made.x, embedding_lookup(table, made.ids)), hidden, "hidden"));
+  made.logits = graph.named("logits", dense(h, 4, "out"));
+  made.loss = reduce_mean(softmax_cross_entropy(made.logits, made.labels));
+  return made;
+}
+
+class PredictorTest : public ::testing::Test {
+ protected:
+  static constexpr std::int64_t kRows = 8;
+
+  PredictorTest() : network_(build(graph_, kRows)) {
+    run_.quiet = true;
+    run_.out = folder_.path("run");
+    run_.steps = 5;
+    run_.save_every = Interval();
+    cluster_.threads = 1;
+    options_.threads = 1;
+  }
+
+  static Tensor numbers(std::int64_t rows) {
+    Tensor made(DType::kFloat32, {rows, 3});
+    const auto data = made.data<float>();
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = 0.1f * float(i % 17) - 0.7f;
+    return made;
+  }
+  static Tensor words(std::int64_t rows) {
+    Tensor made(DType::kInt32, {rows});
+    const auto data = made.data<std::int32_t>();
+    for (std::size_t i = 0; i < data.size(); ++i) data[i] = std::int32_t((3 * i + 1) % 20);
+    return made;
+  }
+  /// Trains, saves, and returns what an evaluation makes of the first rows.
+  Tensor trained(EvaluateWith with = EvaluateWith::kVariables) {
+    const Training training =
+        minimize(network_.loss, Adam{.learning_rate = 0.1f}, {.average_decay = 0.5f});
+    Session session(training, cluster_, run_);
+    while (session.run([&](Feed& feed) {
+      feed.set(network_.x, numbers(kRows)).set(network_.ids, words(kRows));
+      for (std::int32_t& label : feed.data<std::int32_t>(network_.labels)) label = 2;
+    })) {
+    }
+    session.begin_evaluation(with);
+    return session.evaluate(network_.logits, [&](Feed& feed) {
+      feed.set(network_.x, numbers(kRows)).set(network_.ids, words(kRows));
+    });
+  }
+  Tensor predict(const Predictor& predictor, std::int64_t rows) const {
+    return predictor.predict({{network_.x, numbers(rows)}, {network_.ids, words(rows)}})[0];
+  }
+  /// The message of the error with which a predictor of that graph refuses the run.
+  std::string refusal(const Graph& graph, Value output, ErrorCode code) const {
+    return error_of(code, [&] { const Predictor refused(graph, {output}, run_.out, options_); });
+  }
+  static void expect_first_rows(const Tensor& of, const Tensor& all) {
+    const auto some = of.data<float>(), expected = all.data<float>();
+    for (std::size_t i = 0; i < std::min(some.size(), expected.size()); ++i) {
+      ASSERT_EQ(some[i], expected[i]) << i;
+    }
+  }
+
+  TemporaryFolder folder_;
+  Graph graph_;
+  const Network network_;
+  Cluster cluster_;
+  RunOptions run_;
+  PredictorOptions options_;
+};
+
+TEST_F(PredictorTest, ComputesWhatASessionEvaluates) {
+  const Tensor expected = trained();
+  const Predictor predictor(graph_, {network_.logits}, run_.out, options_);
+  const Tensor computed = predict(predictor, kRows);
+  EXPECT_EQ(computed.shape(), expected.shape());
+  expect_first_rows(computed, expected);
+  EXPECT_EQ(predictor.global_step(), 5);
+  EXPECT_EQ(predictor.batch(), kRows);
+  EXPECT_EQ(predictor.checkpoint(), run_.out + "/checkpoints/step-5");
+}
+
+TEST_F(PredictorTest, ComputesWithMovingAverages) {
+  const Tensor expected = trained(EvaluateWith::kAverages);
+  options_.with = EvaluateWith::kAverages;
+  const Tensor averaged = predict(Predictor(graph_, {network_.logits}, run_.out, options_), kRows);
+  expect_first_rows(averaged, expected);
+  options_.with = EvaluateWith::kVariables;
+  const Tensor newest = predict(Predictor(graph_, {network_.logits}, run_.out, options_), kRows);
+  EXPECT_NE(newest.data<float>()[0], averaged.data<float>()[0]);
+}
+
+TEST_F(PredictorTest, TakesFewerAndMoreRowsThanABatchHas) {
+  const Tensor expected = trained();
+  const Predictor predictor(graph_, {network_.logits}, run_.out, options_);
+  const Tensor all = predict(predictor, 2 * kRows + 5);
+  EXPECT_EQ(all.shape(), Shape({2 * kRows + 5, 4}));
+  expect_first_rows(all, expected);
+  for (const std::int64_t rows : {std::int64_t(1), kRows - 1, kRows + 1, 2 * kRows}) {
+    const Tensor some = predict(predictor, rows);
+    EXPECT_EQ(some.shape(), Shape({rows, 4}));
+    expect_first_rows(some, all);
+  }
+}
+
+TEST_F(PredictorTest, ComputesOnSeveralThreadsAtOnce) {
+  trained();
+  const Predictor predictor(graph_, {network_.logits}, run_.out, options_);
+  const Tensor all = predict(predictor, 40);
+  std::vector<std::future<void>> threads;
+  for (std::int64_t thread = 0; thread < 6; ++thread) {
+    threads.push_back(std::async(std::launch::async, [&, thread] {
+      for (std::int64_t rows = 1; rows < 30; ++rows) {
+        expect_first_rows(predict(predictor, rows + thread), all);
+      }
+    }));
+  }
+  for (std::future<void>& thread : threads) thread.get();
+}
+
+TEST_F(PredictorTest, ListsWhatAWrongCheckpointLacks) {
+  trained();
+  Graph wider, another;
+  const std::string shapes =
+      refusal(wider, build(wider, kRows, 9).logits, ErrorCode::kFailedPrecondition);
+  EXPECT_THAT(shapes, AllOf(HasSubstr("step-5 is a checkpoint of another model:"),
+                            HasSubstr("hidden/w: (3,8) float32 in the checkpoint, (3,9) float32 in "
+                                      "the model"),
+                            HasSubstr("out/w: (8,4)")));
+  const Value rows = another.input("x", {kRows, 3});
+  const Value counts = another.variable("table", {20, 3}, {}, DType::kInt32);
+  const Value named = dense(rows, 2, "another");
+  const Value both = add(named, cast(slice(counts, {0, 0}, {kRows, 2}), DType::kFloat32));
+  EXPECT_THAT(refusal(another, both, ErrorCode::kFailedPrecondition),
+              AllOf(HasSubstr("another/w: only in the model"),
+                    HasSubstr("table: (20,3) float32 in the checkpoint, (20,3) int32 in the "
+                              "model")));
+}
+
+TEST_F(PredictorTest, RefusesWhatHasNoCheckpoint) {
+  EXPECT_THAT(
+      error_of(ErrorCode::kNotFound,
+               [&] { const Predictor refused(graph_, {network_.logits}, folder_.path("none")); }),
+      HasSubstr(folder_.path("none")));
+}
+
+TEST_F(PredictorTest, TakesTensorsOfPyTorchModules) {
+  trained();
+  std::vector<NamedTensor> tensors = {{"table", Tensor(DType::kFloat32, {20, 3})},
+                                      {"first.weight", Tensor(DType::kFloat32, {8, 3})},
+                                      {"first.bias", Tensor(DType::kFloat32, {8})},
+                                      {"out.weight", Tensor(DType::kFloat32, {4, 8})},
+                                      {"out.bias", Tensor::of<float>({4}, {1, 2, 3, 4})}};
+  const std::string file = folder_.path("model.safetensors");
+  write_safetensors(file, tensors);
+  options_.modules = {{"hidden", "first"}};
+  const Predictor predictor(graph_, {network_.logits}, file, options_);
+  EXPECT_EQ(predict(predictor, 1).data<float>()[3], 4);
+  EXPECT_EQ(predictor.global_step(), -1);
+}
+
+TEST_F(PredictorTest, RefusesOutputsThatAreNotByRows) {
+  trained();
+  const auto refused = [&](const Graph& graph, const std::vector<Value>& outputs) {
+    return error_of(ErrorCode::kInvalidArgument,
+                    [&] { const Predictor refused(graph, outputs, run_.out, options_); });
+  };
+  EXPECT_THAT(refused(graph_, {}), HasSubstr("no output is asked for"));
+  EXPECT_THAT(refused(graph_, {network_.loss}), HasSubstr("its dimension 0 must be the batch"));
+  EXPECT_THAT(refused(graph_, {network_.logits, graph_.find("table")}),
+              HasSubstr("'out/bias' is float32 (8,4), and 'table' float32 (20,3)"));
+  Graph other;
+  EXPECT_THAT(refused(other, {network_.logits}), HasSubstr("'out/bias' is of another graph"));
+  const Value moving = graph_.variable("moving", {4});
+  graph_.contribute(moving, reduce_mean(network_.logits, {0}), Ema{0.9f});
+  EXPECT_THAT(refused(graph_, {network_.logits}),
+              HasSubstr("the graph updates 'moving' in each step: build it for inference"));
+}
+
+TEST_F(PredictorTest, RefusesTensorsThatDoNotFit) {
+  trained();
+  const Predictor predictor(graph_, {network_.logits}, run_.out, options_);
+  const auto refused = [&](ErrorCode code, const std::vector<std::pair<Value, Tensor>>& inputs) {
+    return error_of(code, [&] { predictor.predict(inputs); });
+  };
+  const auto wrong = ErrorCode::kInvalidArgument;
+  EXPECT_THAT(refused(wrong, {}), HasSubstr("no input is given"));
+  EXPECT_THAT(refused(wrong, {{network_.x, words(2)}}),
+              HasSubstr("input 'x' is float32 (8,3), the tensor is int32 (2)"));
+  EXPECT_THAT(refused(wrong, {{network_.x, Tensor()}}), HasSubstr("the tensor is empty"));
+  EXPECT_THAT(refused(wrong, {{network_.x, Tensor(DType::kFloat32, {0, 3})}}),
+              HasSubstr("the tensor is float32 (0,3)"));
+  EXPECT_THAT(refused(wrong, {{network_.x, numbers(2)}, {network_.ids, words(3)}}),
+              HasSubstr("input 'x' has 2 rows, and 'ids' 3"));
+  EXPECT_THAT(refused(ErrorCode::kFailedPrecondition, {{network_.x, numbers(2)}}),
+              HasSubstr("'ids'"));
+  expect_first_rows(predict(predictor, 2), predict(predictor, 9));  // it goes on
+}
+
+}  // namespace
+}  // namespace paceline
