@@ -27,7 +27,7 @@
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 
 namespace paceline::bench {
 namespace {
@@ -122,7 +122,7 @@ class PredictionRuns {
     const std::vector<models::StepGraph> steps = model.step_graphs(model.settings(settings));
     PredictionOptions options;
     options.roof = roof;
-    const Predictor predictor({row.model, request_of(steps.front())}, Cluster(), options);
+    const ShapePredictor predictor({row.model, request_of(steps.front())}, Cluster(), options);
     const Prediction made = predict_alone(predictor.job());
     return {made.steps_per_s, made.low, made.high, made.limit,
             std::string(name_of(made.limited_by))};

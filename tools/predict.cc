@@ -9,7 +9,7 @@
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "tools/predict_learners.h"
 #include "tools/predict_sizes.h"
 #include "tools/predicted_command.h"

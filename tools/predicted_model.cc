@@ -6,7 +6,7 @@
 #include "cli/flags/flags.h"
 #include "cli/flags/job_flags.h"
 #include "exec/plan.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "tools/train_flags.h"
 
 namespace paceline {

@@ -21,7 +21,7 @@
 #include "cli/task_program.h"
 #include "models/model.h"
 #include "paceline/error.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 

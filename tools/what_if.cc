@@ -18,7 +18,7 @@
 #include "params/strategy/strategies.h"
 #include "predict/hosts_file.h"
 #include "predict/prediction_text.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 
@@ -181,7 +181,7 @@ Prediction prediction_of(const models::Model& model, const Flags& flags,
   const TrainJob job = read_train_job(model, line, *values);
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   const PredictedStep step{std::string(model.name()), bench::request_of(graphs.front())};
-  const Predictor predictor(step, job.cluster, job.observers.prediction, machine);
+  const ShapePredictor predictor(step, job.cluster, job.observers.prediction, machine);
   return predict(predictor.job(), predictor.own_shape());
 }
 

@@ -4,7 +4,7 @@
 #include "paceline/program.h"
 #include "predict/measured_machine.h"
 #include "predict/prediction_observer.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 
 namespace paceline {
 

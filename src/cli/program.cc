@@ -25,7 +25,7 @@
 #include "kernels/device_kind.h"
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "run/standard_streams.h"
 
 namespace paceline {

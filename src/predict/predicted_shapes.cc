@@ -16,7 +16,7 @@
 #include "paceline/error.h"
 #include "predict/growing_table.h"
 #include "predict/prediction_text.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "run/gnuplot.h"
 #include "train/planned_only.h"
 
@@ -49,7 +49,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
                             "MS milliseconds",
                             cluster.device.kind));
   }
-  const Predictor predictor(step, cluster, options);
+  const ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
   if (options.this_strategy && !own.is_one_process()) asked.strategy.name = own.strategy.name;
@@ -84,7 +84,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options) {
   if (cluster.sync_batch_norm || !device_kind(cluster.device.kind).is_predicted()) return {};
-  const Predictor predictor(step, cluster, options);
+  const ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
   asked.strategy.name.clear();
@@ -135,7 +135,7 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
   constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
-  const Predictor predictor(step, cluster, options, here);
+  const ShapePredictor predictor(step, cluster, options, here);
   const Prediction alone = predict_alone(predictor.job());
   RunPrediction made{.own = predict(predictor.job(), predictor.own_shape(), alone),
                      .better = {},

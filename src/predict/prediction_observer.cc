@@ -13,7 +13,7 @@
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "predict/prediction_text.h"
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 #include "predict/step_cost.h"
 #include "run/report/report.h"
 

@@ -31,13 +31,13 @@ struct PredictedStep {
   std::shared_ptr<const Plan> plan = nullptr;
 };
 
-class Predictor {
+class ShapePredictor {
  public:
   /// Reads the files that the options name, and measures the roof of this machine unless they or
   /// `here` say it. Times some steps if the options want it and no undisturbed ones were timed.
   /// Throws kUsage.
-  Predictor(const PredictedStep& step, const Cluster& cluster, const PredictionOptions& options,
-            const std::optional<PredictedHost>& here = {});
+  ShapePredictor(const PredictedStep& step, const Cluster& cluster,
+                 const PredictionOptions& options, const std::optional<PredictedHost>& here = {});
 
   const PredictedJob& job() const { return job_; }
   /// Returns what this machine can do.

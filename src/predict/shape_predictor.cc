@@ -1,4 +1,4 @@
-#include "predict/predictor.h"
+#include "predict/shape_predictor.h"
 
 #include <fmt/format.h>
 
@@ -89,8 +89,9 @@ bool launches(const Cluster& cluster) { return cluster.process == Cluster::Proce
 
 }  // namespace
 
-Predictor::Predictor(const PredictedStep& step, const Cluster& cluster,
-                     const PredictionOptions& options, const std::optional<PredictedHost>& here)
+ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster,
+                               const PredictionOptions& options,
+                               const std::optional<PredictedHost>& here)
     : step_(step), cluster_(cluster), options_(options) {
   if (here) {
     here_ = *here;
@@ -119,7 +120,7 @@ Predictor::Predictor(const PredictedStep& step, const Cluster& cluster,
 
 // Kernels of a simulated device are made at once; those of the cores decide how images are laid
 // out.
-void Predictor::make_plans() {
+void ShapePredictor::make_plans() {
   specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
   if (step_.plan != nullptr) {
     shared_ = own_ = step_.plan;
@@ -134,14 +135,15 @@ void Predictor::make_plans() {
   own_ = make_plan(request, specs_, *device_);
 }
 
-std::vector<std::string> Predictor::task_hosts(const std::vector<std::string>& addresses) const {
+std::vector<std::string> ShapePredictor::task_hosts(
+    const std::vector<std::string>& addresses) const {
   std::vector<std::string> hosts;
   hosts.reserve(addresses.size());
   for (const std::string& address : addresses) hosts.push_back(host_part(address));
   return hosts;
 }
 
-void Predictor::take_hosts() {
+void ShapePredictor::take_hosts() {
   here_.devices = is_cpu(cluster_) ? std::max(1, int(here_.cores)) : kMostSimulated;
   if (!options_.hosts.empty()) return take_hosts_of_file();
   const std::vector<std::string> names = place_tasks();
@@ -155,7 +157,7 @@ void Predictor::take_hosts() {
   worker_hosts_.clear();
 }
 
-void Predictor::take_hosts_of_file() {
+void ShapePredictor::take_hosts_of_file() {
   DescribedHosts described = read_hosts(options_.hosts);
   job_.hosts = std::move(described.hosts);
   for (const HostPair& pair : described.pairs) {
@@ -183,7 +185,7 @@ void Predictor::take_hosts_of_file() {
 }
 
 // Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
-std::vector<std::string> Predictor::place_tasks() {
+std::vector<std::string> ShapePredictor::place_tasks() {
   std::vector<std::string> names;
   names.reserve(std::size_t(options_.open_hosts));
   for (int i = 0; i < options_.open_hosts; ++i) names.push_back(fmt::format("host {}", i));
@@ -212,7 +214,7 @@ std::vector<std::string> Predictor::place_tasks() {
 }
 
 // All emulated hosts are this machine.
-void Predictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
+void ShapePredictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
   PredictedHost host = here_;
   // The cluster says who is where, or each host has one worker.
@@ -232,13 +234,13 @@ void Predictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   }
 }
 
-bool Predictor::each_task_has_a_host() const {
+bool ShapePredictor::each_task_has_a_host() const {
   std::set<int> used(ps_hosts_.begin(), ps_hosts_.end());
   used.insert(worker_hosts_.begin(), worker_hosts_.end());
   return used.size() == ps_hosts_.size() + worker_hosts_.size();
 }
 
-void Predictor::place(JobShape& shape) const {
+void ShapePredictor::place(JobShape& shape) const {
   if (options_.open_hosts > 0) {
     LabOptions lab{.hosts = options_.open_hosts};
     spread_tasks(lab, shape.ps, shape.workers);
@@ -255,19 +257,19 @@ void Predictor::place(JobShape& shape) const {
 }
 
 // The kernels of all workers are taken to be as fast as on the first host that has a device.
-const PredictedHost& Predictor::worker_host() const {
+const PredictedHost& ShapePredictor::worker_host() const {
   const auto found =
       std::ranges::find_if(job_.hosts, [](const PredictedHost& host) { return host.devices > 0; });
   return found == job_.hosts.end() ? job_.hosts.front() : *found;
 }
 
-bool Predictor::are_threads_told() const {
+bool ShapePredictor::are_threads_told() const {
   const int cores = std::max(1, int(worker_host().cores));
   return cluster_.threads > 0 &&
          cluster_.threads != std::max(1, cores / std::max(1, workers_on_own_machine()));
 }
 
-void Predictor::learn_kernels() {
+void ShapePredictor::learn_kernels() {
   const std::string key = pace_key(*shared_, cluster_.precision);
   paces_ = this_pace_cache().find(key);
   std::vector<int> missing;
@@ -285,14 +287,14 @@ void Predictor::learn_kernels() {
 
 // Those of a worker alone, those of each of its towers, and one: what several workers have lies
 // between.
-std::vector<int> Predictor::threads_to_time() const {
+std::vector<int> ShapePredictor::threads_to_time() const {
   const int all = are_threads_told() ? cluster_.threads : usable_cores();
   const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
   return {threads.begin(), threads.end()};
 }
 
 // A step that takes long on one thread is timed on all of them alone.
-void Predictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
+void ShapePredictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
   request.rewrite = rewrite_to(cluster_.precision);
@@ -322,13 +324,13 @@ void Predictor::time_kernels(const std::string& key, std::span<const int> of_thr
   }
 }
 
-std::string Predictor::why_not_measured() const {
+std::string ShapePredictor::why_not_measured() const {
   if (job_.kernels != KernelsFrom::kCosts) return "";
   if (!untimed_.empty()) return untimed_;
   return "no step of it was timed here";
 }
 
-std::string Predictor::kernels_in_words(const std::optional<Pace>& pace) const {
+std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) const {
   if (!is_cpu(cluster_)) return "as --sim-step-ms and --sim-gflops say";
   if (!pace) return "from its FLOPs and bytes; nothing was measured: " + why_not_measured();
   const std::string when = timed_ > 0 ? "measured in " + counted(timed_, "step") + " just now"
@@ -339,7 +341,7 @@ std::string Predictor::kernels_in_words(const std::optional<Pace>& pace) const {
 
 // The part of the measured time that FLOPs and bytes explain becomes as much shorter on other
 // threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
-double Predictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
+double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
   const double there = seconds_by_costs(plan, roof);
   const std::optional<Pace> known = nearest_pace(paces_, threads);
   if (!known) return there;
@@ -350,7 +352,7 @@ double Predictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads
 }
 
 // The workers of the cluster's own way are counted on the machine that has the most of them.
-int Predictor::workers_on_own_machine() const {
+int ShapePredictor::workers_on_own_machine() const {
   const JobShape own = own_shape();
   std::map<int, int> count;
   int most = own.worker_hosts.empty() ? own.workers : 1;
@@ -362,12 +364,12 @@ int Predictor::workers_on_own_machine() const {
 
 // A task that has no more than its share of the cores, as a launcher starts it, was not told how
 // many threads it is to have: where fewer tasks share the machine, each has more of them.
-int Predictor::threads(int workers_on_machine) const {
+int ShapePredictor::threads(int workers_on_machine) const {
   if (are_threads_told()) return cluster_.threads;
   return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
 }
 
-DevicePace Predictor::pace(const Plan& plan, const StepOf& of) const {
+DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   const int threads = this->threads(of.workers_on_machine);
   DevicePace pace{.towers = of.towers, .rule_threads = threads};
   pace.copy_bytes_per_s = cluster_.device.sim_copy_gbps * 1e9;
@@ -392,7 +394,7 @@ DevicePace Predictor::pace(const Plan& plan, const StepOf& of) const {
 
 // The tasks that are to be started on emulated hosts will have addresses there, by which
 // --strategy auto chooses.
-Cluster Predictor::with_addresses() const {
+Cluster ShapePredictor::with_addresses() const {
   Cluster cluster = cluster_;
   if (!launches(cluster_)) return cluster;
   for (const int host : ps_hosts_) cluster.spec.ps.push_back(fmt::format("{}:0", host));
@@ -400,7 +402,7 @@ Cluster Predictor::with_addresses() const {
   return cluster;
 }
 
-JobShape Predictor::own_shape() const {
+JobShape ShapePredictor::own_shape() const {
   JobShape shape;
   shape.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
                                                               : int(cluster_.spec.ps.size());
@@ -413,7 +415,7 @@ JobShape Predictor::own_shape() const {
   return shape;
 }
 
-ShapesAsked Predictor::asked() const {
+ShapesAsked ShapePredictor::asked() const {
   ShapesAsked asked;
   asked.accumulate = cluster_.accumulate;
   asked.strategy = cluster_.strategy;
@@ -441,7 +443,7 @@ ShapesAsked Predictor::asked() const {
   return asked;
 }
 
-std::string Predictor::facts() const {
+std::string ShapePredictor::facts() const {
   const double seconds = job_.step({.own_rules = true}).seconds();
   return hosts_text(std::span(job_.hosts).first(std::size_t(own_hosts_))) + pairs_text(job_.pairs) +
          unknown_pairs_ +
