@@ -78,6 +78,9 @@ void print_title(const CheckpointReader& checkpoint) {
                   counted(std::int64_t(index.files.size()), "file"),
                   counted(std::int64_t(bytes), "byte")));
   for (const auto& [name, text] : index.notes) say(fmt::format("{}: {}\n", name, text));
+  std::vector<std::string> settings;
+  for (const auto& [name, value] : index.settings) settings.push_back(name + "=" + value);
+  if (!settings.empty()) say(fmt::format("settings: {}\n", fmt::join(settings, ", ")));
 }
 
 std::vector<const SavedVariable*> chosen(const CheckpointReader& checkpoint,

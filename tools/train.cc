@@ -189,6 +189,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
     job.lab = read_lab(values, job.cluster);
     set_places(job.lab, job.observers.prediction);
     job.run.flags = flags_and_settings(values, job.settings);
+    job.run.settings = job.settings.all_given();
     check_keep_best(model, job.run);
     model.check(job.cluster, job.run, job.settings);
     return job;

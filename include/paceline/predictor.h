@@ -15,6 +15,22 @@
 
 namespace paceline {
 
+/// What a checkpoint tells of the model that was trained.
+struct SavedModel {
+  std::string path;               // the checkpoint's folder or file, for a Predictor
+  std::int64_t global_step = -1;  // −1 of a lone safetensors file, which tells nothing else
+  std::string model = {};         // SessionOptions::model; empty: not known
+  /// RunOptions::settings: those of the program that the user gave.
+  std::map<std::string, std::string> settings = {};
+  /// SessionOptions::data_names: the classes by label, the words by id, …
+  std::map<std::string, std::vector<std::string>> data_names = {};
+  /// A line for the user about each newer checkpoint of the run that is not whole.
+  std::vector<std::string> passed_over = {};
+};
+/// Reads what the checkpoint tells, of which Predictor's constructor says how it is named. Throws
+/// kNotFound when there is none, and kDataLoss when the one that was named is not whole.
+SavedModel saved_model(const std::string& checkpoint);
+
 /// The options of a predictor.
 struct PredictorOptions {
   /// Which values of the variables it computes with: the variables, or the moving averages of those

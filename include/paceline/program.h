@@ -6,6 +6,7 @@
 #include <exception>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -83,6 +84,8 @@ class Settings {
   const std::string& text(const std::string& name) const;
   /// True when the user gave the value, false when it is the default or no setting has the name.
   bool given(const std::string& name) const;
+  /// The values that the user gave, by name, as --set takes them.
+  std::map<std::string, std::string> all_given() const;
   /// All settings as they were declared.
   const std::vector<Setting>& declared() const { return declared_; }
   /// Names and values in the order of their declaration, as --set takes them.

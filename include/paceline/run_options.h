@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -119,6 +120,9 @@ struct RunOptions {
   /// The flags of the command line and of its files by name, and the settings of the program with
   /// their values, for the report.
   std::vector<std::pair<std::string, std::string>> flags;
+  /// The settings of the program that the user gave, by name, as --set takes them. Checkpoints keep
+  /// them (SavedModel::settings).
+  std::map<std::string, std::string> settings = {};
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: one object a line
   /// The log of the task, for lines such as who joined and what it waits for. It must outlive the

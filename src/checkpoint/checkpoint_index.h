@@ -80,6 +80,7 @@ struct CheckpointIndex {
   std::vector<SavedTask> tasks;
   DataNames data = {};       // empty: not known
   ModuleNames modules = {};  // of its export; scopes that are not there keep their own names
+  std::map<std::string, std::string> settings = {};  // of the program, those that were given
 
   /// Throws kNotFound naming the nearest.
   const SavedVariable& variable(std::string_view name) const;
@@ -92,7 +93,9 @@ struct CheckpointIndex {
   bool operator==(const CheckpointIndex&) const = default;
 };
 
-/// The names as an index keeps them: what is no UTF-8 is replaced.
+/// The text as an index keeps it: what is no UTF-8 is replaced.
+std::string kept_text(const std::string& text);
+/// The same of names.
 DataNames kept_names(DataNames names);
 
 /// How an array of a piece stands in its file: the value of a whole variable as "w", its slot m as

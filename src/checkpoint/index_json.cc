@@ -250,10 +250,14 @@ void check_whole(const Json& object, std::string_view json, const std::string& p
 
 }  // namespace
 
+std::string kept_text(const std::string& text) {
+  return Json::parse(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 DataNames kept_names(DataNames names) {
   for (auto& [kind, list] : names) {
     for (std::string& name : list) {
-      name = Json::parse(Json(name).dump(-1, ' ', false, Json::error_handler_t::replace));
+      name = kept_text(name);
     }
   }
   return names;
@@ -268,6 +272,8 @@ std::string CheckpointIndex::to_json() const {
   for (const auto& [name, text] : notes) object["notes"][name] = text;
   if (!data.empty()) object["data"] = data;
   if (!modules.empty()) object["modules"] = modules;
+  if (!settings.empty()) object["settings"] = Ordered::object();
+  for (const auto& [name, value] : settings) object["settings"][name] = kept_text(value);
   object["files"] = json_of(files);
   object["variables"] = json_of(variables);
   object["tasks"] = json_of(tasks);
@@ -287,6 +293,8 @@ CheckpointIndex CheckpointIndex::from_json(std::string_view json, const std::str
   index.notes = read_texts(member(object, "notes", path), path, "notes");
   if (object.contains("data")) index.data = read_names(object["data"], path + ", data");
   if (object.contains("modules")) index.modules = read_texts(object["modules"], path, "modules");
+  if (object.contains("settings"))
+    index.settings = read_texts(object["settings"], path, "settings");
   index.files = list_at<WrittenFile>(object, "files", path, read_file);
   index.variables = list_at<SavedVariable>(object, "variables", path, read_variable);
   index.tasks = list_at<SavedTask>(object, "tasks", path, read_task);

@@ -68,6 +68,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
     };
   }
   program.run.flags = flags_and_settings(values, settings);
+  program.run.settings = settings.all_given();
   return program;
 }
 

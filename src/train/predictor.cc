@@ -235,6 +235,23 @@ std::vector<Tensor> Predictor::Impl::predict(const Inputs& inputs) {
   return results;
 }
 
+SavedModel saved_model(const std::string& checkpoint) {
+  const ChosenCheckpoint chosen = find_checkpoint(checkpoint, WholeCheck::kChecksums);
+  const CheckpointReader reader(chosen.path);
+  const CheckpointIndex& index = reader.index();
+  SavedModel saved{.path = chosen.path,
+                   .global_step = index.global_step,
+                   .settings = index.settings,
+                   .data_names = index.data};
+  if (const auto model = index.notes.find("model"); model != index.notes.end()) {
+    saved.model = model->second;
+  }
+  for (const FoundCheckpoint& torn : chosen.passed_over) {
+    saved.passed_over.push_back(passed_over_text(torn));
+  }
+  return saved;
+}
+
 Predictor::Predictor(const Graph& graph, std::vector<Value> outputs, const std::string& checkpoint,
                      const PredictorOptions& options)
     : impl_(std::make_unique<Impl>(graph, std::move(outputs), checkpoint, options)) {}

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <future>
 #include <numeric>
 
@@ -18,7 +19,9 @@ namespace paceline {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 /// A classifier of rows of numbers and words, with a table that is trained by rows.
 struct Network {
@@ -63,10 +66,10 @@ class PredictorTest : public ::testing::Test {
     return made;
   }
   /// Trains, saves, and returns what an evaluation makes of the first rows.
-  Tensor trained(EvaluateWith with = EvaluateWith::kVariables) {
+  Tensor trained(EvaluateWith with = EvaluateWith::kVariables, const SessionOptions& options = {}) {
     const Training training =
         minimize(network_.loss, Adam{.learning_rate = 0.1f}, {.average_decay = 0.5f});
-    Session session(training, cluster_, run_);
+    Session session(training, cluster_, run_, options);
     while (session.run([&](Feed& feed) {
       feed.set(network_.x, numbers(kRows)).set(network_.ids, words(kRows));
       for (std::int32_t& label : feed.data<std::int32_t>(network_.labels)) label = 2;
@@ -165,6 +168,19 @@ TEST_F(PredictorTest, ListsWhatAWrongCheckpointLacks) {
               AllOf(HasSubstr("another/w: only in the model"),
                     HasSubstr("table: (20,3) float32 in the checkpoint, (20,3) int32 in the "
                               "model")));
+}
+
+TEST_F(PredictorTest, ACheckpointTellsOfItsModel) {
+  run_.settings = {{"hidden", "8"}, {"path", "caf\xE9"}};
+  trained({}, {.model = "rows", .data_names = {{"classes", {"a", "b", "c", "d"}}}});
+  std::filesystem::create_directory(run_.out + "/checkpoints/step-9");
+  const SavedModel saved = saved_model(run_.out);
+  EXPECT_EQ(saved.path, run_.out + "/checkpoints/step-5");
+  EXPECT_EQ(saved.global_step, 5);
+  EXPECT_EQ(saved.model, "rows");
+  EXPECT_THAT(saved.settings, ElementsAre(Pair("hidden", "8"), Pair("path", "caf\xEF\xBF\xBD")));
+  EXPECT_THAT(saved.data_names, ElementsAre(Pair("classes", ElementsAre("a", "b", "c", "d"))));
+  EXPECT_THAT(saved.passed_over, ElementsAre(HasSubstr("step-9")));
 }
 
 TEST_F(PredictorTest, RefusesWhatHasNoCheckpoint) {

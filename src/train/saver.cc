@@ -173,6 +173,7 @@ CheckpointIndex Saver::write_files(const TaskState& own, const std::string& fold
   index.notes = parts_.notes;
   index.data = parts_.data;
   index.modules = parts_.modules;
+  index.settings = parts_.settings;
   index.files = std::move(shards.files);
   index.variables = std::move(shards.variables);
   TaskState chief = own;

@@ -36,6 +36,7 @@ class Saver {
     std::map<std::string, std::string> notes = {};          // in the index
     DataNames data = {};                                    // in the index
     ModuleNames modules = {};                               // in the index
+    std::map<std::string, std::string> settings = {};       // in the index
     std::function<void(const std::string&)> say = {};       // lines for the user, from any thread
     std::function<void(const std::string&)> complain = {};  // the same, that something went wrong
   };

@@ -65,6 +65,7 @@ void SessionSaving::make_saver(std::int64_t global_step) {
                                                 .notes = parts_.notes,
                                                 .data = parts_.data,
                                                 .modules = parts_.modules,
+                                                .settings = parts_.run.settings,
                                                 .say = parts_.say,
                                                 .complain = [](const std::string& line) {
                                                   print_text(stderr,

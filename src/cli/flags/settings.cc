@@ -221,6 +221,14 @@ bool Settings::given(const std::string& name) const {
   return std::ranges::find(declared_, name, &Setting::name) != declared_.end() && find(name).given;
 }
 
+std::map<std::string, std::string> Settings::all_given() const {
+  std::map<std::string, std::string> given;
+  for (std::size_t i = 0; i < declared_.size(); ++i) {
+    if (values_[i].given) given.emplace(declared_[i].name, setting_text(values_[i].value));
+  }
+  return given;
+}
+
 std::vector<std::pair<std::string, std::string>> Settings::listed() const {
   std::vector<std::pair<std::string, std::string>> list;
   list.reserve(declared_.size());

@@ -48,6 +48,13 @@ TEST(Settings, AreListedAsSetTakesThem) {
                           Pair("size", "small"), Pair("note", "")));
 }
 
+TEST(Settings, ThoseThatWereGivenAreListedApart) {
+  Settings settings(some());
+  settings.set("rate", "1e-3");
+  settings.set("size", "small");  // as the default
+  EXPECT_THAT(settings.all_given(), ElementsAre(Pair("rate", "0.001"), Pair("size", "small")));
+}
+
 std::string refusal(const std::string& name, const std::string& text, bool by_flag = false) {
   return error_of(ErrorCode::kUsage, [&] { Settings(some()).set(name, text, by_flag); });
 }
