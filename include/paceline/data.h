@@ -103,6 +103,12 @@ std::shared_ptr<const RecordSource> images_in_memory(std::vector<std::uint8_t> p
 std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
                                                  const std::vector<std::string>& classes = {});
 
+/// Images without classes: the file at `path`, or the files of that folder and of the folders in it
+/// whose names end as those of image_folder do, sorted by name. Labels are 0, and records are
+/// encoded files (Pipeline::decode). Throws kNotFound when there is nothing at the path, and
+/// kInvalidArgument, naming it, for a folder without images.
+std::shared_ptr<const RecordSource> image_files(const std::string& path);
+
 /// Counts the images and classes of a source: "50,000 images, 10 classes".
 std::string images_in_words(const RecordSource& images, std::int64_t classes);
 
@@ -365,12 +371,21 @@ void generate_images(const std::string& folder, std::int64_t count, std::uint64_
 std::shared_ptr<const RecordSource> generated_images(std::int64_t count, std::uint64_t seed,
                                                      std::int64_t first = 0);
 
+/// A line of a text.
+struct TextLine {
+  std::vector<std::int32_t> ids;  // of its words, without an "<eos>" for its end
+  std::int64_t unknown = 0;       // so many of them were read as "<unk>"
+};
+
 /// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
 class Vocabulary {
  public:
   /// The `most` most frequent words of the file. Throws kNotFound, and kDataLoss when the file is
   /// empty or no text.
   static Vocabulary from_file(const std::string& path, std::size_t most = 10000);
+
+  /// These words, by id, such as those that a checkpoint tells (SavedModel::data_names).
+  static Vocabulary of(std::vector<std::string> words);
 
   /// The number of words.
   std::size_t size() const { return words_.size(); }
@@ -383,8 +398,14 @@ class Vocabulary {
   /// is read as "<unk>"; `unknown`, where given, becomes the number of those. Throws kNotFound,
   /// kDataLoss (not text), and kNotFound naming file, line and token when there is no "<unk>".
   std::vector<std::int32_t> read(const std::string& path, std::int64_t* unknown = nullptr) const;
+  /// The lines of the file, in their order. Throws the same.
+  std::vector<TextLine> read_lines(const std::string& path) const;
 
  private:
+  /// The id of a token of the text at `path`, or of "<unk>", which is counted.
+  std::int32_t id_in(std::string_view word, const std::string& path, std::int64_t line,
+                     std::int64_t& unknown) const;
+
   std::vector<std::string> words_;
   struct WordHash {
     using is_transparent = void;

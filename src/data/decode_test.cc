@@ -288,6 +288,33 @@ Pipeline pipeline_of(const std::string& folder) {
       .threads(2);
 }
 
+TEST_F(ImageFolderTest, WithoutClassesHasTheFilesOfAllFoldersInIt) {
+  write("new/b.png", png_file(slope(20, 20), 20, 20));
+  write("new/a.PNG", png_file(slope(20, 20), 20, 20));
+  write("new/deep/er/c.png", png_file(slope(30, 20), 30, 20));
+  write("new/notes.txt", {1});
+  std::filesystem::create_directory_symlink("..", folder_.path("new/deep/back"));
+  const auto images = image_files(folder_.path("new"));
+  EXPECT_THAT(images->files(), testing::ElementsAre(3));
+  EXPECT_EQ(images->name(0), folder_.path("new/a.PNG"));
+  EXPECT_EQ(images->name(2), folder_.path("new/deep/er/c.png"));
+  EXPECT_EQ(images->left_out(), "1 .txt");
+  EXPECT_THAT(images->classes(), testing::ElementsAre());
+  EXPECT_THAT(image_files(folder_.path("new/b.png"))->files(), testing::ElementsAre(1));
+  Example example;
+  images->read(2, example);
+  decode_image({}, example);
+  EXPECT_EQ(example.size, (ImageSize{30, 20, 3}));
+}
+
+TEST_F(ImageFolderTest, WithoutClassesNamesWhatHoldsNoImage) {
+  write("new/notes.txt", {1});
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { image_files(folder_.path("new")); }),
+              HasSubstr("new holds no image (.jpg"));
+  EXPECT_THAT(error_of(ErrorCode::kNotFound, [&] { image_files(folder_.path("old")); }),
+              HasSubstr("there is no file or folder " + folder_.path("old")));
+}
+
 TEST_F(ImageFolderTest, MakesBatchesOfImagesOfAnySize) {
   write_two_classes();
   PipelineReader reader(pipeline_of(folder()));

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -103,6 +104,14 @@ std::string all_endings() {
   return fmt::format("{}", fmt::join(endings, ", "));
 }
 
+void read_encoded(const std::string& path, Example& to) {
+  const InputFile file(path);
+  to.memory.resize(file.size());
+  file.read_at(0, std::as_writable_bytes(std::span(to.memory)));
+  to.bytes = to.memory;
+  to.size = {0, 0, 0};
+}
+
 class ImageFolder : public RecordSource {
  public:
   ImageFolder(std::string folder, const std::vector<std::string>& classes)
@@ -127,11 +136,7 @@ class ImageFolder : public RecordSource {
   }
 
   void read(std::int64_t index, Example& to) const override {
-    const InputFile file(name(index));
-    to.memory.resize(file.size());
-    file.read_at(0, std::as_writable_bytes(std::span(to.memory)));
-    to.bytes = to.memory;
-    to.size = {0, 0, 0};
+    read_encoded(name(index), to);
     to.label = files_[std::size_t(index)].label;
   }
 
@@ -186,7 +191,52 @@ class ImageFolder : public RecordSource {
   LeftOut left_out_;
 };
 
+class ImageFiles : public RecordSource {
+ public:
+  explicit ImageFiles(const std::string& path) {
+    std::error_code error;
+    if (!fs::exists(path, error)) {
+      throw Error(ErrorCode::kNotFound, fmt::format("there is no file or folder {}", path));
+    }
+    if (!fs::is_directory(path, error)) {
+      paths_.push_back(path);
+      return;
+    }
+    add_folder(path);
+    if (!paths_.empty()) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("{} holds no image ({}){}", path, all_endings(),
+                            left_out().empty() ? "" : ", but " + left_out()));
+  }
+
+  std::vector<std::int64_t> files() const override { return {std::int64_t(paths_.size())}; }
+  std::string left_out() const override { return left_out_.str(); }
+  std::string name(std::int64_t index) const override { return paths_[std::size_t(index)]; }
+  void read(std::int64_t index, Example& to) const override {
+    read_encoded(name(index), to);
+    to.label = 0;
+  }
+
+ private:
+  void add_folder(const fs::path& folder) {
+    if (!seen_.insert(fs::canonical(folder)).second) return;  // a link leads back to it
+    const Listing listing(folder);
+    left_out_.add_files(listing.links_to_nowhere);
+    left_out_.add_files(listing.others);
+    for (const std::string& image : listing.images) paths_.push_back((folder / image).string());
+    for (const std::string& name : listing.folders) add_folder(folder / name);
+  }
+
+  std::set<fs::path> seen_;
+  std::vector<std::string> paths_;
+  LeftOut left_out_;
+};
+
 }  // namespace
+
+std::shared_ptr<const RecordSource> image_files(const std::string& path) {
+  return std::make_shared<ImageFiles>(path);
+}
 
 std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
                                                  const std::vector<std::string>& classes) {

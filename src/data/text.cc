@@ -73,10 +73,16 @@ Vocabulary Vocabulary::from_file(const std::string& path, std::size_t most) {
   std::vector<Counted> sorted = by_count_then_word(text);
   if (sorted.empty()) throw Error(ErrorCode::kDataLoss, path + " holds no words");
   sorted.resize(std::min(sorted.size(), most));
+  std::vector<std::string> words;
+  for (const Counted& counted : sorted) words.emplace_back(counted.first);
+  return of(std::move(words));
+}
+
+Vocabulary Vocabulary::of(std::vector<std::string> words) {
   Vocabulary vocabulary;
-  for (const Counted& counted : sorted) {
-    vocabulary.ids_.emplace(counted.first, std::int32_t(vocabulary.words_.size()));
-    vocabulary.words_.emplace_back(counted.first);
+  vocabulary.words_ = std::move(words);
+  for (std::size_t id = 0; id < vocabulary.size(); ++id) {
+    vocabulary.ids_.emplace(vocabulary.words_[id], std::int32_t(id));
   }
   return vocabulary;
 }
@@ -93,23 +99,43 @@ std::int32_t Vocabulary::id(std::string_view word) const {
 
 std::vector<std::int32_t> Vocabulary::read(const std::string& path, std::int64_t* unknown) const {
   const std::string text = read_text(path);
-  const auto unk = ids_.find("<unk>");
   std::vector<std::int32_t> stream;
   std::int64_t unknown_tokens = 0;
   for_each_word(text, [&](std::string_view word, std::int64_t line) {
-    const auto known = ids_.find(word);
-    if (known == ids_.end() && unk == ids_.end()) {
-      throw Error(ErrorCode::kNotFound, path + ":" + std::to_string(line) + ": '" +
-                                            std::string(word) + "' is not among the " +
-                                            std::to_string(size()) +
-                                            " words of the vocabulary, and neither is <unk>, "
-                                            "which stands for words that are not");
-    }
-    if (known == ids_.end()) ++unknown_tokens;
-    stream.push_back(known == ids_.end() ? unk->second : known->second);
+    stream.push_back(id_in(word, path, line, unknown_tokens));
   });
   if (unknown != nullptr) *unknown = unknown_tokens;
   return stream;
+}
+
+std::vector<TextLine> Vocabulary::read_lines(const std::string& path) const {
+  const std::string text = read_text(path);
+  std::vector<TextLine> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    TextLine& line = lines.emplace_back();
+    for_each_word(std::string_view(text).substr(begin, end - begin),
+                  [&](std::string_view word, std::int64_t /*line*/) {
+                    line.ids.push_back(id_in(word, path, std::int64_t(lines.size()), line.unknown));
+                  });
+    begin = end + 1;
+  }
+  return lines;
+}
+
+std::int32_t Vocabulary::id_in(std::string_view word, const std::string& path, std::int64_t line,
+                               std::int64_t& unknown) const {
+  if (const auto known = ids_.find(word); known != ids_.end()) return known->second;
+  const auto unk = ids_.find("<unk>");
+  if (unk == ids_.end()) {
+    throw Error(ErrorCode::kNotFound, path + ":" + std::to_string(line) + ": '" +
+                                          std::string(word) + "' is not among the " +
+                                          std::to_string(size()) +
+                                          " words of the vocabulary, and neither is <unk>, "
+                                          "which stands for words that are not");
+  }
+  ++unknown;
+  return unk->second;
 }
 
 TextBatches::TextBatches(std::vector<std::int32_t> stream, std::int64_t batch, std::int64_t steps)

@@ -123,6 +123,22 @@ TEST(TextBatches, RefusesLessThanOneBatch) {
   EXPECT_THROW(TextBatches({}, 20, 20), Error);
 }
 
+TEST(Vocabulary, ReadsLinesAndCountsTheUnknownWordsOfEach) {
+  const Vocabulary words = Vocabulary::of({"a", "b", "<unk>", "<eos>"});
+  EXPECT_EQ(words.size(), 4u);
+  const auto lines = words.read_lines(write_file("lines.txt", "a b\n\n c  <eos> a\r\nb"));
+  ASSERT_EQ(lines.size(), 4u);
+  EXPECT_THAT(lines[0].ids, ElementsAre(0, 1));
+  EXPECT_EQ(lines[0].unknown, 0);
+  EXPECT_THAT(lines[1].ids, ElementsAre());
+  EXPECT_THAT(lines[2].ids, ElementsAre(2, 3, 0));
+  EXPECT_EQ(lines[2].unknown, 1);
+  EXPECT_THAT(lines[3].ids, ElementsAre(1));
+  EXPECT_THAT(error_of(ErrorCode::kNotFound,
+                       [] { Vocabulary::of({"a"}).read_lines(write_file("c.txt", "a\nc\n")); }),
+              HasSubstr("c.txt:2: 'c' is not among the 1 words"));
+}
+
 TEST(PartOf, GivesEqualContiguousParts) {
   const std::vector<std::int32_t> stream = {0, 1, 2, 3, 4, 5, 6};
   EXPECT_THAT(part_of(stream, 0, 3), ElementsAre(0, 1));
