@@ -5,6 +5,7 @@
 #include "models/cifar10_graph.h"
 #include "models/cifar10_recipe.h"
 #include "models/image_hooks.h"
+#include "models/image_inference.h"
 #include "models/image_training.h"
 #include "paceline/hooks.h"
 #include "paceline/input.h"
@@ -27,7 +28,8 @@ class Cifar10Model : public Model {
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     const auto recipe = cifar10_recipe(settings, run, cluster);
-    ImageInput input(settings, recipe->use(), cluster);
+    const ImageUse use = recipe->use();
+    ImageInput input(settings, use, cluster);
     recipe->look_at(input);
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = recipe->steps();
@@ -44,7 +46,8 @@ class Cifar10Model : public Model {
                      .shared_records = input.images()});
     session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
-    train_images(session, feed, input, recipe->classify(evaluation_graph, input.classes()),
+    train_images(session, feed, input,
+                 recipe->classify(evaluation_graph, input.classes(), use.evaluation_batch),
                  recipe->evaluated(), evaluation_interval(settings, recipe->few_steps()));
   }
 
@@ -57,15 +60,28 @@ class Cifar10Model : public Model {
 
   Evaluation evaluate(const RunOptions& run, const Settings& settings) const override {
     const auto recipe = cifar10_recipe(settings, run, {});
-    const ImageInput input(settings, recipe->use(), {});
+    const ImageUse use = recipe->use();
+    const ImageInput input(settings, use, {});
     Graph graph, evaluation_graph;
     const TrainedImages trained = recipe->train(graph, input.classes());
-    return evaluate_checkpoint(trained.training,
-                               recipe->classify(evaluation_graph, input.classes()), input,
-                               recipe->evaluated(), run);
+    return evaluate_checkpoint(
+        trained.training, recipe->classify(evaluation_graph, input.classes(), use.evaluation_batch),
+        input, recipe->evaluated(), run);
   }
 
-  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+  std::optional<Inference> inference() const override { return image_inference(); }
+
+  void infer(const InferenceRequest& request, const Settings& settings) const override {
+    const auto recipe = cifar10_recipe(settings, {}, {});
+    Graph trained;
+    const auto build = [&](Graph& graph, std::int64_t classes, std::int64_t batch) {
+      return recipe->classify(graph, classes, batch);
+    };
+    infer_images(request, {recipe->use(), recipe->evaluated(),
+                           recipe->train(trained, kCifar10Classes).modules, build});
+  }
+
+  std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
     return cifar10_inference(saved);
   }
 

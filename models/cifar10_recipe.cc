@@ -38,8 +38,8 @@ class ReportRecipe : public Cifar10Recipe {
     return {built.images, built.labels, cifar10_loss_terms(built), cifar10_minimize(built, config_),
             cifar10_modules()};
   }
-  Classifier classify(Graph& graph, std::int64_t classes) const override {
-    const Cifar10Graph built = build_cifar10(graph, kEvaluationBatch, classes);
+  Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const override {
+    const Cifar10Graph built = build_cifar10(graph, batch, classes);
     return {built.images, built.logits};
   }
   EvaluateWith evaluated() const override {
@@ -85,8 +85,8 @@ class FastRecipe : public Cifar10Recipe {
             airbench_modules(config)};
   }
 
-  Classifier classify(Graph& graph, std::int64_t classes) const override {
-    const AirbenchGraph built = build_airbench_views(graph, config_for(kEvaluationBatch, classes));
+  Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const override {
+    const AirbenchGraph built = build_airbench_views(graph, config_for(batch, classes));
     return {built.images, built.logits};
   }
 

@@ -33,7 +33,8 @@ class Cifar10Recipe {
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
   virtual TrainedImages train(Graph& graph, std::int64_t classes) const = 0;
-  virtual Classifier classify(Graph& graph, std::int64_t classes) const = 0;
+  /// For batches of `batch` images.
+  virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
   /// The values that classify() is meant for.
   virtual EvaluateWith evaluated() const = 0;
   /// True for few and long steps: the time that is left is shown, and only the last values are

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,26 @@ bool is_folder_of_images(const Settings& settings) {
   if (data.empty()) return false;
   if (dataset != "auto") return dataset == "folder";
   return is_folder(data) && !holds(data, is_binary_file);
+}
+
+// A path to nothing may be a pattern.
+bool holds_binary_files(const fs::path& path) {
+  std::error_code ignored;
+  if (is_folder(path)) return holds(path, is_binary_file);
+  return path.extension() == kBinaryEnding || !fs::exists(path, ignored);
+}
+
+// CIFAR-10's binary files have the names of their classes in a file beside them.
+std::vector<std::string> names_beside(const std::string& data) {
+  const fs::path folder = is_folder(data) ? fs::path(data) : fs::path(data).parent_path();
+  std::ifstream file(folder / "batches.meta.txt");
+  std::vector<std::string> names;
+  for (std::string line; std::getline(file, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    if (!line.empty()) names.push_back(line);
+  }
+  if (data.empty() || names.size() != std::size_t(RecordFormat{}.classes)) return {};
+  return names;
 }
 
 // Names in a folder but those that begin with a dot, sorted.
@@ -316,19 +337,6 @@ Setting count_setting(const char* name, const char* help, const std::string& def
           .default_text = default_text};
 }
 
-// Describes the steps by which an evaluation prepares an image.
-std::vector<std::string> steps_of(const ImageUse& use) {
-  const Distortion& eval = use.evaluation;
-  std::vector<std::string> steps = {
-      fmt::format("{}x{} pixels", use.size.height, use.size.width),
-      fmt::format("the {}x{} in the centre", eval.height, eval.width)};
-  if (eval.pad > 0) steps.push_back(fmt::format("{} pixels around it", eval.pad));
-  if (eval.standardise) steps.emplace_back("standardised");
-  steps.push_back(fmt::format("less {:.6g}", fmt::join(eval.means, ", ")));
-  steps.push_back(fmt::format("times {:.6g}", fmt::join(eval.scales, ", ")));
-  return steps;
-}
-
 }  // namespace
 
 std::vector<Setting> image_settings(const std::string& pool) {
@@ -400,6 +408,19 @@ ImageUse ImageUse::resnet(std::int64_t batch, std::int64_t evaluation_batch, std
           .seed = seed};
 }
 
+NewImages new_images(const std::string& path, const ImageUse& use, std::int64_t batch) {
+  const bool binary = holds_binary_files(path);
+  std::shared_ptr<const RecordSource> source;
+  open_named("--data", path, true, [&] {
+    source = binary ? record_files(files_of(path, kBinaryEnding)) : image_files(path);
+  });
+  Pipeline images(source);
+  if (!binary) images.decode({.height = use.size.height, .width = use.size.width});
+  const std::int64_t rows = std::min(batch, images.examples());
+  images.distort(use.evaluation).batch(rows, LastBatch::kPad);
+  return {.images = images, .batch = rows, .left_out = source->left_out()};
+}
+
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
   const bool folder = is_folder_of_images(settings);
   const Sources sources = open_data(settings, folder);
@@ -414,11 +435,23 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
                           .batch(use.evaluation_batch, LastBatch::kPad);
   }
   data.notes = sources.notes;
-  data.class_names = sources.training->classes();
+  data.class_names = folder ? sources.training->classes() : names_beside(settings.text("data"));
   if (folder) data.classes = std::int64_t(data.class_names.size());
   if (!data.class_names.empty()) data.names["classes"] = data.class_names;
-  data.names["steps of an evaluation's image"] = steps_of(use);
+  data.names[kImageSteps] = image_steps(use);
   return data;
+}
+
+std::vector<std::string> image_steps(const ImageUse& use) {
+  const Distortion& eval = use.evaluation;
+  std::vector<std::string> steps = {
+      fmt::format("{}x{} pixels", use.size.height, use.size.width),
+      fmt::format("the {}x{} in the centre", eval.height, eval.width)};
+  if (eval.pad > 0) steps.push_back(fmt::format("{} pixels around it", eval.pad));
+  if (eval.standardise) steps.emplace_back("standardised");
+  steps.push_back(fmt::format("less {:.6g}", fmt::join(eval.means, ", ")));
+  steps.push_back(fmt::format("times {:.6g}", fmt::join(eval.scales, ", ")));
+  return steps;
 }
 
 std::vector<std::string> image_notes(const Settings& settings) {

@@ -45,7 +45,8 @@ struct ImageData {
   std::optional<Pipeline> evaluation;  // nothing when there is no data for it
   Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
   std::int64_t classes = 10;
-  std::vector<std::string> class_names = {};  // empty: not known
+  /// Those of the folders, or of batches.meta.txt beside binary files; empty: not known.
+  std::vector<std::string> class_names = {};
   /// SessionOptions::data_names: the classes, where they are known, and what evaluations do to an
   /// image.
   std::map<std::string, std::vector<std::string>> names = {};
@@ -59,6 +60,22 @@ struct ImageData {
 /// parts of other names or is CIFAR's for Python, or when --eval-data comes without --data; and
 /// kDataLoss, naming the file, when it is not what it claims to be.
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
+
+/// New images, whose classes are not known: one pass over all of them, in their order, as
+/// evaluations see images, in batches of at most `batch`; the last one is filled up.
+struct NewImages {
+  Pipeline images;
+  std::int64_t batch = 0;     // of these batches
+  std::string left_out = {};  // what lies beside them and is no image: "3 .gif"; empty: nothing
+};
+/// Opens what --data of an inference names: an image file, a folder of such files at any depth, or
+/// CIFAR-10's binary files (a file, a quoted pattern, a folder). Throws as image_data.
+NewImages new_images(const std::string& path, const ImageUse& use, std::int64_t batch);
+
+/// The name, in ImageData::names, of what an evaluation does to an image.
+constexpr const char* kImageSteps = "steps of an evaluation's image";
+/// These steps, in words.
+std::vector<std::string> image_steps(const ImageUse& use);
 
 /// Lines for the user about that data: how many images and classes were found where, and what is
 /// left out. Throws what image_data throws.

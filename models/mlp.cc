@@ -143,7 +143,7 @@ class MlpModel : public Model {
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 
-  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+  std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
     const Shape& first = saved_shape(saved, "layer1/w");
     MlpConfig config{.features = first[0], .hidden = first[1], .layers = 0};
     while (saved.contains(fmt::format("layer{}/w", config.layers + 2))) ++config.layers;

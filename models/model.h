@@ -37,6 +37,12 @@ using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::s
 using SavedShapes = std::map<std::string, Shape>;
 /// The shape of one of them. Throws kFailedPrecondition when it is not there.
 const Shape& saved_shape(const SavedShapes& saved, const std::string& variable);
+/// What Model::infer takes and gives, for --help.
+struct Inference {
+  std::string about;  // "Classifies images: …"
+  std::string data;   // what --data names
+  bool top = false;   // it heeds InferenceRequest::top
+};
 
 /// The name of a model and the settings that its user can change.
 struct ModelFacts {
@@ -75,7 +81,13 @@ class Model {
   virtual std::vector<std::string> evaluation_notes(const Settings&) const { return {}; }
   /// What the trained model computes, with the sizes of a checkpoint's variables; none where there
   /// is nothing to use once it is trained. Throws as saved_shape does.
-  virtual std::optional<OnnxModel> inference(const SavedShapes&) const { return {}; }
+  virtual std::optional<OnnxModel> onnx_model(const SavedShapes&) const { return {}; }
+  /// Nothing when the model has no results of use, and infer() may not be called.
+  virtual std::optional<Inference> inference() const { return {}; }
+  /// Gives the results of new data with the values of a checkpoint, of a run with these settings.
+  /// Throws kUsage, naming --data, when there is nothing to read, kDataLoss when it is not what it
+  /// claims to be, kFailedPrecondition when the checkpoint is of another model.
+  virtual void infer(const InferenceRequest&, const Settings&) const {}
   /// The graphs whose steps `run` times. Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 

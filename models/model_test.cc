@@ -207,7 +207,7 @@ std::vector<std::string> texts_of(const std::vector<NamedValue>& values) {
 InferenceGraph inference_of(const Model& model, const Graph& trained,
                             const std::vector<std::int64_t>& sizes) {
   const SavedShapes saved = saved_shapes(trained);
-  InferenceGraph built = model.inference(saved).value().build(sizes);
+  InferenceGraph built = model.onnx_model(saved).value().build(sizes);
   EXPECT_EQ(saved_shapes(*built.graph), saved);
   return built;
 }
@@ -227,7 +227,7 @@ TEST(Inference, OfPtbHandsItsStatesOn) {
   config.layers = 1;
   config.vocabulary = 9;
   build_ptb(trained, config, 2, 3, true);
-  EXPECT_THAT(ptb_model().inference(saved_shapes(trained)).value().open,
+  EXPECT_THAT(ptb_model().onnx_model(saved_shapes(trained)).value().open,
               ElementsAre("time", "batch"));
   const InferenceGraph built = inference_of(ptb_model(), trained, {5, 4});
   EXPECT_THAT(texts_of(built.inputs),
@@ -254,13 +254,13 @@ TEST(Inference, OfImageModelsGivesProbabilities) {
 }
 
 TEST(Inference, SaysWhichVariableTheCheckpointLacks) {
-  EXPECT_FALSE(fetch_model().inference({}));
+  EXPECT_FALSE(fetch_model().onnx_model({}));
   for (const auto& [model, variable] : {std::pair{&mlp_model(), "layer1/w"},
                                         {&ptb_model(), "embedding"},
                                         {&cifar10_model(), "dense3/b"},
                                         {&resnet_model(), "dense/b"}}) {
     try {
-      model->inference({});
+      model->onnx_model({});
       ADD_FAILURE() << "nothing was refused";
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kFailedPrecondition);

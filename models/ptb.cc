@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/ptb_graph.h"
+#include "models/ptb_inference.h"
 #include "models/ptb_training.h"
 #include "paceline/error.h"
 
@@ -58,7 +59,7 @@ class PtbModel : public Model {
     return {"perplexity/train", "perplexity/valid", "perplexity/test"};
   }
 
-  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+  std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
     const Shape& words = saved_shape(saved, "embedding");
     PtbConfig config;
     config.vocabulary = words[0];
@@ -68,6 +69,17 @@ class PtbModel : public Model {
     return OnnxModel{.open = {"time", "batch"}, .build = [config](auto sizes) {
                        return ptb_inference(config, sizes[0], sizes[1]);
                      }};
+  }
+
+  std::optional<Inference> inference() const override {
+    return Inference{.about =
+                         "Computes the perplexity of each line of a text, which begins and ends "
+                         "with <eos>. Words that the run's text did not have are read as <unk>.",
+                     .data = "The text: a file, a sentence on each line"};
+  }
+
+  void infer(const InferenceRequest& request, const Settings& settings) const override {
+    infer_lines(request, ptb_config(settings));
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

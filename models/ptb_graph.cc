@@ -15,16 +15,26 @@ Value drop(Value x, const PtbConfig& config, bool training) {
   return training && config.keep_prob < 1 ? dropout(x, config.keep_prob) : x;
 }
 
+Value word_table(Graph& graph, const PtbConfig& config) {
+  return graph.variable("embedding", {config.vocabulary, config.hidden}, uniform_of(config));
+}
+
+// x (T,N,H) with states (N,H).
+LstmOutput lstm_from(Value x, Value h, Value c, const PtbConfig& config) {
+  Graph& graph = x.graph();
+  const std::int64_t hidden = config.hidden;
+  const Value weights = graph.variable("w", {2 * hidden, 4 * hidden}, uniform_of(config));
+  const Value biases = graph.variable("b", {4 * hidden});
+  return lstm(x, h, c, weights, biases);
+}
+
 // x (T,N,H) → (T,N,H). Without `carry` the state always goes on.
 Value lstm_layer(Value x, Value carry, const PtbConfig& config) {
   Graph& graph = x.graph();
-  const std::int64_t hidden = config.hidden;
-  const Shape state{x.shape()[1], hidden};
-  const Value weights = graph.variable("w", {2 * hidden, 4 * hidden}, uniform_of(config));
-  const Value biases = graph.variable("b", {4 * hidden});
+  const Shape state{x.shape()[1], config.hidden};
   const Value h = graph.local("h", state), c = graph.local("c", state);
   const auto begin = [&](Value state) { return carry ? state * carry : state; };
-  const LstmOutput out = lstm(x, begin(h), begin(c), weights, biases);
+  const LstmOutput out = lstm_from(x, begin(h), begin(c), config);
   graph.assign(h, out.h);
   graph.assign(c, out.c);
   return out.outputs;
@@ -46,9 +56,7 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
   PtbGraph ptb{.inputs = graph.input("inputs", {unroll, batch}, DType::kInt32),
                .targets = graph.input("targets", {unroll, batch}, DType::kInt32)};
   if (of_blocks) ptb.carry = graph.input("carry", {1});
-  const Value words =
-      graph.variable("embedding", {config.vocabulary, config.hidden}, uniform_of(config));
-  Value x = drop(embedding_lookup(words, ptb.inputs), config, training);
+  Value x = drop(embedding_lookup(word_table(graph, config), ptb.inputs), config, training);
   for (std::int64_t layer = 1; layer <= config.layers; ++layer) {
     const auto scope = graph.scope(fmt::format("lstm{}", layer));
     x = drop(lstm_layer(x, ptb.carry, config), config, training);
@@ -72,6 +80,27 @@ InferenceGraph ptb_inference(const PtbConfig& config, std::int64_t unroll, std::
     made.outputs.push_back({state.local.name() + "_next", state.value});
   }
   return made;
+}
+
+PtbLines build_ptb_lines(Graph& graph, const PtbConfig& config, std::int64_t lines,
+                         std::int64_t words) {
+  PtbLines ptb{.inputs = graph.input("inputs", {lines, words}, DType::kInt32),
+               .targets = graph.input("targets", {lines, words}, DType::kInt32)};
+  Value x = transpose(embedding_lookup(word_table(graph, config), ptb.inputs), {1, 0, 2});
+  for (std::int64_t layer = 1; layer <= config.layers; ++layer) {
+    const auto scope = graph.scope(fmt::format("lstm{}", layer));
+    for (const char* name : {"h", "c"}) {
+      ptb.states.push_back(graph.input(name, {lines, config.hidden}));
+    }
+    const LstmOutput out = lstm_from(x, ptb.states.end()[-2], ptb.states.back(), config);
+    ptb.next_states.insert(ptb.next_states.end(), {out.h, out.c});
+    x = out.outputs;
+  }
+  const Value rows = reshape(transpose(x, {1, 0, 2}), {lines * words, config.hidden});
+  const Value losses =
+      softmax_cross_entropy(softmax_logits(rows, config), reshape(ptb.targets, {lines * words}));
+  ptb.losses = reshape(losses, {lines, words});
+  return ptb;
 }
 
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "models/ptb_config.h"
 #include "paceline/graph.h"
@@ -30,6 +31,17 @@ PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, st
 /// The probabilities of the word behind each word, and the states of the layers, which its user
 /// hands on: "words" int32 (T,N), "lstm1/h" (N,H), … → "probabilities" (T,N,V), "lstm1/h_next", ….
 InferenceGraph ptb_inference(const PtbConfig& config, std::int64_t unroll, std::int64_t batch);
+/// The values of a graph for N lines of a text, T words of each at once.
+struct PtbLines {
+  Value inputs, targets;                // word ids, int32 (N,T)
+  std::vector<Value> states = {};       // inputs (N,H): h and c of each layer
+  std::vector<Value> next_states = {};  // the same after these words
+  Value losses = {};                    // cross-entropy of each word, (N,T)
+};
+
+/// Builds the graph for inference, whose variables are those of build_ptb.
+PtbLines build_ptb_lines(Graph& graph, const PtbConfig& config, std::int64_t lines,
+                         std::int64_t words);
 /// SGD on the cost, clipped by global norm, as the configuration says.
 Training ptb_minimize(const PtbGraph& ptb, const PtbConfig& config);
 /// Returns SessionOptions::modules: all layers stand in one nn.LSTM.

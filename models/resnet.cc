@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "models/image_hooks.h"
+#include "models/image_inference.h"
 #include "models/image_training.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
@@ -165,7 +166,7 @@ class ResnetModel : public Model {
                                EvaluateWith::kVariables, run);
   }
 
-  std::optional<OnnxModel> inference(const SavedShapes& saved) const override {
+  std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
     std::int64_t units = 0;
     while (saved.contains(fmt::format("stage1/unit{}/conv1/w", units + 1))) ++units;
     const std::int64_t classes = saved_shape(saved, "dense/b")[0];
@@ -173,6 +174,18 @@ class ResnetModel : public Model {
       const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
       return {resnet.images, resnet.logits};
     });
+  }
+
+  std::optional<Inference> inference() const override { return image_inference(); }
+
+  void infer(const InferenceRequest& request, const Settings& settings) const override {
+    const std::int64_t units = units_of(settings);
+    const auto build = [&](Graph& graph, std::int64_t classes, std::int64_t batch) {
+      const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
+      return Classifier{resnet.images, resnet.logits};
+    };
+    infer_images(request, {resnet_use(settings, {}), EvaluateWith::kVariables,
+                           resnet_modules(units), build});
   }
 
   std::vector<StepGraph> step_graphs(const Settings& settings) const override {

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <optional>
@@ -14,21 +13,19 @@
 #include "cli/flags/settings_reader.h"
 #include "models/model.h"
 #include "paceline/error.h"
+#include "tools/model_argument.h"
 #include "tools/subcommand.h"
-#include "tools/train_flags.h"
 
 namespace paceline {
 namespace {
 
 using models::Model;
 
-std::vector<const Model*> models_with_evaluation() {
-  std::vector<const Model*> found;
-  for (const Model* model : models::all_models()) {
-    if (model->can_evaluate()) found.push_back(model);
-  }
-  return found;
-}
+const ModelCommand kEval = {
+    "paceline eval MODEL --out DIR …", [](const Model& model) { return model.can_evaluate(); },
+    [](const Model& model) {
+      return fmt::format("{} evaluates while it trains, and no checkpoint", model.name());
+    }};
 
 CommandLine eval_flags(const Model& model) {
   CommandLine line;
@@ -98,27 +95,13 @@ int evaluate(const Model& model, const Arguments& arguments) {
 
 std::vector<CommandLine> eval_lines() {
   std::vector<CommandLine> lines;
-  for (const Model* model : models_with_evaluation()) lines.push_back(eval_flags(*model));
+  for (const Model* model : models_of(kEval)) lines.push_back(eval_flags(*model));
   return lines;
 }
 
 int eval_command(const Arguments& arguments) {
-  std::vector<std::string_view> names;
-  for (const Model* model : models_with_evaluation()) names.push_back(model->name());
-  const std::string usage = fmt::format("paceline eval MODEL --out DIR …, where MODEL is one of {}",
-                                        fmt::join(names, ", "));
-  if (arguments.empty()) throw Error(ErrorCode::kUsage, "the model is missing: " + usage);
-  if (arguments.front() == "--help" || arguments.front() == "-h") {
-    fmt::print("Usage: {}\n", usage);
-    return 0;
-  }
-  const Model& model = named_model(arguments.front());
-  if (!model.can_evaluate()) {
-    throw Error(
-        ErrorCode::kUsage,
-        fmt::format("{} evaluates while it trains, and no checkpoint: {}", model.name(), usage));
-  }
-  return evaluate(model, arguments);
+  const Model* const model = model_argument(kEval, arguments);
+  return model == nullptr ? 0 : evaluate(*model, arguments);
 }
 
 }  // namespace paceline

@@ -115,7 +115,7 @@ OnnxModel inference_of(const CheckpointReader& reader) {
                             "program writes its own model as ONNX by write_onnx",
                             reader.path(), name.empty() ? "no named model" : name));
   }
-  std::optional<OnnxModel> found = model->inference(shapes);
+  std::optional<OnnxModel> found = model->onnx_model(shapes);
   if (found) return *std::move(found);
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("{} is of {}, which computes nothing of use once it is trained",

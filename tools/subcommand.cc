@@ -16,6 +16,8 @@ constexpr Subcommand kSubcommands[] = {
     {"top", "Show a run in a terminal, while it trains or after its end", top_command, top_lines},
     {"eval", "Evaluate the checkpoints of a run, while it trains or later", eval_command,
      eval_lines},
+    {"infer", "Classify new images, or judge a new text, with a run's checkpoint", infer_command,
+     infer_lines},
     {"server", "Run a parameter server that serves one job after the other", server_command,
      server_lines},
     {"key", "Make the key that all tasks of a job share, or show its fingerprint", key_command,

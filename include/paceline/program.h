@@ -16,6 +16,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/dashboard.h"
+#include "paceline/predictor.h"
 #include "paceline/run_options.h"
 
 namespace paceline {
@@ -120,6 +121,20 @@ struct Evaluation {
   double loss = 0;               // the mean
   double precision = 0;          // the share of right answers
   std::int64_t global_step = 0;  // of the values that were evaluated
+};
+
+/// A value of an inference's result: a whole number, a number or a text.
+using ResultValue = std::variant<std::int64_t, double, std::string>;
+/// One result: the values of its columns by their names. All results of an inference have the same
+/// columns.
+using InferenceRow = std::vector<std::pair<std::string, ResultValue>>;
+
+/// What an inference is asked for: `PROGRAM infer --out RUN --data NEW`.
+struct InferenceRequest {
+  SavedModel saved;      // --out: the checkpoint, whose path a Predictor takes, and what it tells
+  std::string data;      // --data: the path of the new data
+  std::int64_t top = 1;  // --top: so many of the most probable answers, at least 1
+  std::function<void(const InferenceRow&)> give;  // prints the next result
 };
 
 /// The description and the settings of a program.

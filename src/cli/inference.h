@@ -1,0 +1,33 @@
+// The command `infer`: results of new data by a checkpoint of a run.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/flags/command_line.h"
+#include "paceline/program.h"
+
+namespace paceline {
+
+/// The command of one model, or of a program.
+struct InferenceCommand {
+  std::string name;        // "paceline infer resnet", as --help shows it
+  std::string trained_by;  // "paceline train resnet"
+  std::string about;       // what it does, and what a row has
+  std::string data;        // what --data takes
+  std::string examples;    // the end of --help
+  bool top = true;         // it has --top
+  std::string model;       // the checkpoint's; empty: not compared
+  std::vector<Setting> settings;
+  std::function<void(const InferenceRequest&, const Settings&)> infer;
+};
+
+/// The flags, as --help and completions list them.
+CommandLine inference_line(const InferenceCommand& command);
+/// Reads the flags, and prints the results on standard output or writes them to --to. Returns the
+/// exit status. Throws kUsage that names the flag, and what reading the checkpoint and `infer`
+/// throw.
+int run_inference(const InferenceCommand& command, const std::vector<std::string>& words);
+
+}  // namespace paceline

@@ -1,0 +1,24 @@
+// The model that the first argument of a subcommand names.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "tools/subcommand.h"
+
+namespace paceline {
+
+/// A subcommand for some of the models.
+struct ModelCommand {
+  std::string usage;  // "paceline eval MODEL --out DIR …"
+  bool (*can)(const models::Model&);
+  std::string (*why_not)(const models::Model&);  // the beginning of an error
+};
+/// The models that it is for.
+std::vector<const models::Model*> models_of(const ModelCommand& command);
+/// Returns the model that the first argument names; null when that was --help, which is printed.
+/// Throws kUsage, with the usage, when there is none, or when the command is not for it.
+const models::Model* model_argument(const ModelCommand& command, const Arguments& arguments);
+
+}  // namespace paceline
