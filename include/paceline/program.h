@@ -147,6 +147,9 @@ struct ProgramOptions {
   /// session of a `Cluster` of its own, with --resume, reads it. The task "evaluator" calls this
   /// for each new checkpoint. If it is empty, the program has no such task.
   std::function<Evaluation(const RunOptions&, const Settings&)> evaluate = {};
+  /// Computes results of new data with a checkpoint of a run, whose settings it gets. The command
+  /// `PROGRAM infer` calls it. If it is empty, the program has no such command.
+  std::function<void(const InferenceRequest&, const Settings&)> infer = {};
 };
 
 /// The same, for a program with settings of its own: they are given on the command line or in the

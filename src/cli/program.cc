@@ -20,6 +20,7 @@
 #include "cli/flags/lab_reader.h"
 #include "cli/flags/run_options_reader.h"
 #include "cli/flags/settings_reader.h"
+#include "cli/inference.h"
 #include "cli/joined_job.h"
 #include "cli/task_program.h"
 #include "kernels/device_kind.h"
@@ -37,6 +38,13 @@ CommandLine command_line(const std::string& name, const ProgramOptions& options)
   const std::vector<Flag> cluster = cluster_flags();
   line.flags.insert(line.flags.end(), cluster.begin(), cluster.end());
   line = with_settings(std::move(line), options.settings);
+  if (options.infer) {
+    line.examples += fmt::format(
+        "\n\n{} infer --out RUN --data NEW computes results of new data with a checkpoint of a "
+        "run; "
+        "--help after it lists its flags.",
+        name);
+  }
   line.flags.push_back({"--completion", kShells,
                         "Print a script that makes this shell complete the program's flags",
                         "Shells"});
@@ -44,6 +52,23 @@ CommandLine command_line(const std::string& name, const ProgramOptions& options)
 }
 
 using Work = std::function<void(const Cluster&, const RunOptions&, const Settings&)>;
+
+InferenceCommand inference_of(const std::string& name, const ProgramOptions& options) {
+  const std::string command = name + " infer";
+  return {
+      .name = command,
+      .trained_by = name,
+      .about =
+          "Computes results of new data with a checkpoint of a run of this program. The settings "
+          "are those of the run.",
+      .data = "The new data",
+      .examples = fmt::format("Examples:\n  {0} --out run --data NEW\n"
+                              "  {0} --out run:best --data NEW --format jsonl --to results.jsonl",
+                              command),
+      .model = "",
+      .settings = options.settings,
+      .infer = options.infer};
+}
 
 // The program borrows the options and the work, which must outlive it.
 Program program_of(const FlagValues& values, const std::vector<std::string>& arguments,
@@ -91,12 +116,18 @@ void check_starts_no_tasks(const Cluster& cluster) {
 // Returns the exit status, or throws what ends the process.
 int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& options,
                    const Work& work, bool starts_tasks) {
-  const CommandLine line = command_line(std::filesystem::path(words.at(0)).filename(), options);
+  const std::string name = std::filesystem::path(words.at(0)).filename();
   const std::vector<std::string> arguments(words.begin() + 1, words.end());
+  if (options.infer && !arguments.empty() && arguments.front() == "infer") {
+    return run_inference(inference_of(name, options), {arguments.begin() + 1, arguments.end()});
+  }
+  const CommandLine line = command_line(name, options);
   std::optional<FlagValues> values = parse_job(line, arguments, own_environment);
   if (!values) return 0;
   if (const auto shell = values->choice("--completion", choices_of(kShells))) {
-    fmt::print("{}", shell_completion(*shell, command_nodes({&line, 1})));
+    std::vector<CommandLine> lines = {line};
+    if (options.infer) lines.push_back(inference_line(inference_of(name, options)));
+    fmt::print("{}", shell_completion(*shell, command_nodes(lines)));
     return 0;
   }
   const std::unique_ptr<JoinedJob> joined = join_job(*values);
