@@ -19,6 +19,7 @@ CheckpointIndex index_of(std::int64_t step, const std::string& second) {
   CheckpointIndex index;
   index.global_step = step;
   index.notes = {{"model", "tiny"}};
+  index.settings = {{"depth", "20"}, {"rates", "cosine"}};
   const std::string file = shard_name(0, 1);
   const std::vector<SavedSlot> slots = {{"m", DType::kFloat32}, {"t", DType::kInt64, true}};
   index.variables = {{"w", DType::kFloat32, {2, 2}, "made-up", slots, {{file, 0, 2}}},
@@ -52,7 +53,7 @@ TEST_F(Inspect, ShowsStepVariablesSlotsNormsAndTasks) {
   const Finished run = inspect({path});
   EXPECT_EQ(run.status, 0) << run.output;
   EXPECT_THAT(run.output, HasSubstr(path + ": step 1,200, 1 file, "));
-  EXPECT_THAT(run.output, HasSubstr("model: tiny\n"));
+  EXPECT_THAT(run.output, HasSubstr("model: tiny\nsettings: depth=20, rates=cosine\n"));
   EXPECT_THAT(run.output, HasSubstr("w         float32  (2,2)  made-up  m 0.5, t 1,200     5\n"));
   EXPECT_THAT(run.output, HasSubstr("bias      float32  (1)    sgd                         2\n"));
   EXPECT_THAT(run.output, HasSubstr("5 elements in 2 variables\n"));
