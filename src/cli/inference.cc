@@ -4,9 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/print_text.h"
 #include "base/text_file.h"

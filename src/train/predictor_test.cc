@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
-#include <numeric>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
