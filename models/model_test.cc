@@ -197,6 +197,7 @@ SavedShapes saved_shapes(const Graph& graph) {
 
 std::vector<std::string> texts_of(const std::vector<NamedValue>& values) {
   std::vector<std::string> texts;
+  texts.reserve(values.size());
   for (const NamedValue& named : values) {
     texts.push_back(named.name + " " + named.value.type().str());
   }

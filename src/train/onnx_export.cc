@@ -520,7 +520,7 @@ class GraphExport {
   }
   /// The size of an open dimension as int64 (1), from an input that has it.
   std::string open_size(const Node& of, const std::string& open) {
-    const std::string name = "size of " + open;
+    std::string name = "size of " + open;
     if (open.empty() || made_.contains(name)) return open.empty() ? "" : name;
     for (const NamedValue& input : graphs_.first().inputs) {
       const std::vector<OnnxDimension> dims = graphs_.dims(input.value);

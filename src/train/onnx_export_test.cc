@@ -157,7 +157,7 @@ class OnnxExport : public ::testing::Test {
  protected:
   OnnxFile write(const OnnxModel& model) {
     NewFile file(path());
-    const OnnxFile written = export_onnx(
+    OnnxFile written = export_onnx(
         model, [](const TensorInfo& info) { return Tensor(info.dtype, info.shape); }, file);
     file.commit();
     return written;
@@ -418,13 +418,20 @@ TEST_F(OnnxExport, OfAnLstmWithItsStates) {
     Graph& graph = *made.graph;
     const Value x = graph.input("x", {time, batch, 3});
     const Value h = graph.local("h", {batch, 5}), c = graph.local("c", {batch, 5});
-    const LstmOutput out =
-        lstm(x, h, c, graph.variable("w", {8, 20}), graph.variable("b", {20}), 1.0);
+    const Value w = graph.variable("w", {8, 20}), b = graph.variable("b", {20});
+    const LstmOutput out = lstm(x, h, c, w, b, 1.0);
     made.inputs = {{"x", x}, {"h", h}, {"c", c}};
     made.outputs = {{"y", out.outputs}, {"h_next", out.h}, {"c_next", out.c}};
     return made;
   });
   EXPECT_THAT(read.inputs, ElementsAre("x: 1 (time,batch,3)", "h: 1 (batch,5)", "c: 1 (batch,5)"));
+  // Our gates i, j, f, o in ONNX's order i, o, f, c; rows of the input, then of the state.
+  EXPECT_THAT(
+      read.initializers,
+      ElementsAre("w: 1 (8,20)", "b: 1 (20)", "lstm:w_shape: [8 4 5]", "lstm:gates: [0 3 2 1]",
+                  "lstm:w_joint: [1 20 8]", "lstm:w_rows: [3 5]", "lstm:b_shape: [4 5]",
+                  "lstm:forget_bias: 1 (4,1)", "lstm:b_joint: [1 20]", "lstm:b_zeros: 1 (1,20)",
+                  "lstm:first: [0]", "lstm:second: [1]"));
   EXPECT_THAT(read.outputs,
               ElementsAre("y: 1 (time,batch,5)", "h_next: 1 (batch,5)", "c_next: 1 (batch,5)"));
   EXPECT_THAT(
