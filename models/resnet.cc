@@ -107,6 +107,12 @@ ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
 }
 
+Classifier resnet_classifier(Graph& graph, std::int64_t units, std::int64_t classes,
+                             std::int64_t batch) {
+  const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
+  return {resnet.images, resnet.logits};
+}
+
 class ResnetModel : public Model {
  public:
   ResnetModel()
@@ -170,9 +176,8 @@ class ResnetModel : public Model {
     std::int64_t units = 0;
     while (saved.contains(fmt::format("stage1/unit{}/conv1/w", units + 1))) ++units;
     const std::int64_t classes = saved_shape(saved, "dense/b")[0];
-    return classifier_inference([=](Graph& graph, std::int64_t batch) -> Classifier {
-      const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
-      return {resnet.images, resnet.logits};
+    return classifier_inference([=](Graph& graph, std::int64_t batch) {
+      return resnet_classifier(graph, units, classes, batch);
     });
   }
 
@@ -181,8 +186,7 @@ class ResnetModel : public Model {
   void infer(const InferenceRequest& request, const Settings& settings) const override {
     const std::int64_t units = units_of(settings);
     const auto build = [&](Graph& graph, std::int64_t classes, std::int64_t batch) {
-      const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
-      return Classifier{resnet.images, resnet.logits};
+      return resnet_classifier(graph, units, classes, batch);
     };
     infer_images(request, {resnet_use(settings, {}), EvaluateWith::kVariables,
                            resnet_modules(units), build});
