@@ -125,11 +125,12 @@ void bound_under_way(int fd, std::size_t bytes) {
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes == 0 ? kMost : std::min(bytes, kMost)));
 }
 
-std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,
-                                                         bool way_is_short) {
-  if (within_host) return {"reno"};
+std::span<const std::string_view> better_congestion_controls(std::string_view present,
+                                                             bool within_host, bool way_is_short) {
+  static constexpr std::string_view kByLosses[] = {"cubic", "reno"};
+  if (within_host) return std::span(kByLosses).last(1);
   if (!present.starts_with("bbr") || !way_is_short) return {};
-  return {"cubic", "reno"};
+  return kByLosses;
 }
 
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,

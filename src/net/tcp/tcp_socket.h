@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,8 +46,8 @@ void bound_under_way(int fd, std::size_t bytes);
 /// share, so that the workers of a parameter server fall into step, and leave the link idle while
 /// all of them compute. A long way may lose packets, which BBR bears better, so it keeps what the
 /// system chose.
-std::vector<std::string_view> better_congestion_controls(std::string_view present, bool within_host,
-                                                         bool way_is_short);
+std::span<const std::string_view> better_congestion_controls(std::string_view present,
+                                                             bool within_host, bool way_is_short);
 
 /// Tries each of the host's addresses once. Throws what Link::connect throws. `address` is for
 /// messages.

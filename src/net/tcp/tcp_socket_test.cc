@@ -36,11 +36,15 @@ TEST(TcpSocket, WithinOneHostIsPacedByNobody) {
 TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
   using Names = std::vector<std::string_view>;
   constexpr bool short_way = true, long_way = false;
-  EXPECT_EQ(better_congestion_controls("bbr", false, short_way), (Names{"cubic", "reno"}));
-  EXPECT_EQ(better_congestion_controls("bbr2", false, short_way), (Names{"cubic", "reno"}));
-  EXPECT_EQ(better_congestion_controls("bbr", false, long_way), Names{});
-  EXPECT_EQ(better_congestion_controls("dctcp", false, short_way), Names{});
-  EXPECT_EQ(better_congestion_controls("cubic", true, short_way), Names{"reno"});
+  const auto better = [](std::string_view present, bool within_host, bool way_is_short) {
+    const auto names = better_congestion_controls(present, within_host, way_is_short);
+    return Names(names.begin(), names.end());
+  };
+  EXPECT_EQ(better("bbr", false, short_way), (Names{"cubic", "reno"}));
+  EXPECT_EQ(better("bbr2", false, short_way), (Names{"cubic", "reno"}));
+  EXPECT_EQ(better("bbr", false, long_way), Names{});
+  EXPECT_EQ(better("dctcp", false, short_way), Names{});
+  EXPECT_EQ(better("cubic", true, short_way), Names{"reno"});
 }
 
 // A full queue makes the way look long while the connection is made.
