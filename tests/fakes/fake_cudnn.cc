@@ -81,26 +81,44 @@ struct Convolution {
     const Tensor& to = result();
     std::vector<double> sums(to.bytes() / sizeof(float));
     const std::int64_t per_group = y.dimensions[1] / (x.dimensions[1] / w.dimensions[1]);
-    each(y.dimensions, [&](auto n, auto o, auto h, auto v) {
-      each({1, w.dimensions[1], w.dimensions[2], w.dimensions[3]},
-           [&](auto, auto c, auto i, auto j) {
-             const std::int64_t row = h * strides[0] - before[0] + i * dilations[0];
-             const std::int64_t column = v * strides[1] - before[1] + j * dilations[1];
-             if (row < 0 || row >= x.dimensions[2] || column < 0 || column >= x.dimensions[3])
-               return;
-             const std::int64_t of_y = y.at(n, o, h, v), of_w = w.at(o, c, i, j);
-             const std::int64_t of_x = x.at(n, o / per_group * w.dimensions[1] + c, row, column);
-             if (kind == Calls::kForward)
-               sums[std::size_t(of_y)] += double(x.data[of_x]) * w.data[of_w];
-             if (kind == Calls::kBackwardData)
-               sums[std::size_t(of_x)] += double(y.data[of_y]) * w.data[of_w];
-             if (kind == Calls::kBackwardFilter)
-               sums[std::size_t(of_w)] += double(y.data[of_y]) * x.data[of_x];
-           });
-    });
+    each({y.dimensions[0], y.dimensions[1], w.dimensions[1], w.dimensions[2]},
+         [&](auto n, auto o, auto c, auto i) {
+           for (std::int64_t j = 0; j < w.dimensions[3]; ++j) {
+             add_tap(sums, {n, o, o / per_group * w.dimensions[1] + c}, w.at(o, c, i, j), i, j);
+           }
+         });
     each(to.dimensions, [&](auto a, auto b, auto c, auto d) {
       to.data[to.at(a, b, c, d)] = float(sums[std::size_t(to.at(a, b, c, d))]);
     });
+  }
+  /// Adds what the weight at `of_w`, of row i and column j of a filter, does in all windows of an
+  /// image. `which` are the image, its output channel and its input channel.
+  void add_tap(std::vector<double>& sums, const std::array<std::int64_t, 3>& which,
+               std::int64_t of_w, std::int64_t i, std::int64_t j) const {
+    const auto [n, o, channel] = which;
+    // The windows of a row that have the tap inside of the image.
+    const std::int64_t at = j * dilations[1] - before[1];
+    const std::int64_t first = at >= 0 ? 0 : (-at + strides[1] - 1) / strides[1];
+    const std::int64_t end = std::min(
+        y.dimensions[3], at >= x.dimensions[3] ? 0 : (x.dimensions[3] - 1 - at) / strides[1] + 1);
+    for (std::int64_t h = 0; h < y.dimensions[2]; ++h) {
+      const std::int64_t row = h * strides[0] - before[0] + i * dilations[0];
+      if (row < 0 || row >= x.dimensions[2]) continue;
+      const std::int64_t of_y = y.at(n, o, h, 0), of_x = x.at(n, channel, row, at);
+      const std::int64_t y_step = y.strides[3], x_step = x.strides[3] * strides[1];
+      double sum = 0;
+      for (std::int64_t v = first; v < end; ++v) {
+        const std::int64_t in_y = of_y + v * y_step, in_x = of_x + v * x_step;
+        if (kind == Calls::kForward) {
+          sums[std::size_t(in_y)] += double(x.data[in_x]) * w.data[of_w];
+        } else if (kind == Calls::kBackwardData) {
+          sums[std::size_t(in_x)] += double(y.data[in_y]) * w.data[of_w];
+        } else {
+          sum += double(y.data[in_y]) * x.data[in_x];
+        }
+      }
+      if (kind == Calls::kBackwardFilter) sums[std::size_t(of_w)] += sum;
+    }
   }
   const Tensor& result() const {
     return kind == Calls::kForward ? y : kind == Calls::kBackwardData ? x : w;
