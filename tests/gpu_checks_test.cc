@@ -21,7 +21,7 @@ class GpuChecks : public ::testing::Test {
   static Finished run(const Words& environment, const Words& arguments) {
     const char* const script = PACELINE_SOURCE "/scripts/gpu_checks";
     Process process(join({{"env"}, environment, {script}, arguments}));
-    const int status = process.wait_exit(std::chrono::seconds(240));
+    const int status = process.wait_exit(std::chrono::seconds(600));
     return {status, process.output()};
   }
 

@@ -32,7 +32,7 @@ class Gpu : public ::testing::Test {
     const Words fakes = {"env", std::string("LD_LIBRARY_PATH=") + kFakeGpu,
                          "XDG_CACHE_HOME=" + folder_.path("cache")};
     Process process(join({fakes, settings, paceline_words(arguments)}));
-    const int status = process.wait_exit(std::chrono::seconds(240));
+    const int status = process.wait_exit(std::chrono::seconds(600));
     return {status, process.output()};
   }
 
