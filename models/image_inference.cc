@@ -38,7 +38,7 @@ void check_steps(const SavedModel& saved, const ImageUse& use) {
                           saved.path, fmt::join(known->second, "; "), fmt::join(steps, "; ")));
 }
 
-// Of equals the first class comes first.
+// Classes of the same probability keep their order.
 std::vector<std::size_t> most_probable(std::span<const float> probabilities, std::size_t count) {
   std::vector<std::size_t> order(probabilities.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -37,7 +37,7 @@ using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::s
 using SavedShapes = std::map<std::string, Shape>;
 /// The shape of one of them. Throws kFailedPrecondition when it is not there.
 const Shape& saved_shape(const SavedShapes& saved, const std::string& variable);
-/// What Model::infer takes and gives, for --help.
+/// The input and the results of Model::infer, for --help.
 struct Inference {
   std::string about;  // "Classifies images: …"
   std::string data;   // what --data names

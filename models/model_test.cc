@@ -186,7 +186,7 @@ TEST(Ptb, WorkersReadPartsOfTrainAndValidAndAllOfTest) {
   std::filesystem::remove_all(folder);
 }
 
-// What a checkpoint of the graph would hold.
+// The shapes that a checkpoint of the graph would hold.
 SavedShapes saved_shapes(const Graph& graph) {
   SavedShapes shapes;
   for (const auto& node : graph.nodes()) {

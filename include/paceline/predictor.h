@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-/// What a checkpoint tells of the model that was trained.
+/// A checkpoint's facts about the model that was trained.
 struct SavedModel {
   std::string path;               // the checkpoint's folder or file, for a Predictor
   std::int64_t global_step = -1;  // −1 of a lone safetensors file, which tells nothing else

@@ -21,7 +21,7 @@ constexpr std::size_t kLeastMapped = SIZE_MAX;  // sanitizers watch the heap
 constexpr std::size_t kLeastMapped = std::size_t{4} << 20;
 #endif
 
-/// Memory that is mapped by itself, and who has pinned it.
+/// A mapping of its own, and the pinner that has pinned it.
 struct Mapped {
   std::size_t bytes = 0;
   bool asked = false;  // whether it can be pinned

@@ -22,7 +22,7 @@ constexpr T round_up(T value, std::type_identity_t<T> multiple) {
 /// kUnavailable, with the number of bytes, when there is not enough.
 std::shared_ptr<void> allocate_shared_aligned(std::size_t bytes);
 
-/// Who keeps pages of the host's memory where they are, so that a device reads and writes them by
+/// A pinner keeps pages of the host's memory in place, so that a device reads and writes them by
 /// itself.
 class PagePinner {
  public:

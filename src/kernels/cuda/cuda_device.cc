@@ -495,7 +495,7 @@ bool CudaDevice::pin(void* begin, std::size_t bytes) {
   return calls_.pin(begin, bytes, CudaCalls::kForAllDevices) == 0;
 }
 
-// What still copies there ends first.
+// Copies that still run there end first.
 void CudaDevice::unpin(void* begin) {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
