@@ -7,6 +7,7 @@
 #include "base/buffer.h"
 #include "base/pinned.h"
 #include "base/thread_pool.h"
+#include "bench/channel.h"
 #include "bench/peer_process.h"
 #include "bench/shared_word.h"
 #include "bench/summary.h"
@@ -46,14 +47,11 @@ class Product {
 /// A value that a process writes anew when it is asked to, as a ps does.
 class RewrittenValue {
  public:
-  RewrittenValue(std::size_t floats, Waiting waiting, const Pinned& near)
-      : waiting_(waiting),
-        floats_(floats),
-        value_(floats * sizeof(float)),
-        far_end_([this] { serve(); }, &near) {}
+  RewrittenValue(std::size_t floats, const Pinned& near)
+      : floats_(floats), value_(floats * sizeof(float)), far_end_([this] { serve(); }, &near) {}
   const float* data() const { return floats().data(); }
-  void ask() { words_->asked.set(++asked_, waiting_); }
-  void wait() { words_->done.wait_for(asked_, waiting_); }
+  void ask() { words_->asked.set(++asked_); }
+  void wait() { words_->done.wait_for(asked_); }
 
  private:
   struct RewriteWords {
@@ -63,14 +61,13 @@ class RewrittenValue {
   std::span<float> floats() const { return {reinterpret_cast<float*>(value_.data()), floats_}; }
   [[noreturn]] void serve() {
     std::vector<float> next(floats_);
-    for (std::uint32_t seen = 0;; words_->done.set(++seen, waiting_)) {
-      words_->asked.wait_for(seen + 1, waiting_);
+    for (std::uint32_t seen = 0;; words_->done.set(++seen)) {
+      words_->asked.wait_for(seen + 1);
       for (std::size_t i = 0; i < floats_; ++i) next[i] = floats()[i] + 1;
       apply_rule(Assign{}, {}, {.values = floats(), .slots = {}, .gradient = next});
     }
   }
 
-  const Waiting waiting_;
   const std::size_t floats_;
   const SharedBytes value_;
   SharedObject<RewriteWords> words_;
@@ -101,9 +98,8 @@ double added_us(const Call& without, const Call& with, const Call& after) {
   return summarize(added).median;
 }
 
-ChannelOptions fetching(const FetchShape& shape, Waiting waiting, const Pinned& near) {
+ChannelOptions fetching(const FetchShape& shape, const Pinned& near) {
   return {.message = {1, floats_of(shape) * sizeof(float)},
-          .waiting = waiting,
           .echo = true,
           .request_bytes = kRequestBytes,
           .near = &near};
@@ -111,9 +107,9 @@ ChannelOptions fetching(const FetchShape& shape, Waiting waiting, const Pinned& 
 
 }  // namespace
 
-double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
+double added_by_rewriting(const FetchShape& shape) {
   const Pinned near(0);
-  RewrittenValue value(floats_of(shape), waiting, near);
+  RewrittenValue value(floats_of(shape), near);
   Product product(shape);
   const Call multiply = [&] { product.multiply(value.data()); };
   const Call ask_and_multiply = [&] {
@@ -123,16 +119,16 @@ double added_by_rewriting(const FetchShape& shape, Waiting waiting) {
   return added_us(multiply, ask_and_multiply, [&] { value.wait(); });
 }
 
-double socket_exchange_us(const FetchShape& shape, Waiting waiting) {
+double socket_exchange_us(const FetchShape& shape) {
   const Pinned near(0);
-  const auto channel = make_socket_channel(fetching(shape, waiting, near));
+  const auto channel = make_socket_channel(fetching(shape, near));
   return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicroseconds;
 }
 
-double added_by_socket(const FetchShape& shape, Waiting waiting) {
+double added_by_socket(const FetchShape& shape) {
   const Pinned near(0);
   std::vector<float> own(floats_of(shape), 1), fetched(floats_of(shape), 1);
-  ChannelOptions options = fetching(shape, waiting, near);
+  ChannelOptions options = fetching(shape, near);
   options.answer = reinterpret_cast<std::byte*>(fetched.data());
   const auto channel = make_socket_channel(options);
   Product product(shape);

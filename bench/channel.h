@@ -16,14 +16,10 @@ struct Message {
   std::size_t bytes() const { return pieces * piece_bytes; }
 };
 
-/// The way both ends wait: by looking again and again, or asleep.
-enum class Waiting : std::uint8_t { kSpinning, kSleeping };
-
 struct ChannelOptions {
   Message message;
-  Waiting waiting = Waiting::kSpinning;
   bool echo = false;  // the far end sends every piece back
-  /// True for a bare socket that sleeps, and makes the system calls that a link cannot do without.
+  /// True for a bare socket that makes the system calls that a link cannot do without.
   bool calls_of_link = false;
   /// True for bare sockets under TLS 1.3, by OpenSSL's own calls.
   bool encrypted = false;
@@ -37,7 +33,7 @@ struct ChannelOptions {
 };
 
 /// Used by one thread, which is the near end; the far end is a process of its own (of inproc links
-/// a thread).
+/// their threads). Both ends sleep while they wait.
 class Channel {
  public:
   virtual ~Channel() = default;

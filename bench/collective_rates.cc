@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/cores.h"
-#include "base/pinned.h"
 #include "bench/mpi_rates.h"
 #include "bench/reduced_sizes.h"
 #include "bench/reducing_group.h"
@@ -16,7 +15,6 @@
 namespace paceline::bench {
 namespace {
 
-constexpr const ReducedSize& kSmallest = kReducedSizes[0];
 constexpr const ReducedSize& kLargest = kReducedSizes[4];
 constexpr double kInMicros = 1e6, kInMillis = 1e3;
 
@@ -60,22 +58,11 @@ void measure_reduction(Recorder& recorder, const std::string& name,
   recorder.add(figure_of(name, "us", times));
 }
 
-void measure_spinning_members(Recorder& recorder) {
-  const Pinned near(0);
-  measure_reduction(recorder, reduction_name(kSmallest, 2, "shm, spinning on a core each"),
-                    {.bytes = kSmallest.bytes, .waiting = Waiting::kSpinning, .near = &near});
-}
-
 }  // namespace
 
 void measure_collectives(Recorder& recorder) {
   if (rank_by_mpirun()) return measure_as_mpi_rank(recorder);
   for (const int members : kReducingMembers) measure_beside_bound(recorder, members);
-  if (usable_cores() > 1) {
-    measure_spinning_members(recorder);
-  } else {
-    recorder.note("4 KB between 2, spinning on a core each: this machine has one core");
-  }
   for (const char* link : {"shm", "tcp"}) {
     for (const int members : kReducingMembers) {
       for (const ReducedSize& size : kReducedSizes) {

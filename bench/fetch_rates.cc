@@ -11,26 +11,18 @@
 namespace paceline::bench {
 namespace {
 
-/// A way of fetching: the link, how both tasks wait for each other, and whether the value is
-/// constant or written anew by the ps.
+/// A way of fetching: the link, and whether the value is constant or written anew by the ps.
 struct Fetched {
   std::string link;
-  Waiting waiting = Waiting::kSpinning;
   bool constant = false;
 
-  std::string str() const {
-    return fmt::format("{}{}{}", link, waiting == Waiting::kSleeping ? ", sleeping" : "",
-                       constant ? ", constant" : "");
-  }
+  std::string str() const { return link + (constant ? ", constant" : ""); }
 };
 
 Report run_fetch(const Fetched& fetched) {
   std::vector<std::string> arguments = {"train", "fetch",     "--ps", "1",      "--workers",
                                         "1",     "--threads", "1",    "--link", fetched.link};
   if (fetched.constant) arguments.emplace_back("--constant");
-  if (fetched.waiting == Waiting::kSleeping) {
-    arguments.insert(arguments.end(), {"--set", "spin=0"});
-  }
   return run_train(arguments);
 }
 
@@ -41,10 +33,9 @@ struct FetchTimes {
 
 void measure_bare(FetchTimes& times, const Fetched& fetched, const FetchShape& shape) {
   if (fetched.constant) return;
-  if (fetched.link == "shm")
-    return times.bare.push_back(added_by_rewriting(shape, fetched.waiting));
-  times.bare.push_back(socket_exchange_us(shape, fetched.waiting));
-  times.socket_and_product.push_back(added_by_socket(shape, fetched.waiting));
+  if (fetched.link == "shm") return times.bare.push_back(added_by_rewriting(shape));
+  times.bare.push_back(socket_exchange_us(shape));
+  times.socket_and_product.push_back(added_by_socket(shape));
 }
 
 void add_figures(Recorder& recorder, const Fetched& fetched, const FetchShape& shape,
@@ -78,8 +69,7 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
 void measure_fetch(Recorder& recorder) {
   for (const char* link : {"shm", "tcp"}) {
     measure_one(recorder, {link});
-    measure_one(recorder, {link, Waiting::kSpinning, true});
-    measure_one(recorder, {link, Waiting::kSleeping});
+    measure_one(recorder, {link, true});
   }
 }
 

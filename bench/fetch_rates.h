@@ -8,8 +8,7 @@ namespace paceline::bench {
 
 /// The case `fetch`: added µs of the workload's three shapes, over shared memory beside re-reading
 /// memory that another process writes anew meanwhile, and over tcp beside a bare socket loop of the
-/// same bytes, each in turn, with tasks that spin and that sleep; and with a value that does not
-/// change. Workers compute on one thread.
+/// same bytes, each in turn; and with a value that does not change. Workers compute on one thread.
 void measure_fetch(Recorder& recorder);
 
 }  // namespace paceline::bench

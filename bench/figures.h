@@ -27,7 +27,7 @@ struct Figure {
     /// A bound follows from these: each limit, with the rate that it alone would allow a worker.
     std::vector<std::pair<std::string, double>> terms = {};
   };
-  std::string name;  // "tcp, 8 B, spinning"
+  std::string name;  // "tcp, 8 B there and back"
   std::string unit;  // "us"; empty: a plain number
   Summary value;
   std::optional<Beside> beside;
@@ -38,7 +38,7 @@ struct Figure {
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values);
 Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,
                      std::string what, const std::vector<double>& others);
-/// "tcp, 8 B, spinning   10.4 us  (10.1–10.9)   1.09 × bare socket loop (1.05–1.14)".
+/// "tcp, 8 B there and back   10.4 us  (10.1–10.9)   1.09 × bare socket loop (1.05–1.14)".
 std::string line_of(const Figure& figure);
 
 struct Table {

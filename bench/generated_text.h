@@ -7,6 +7,7 @@
 
 #include "base/temporary_folder.h"
 #include "paceline/data.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline::bench {
 

@@ -8,6 +8,7 @@
 #include "base/temporary_folder.h"
 #include "bench/photo_files.h"
 #include "bench/timing.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline::bench {
 namespace {
@@ -52,10 +53,10 @@ std::vector<InputCase> input_cases(const std::string& folder, std::int64_t image
   const Pipeline records(record_files(files_of(binary + "/data_batch_*", ".bin")));
   const Pipeline kept = Pipeline(records).cache(kBytesOfCache);
   std::vector<InputCase> cases = {
-      {"cifar10, distorted, from files", distorted(records, Distortion::cifar10(true, 1))},
-      {"cifar10, distorted, from memory", distorted(kept, Distortion::cifar10(true, 1))},
-      {"resnet, distorted, from files", distorted(records, Distortion::resnet(true, 1))},
-      {"resnet, distorted, from memory", distorted(kept, Distortion::resnet(true, 1))},
+      {"cifar10, distorted, from files", distorted(records, cifar10_distortion(true, 1))},
+      {"cifar10, distorted, from memory", distorted(kept, cifar10_distortion(true, 1))},
+      {"resnet, distorted, from files", distorted(records, resnet_distortion(true, 1))},
+      {"resnet, distorted, from memory", distorted(kept, resnet_distortion(true, 1))},
       {"JPEG folder, random 224x224", photos_in(photo)}};
   cases.push_back({"JPEG folder, random 224x224, one thread", photos_in(photo).threads(1)});
   return cases;

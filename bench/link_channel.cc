@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "base/buffer.h"
-#include "base/cache_line.h"
 #include "bench/channel.h"
 #include "bench/peer_process.h"
 #include "bench/shared_word.h"
@@ -48,14 +47,14 @@ class PieceCounter : public Receiver {
   static constexpr std::uint32_t kAll = ~std::uint32_t{0};
 
   PieceCounter(const ChannelOptions& options, SharedWord& pieces)
-      : waiting_(options.waiting), room_(options.message.piece_bytes), pieces_(pieces) {}
+      : room_(options.message.piece_bytes), pieces_(pieces) {}
 
   std::span<std::byte> place_payload(const FrameHeader& header) override {
     return room_.span().first(header.payload_bytes);
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     const std::uint32_t replies = replies_.load(std::memory_order_acquire);  // then connection_
-    if (replies == 0) return pieces_.set(pieces_.get() + 1, waiting_);
+    if (replies == 0) return pieces_.set(pieces_.get() + 1);
     if (replies != kAll) replies_.store(replies - 1, std::memory_order_relaxed);
     connection_->send(header, payload);
   }
@@ -67,7 +66,6 @@ class PieceCounter : public Receiver {
   }
 
  private:
-  const Waiting waiting_;
   Buffer room_;
   SharedWord& pieces_;
   std::shared_ptr<Connection> connection_;
@@ -80,31 +78,23 @@ struct Meeting {
   char address[128] = {};
 };
 
-/// Listens, and counts or echoes the pieces that arrive.
+/// Listens. Threads of its link count or echo the pieces that arrive.
 class LinkFarEnd {
  public:
   LinkFarEnd(const std::string& kind, const Hub& hub, const ChannelOptions& options,
              Meeting& meeting)
-      : options_(options), counter_(options, meeting.pieces), link_(link_on(hub, kind)) {
-    const std::string address = link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
-                                              [&](const std::shared_ptr<Connection>& connection) {
-                                                if (options_.echo) {
-                                                  counter_.reply(connection, PieceCounter::kAll);
-                                                }
-                                                return &counter_;
-                                              });
-    if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
+      : counter_(options, meeting.pieces), link_(link_on(hub, kind)) {
+    const std::string address =
+        link_->listen(kind == "inproc" ? "far:0" : "127.0.0.1:0",
+                      [this, echo = options.echo](const std::shared_ptr<Connection>& connection) {
+                        if (echo) counter_.reply(connection, PieceCounter::kAll);
+                        return &counter_;
+                      });
     std::strncpy(meeting.address, address.c_str(), sizeof meeting.address - 1);
-    meeting.listens.set(1, Waiting::kSleeping);
-  }
-  /// Polls until `ended`. Returns at once when the link's own threads wait.
-  void serve(const std::function<bool()>& ended) {
-    if (options_.waiting == Waiting::kSleeping) return;
-    spin_until([&] { return link_->help(), ended(); });
+    meeting.listens.set(1);
   }
 
  private:
-  const ChannelOptions options_;
   PieceCounter counter_;
   const std::unique_ptr<Link> link_;
 };
@@ -121,7 +111,6 @@ class LinkChannel : public Channel {
     start_far_end(kind, hub);
     link_ = link_on(hub, kind);
     connection_ = link_->connect(meeting_->address, near_, Deadline::after(kMeetingTimeout));
-    if (options.waiting == Waiting::kSpinning) link_->set_spinning(true);
   }
 
   using Channel::exchange;
@@ -131,19 +120,14 @@ class LinkChannel : public Channel {
     const std::uint32_t wanted = counted_.get() + sent;
     if (options_.echo) near_.reply(connection_, pieces * (times - 1));
     for (std::uint32_t i = 0; i < sent; ++i) connection_->send({}, payload_.span());
-    if (options_.waiting == Waiting::kSleeping) return counted_.wait_for(wanted, options_.waiting);
-    const auto come = [&] { return counted_.has_reached(wanted); };
-    spin_until([&] { return come() || (link_->help(), come()); });
+    counted_.wait_for(wanted);
   }
-  ~LinkChannel() override { LinkChannel::resume(); }
+  /// Threads of an inproc link sleep meanwhile.
   void pause() override {
-    if (process_) return process_->pause();
-    paused_ = true;
+    if (process_) process_->pause();
   }
   void resume() override {
-    if (process_) return process_->resume();
-    paused_ = false;
-    paused_.notify_one();
+    if (process_) process_->resume();
   }
 
  private:
@@ -161,18 +145,17 @@ class LinkChannel : public Channel {
     }
   }
 
+  // The threads of a link run on the cores of the thread that makes it.
   void start_far_thread(const std::string& kind, const Hub& hub) {
-    thread_ = std::jthread([this, kind, hub](const std::stop_token& stop) {
+    const std::jthread thread([&] {
       if (options_.near != nullptr) options_.near->leave();
       far_end_.emplace(kind, hub, options_, *meeting_);
-      far_end_->serve([&] { return paused_.wait(true), stop.stop_requested(); });
     });
   }
 
   void start_far_process(const std::string& kind, const Hub& hub) {
     const auto serve = [&] {
-      LinkFarEnd far(kind, hub, options_, *meeting_);
-      far.serve([] { return false; });
+      const LinkFarEnd far(kind, hub, options_, *meeting_);
       while (true) ::pause();
     };
     process_.emplace(serve, options_.near);
@@ -185,12 +168,9 @@ class LinkChannel : public Channel {
   PieceCounter near_;
   SharedWord& counted_;
   std::optional<PeerProcess> process_;
-  std::optional<LinkFarEnd> far_end_;  // made by `thread_`
-  // `thread_` looks at it again and again.
-  alignas(kCacheLine) std::atomic<bool> paused_{false};
-  alignas(kCacheLine) std::unique_ptr<Link> link_;
+  std::optional<LinkFarEnd> far_end_;
+  std::unique_ptr<Link> link_;
   std::shared_ptr<Connection> connection_;
-  std::jthread thread_;
 };
 
 }  // namespace

@@ -21,10 +21,6 @@ constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.1;
 constexpr std::uint32_t kExchanges = 16;  // of a piece there and back, in one call
 
-const char* name_of(Waiting waiting) {
-  return waiting == Waiting::kSpinning ? "spinning" : "sleeping";
-}
-
 bool exists(const std::string& kind) {
   if (kind == "tls") return true;
   try {
@@ -73,8 +69,7 @@ PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel&
 void measure_beside_bare(Recorder& recorder, const std::string& kind, const char* size,
                          ChannelOptions options) {
   const std::string name =
-      fmt::format("{}, {} {}, {}", kind, size, options.echo ? "there and back" : "one way",
-                  name_of(options.waiting));
+      fmt::format("{}, {} {}", kind, size, options.echo ? "there and back" : "one way");
   recorder.progress(name);
   const Pinned near(0);
   options.near = &near;
@@ -89,7 +84,7 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
   measure(name, *link);
   // A part of the ratio is system calls that a link needs, which depends on the system's speed. It
   // is measured alone.
-  if (kind != "tcp" || !options.echo || options.waiting != Waiting::kSleeping) return;
+  if (kind != "tcp" || !options.echo) return;
   options.calls_of_link = true;
   measure(name + ", a link's calls alone", *make_socket_channel(options));
 }
@@ -114,29 +109,25 @@ std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const Channe
 }
 
 double link_rate(const std::string& kind, int repeats) {
-  const auto channel = make_link_channel(kind, {kLarge, Waiting::kSpinning, false});
+  const auto channel = make_link_channel(kind, {kLarge, false});
   const auto seconds = time_calls(repeats, 0, [&] { channel->exchange(); });
   return double(kLarge.bytes()) / summarize(seconds).median;
 }
 
 void measure_link_roof(Recorder& recorder) {
   for (const std::string& kind : link_kinds()) {
-    measure_beside_bare(recorder, kind, kRoundTrips[0].name,
-                        {kRoundTrips[0].message, Waiting::kSpinning, true});
-    measure_beside_bare(recorder, kind, kOneWay[0].name,
-                        {kOneWay[0].message, Waiting::kSpinning, false});
+    measure_beside_bare(recorder, kind, kRoundTrips[0].name, {kRoundTrips[0].message, true});
+    measure_beside_bare(recorder, kind, kOneWay[0].name, {kOneWay[0].message, false});
   }
 }
 
 void measure_links(Recorder& recorder) {
   for (const std::string& kind : link_kinds()) {
-    for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
-      for (const Size& size : kRoundTrips) {
-        measure_beside_bare(recorder, kind, size.name, {size.message, waiting, true});
-      }
-      for (const Size& size : kOneWay) {
-        measure_beside_bare(recorder, kind, size.name, {size.message, waiting, false});
-      }
+    for (const Size& size : kRoundTrips) {
+      measure_beside_bare(recorder, kind, size.name, {size.message, true});
+    }
+    for (const Size& size : kOneWay) {
+      measure_beside_bare(recorder, kind, size.name, {size.message, false});
     }
   }
 }

@@ -15,12 +15,12 @@ std::vector<std::string> link_kinds();
 /// memory.
 std::unique_ptr<Channel> make_bare_channel(const std::string& kind, const ChannelOptions& options);
 
-/// Returns the bytes per second of 75 MB in pieces of 4 MiB, spinning.
+/// Returns the bytes per second of 75 MB in pieces of 4 MiB.
 double link_rate(const std::string& kind, int repeats);
 
 /// The links' part of the case `roof`: 8 B there and back, 75 MB one way.
 void measure_link_roof(Recorder& recorder);
-/// The case `links`: all sizes, both ways of waiting, beside the bare loops.
+/// The case `links`: all sizes, beside the bare loops.
 void measure_links(Recorder& recorder);
 
 }  // namespace paceline::bench

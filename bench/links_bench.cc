@@ -27,15 +27,12 @@ void add(const std::string& name, const MakeChannel& make) {
   const auto add_one = [&](const std::string& what, const ChannelOptions& options) {
     benchmark::RegisterBenchmark((name + what).c_str(), exchange, make, options)->UseRealTime();
   };
-  for (const Waiting waiting : {Waiting::kSpinning, Waiting::kSleeping}) {
-    const std::string how = waiting == Waiting::kSpinning ? "/spinning" : "/sleeping";
-    add_one("/8B" + how, {{1, 8}, waiting, true});
-    add_one("/4KB" + how, {{1, 4000}, waiting, true});
-    add_one("/64KB" + how, {{1, 64000}, waiting, true});
-    add_one("/75MB" + how, {{18, 4'194'304}, waiting, false});
-    add_one("/75MB_unaligned" + how, {{18, 4'194'336}, waiting, false});
-    add_one("/100x10KB" + how, {{100, 10'000}, waiting, false});
-  }
+  add_one("/8B", {{1, 8}, true});
+  add_one("/4KB", {{1, 4000}, true});
+  add_one("/64KB", {{1, 64000}, true});
+  add_one("/75MB", {{18, 4'194'304}, false});
+  add_one("/75MB_unaligned", {{18, 4'194'336}, false});
+  add_one("/100x10KB", {{100, 10'000}, false});
 }
 
 }  // namespace

@@ -10,21 +10,21 @@ namespace {
 /// Pieces from one end to the other, in order.
 class PieceRing {
  public:
-  PieceRing(std::size_t piece_bytes, Waiting waiting)
-      : piece_bytes_(piece_bytes), waiting_(waiting), memory_(piece_bytes * kSlots) {}
+  explicit PieceRing(std::size_t piece_bytes)
+      : piece_bytes_(piece_bytes), memory_(piece_bytes * kSlots) {}
 
   void push(const Buffer& from) {
     wait_for_room();
     copy_bytes(slot(pushed_), from.data(), piece_bytes_);
-    words_->written.set(++pushed_, waiting_);
+    words_->written.set(++pushed_);
   }
   void pop(const Buffer& to) {
-    words_->written.wait_for(popped_ + 1, waiting_);
+    words_->written.wait_for(popped_ + 1);
     copy_bytes(to.data(), slot(popped_), piece_bytes_);
-    words_->taken.set(++popped_, waiting_);
+    words_->taken.set(++popped_);
   }
   /// Waits until every piece was taken.
-  void drain() { words_->taken.wait_for(pushed_, waiting_); }
+  void drain() { words_->taken.wait_for(pushed_); }
 
  private:
   static constexpr std::uint32_t kSlots = 4;
@@ -32,11 +32,10 @@ class PieceRing {
     SharedWord written, taken;
   };
 
-  void wait_for_room() { words_->taken.wait_for(pushed_ + 1 - kSlots, waiting_); }
+  void wait_for_room() { words_->taken.wait_for(pushed_ + 1 - kSlots); }
   std::byte* slot(std::uint32_t at) const { return memory_.data() + at % kSlots * piece_bytes_; }
 
   const std::size_t piece_bytes_;
-  const Waiting waiting_;
   SharedBytes memory_;
   SharedObject<Words> words_;
   std::uint32_t pushed_ = 0, popped_ = 0;  // each of one end
@@ -46,8 +45,8 @@ class MemoryChannel : public Channel {
  public:
   explicit MemoryChannel(const ChannelOptions& options)
       : options_(options),
-        there_(options.message.piece_bytes, options.waiting),
-        back_(options.message.piece_bytes, options.waiting),
+        there_(options.message.piece_bytes),
+        back_(options.message.piece_bytes),
         payload_(options.message.piece_bytes),
         answer_(options.message.piece_bytes),
         far_end_([this] { serve(); }, options.near) {}

@@ -18,10 +18,10 @@ TEST(PeerProcess, AnotherPinInBetweenChangesNothing) {
   const PeerProcess end(
       [&] {
         *far = own_cores();
-        known->set(1, Waiting::kSleeping);
+        known->set(1);
       },
       &near);
-  known->wait_for(1, Waiting::kSleeping);
+  known->wait_for(1);
   const cpu_set_t here = own_cores();
   EXPECT_EQ(CPU_COUNT(&here), 1);
   EXPECT_FALSE(CPU_EQUAL(&*far, &here) && usable_cores() > 1);
@@ -36,10 +36,10 @@ TEST(PeerProcess, BothEndsHaveCoresOfTheirOwnAndItEnds) {
     const PeerProcess end(
         [&] {
           *far = own_cores();
-          known->set(1, Waiting::kSleeping);
+          known->set(1);
         },
         &near);
-    known->wait_for(1, Waiting::kSleeping);
+    known->wait_for(1);
     cpu_set_t both;
     const cpu_set_t here = own_cores();
     CPU_AND(&both, &*far, &here);

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstring>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "base/deadline.h"
@@ -63,10 +65,6 @@ class ReducingMember : public PeerSender {
         link_(make_link(options.link, {})) {
     reducer_.set_wake([this] { wakeup_.notify(); });
     reducer_.fill(collectives_);
-    if (spins()) {
-      link_->set_spinning(true);
-      collectives_.set_spinning(true);
-    }
     meet_others();
     reduce();
     reducer_.check_sums(collectives_);
@@ -104,7 +102,6 @@ class ReducingMember : public PeerSender {
   }
 
  private:
-  bool spins() const { return options_.waiting == Waiting::kSpinning; }
   MemberWords& words_of(int rank) { return words_[std::size_t(rank)]; }
 
   Receiver* accept(std::shared_ptr<Connection> connection) {
@@ -132,14 +129,13 @@ class ReducingMember : public PeerSender {
     const std::string address = link_->listen(
         "127.0.0.1:0", [this](std::shared_ptr<Connection> one) { return accept(std::move(one)); });
     std::strncpy(words_of(rank_).address, address.c_str(), sizeof MemberWords::address - 1);
-    words_of(rank_).listens.set(1, Waiting::kSpinning);
+    words_of(rank_).listens.set(1);
     const Deadline deadline = Deadline::after(kGroupMeetsWithin);
     const auto come = [&](const auto& holds) {
-      spin_until([&] {
+      while (!holds()) {
         if (deadline.passed()) throw Error(ErrorCode::kUnavailable, "[bench] a member is missing");
-        if (spins()) link_->help();
-        return holds();
-      });
+        std::this_thread::yield();
+      }
     };
     for (int rank = 0; rank < rank_; ++rank) {
       come([&] { return words_of(rank).listens.get() == 1; });
@@ -152,25 +148,18 @@ class ReducingMember : public PeerSender {
   void meet() {
     const std::uint32_t turn = ++turns_;
     if (rank_ != 0) {
-      words_of(rank_).came.set(turn, options_.waiting);
-      return words_of(rank_).goes.wait_for(turn, options_.waiting);
+      words_of(rank_).came.set(turn);
+      return words_of(rank_).goes.wait_for(turn);
     }
     for (int other = 1; other < options_.members; ++other) {
-      words_of(other).came.wait_for(turn, options_.waiting);
+      words_of(other).came.wait_for(turn);
     }
     for (int other = 1; other < options_.members; ++other) {
-      words_of(other).goes.set(turn, options_.waiting);
+      words_of(other).goes.set(turn);
     }
   }
 
   void wait(const std::function<bool()>& whole) {
-    if (spins()) {
-      return spin_until([&] {
-        collectives_.help();
-        link_->help();
-        return whole();
-      });
-    }
     while (!wakeup_.wait(*link_, Deadline::after(kLookAround), whole)) continue;
   }
 
@@ -207,7 +196,7 @@ class ReducingProcesses : public ReducingGroup {
         ReducingMember member(options, rank, *words_);
         while (true) member.reduce();
       };
-      others_.push_back(std::make_unique<PeerProcess>(serve, options.near));
+      others_.push_back(std::make_unique<PeerProcess>(serve));
     }
     first_.emplace(options, 0, *words_);
   }

@@ -1,10 +1,9 @@
 // Processes of this host that reduce over a link.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
-
-#include "bench/channel.h"
 
 namespace paceline::bench {
 
@@ -12,10 +11,6 @@ struct ReducingOptions {
   std::string link = "shm";  // where memory is shared members sum in place, else in a ring
   int members = 2;           // at most 8
   std::size_t bytes = 4096;  // of float32 numbers
-  Waiting waiting = Waiting::kSleeping;
-  /// The core that this process is pinned to, which the others leave alone; null: none. It outlives
-  /// the group.
-  const Pinned* near = nullptr;
 };
 
 /// This process is the first member. The others are made with the group and end with it.

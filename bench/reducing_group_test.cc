@@ -3,8 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/pinned.h"
-
 namespace paceline::bench {
 namespace {
 
@@ -30,13 +28,6 @@ INSTANTIATE_TEST_SUITE_P(Ways, ReducingGroups,
                          [](const auto& one) {
                            return one.param.link + std::to_string(one.param.members);
                          });
-
-TEST(SpinningGroup, Reduces) {
-  const Pinned near(0);
-  const auto group =
-      make_reducing_group({.bytes = 4096, .waiting = Waiting::kSpinning, .near = &near});
-  for (int i = 0; i < 20; ++i) EXPECT_GT(group->reduce(), 0);
-}
 
 }  // namespace
 }  // namespace paceline::bench

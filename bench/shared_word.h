@@ -13,8 +13,6 @@
 #include <span>
 
 #include "base/cache_line.h"
-#include "bench/channel.h"
-#include "bench/spin.h"
 #include "paceline/error.h"
 
 namespace paceline::bench {
@@ -37,21 +35,19 @@ class SharedBytes {
   void* const data_;
 };
 
-/// A number that one end counts up and the other waits for: looking, or asleep on a futex. The
-/// system is called only to wake a sleeper whose number was reached.
+/// A number that one end counts up and the other waits for, asleep on a futex. The system is called
+/// only to wake a sleeper whose number was reached.
 class SharedWord {
  public:
   std::uint32_t get() const { return value_.load(std::memory_order_acquire); }
   /// True when the number has reached `wanted`. It counts on from 0 after its largest value.
   bool has_reached(std::uint32_t wanted) const { return std::int32_t(get() - wanted) >= 0; }
-  void set(std::uint32_t value, Waiting waiting) {
-    if (waiting == Waiting::kSpinning) return value_.store(value, std::memory_order_release);
+  void set(std::uint32_t value) {
     value_.store(value);
     if (sleeps_.load() && has_reached(wanted_.load())) call(FUTEX_WAKE, 1);
   }
   /// Waits until the number has reached `wanted`. One thread at a time may wait.
-  void wait_for(std::uint32_t wanted, Waiting waiting) {
-    if (waiting == Waiting::kSpinning) return spin_until([&] { return has_reached(wanted); });
+  void wait_for(std::uint32_t wanted) {
     wanted_.store(wanted);
     while (!has_reached(wanted)) {
       sleeps_.store(true);

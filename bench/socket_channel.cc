@@ -59,7 +59,7 @@ class SocketChannel : public Channel {
       if (options_.echo && !ends_.near->receive(answer())) fail();
     }
     if (options_.echo) return;
-    received_->wait_for(wanted, options_.waiting);
+    received_->wait_for(wanted);
   }
   void pause() override { far_end_.pause(); }
   void resume() override { far_end_.resume(); }
@@ -71,17 +71,17 @@ class SocketChannel : public Channel {
 
   SocketEnds make_ends() const {
     const int near = pair_.near.get(), far = pair_.far.get();
-    if (options_.encrypted) return make_tls_ends(near, far, options_.waiting);
+    if (options_.encrypted) return make_tls_ends(near, far);
     if (options_.calls_of_link)
       return {make_end_with_calls_of_link(near), make_end_with_calls_of_link(far)};
-    return {make_plain_end(near, options_.waiting), make_plain_end(far, options_.waiting)};
+    return {make_plain_end(near), make_plain_end(far)};
   }
 
   void serve() {
     const Buffer room(payload_.size());
     while (ends_.far->receive(room.span())) {
       if (!options_.echo) {
-        received_->set(received_->get() + 1, options_.waiting);
+        received_->set(received_->get() + 1);
       } else if (!ends_.far->send(answer_.span())) {
         return;
       }

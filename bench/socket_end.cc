@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "bench/spin.h"
 #include "net/poll/file_descriptor.h"
 #include "net/tcp/tcp_header.h"
 
@@ -19,7 +18,7 @@ namespace {
 
 class PlainEnd final : public SocketEnd {
  public:
-  PlainEnd(int fd, Waiting waiting) : fd_(fd), spins_(waiting == Waiting::kSpinning) {}
+  explicit PlainEnd(int fd) : fd_(fd) {}
 
   bool send(std::span<const std::byte> piece) override {
     for (std::size_t at = 0; at < piece.size();) {
@@ -32,16 +31,7 @@ class PlainEnd final : public SocketEnd {
 
   bool receive(std::span<std::byte> piece) override {
     for (std::size_t at = 0; at < piece.size();) {
-      ssize_t got = -1;
-      const auto receive_some = [&] {
-        got = ::recv(fd_, piece.data() + at, piece.size() - at, spins_ ? MSG_DONTWAIT : 0);
-        return got >= 0 || errno != EAGAIN;
-      };
-      if (spins_) {
-        spin_until(receive_some);
-      } else {
-        receive_some();
-      }
+      const ssize_t got = ::recv(fd_, piece.data() + at, piece.size() - at, 0);
       if (got <= 0) return false;
       at += std::size_t(got);
     }
@@ -50,7 +40,6 @@ class PlainEnd final : public SocketEnd {
 
  private:
   const int fd_;
-  const bool spins_;
 };
 
 class EndWithCallsOfLink final : public SocketEnd {
@@ -123,9 +112,7 @@ class EndWithCallsOfLink final : public SocketEnd {
 
 }  // namespace
 
-std::unique_ptr<SocketEnd> make_plain_end(int fd, Waiting waiting) {
-  return std::make_unique<PlainEnd>(fd, waiting);
-}
+std::unique_ptr<SocketEnd> make_plain_end(int fd) { return std::make_unique<PlainEnd>(fd); }
 
 std::unique_ptr<SocketEnd> make_end_with_calls_of_link(int fd) {
   return std::make_unique<EndWithCallsOfLink>(fd);

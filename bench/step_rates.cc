@@ -21,7 +21,8 @@ constexpr double kMillisPerSecond = 1e3, kMicrosPerSecond = 1e6;
 const char* const kSeconds = "5";
 
 int workers_of(const Cluster& cluster) {
-  return cluster.process == Cluster::Process::kLauncher ? cluster.local_workers : cluster.workers();
+  return cluster.process == Cluster::Process::kLauncher ? cluster.launch.workers
+                                                        : cluster.workers();
 }
 
 // The tasks of a cluster share all cores.
@@ -37,7 +38,7 @@ std::string moving_link(const Cluster& cluster) {
 std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
   std::vector<std::string> arguments = one.arguments;
   arguments.insert(arguments.begin(), "train");
-  const bool ends = one.run.steps || one.run.seconds || one.settings.given("epochs");
+  const bool ends = one.run.steps || one.run.seconds || one.settings.all_given().contains("epochs");
   if (trains && !ends) arguments.insert(arguments.end(), {"--seconds", kSeconds});
   return arguments;
 }
@@ -54,7 +55,7 @@ class StepRuns {
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
     // The meter is made anew each time, so that its arrays are gone while a run is under way.
     const auto roof = [&] {
-      return RoofMeter(product_dtype(one.cluster.precision), threads_of(one.cluster), rate)
+      return RoofMeter(product_dtype(one.cluster.train.precision), threads_of(one.cluster), rate)
           .measure();
     };
     const auto arguments = train_arguments(one, trains());
@@ -148,9 +149,9 @@ class StepRuns {
       memory.push_back(roof.bytes_per_s / 1e9);
       rules.push_back(roof.rule_bytes_per_s / 1e9);
     }
-    recorder_.add(figure_of(
-        detail(fmt::format("roof, {}", paceline::name_of(product_dtype(case_.cluster.precision)))),
-        "GFLOP/s", products));
+    recorder_.add(figure_of(detail(fmt::format("roof, {}", paceline::name_of(product_dtype(
+                                                               case_.cluster.train.precision)))),
+                            "GFLOP/s", products));
     recorder_.add(figure_of(detail("roof, memory update"), "GB/s", memory));
     recorder_.add(figure_of(detail("roof, rules"), "GB/s", rules));
     if (roofs_[0].link_bytes_per_s > 0) {
@@ -180,7 +181,7 @@ class StepRuns {
 std::string StepCase::name() const {
   if (!cluster.distributed()) return std::string(model->name()) + ", one process";
   const int workers = workers_of(cluster);
-  return fmt::format("{}, {} ps + {} worker{}", model->name(), cluster.local_ps, workers,
+  return fmt::format("{}, {} ps + {} worker{}", model->name(), cluster.launch.ps, workers,
                      workers == 1 ? "" : "s");
 }
 

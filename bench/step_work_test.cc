@@ -83,12 +83,12 @@ TEST(StepWork, LinksCarryWhatFramesAreRoundedTo) {
   const models::StepGraph step = one_product(Sgd{});
   Cluster cluster;
   cluster.process = Cluster::Process::kLauncher;
-  cluster.wire = DType::kBFloat16;
-  cluster.link = "tcp";
+  cluster.links.wire = DType::kBFloat16;
+  cluster.links.kind = "tcp";
   const StepCost frames = paceline::step_work(request_of(step), cluster, {});
   EXPECT_EQ(frames.link_bytes_in, 12 * 2);
   EXPECT_EQ(frames.link_bytes_out, 12 * 2);
-  cluster.link = "auto";  // memory, which is not rounded
+  cluster.links.kind = "auto";  // memory, which is not rounded
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).link_bytes_in, 12 * 4);
 }
 

@@ -53,7 +53,7 @@ Ssl make_ssl(SSL_CTX* context, int fd) {
 
 class TlsEnd final : public SocketEnd {
  public:
-  TlsEnd(Ssl ssl, Waiting waiting) : ssl_(std::move(ssl)), waiting_(waiting) {}
+  explicit TlsEnd(Ssl ssl) : ssl_(std::move(ssl)) {}
 
   bool send(std::span<const std::byte> piece) override {
     for (std::size_t at = 0; at < piece.size();) {
@@ -79,17 +79,16 @@ class TlsEnd final : public SocketEnd {
     const int what = SSL_get_error(ssl_.get(), result);
     if (what != SSL_ERROR_WANT_READ && what != SSL_ERROR_WANT_WRITE) return false;
     pollfd ready{SSL_get_fd(ssl_.get()), short(what == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT), 0};
-    if (waiting_ == Waiting::kSleeping) ::poll(&ready, 1, -1);
+    ::poll(&ready, 1, -1);
     return true;
   }
 
   const Ssl ssl_;
-  const Waiting waiting_;
 };
 
 }  // namespace
 
-SocketEnds make_tls_ends(int near, int far, Waiting waiting) {
+SocketEnds make_tls_ends(int near, int far) {
   const Context context(SSL_CTX_new(TLS_method()));
   SSL_CTX_set_min_proto_version(context.get(), TLS1_3_VERSION);
   SSL_CTX_set_ciphersuites(context.get(), "TLS_AES_128_GCM_SHA256");
@@ -103,8 +102,8 @@ SocketEnds make_tls_ends(int near, int far, Waiting waiting) {
   for (int turn = 0; turn < 1000; ++turn) {
     const bool called = SSL_do_handshake(caller.get()) == 1;
     if (SSL_do_handshake(answerer.get()) == 1 && called)
-      return {std::make_unique<TlsEnd>(std::move(caller), waiting),
-              std::make_unique<TlsEnd>(std::move(answerer), waiting)};
+      return {std::make_unique<TlsEnd>(std::move(caller)),
+              std::make_unique<TlsEnd>(std::move(answerer))};
   }
   throw Error(ErrorCode::kInternal, "[bench] OpenSSL makes no connection over loopback");
 }

@@ -78,12 +78,11 @@ target_link_libraries(fuzz_image PRIVATE JPEG::JPEG PNG::PNG PkgConfig::WEBP Pkg
 set(DECODED ${WIRE})
 list(REMOVE_ITEM DECODED params/wire/rounded_floats.cc)  # which needs kernels
 add_fuzzer(messages base graph FILES ${DECODED} params/protocol/aggregation.cc
-                                     params/protocol/placement.cc params/shard/chunk_versions.cc
-                                     params/variable_arrays.cc probe/probe_desk.cc
-                                     probe/probe_messages.cc)
+                                     params/protocol/placement.cc params/variable_arrays.cc
+                                     probe/probe_desk.cc probe/probe_messages.cc)
 # A ps needs nearly all of these folders.
 add_fuzzer(ps base checkpoint net FILES
-           graph/attributes.cc graph/fused_program.cc graph/rule.cc graph/rule_extents.cc
+           graph/attributes.cc graph/fused_program.cc graph/rule.cc
            graph/rule_program.cc kernels/cpu/element_function.cc kernels/cpu/gemm.cc
            kernels/cpu/instruction_set.cc kernels/cpu/rule_program_pass.cc
            kernels/cpu/rule_program_whole.cc kernels/cpu/rules.cc kernels/cpu/tile_blocks.cc

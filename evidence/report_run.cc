@@ -50,8 +50,7 @@ double batches_per_s(const ReportRow& row) {
                                    "--seconds",     fmt::format("{}", row.seconds),
                                    "--features",    "128",
                                    "--batch",       "16",
-                                   "--hidden",      "256",
-                                   "--set",         "spin=0"});
+                                   "--hidden",      "256"});
   return 1e6 / value_of(report, "fetch/128,16,256", "remote_mean_us");
 }
 

@@ -44,7 +44,7 @@ class Cifar10Model : public Model {
                      .data_names = input.names(),
                      .modules = trained.modules,
                      .shared_records = input.images()});
-    session.add(ImagesPerSecond(trained.terms)).add(ElapsedTime());
+    session.add(ImagesPerSecond(trained.terms, use.batch)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
     train_images(session, feed, input,
                  recipe->classify(evaluation_graph, input.classes(), use.evaluation_batch),

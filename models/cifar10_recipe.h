@@ -49,7 +49,7 @@ std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& 
 OnnxModel cifar10_inference(const SavedShapes& saved);
 
 /// The settings of all recipes.
-std::vector<Setting> cifar10_settings();
+std::vector<AnySetting> cifar10_settings();
 /// Returns the recipe that the settings name. Throws kUsage when a setting is not one of it.
 std::unique_ptr<Cifar10Recipe> cifar10_recipe(const Settings& settings, const RunOptions& run,
                                               const Cluster& cluster);

@@ -115,53 +115,58 @@ void measure(Session& session, const Graph& graph, const FetchShape& shape, cons
   session.report(section, "remote_mean_us", mean(remote.times()) * 1e6);
 }
 
-std::vector<Setting> fetch_settings() {
-  const char* const given = "with this flag, one shape only";
-  return {
-      {.name = "features",
-       .value = 128,
-       .help = fmt::format("The number of rows of the variable; {}", given),
-       .least = 1,
-       .flag = true,
-       .placeholder = "F"},
-      {.name = "batch",
-       .value = 32,
-       .help = fmt::format("The number of examples in a step; {}", given),
-       .least = 1,
-       .flag = true,
-       .placeholder = "B"},
-      {.name = "hidden",
-       .value = 256,
-       .help = fmt::format("The number of columns of the variable; {}", given),
-       .least = 1,
-       .flag = true,
-       .placeholder = "H"},
-      {.name = "constant",
-       .value = false,
-       .help = "Do not change the variable on the parameter server",
-       .flag = true},
-      {.name = "steps",
-       .value = 2000,
-       .help = "Time so many local and so many fetched steps per shape",
-       .least = 1,
-       .flag = true},
-      {.name = "seconds",
-       .value = kForever,
-       .help = "Time local and fetched steps for so many seconds each, per shape, instead",
-       .least = 1e-3,
-       .flag = true,
-       .placeholder = "S",
-       .default_text = "no limit"},
-      {.name = "spin",
-       .value = true,
-       .help = "1: a worker and its ps poll for messages; 0: they sleep until one arrives"},
-  };
+// The help of a flag that is part of a shape.
+std::string help_of_shape(const char* what) {
+  return fmt::format("The number of {}; with this flag, one shape only", what);
 }
 
+/// The settings of fetch.
+struct FetchSettings {
+  Setting<std::int64_t> features = {.name = "features",
+                                    .value = 128,
+                                    .help = help_of_shape("rows of the variable"),
+                                    .least = 1,
+                                    .flag = true,
+                                    .placeholder = "F"};
+  Setting<std::int64_t> batch = {.name = "batch",
+                                 .value = 32,
+                                 .help = help_of_shape("examples in a step"),
+                                 .least = 1,
+                                 .flag = true,
+                                 .placeholder = "B"};
+  Setting<std::int64_t> hidden = {.name = "hidden",
+                                  .value = 256,
+                                  .help = help_of_shape("columns of the variable"),
+                                  .least = 1,
+                                  .flag = true,
+                                  .placeholder = "H"};
+  Setting<bool> constant = {.name = "constant",
+                            .value = false,
+                            .help = "Do not change the variable on the parameter server",
+                            .flag = true};
+  Setting<std::int64_t> steps = {.name = "steps",
+                                 .value = 2000,
+                                 .help = "Time so many local and so many fetched steps per shape",
+                                 .least = 1,
+                                 .flag = true};
+  Setting<double> seconds = {
+      .name = "seconds",
+      .value = kForever,
+      .help = "Time local and fetched steps for so many seconds each, per shape, instead",
+      .least = 1e-3,
+      .flag = true,
+      .placeholder = "S",
+      .default_text = "no limit"};
+
+  std::vector<AnySetting> all() const {
+    return {features, batch, hidden, constant, steps, seconds};
+  }
+};
+
 Limit limit_of(const Settings& settings) {
-  const bool by_time = settings.given("seconds") && !settings.given("steps");
-  return {.steps = by_time ? INT64_MAX : settings.whole("steps"),
-          .seconds = settings.number("seconds")};
+  const FetchSettings own;
+  const bool by_time = settings.given(own.seconds) && !settings.given(own.steps);
+  return {.steps = by_time ? INT64_MAX : settings[own.steps], .seconds = settings[own.seconds]};
 }
 
 // Adds a small number and subtracts it again by turns. It is too small to matter in a result, and
@@ -184,10 +189,11 @@ std::string FetchShape::str() const { return fmt::format("{},{},{}", features, b
 std::string FetchShape::section() const { return "fetch/" + str(); }
 
 std::vector<FetchShape> fetch_shapes(const Settings& settings) {
-  if (!settings.given("features") && !settings.given("batch") && !settings.given("hidden")) {
+  const FetchSettings own;
+  if (!settings.given(own.features) && !settings.given(own.batch) && !settings.given(own.hidden)) {
     return {{128, 32, 256}, {256, 128, 128}, {256, 128, 64}};
   }
-  return {{settings.whole("features"), settings.whole("batch"), settings.whole("hidden")}};
+  return {{settings[own.features], settings[own.batch], settings[own.hidden]}};
 }
 
 FetchGraph build_fetch(Graph& graph, const FetchShape& shape) {
@@ -209,10 +215,10 @@ class FetchModel : public Model {
   FetchModel()
       : Model({.name = "fetch",
                .summary = "the cost of reading one small variable from a ps in each step",
-               .settings = fetch_settings()}) {}
+               .settings = FetchSettings{}.all()}) {}
 
   void check(const Cluster& cluster, const RunOptions&, const Settings& settings) const override {
-    if (cluster.existing_servers && !settings.on("constant")) {
+    if (cluster.existing_servers && !settings[FetchSettings{}.constant]) {
       throw Error(ErrorCode::kUsage,
                   "fetch needs --constant with --existing-servers: they leave the variable as it "
                   "is; only the program's own ps tasks change it after each fetch");
@@ -232,9 +238,7 @@ class FetchModel : public Model {
     RunOptions endless = run;  // no step of fetch counts as a global one
     endless.steps.reset();
     endless.seconds.reset();
-    Cluster polling = cluster;
-    polling.spin = settings.on("spin");
-    Session session(graph, polling, endless, session_options);
+    Session session(graph, cluster, endless, session_options);
     const bool alone = !cluster.distributed();
     if (alone) {
       session.print(
@@ -248,7 +252,7 @@ class FetchModel : public Model {
 
   AfterReads after_reads(const Settings& settings) const override {
     AfterReads changes;
-    if (settings.on("constant")) return changes;
+    if (settings[FetchSettings{}.constant]) return changes;
     for (const FetchShape& shape : fetch_shapes(settings)) {
       Graph graph;
       changes[build_fetch(graph, shape).remote_w.name()] = change_all;

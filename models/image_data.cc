@@ -14,6 +14,7 @@
 #include <system_error>
 
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline::models {
 namespace {
@@ -58,7 +59,8 @@ bool is_folder_of_classes(const fs::path& path) {
 }
 
 bool is_folder_of_images(const Settings& settings) {
-  const std::string &dataset = settings.text("dataset"), &data = settings.text("data");
+  const ImageSettings own;
+  const std::string &dataset = settings[own.dataset], &data = settings[own.data];
   if (data.empty()) return false;
   if (dataset != "auto") return dataset == "folder";
   return is_folder(data) && !holds(data, is_binary_file);
@@ -232,7 +234,8 @@ void open_named(const char* flag, const std::string& path, bool folder,
 }
 
 Sources open_data(const Settings& settings, bool folder) {
-  const std::string &data = settings.text("data"), &eval_data = settings.text("eval_data");
+  const ImageSettings own;
+  const std::string &data = settings[own.data], &eval_data = settings[own.eval_data];
   if (data.empty() && !eval_data.empty()) {
     throw Error(
         ErrorCode::kUsage,
@@ -289,19 +292,20 @@ class LeftOutRecords {
 // Both uses have this in common: pixels of one size, kept in memory.
 Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
                    const ImageUse& use, bool folder) {
+  const ImageSettings own;
   Pipeline images(source);
   if (folder) images.decode({.height = use.size.height, .width = use.size.width});
   const auto left_out = std::make_shared<LeftOutRecords>();
   return images.cache(kCacheBytes)
-      .threads(int(settings.whole("input_threads")))
-      .max_bad(settings.whole("max_bad"))
+      .threads(int(settings[own.input_threads]))
+      .max_bad(settings[own.max_bad])
       .on_bad([left_out](const std::string& what) { left_out->say(what); });
 }
 
 // A folder has its images class after class: among some of them there would be one class alone.
 std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline,
                      bool folder) {
-  if (const std::int64_t given = settings.whole("shuffle_pool"); given > 0) return given;
+  if (const std::int64_t given = settings[ImageSettings().shuffle_pool]; given > 0) return given;
   if (folder) return std::max<std::int64_t>(1, pipeline.examples());
   return std::max(use.pool, std::int64_t(use.part_in_pool * double(pipeline.examples())) + 1);
 }
@@ -321,17 +325,26 @@ Pipeline training_pipeline(Pipeline images, const Settings& settings, const Imag
   return images.shuffle(pool_of(settings, use, images, folder));
 }
 
-Setting text_setting(const char* name, const char* help, const char* placeholder) {
-  return {
-      .name = name, .value = std::string(), .help = help, .flag = true, .placeholder = placeholder};
+Setting<std::string> images_setting() {
+  Setting<std::string> data = data_setting("");
+  data.help =
+      "Images to train on: CIFAR-10's binary files (a folder, a file, or a quoted pattern), "
+      "or a folder with a folder of JPEG, PNG or WebP files for each class (default: generated "
+      "ones)";
+  return data;
 }
 
-Setting count_setting(const char* name, const char* help, const std::string& default_text) {
+Setting<std::string> text_setting(const char* name, const char* help, const char* placeholder) {
+  return {.name = name, .value = "", .help = help, .flag = true, .placeholder = placeholder};
+}
+
+Setting<std::int64_t> count_setting(const char* name, const char* help,
+                                    const std::string& default_text, double most = 1e12) {
   return {.name = name,
           .value = 0,
           .help = help,
           .least = 0,
-          .most = 1e12,
+          .most = most,
           .flag = true,
           .placeholder = "N",
           .default_text = default_text};
@@ -339,37 +352,36 @@ Setting count_setting(const char* name, const char* help, const std::string& def
 
 }  // namespace
 
-std::vector<Setting> image_settings(const std::string& pool) {
-  Setting data = data_setting("");
-  data.help =
-      "Images to train on: CIFAR-10's binary files (a folder, a file, or a quoted pattern), "
-      "or a folder with a folder of JPEG, PNG or WebP files for each class (default: generated "
-      "ones)";
-  Setting threads =
-      count_setting("input_threads", "The most threads that make batches", "one for each core");
-  threads.most = 1024;
-  return {data,
-          text_setting("eval_data",
-                       "Images to evaluate with; without it test_batch.bin, or the folder test or "
-                       "val, beside the training data",
-                       "PATH"),
-          {.name = "dataset",
-           .value = std::string("auto"),
-           .help = "What --data holds: binary files, or a folder of images by class",
-           .choices = {"auto", "cifar10", "folder"},
-           .flag = true},
-          count_setting("shuffle_pool", "Records among which the next one is drawn",
-                        pool + ", of a folder by class all"),
-          threads,
-          count_setting("max_bad", "Bad records that are left out; one more ends the run", "0"),
-          text_setting("save_images",
-                       "Write a picture (PNG) of the first batch as the model sees it", "FILE")};
+ImageSettings::ImageSettings(const std::string& pool)
+    : data(images_setting()),
+      eval_data(text_setting(
+          "eval_data",
+          "Images to evaluate with; without it test_batch.bin, or the folder test or val, beside "
+          "the training data",
+          "PATH")),
+      dataset{.name = "dataset",
+              .value = "auto",
+              .help = "What --data holds: binary files, or a folder of images by class",
+              .choices = {"auto", "cifar10", "folder"},
+              .flag = true},
+      shuffle_pool(count_setting("shuffle_pool", "Records among which the next one is drawn",
+                                 pool + ", of a folder by class all")),
+      input_threads(count_setting("input_threads", "The most threads that make batches",
+                                  "one for each core", 1024)),
+      max_bad(
+          count_setting("max_bad", "Bad records that are left out; one more ends the run", "0")),
+      save_images(text_setting(
+          "save_images", "Write a picture (PNG) of the first batch as the model sees it", "FILE")) {
+}
+
+std::vector<AnySetting> ImageSettings::all() const {
+  return {data, eval_data, dataset, shuffle_pool, input_threads, max_bad, save_images};
 }
 
 ImageUse ImageUse::cifar10(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
   return {.size = {32, 32, 3},
-          .training = Distortion::cifar10(true, seed),
-          .evaluation = Distortion::cifar10(false, seed),
+          .training = cifar10_distortion(true, seed),
+          .evaluation = cifar10_distortion(false, seed),
           .batch = batch,
           .evaluation_batch = evaluation_batch,
           .part_in_pool = 0.4,
@@ -400,8 +412,8 @@ ImageUse ImageUse::airbench(std::int64_t batch, std::int64_t evaluation_batch, s
 
 ImageUse ImageUse::resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed) {
   return {.size = {32, 32, 3},
-          .training = Distortion::resnet(true, seed),
-          .evaluation = Distortion::resnet(false, seed),
+          .training = resnet_distortion(true, seed),
+          .evaluation = resnet_distortion(false, seed),
           .batch = batch,
           .evaluation_batch = evaluation_batch,
           .pool = 16 * batch,
@@ -435,7 +447,8 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
                           .batch(use.evaluation_batch, LastBatch::kPad);
   }
   data.notes = sources.notes;
-  data.class_names = folder ? sources.training->classes() : names_beside(settings.text("data"));
+  data.class_names =
+      folder ? sources.training->classes() : names_beside(settings[ImageSettings().data]);
   if (folder) data.classes = std::int64_t(data.class_names.size());
   if (!data.class_names.empty()) data.names["classes"] = data.class_names;
   data.names[kImageSteps] = image_steps(use);
@@ -459,7 +472,8 @@ std::vector<std::string> image_notes(const Settings& settings) {
 }
 
 void save_images(const Settings& settings, const ImageData& data, const Cluster& cluster) {
-  const std::string& path = settings.text("save_images");
+  const ImageSettings own;
+  const std::string& path = settings[own.save_images];
   if (path.empty() || !cluster.is_chief()) return;
   PipelineReader reader(data.training);
   if (const InputBatch* const batch = reader.next()) write_batch_png(path, *batch);

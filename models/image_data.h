@@ -15,8 +15,16 @@
 namespace paceline::models {
 
 /// The flags --data, --eval-data, --dataset, --shuffle-pool, --input-threads, --max-bad and
-/// --save-images. `pool` says the default of the shuffle pool.
-std::vector<Setting> image_settings(const std::string& pool);
+/// --save-images.
+struct ImageSettings {
+  /// `pool` says the default of the shuffle pool. Reading values needs none.
+  explicit ImageSettings(const std::string& pool = {});
+  std::vector<AnySetting> all() const;
+
+  Setting<std::string> data, eval_data, dataset;
+  Setting<std::int64_t> shuffle_pool, input_threads, max_bad;
+  Setting<std::string> save_images;
+};
 
 /// The sizes, distortions and batches in which a model uses its images.
 struct ImageUse {

@@ -39,7 +39,7 @@ bool ImagesPerSecond::after_step(Session& session, const StepResult& result) {
 void ImagesPerSecond::print_rate(Session& session, const StepResult& result) {
   const double steps = double(result.step - since_step_);
   const double seconds = std::chrono::duration<double>(Clock::now() - since_).count() / steps;
-  const double images = double(session.options().examples_per_step);
+  const double images = double(batch_ * session.cluster().towers);
   session.print(fmt::format("step {}, loss = {:.2f} ({:.1f} images/s; {:.3f} s/step)", result.step,
                             result.loss, images / seconds, seconds));
   printed(result.step);

@@ -25,8 +25,9 @@ std::vector<Value> values_of(const std::vector<LossTerm>& terms);
 /// images of all towers, and every 100 the terms of the loss and their total.
 class ImagesPerSecond : public Hook {
  public:
-  /// The session must watch the terms.
-  explicit ImagesPerSecond(std::vector<LossTerm> terms) : terms_(std::move(terms)) {}
+  /// The session must watch the terms; each tower has a batch of so many images.
+  ImagesPerSecond(std::vector<LossTerm> terms, std::int64_t batch)
+      : terms_(std::move(terms)), batch_(batch) {}
   void begin(Session& session) override;
   bool after_step(Session& session, const StepResult& result) override;
 
@@ -37,6 +38,7 @@ class ImagesPerSecond : public Hook {
   void printed(std::int64_t step);
 
   const std::vector<LossTerm> terms_;
+  const std::int64_t batch_;
   Clock::time_point since_;
   std::int64_t since_step_ = -1;
 };

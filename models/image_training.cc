@@ -32,7 +32,7 @@ bool is_right(std::span<const float> logits, std::int32_t label) {
 }  // namespace
 
 ImageInput::ImageInput(const Settings& settings, const ImageUse& use, const Cluster& cluster)
-    : data_(image_data(settings, use, cluster)), has_evaluator_(cluster.evaluator) {
+    : data_(image_data(settings, use, cluster)), has_evaluator_(cluster.launch.evaluator) {
   save_images(settings, data_, cluster);
 }
 
@@ -50,7 +50,8 @@ std::int64_t ImageInput::images() const {
 void check_image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster) {
   const bool ps =
       cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
-  const bool named = !settings.text("data").empty() || !settings.text("eval_data").empty();
+  const ImageSettings own;
+  const bool named = !settings[own.data].empty() || !settings[own.eval_data].empty();
   if (!ps && named) image_data(settings, use, cluster);
 }
 
@@ -131,7 +132,7 @@ void ImageEvaluation::add_to(Session& session, Interval every) const {
 }
 
 void ImageEvaluation::finish(Session& session) const {
-  if (!session.is_chief()) return;
+  if (!session.cluster().is_chief()) return;
   Evaluator evaluator(session);
   evaluator.take_values(state_->with);
   state_->last = score_images(evaluator, state_->classifier, state_->images);
@@ -143,7 +144,7 @@ void ImageEvaluation::finish(Session& session) const {
 
 std::vector<std::string> image_numbers() { return {"loss/valid", "precision/valid"}; }
 
-Setting evaluation_interval_setting() {
+Setting<std::int64_t> evaluation_interval_setting() {
   return {.name = "evaluate_every",
           .value = 60,
           .help = "Seconds between two evaluations beside training; 0: only at the end",
@@ -152,8 +153,9 @@ Setting evaluation_interval_setting() {
 }
 
 Interval evaluation_interval(const Settings& settings, bool at_end) {
-  if (at_end && !settings.given("evaluate_every")) return {};
-  return std::chrono::duration<double>(settings.number("evaluate_every"));
+  const Setting<std::int64_t> every = evaluation_interval_setting();
+  if (at_end && !settings.given(every)) return {};
+  return std::chrono::duration<double>(settings[every]);
 }
 
 Evaluation evaluate_checkpoint(const Training& training, const Classifier& classifier,
@@ -163,7 +165,7 @@ Evaluation evaluate_checkpoint(const Training& training, const Classifier& class
                 "--data or --eval-data is missing: there are no images to evaluate with");
   }
   Cluster alone;
-  alone.launched = true;  // the report of the run stays as it is
+  alone.launch.launched = true;  // the report of the run stays as it is
   Session session(training, alone, run, {.data_names = input.names()});
   Evaluator evaluator(session, 0);
   evaluator.take_values(with);
@@ -179,7 +181,7 @@ void train_images(Session& session, const std::function<void(Feed&)>& feed, cons
     evaluation.emplace(classifier, *input.evaluation(), with);
     evaluation->add_to(session, every);
   }
-  if (session.is_chief()) {
+  if (session.cluster().is_chief()) {
     for (const std::string& note : input.notes()) session.print(note);
   }
   while (session.run(feed)) {

@@ -70,7 +70,7 @@ Evaluation score_images(Evaluator& evaluator, const Classifier& classifier, cons
 std::vector<std::string> image_numbers();
 
 /// The setting "evaluate_every": the seconds between two evaluations beside training.
-Setting evaluation_interval_setting();
+Setting<std::int64_t> evaluation_interval_setting();
 /// The interval that it says; `at_end` is for a model that by default evaluates only at the end.
 Interval evaluation_interval(const Settings& settings, bool at_end = false);
 

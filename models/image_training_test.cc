@@ -1,4 +1,5 @@
 #include "models/image_training.h"
+#include "paceline/zoo_data.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +17,7 @@ Pipeline grey_images(std::int64_t count, std::int64_t batch) {
   for (std::int64_t i = 0; i < count; ++i) labels.push_back(std::int32_t(i % 10));
   const std::vector<std::uint8_t> pixels(std::size_t(count) * 3072, 100);
   Pipeline images(images_in_memory(pixels, labels));
-  images.distort(Distortion::resnet(false, 1)).batch(batch, LastBatch::kPad);
+  images.distort(resnet_distortion(false, 1)).batch(batch, LastBatch::kPad);
   return images;
 }
 

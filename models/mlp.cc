@@ -49,54 +49,61 @@ class StepsPerSecond : public Hook {
   bool first_ = true;
 };
 
-std::vector<Setting> mlp_settings() {
-  return {
-      batch_setting(128),
-      {.name = "hidden",
-       .value = 4096,
-       .help = "Units of each hidden layer",
-       .least = 1,
-       .flag = true,
-       .placeholder = "H"},
-      {.name = "layers", .value = 2, .help = "Hidden layers", .least = 0, .most = 100'000},
-      {.name = "features",
-       .value = 256,
-       .help = "Elements of an example and of its target",
-       .least = 1},
-      {.name = "learning_rate",
-       .value = 1e-4,
-       .help = "Adam's learning rate",
-       .least = 0,
-       .most = 1e6},
-      {.name = "beta1",
-       .value = 0.9,
-       .help = "Adam's decay of the first moment",
-       .least = 0,
-       .most = kMostBeta},
-      {.name = "beta2",
-       .value = 0.999,
-       .help = "Adam's decay of the second moment",
-       .least = 0,
-       .most = kMostBeta},
-      {.name = "epsilon", .value = 1e-8, .help = "Adam's epsilon", .least = 0, .most = 1},
-      {.name = "print_every",
-       .value = 0,
-       .help = "Print the speed every so many steps; 0: at most once a second",
-       .least = 0},
-  };
-}
+/// The settings of mlp.
+struct MlpSettings {
+  Setting<std::int64_t> batch = batch_setting(128);
+  Setting<std::int64_t> hidden = {.name = "hidden",
+                                  .value = 4096,
+                                  .help = "Units of each hidden layer",
+                                  .least = 1,
+                                  .flag = true,
+                                  .placeholder = "H"};
+  Setting<std::int64_t> layers = {
+      .name = "layers", .value = 2, .help = "Hidden layers", .least = 0, .most = 100'000};
+  Setting<std::int64_t> features = {.name = "features",
+                                    .value = 256,
+                                    .help = "Elements of an example and of its target",
+                                    .least = 1};
+  Setting<double> learning_rate = {.name = "learning_rate",
+                                   .value = 1e-4,
+                                   .help = "Adam's learning rate",
+                                   .least = 0,
+                                   .most = 1e6};
+  Setting<double> beta1 = {.name = "beta1",
+                           .value = 0.9,
+                           .help = "Adam's decay of the first moment",
+                           .least = 0,
+                           .most = kMostBeta};
+  Setting<double> beta2 = {.name = "beta2",
+                           .value = 0.999,
+                           .help = "Adam's decay of the second moment",
+                           .least = 0,
+                           .most = kMostBeta};
+  Setting<double> epsilon = {
+      .name = "epsilon", .value = 1e-8, .help = "Adam's epsilon", .least = 0, .most = 1};
+  Setting<std::int64_t> print_every = {
+      .name = "print_every",
+      .value = 0,
+      .help = "Print the speed every so many steps; 0: at most once a second",
+      .least = 0};
+
+  std::vector<AnySetting> all() const {
+    return {batch, hidden, layers, features, learning_rate, beta1, beta2, epsilon, print_every};
+  }
+};
 
 }  // namespace
 
 MlpConfig mlp_config(const Settings& settings) {
-  return {.batch = settings.whole("batch"),
-          .features = settings.whole("features"),
-          .hidden = settings.whole("hidden"),
-          .layers = settings.whole("layers"),
-          .rule = {.learning_rate = float(settings.number("learning_rate")),
-                   .beta1 = float(settings.number("beta1")),
-                   .beta2 = float(settings.number("beta2")),
-                   .epsilon = float(settings.number("epsilon"))}};
+  const MlpSettings own;
+  return {.batch = settings[own.batch],
+          .features = settings[own.features],
+          .hidden = settings[own.hidden],
+          .layers = settings[own.layers],
+          .rule = {.learning_rate = float(settings[own.learning_rate]),
+                   .beta1 = float(settings[own.beta1]),
+                   .beta2 = float(settings[own.beta2]),
+                   .epsilon = float(settings[own.epsilon])}};
 }
 
 std::map<std::string, std::string> mlp_modules(const MlpConfig& config) {
@@ -127,7 +134,7 @@ class MlpModel : public Model {
   MlpModel()
       : Model({.name = "mlp",
                .summary = "dense 256-4096-4096-256 on noise, Adam: 75.5 MB of parameters",
-               .settings = mlp_settings()}) {}
+               .settings = MlpSettings{}.all()}) {}
 
   void check(const Cluster&, const RunOptions&, const Settings&) const override {}
 
@@ -139,7 +146,7 @@ class MlpModel : public Model {
     const MlpGraph mlp = build_mlp(graph, config);
     Session session(minimize(mlp.loss, config.rule), cluster, limited,
                     {.model = "mlp", .modules = mlp_modules(config)});
-    session.add(StepsPerSecond(settings.whole("print_every")));
+    session.add(StepsPerSecond(settings[MlpSettings{}.print_every]));
     session.run([&](Feed& feed) { feed.normal(mlp.x).normal(mlp.y); });
   }
 

@@ -14,7 +14,7 @@
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
-#include "paceline/onnx.h"
+#include "paceline/predictor.h"
 #include "paceline/program.h"
 #include "paceline/run_options.h"
 
@@ -50,7 +50,7 @@ struct ModelFacts {
   std::string_view summary;  // one line for --help
   /// The settings "steps" and "seconds" are those of a model whose timed steps are not global ones;
   /// they end its timing.
-  std::vector<Setting> settings;
+  std::vector<AnySetting> settings;
 };
 
 class Model {
@@ -79,7 +79,7 @@ class Model {
   virtual Evaluation evaluate(const RunOptions&, const Settings&) const { return {}; }
   /// Lines for the user of evaluate() about its data.
   virtual std::vector<std::string> evaluation_notes(const Settings&) const { return {}; }
-  /// What the trained model computes, with the sizes of a checkpoint's variables; none where there
+  /// The outputs of the trained model, with the sizes of a checkpoint's variables; none where there
   /// is nothing to use once it is trained. Throws as saved_shape does.
   virtual std::optional<OnnxModel> onnx_model(const SavedShapes&) const { return {}; }
   /// Nothing when the model has no results of use, and infer() may not be called.

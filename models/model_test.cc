@@ -1,4 +1,5 @@
 #include "models/model.h"
+#include "paceline/zoo_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -23,7 +23,7 @@ std::vector<double> losses(DType precision, const MakeTraining& make, const Feed
                            int steps) {
   Graph graph;
   Cluster cluster;
-  cluster.precision = precision;
+  cluster.train.precision = precision;
   RunOptions run;
   run.quiet = true;
   Session session(make(graph), cluster, run);

@@ -47,12 +47,12 @@ class PtbModel : public Model {
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {
     const bool reads_text = cluster.task.role != TaskId::Role::kPs && !run.predicts;
-    if (reads_text) check_text(settings.text("data"));
+    if (reads_text) check_text(settings[ptb_data_setting()]);
   }
 
   void run(const Cluster& cluster, const RunOptions& run, const Settings& settings) const override {
     check(cluster, run, settings);
-    PtbTraining(ptb_config(settings), settings.text("data"), cluster, run).run();
+    PtbTraining(ptb_config(settings), settings[ptb_data_setting()], cluster, run).run();
   }
 
   std::vector<std::string> numbers() const override {

@@ -40,9 +40,9 @@ PtbConfig config_of_size(const std::string& size) {
 
 // A setting whose usual value depends on the size: whole numbers are from 1 on, others from 0.
 template <typename Number>
-Setting number_setting(const char* name, Number value, const char* default_text, const char* help,
-                       double least = std::integral<Number> ? 1 : 0,
-                       double most = Setting::kNoLimit) {
+Setting<Number> number_setting(const char* name, Number value, const char* default_text,
+                               const char* help, double least = std::integral<Number> ? 1 : 0,
+                               double most = Setting<Number>::kNoLimit) {
   return {.name = name,
           .value = value,
           .help = help,
@@ -51,27 +51,52 @@ Setting number_setting(const char* name, Number value, const char* default_text,
           .default_text = default_text};
 }
 
-Setting epochs_of_size() {
-  Setting epochs = epochs_setting(13);
+Setting<std::int64_t> epochs_of_size() {
+  Setting<std::int64_t> epochs = epochs_setting(13);
   epochs.default_text = "13; medium 39, large 55, test 1";
   return epochs;
 }
 
-Setting text_folder() {
-  Setting data = data_setting("");
-  data.help = "The folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt";
-  data.placeholder = "DIR";
-  return data;
-}
+using Whole = std::int64_t;
 
-template <typename Number>
-void take(const Settings& settings, const char* name, Number& value) {
-  if (!settings.given(name)) return;
-  if constexpr (std::integral<Number>) {
-    value = settings.whole(name);
-  } else {
-    value = settings.number(name);
-  }
+/// The settings of ptb.
+struct PtbSettings {
+  Setting<Whole> batch = batch_setting(20);
+  Setting<Whole> epochs = epochs_of_size();
+  Setting<std::string> data = ptb_data_setting();
+  Setting<std::string> size = {.name = "size",
+                               .value = "small",
+                               .help = "The size of the model, as published",
+                               .choices = {"small", "medium", "large", "test"},
+                               .flag = true};
+  Setting<double> init_scale = number_setting("init_scale", 0.1, "0.1; medium 0.05, large 0.04",
+                                              "Weights are initialised uniformly in ± this");
+  Setting<double> learning_rate =
+      number_setting("learning_rate", 1.0, "", "SGD's learning rate in the first epochs");
+  Setting<double> max_grad_norm = number_setting("max_grad_norm", 5.0, "5; large 10, test 1",
+                                                 "Gradients are clipped to this global norm");
+  Setting<Whole> layers = number_setting<Whole>("layers", 2, "2; test 1", "LSTM layers", 1, 10'000);
+  Setting<Whole> unroll = number_setting<Whole>("unroll", 20, "20; medium and large 35, test 2",
+                                                "Time steps per batch");
+  Setting<Whole> hidden =
+      number_setting<Whole>("hidden", 200, "200; medium 650, large 1500, test 2",
+                            "Units of a layer and of a word's embedding");
+  Setting<Whole> full_rate_epochs =
+      number_setting<Whole>("full_rate_epochs", 4, "4; medium 6, large 14, test 1",
+                            "Epochs before the learning rate decays", 0);
+  Setting<double> rate_decay = number_setting("rate_decay", 0.5, "0.5; medium 0.8, large 1/1.15",
+                                              "Factor on the learning rate in each later epoch");
+  Setting<double> keep_prob =
+      number_setting("keep_prob", 1.0, "1; medium 0.5, large 0.35",
+                     "Probability that dropout keeps a value; 1: no dropout", 1e-3, 1);
+  Setting<Whole> vocabulary = number_setting<Whole>(
+      "vocabulary", 10000, "", "Number of words in the vocabulary, the most frequent ones");
+};
+
+// Changes the size's value to the one that the user gave.
+template <typename T>
+void take(const Settings& settings, const Setting<T>& setting, T& value) {
+  if (settings.given(setting)) value = settings[setting];
 }
 
 }  // namespace
@@ -80,50 +105,37 @@ double PtbConfig::rate_factor(std::int64_t epoch) const {
   return std::pow(rate_decay, double(std::max<std::int64_t>(epoch + 1 - full_rate_epochs, 0)));
 }
 
-std::vector<Setting> ptb_settings() {
-  return {
-      batch_setting(20),
-      epochs_of_size(),
-      text_folder(),
-      {.name = "size",
-       .value = "small",
-       .help = "The size of the model, as published",
-       .choices = {"small", "medium", "large", "test"},
-       .flag = true},
-      number_setting("init_scale", 0.1, "0.1; medium 0.05, large 0.04",
-                     "Weights are initialised uniformly in ± this"),
-      number_setting("learning_rate", 1.0, "", "SGD's learning rate in the first epochs"),
-      number_setting("max_grad_norm", 5.0, "5; large 10, test 1",
-                     "Gradients are clipped to this global norm"),
-      number_setting("layers", 2, "2; test 1", "LSTM layers", 1, 10'000),
-      number_setting("unroll", 20, "20; medium and large 35, test 2", "Time steps per batch"),
-      number_setting("hidden", 200, "200; medium 650, large 1500, test 2",
-                     "Units of a layer and of a word's embedding"),
-      number_setting("full_rate_epochs", 4, "4; medium 6, large 14, test 1",
-                     "Epochs before the learning rate decays", 0),
-      number_setting("rate_decay", 0.5, "0.5; medium 0.8, large 1/1.15",
-                     "Factor on the learning rate in each later epoch"),
-      number_setting("keep_prob", 1.0, "1; medium 0.5, large 0.35",
-                     "Probability that dropout keeps a value; 1: no dropout", 1e-3, 1),
-      number_setting("vocabulary", 10000, "",
-                     "Number of words in the vocabulary, the most frequent ones"),
-  };
+Setting<std::string> ptb_data_setting() {
+  Setting<std::string> data = data_setting("");
+  data.help = "The folder with ptb.train.txt, ptb.valid.txt and ptb.test.txt";
+  data.placeholder = "DIR";
+  return data;
+}
+
+std::vector<AnySetting> ptb_settings() {
+  const PtbSettings own;
+  return {own.batch,         own.epochs,           own.data,
+          own.size,          own.init_scale,       own.learning_rate,
+          own.max_grad_norm, own.layers,           own.unroll,
+          own.hidden,        own.full_rate_epochs, own.rate_decay,
+          own.keep_prob,     own.vocabulary};
 }
 
 PtbConfig ptb_config(const Settings& settings) {
-  PtbConfig config = config_of_size(settings.text("size"));
-  take(settings, "init_scale", config.init_scale);
-  take(settings, "learning_rate", config.learning_rate);
-  take(settings, "max_grad_norm", config.max_grad_norm);
-  take(settings, "layers", config.layers);
-  take(settings, "unroll", config.unroll);
-  take(settings, "hidden", config.hidden);
-  take(settings, "full_rate_epochs", config.full_rate_epochs);
-  take(settings, "epochs", config.epochs);
-  take(settings, "keep_prob", config.keep_prob);
-  take(settings, "rate_decay", config.rate_decay);
-  take(settings, "batch", config.batch);
-  take(settings, "vocabulary", config.vocabulary);
+  const PtbSettings own;
+  PtbConfig config = config_of_size(settings[own.size]);
+  take(settings, own.init_scale, config.init_scale);
+  take(settings, own.learning_rate, config.learning_rate);
+  take(settings, own.max_grad_norm, config.max_grad_norm);
+  take(settings, own.layers, config.layers);
+  take(settings, own.unroll, config.unroll);
+  take(settings, own.hidden, config.hidden);
+  take(settings, own.full_rate_epochs, config.full_rate_epochs);
+  take(settings, own.epochs, config.epochs);
+  take(settings, own.keep_prob, config.keep_prob);
+  take(settings, own.rate_decay, config.rate_decay);
+  take(settings, own.batch, config.batch);
+  take(settings, own.vocabulary, config.vocabulary);
   return config;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "paceline/program.h"
@@ -27,8 +28,10 @@ struct PtbConfig {
   double rate_factor(std::int64_t epoch) const;
 };
 
+/// --data DIR: the folder of the text.
+Setting<std::string> ptb_data_setting();
 /// The settings of ptb.
-std::vector<Setting> ptb_settings();
+std::vector<AnySetting> ptb_settings();
 /// The configuration of the size, changed by the other settings that were given.
 PtbConfig ptb_config(const Settings& settings);
 

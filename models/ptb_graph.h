@@ -9,7 +9,7 @@
 #include "models/ptb_config.h"
 #include "paceline/graph.h"
 #include "paceline/minimize.h"
-#include "paceline/onnx.h"
+#include "paceline/predictor.h"
 
 namespace paceline::models {
 

@@ -83,7 +83,7 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
 }
 
 void PtbTraining::run() {
-  if (session_.is_chief()) {
+  if (session_.cluster().is_chief()) {
     for (const std::string& note : data_.notes) session_.print(note);
   }
   for (const char* key : {"first", "last", "train", "valid", "test"}) {
@@ -94,8 +94,8 @@ void PtbTraining::run() {
     from = {.epoch = next_epoch_};
   }
   // Only the chief waits for the other workers.
-  if (!by_epochs_ || !session_.is_chief()) return;
-  if (session_.workers() > 1) session_.print("waiting for the other workers to end");
+  if (!by_epochs_ || !session_.cluster().is_chief()) return;
+  if (session_.cluster().workers() > 1) session_.print("waiting for the other workers to end");
   session_.finish_training();
   if (computes_) test();
   session_.save();
@@ -103,7 +103,7 @@ void PtbTraining::run() {
 
 PtbTraining::Begin PtbTraining::begin() {
   const std::int64_t size = steps(), made = session_.last_step().step;
-  const TaskPosition& saved = session_.restored();
+  const TaskPosition& saved = session_.position();
   if (shared_) {
     check_same_batches();
     return {.cost = std::nan("")};  // the first batch says which epoch it is
@@ -121,7 +121,7 @@ PtbTraining::Begin PtbTraining::begin() {
 
 // The position counts batches. With other batches, training goes on after as many words.
 std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
-  const auto& saved = session_.restored().numbers;
+  const auto& saved = session_.position().numbers;
   const auto rows = saved.find("rows"), unroll = saved.find("unroll");
   if (rows == saved.end() || unroll == saved.end()) return {};
   if (rows->second == this->rows() && unroll->second == config_.unroll) return {};
@@ -135,7 +135,7 @@ std::optional<PtbTraining::Begin> PtbTraining::begin_of_other_batches() {
 }
 
 void PtbTraining::check_same_batches() const {
-  const auto& saved = session_.restored().numbers;
+  const auto& saved = session_.position().numbers;
   const auto rows = saved.find("rows"), unroll = saved.find("unroll");
   if (rows == saved.end() || unroll == saved.end()) return;
   if (rows->second == this->rows() && unroll->second == config_.unroll) return;

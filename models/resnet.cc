@@ -31,49 +31,58 @@ class LossAndPrecision : public Hook {
   const Value precision_;
 };
 
-std::vector<Setting> resnet_settings() {
-  std::vector<Setting> settings = {
-      batch_setting(128),
-      {.name = "depth",
-       .value = 110,
-       .help = "Layers: 2 more than 6 times the units of a stage (20, 32, 44, 56, 110)",
-       .least = 8,
-       .most = 6002,
-       .flag = true,
-       .placeholder = "D"},
-      {.name = "units",
-       .value = 18,
-       .help = "Units of each of the three stages, in place of --depth",
-       .least = 1,
-       .most = 1000,
-       .flag = true,
-       .placeholder = "N",
-       .default_text = "by --depth"},
-      {.name = "learning_rate",
-       .value = 0.1,
-       .help = "The learning rate before --rates",
-       .least = 0,
-       .most = 1e6},
-      {.name = "rates",
-       .value = std::string("report"),
-       .help = "report: the learning rate falls to a tenth at steps 40,000, 60,000 and 80,000; "
-               "cosine: it rises for a twentieth of --steps and then falls to 0 as half a cosine",
-       .choices = {"report", "cosine"},
-       .flag = true},
-      {.name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1},
-      evaluation_interval_setting()};
-  const std::vector<Setting> images = image_settings("16 batches");
-  settings.insert(settings.end(), images.begin(), images.end());
-  return settings;
-}
+/// The settings of resnet.
+struct ResnetSettings {
+  Setting<std::int64_t> batch = batch_setting(128);
+  Setting<std::int64_t> depth = {
+      .name = "depth",
+      .value = 110,
+      .help = "Layers: 2 more than 6 times the units of a stage (20, 32, 44, 56, 110)",
+      .least = 8,
+      .most = 6002,
+      .flag = true,
+      .placeholder = "D"};
+  Setting<std::int64_t> units = {.name = "units",
+                                 .value = 18,
+                                 .help = "Units of each of the three stages, in place of --depth",
+                                 .least = 1,
+                                 .most = 1000,
+                                 .flag = true,
+                                 .placeholder = "N",
+                                 .default_text = "by --depth"};
+  Setting<double> learning_rate = {.name = "learning_rate",
+                                   .value = 0.1,
+                                   .help = "The learning rate before --rates",
+                                   .least = 0,
+                                   .most = 1e6};
+  Setting<std::string> rates = {
+      .name = "rates",
+      .value = "report",
+      .help =
+          "report: the learning rate falls to a tenth at steps 40,000, 60,000 and 80,000; "
+          "cosine: it rises for a twentieth of --steps and then falls to 0 as half a cosine",
+      .choices = {"report", "cosine"},
+      .flag = true};
+  Setting<double> momentum = {
+      .name = "momentum", .value = 0.9, .help = "Momentum", .least = 0, .most = 1};
+
+  std::vector<AnySetting> all() const {
+    std::vector<AnySetting> settings = {
+        batch, depth, units, learning_rate, rates, momentum, evaluation_interval_setting()};
+    const std::vector<AnySetting> images = ImageSettings("16 batches").all();
+    settings.insert(settings.end(), images.begin(), images.end());
+    return settings;
+  }
+};
 
 std::int64_t units_of(const Settings& settings) {
-  if (settings.given("units")) {
-    if (!settings.given("depth")) return settings.whole("units");
+  const ResnetSettings own;
+  if (settings.given(own.units)) {
+    if (!settings.given(own.depth)) return settings[own.units];
     throw Error(ErrorCode::kUsage,
                 "--depth and --units cannot both be given: the depth is 6 times the units and 2");
   }
-  const std::int64_t depth = settings.whole("depth");
+  const std::int64_t depth = settings[own.depth];
   if (depth % 6 == 2) return depth / 6;
   throw Error(ErrorCode::kUsage,
               fmt::format("--depth {}: must be 2 more than a multiple of 6 (20, 32, 110)", depth));
@@ -82,11 +91,12 @@ std::int64_t units_of(const Settings& settings) {
 }  // namespace
 
 ResnetConfig resnet_config(const Settings& settings, std::optional<std::int64_t> steps) {
-  ResnetConfig config{.batch = settings.whole("batch"),
+  const ResnetSettings own;
+  ResnetConfig config{.batch = settings[own.batch],
                       .units = units_of(settings),
-                      .learning_rate = settings.number("learning_rate"),
-                      .momentum = settings.number("momentum")};
-  if (settings.text("rates") == "cosine") {
+                      .learning_rate = settings[own.learning_rate],
+                      .momentum = settings[own.momentum]};
+  if (settings[own.rates] == "cosine") {
     if (!steps) {
       throw Error(ErrorCode::kUsage,
                   "--rates cosine needs --steps: the learning rate falls to 0 in them");
@@ -104,7 +114,7 @@ std::optional<std::int64_t> steps_of(const RunOptions& run) {
 }
 
 ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
-  return ImageUse::resnet(settings.whole("batch"), 100, run.seed);
+  return ImageUse::resnet(settings[ResnetSettings{}.batch], 100, run.seed);
 }
 
 Classifier resnet_classifier(Graph& graph, std::int64_t units, std::int64_t classes,
@@ -118,7 +128,7 @@ class ResnetModel : public Model {
   ResnetModel()
       : Model({.name = "resnet",
                .summary = "ResNet-110 or another depth on images: 6.9 MB in 547 tensors",
-               .settings = resnet_settings()}) {}
+               .settings = ResnetSettings{}.all()}) {}
 
   void check(const Cluster& cluster, const RunOptions& run,
              const Settings& settings) const override {

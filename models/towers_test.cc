@@ -10,6 +10,7 @@
 #include "models/ptb_data.h"
 #include "paceline/data.h"
 #include "paceline/session.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline::models {
 namespace {

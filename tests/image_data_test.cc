@@ -1,4 +1,5 @@
 #include "models/image_data.h"
+#include "paceline/zoo_data.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ class ImageDataTest : public ::testing::Test {
  protected:
   ImageData open(const std::map<std::string, std::string>& set, std::int64_t batch = 8,
                  const Cluster& cluster = {}) {
-    Settings settings(image_settings("40% of the data"));
+    Settings settings(ImageSettings("40% of the data").all());
     for (const auto& [name, value] : set) settings.set(name, value);
     return image_data(settings, ImageUse::cifar10(batch, 10, 1), cluster);
   }
@@ -101,7 +102,7 @@ TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
     for (int i = 0; i < 40; ++i)
       write_png(folder_.path(name) + "/" + std::to_string(i) + ".png", grey, 4, 4);
   }
-  Settings settings(image_settings("16 batches"));
+  Settings settings(ImageSettings("16 batches").all());
   settings.set("data", folder_.path());
   const ImageData data = image_data(settings, ImageUse::resnet(1, 1, 1), {});
   PipelineReader reader(data.training);
@@ -236,7 +237,7 @@ TEST_F(ImageDataTest, NamesTheFlagThatWasGiven) {
 
 TEST_F(ImageDataTest, SavesAPictureOfABatch) {
   generate_images(folder_.path(), 50, 1);
-  Settings settings(image_settings("all"));
+  Settings settings(ImageSettings("all").all());
   settings.set("data", folder_.path());
   settings.set("save_images", folder_.path("seen.png"));
   const ImageData data = image_data(settings, ImageUse::resnet(16, 10, 1), {});

@@ -13,6 +13,7 @@
 #include "models/ptb_graph.h"
 #include "paceline/data.h"
 #include "paceline/session.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline::models {
 namespace {

@@ -12,6 +12,7 @@
 #include "models/resnet_graph.h"
 #include "net/held_ports.h"
 #include "paceline/session.h"
+#include "train/session_inside.h"
 
 namespace paceline::testing {
 namespace {
@@ -64,7 +65,7 @@ Outcome train_in_parts(const Cluster& cluster, Part part, double rate, int steps
     });
     outcome.losses.push_back(made->loss);
   }
-  session.see_variables([&](const std::string& name, const Tensor& value) {
+  SessionInside(session).see_variables([&](const std::string& name, const Tensor& value) {
     const auto values = value.data<float>();
     outcome.variables[name].assign(values.begin(), values.end());
   });
@@ -91,7 +92,7 @@ std::vector<Outcome> train_together(const std::vector<Part>& parts, bool sync_ba
     cluster.task = {TaskId::Role::kWorker, int(w)};
     cluster.cluster_id = "test";
     cluster.strategy.name = "allreduce";
-    cluster.sync_batch_norm = sync_batch_norm;
+    cluster.train.sync_batch_norm = sync_batch_norm;
     running.push_back(std::async(std::launch::async, [cluster, part = parts[w], rate, steps] {
       return train_in_parts(cluster, part, rate, steps);
     }));
@@ -142,7 +143,7 @@ TEST(SyncBatchNorm, TowersTrainAsOneDeviceWithTheWholeBatch) {
   const Outcome whole = train_in_parts(alone(), {}, 0.01);
   Cluster cluster = alone(2);
   const Outcome apart = train_in_parts(cluster, {}, 0.01);
-  cluster.sync_batch_norm = true;
+  cluster.train.sync_batch_norm = true;
   const Outcome together = train_in_parts(cluster, {}, 0.01);
   for (int step = 0; step < kSteps; ++step) {
     const double loss = whole.losses.at(std::size_t(step));

@@ -43,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{{"train", "mlp", "--epochs", "3"}, {"--epochs", "mlp", "no end", "--steps"}},
         Refused{{"train", "fetch", "--epochs", "3"}, {"--epochs", "fetch", "no end", "--steps"}},
         Refused{{"train", "mlp", "--data", "x"}, {"--data", "mlp", "ptb"}},
-        Refused{{"train", "fetch", "--set", "spin=2"}, {"--set spin=2", "must be 0 or 1"}},
+        Refused{{"train", "fetch", "--set", "constant=2"}, {"--set constant=2", "must be 0 or 1"}},
         Refused{{"train", "fetch", "--steps", "5", "--seconds", "1"}, {"--steps", "--seconds"}},
         Refused{{"train", "mlp", "--threads", "-2"}, {"--threads"}},
         Refused{{"train", "mlp", "--workers", "2"}, {"--workers", "--ps"}},

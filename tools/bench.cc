@@ -144,8 +144,8 @@ std::optional<bench::StepCase> read_step(Arguments arguments, bench::GeneratedTe
   std::optional<FlagValues> values =
       parse_job(line, {arguments.begin() + 1, arguments.end()}, nullptr);
   if (!values) return {};
-  const std::vector<Setting> declared = model.settings().declared();
-  if (!values->given("--data") && std::ranges::count(declared, "data", &Setting::name) > 0) {
+  const std::vector<AnySetting> declared = model.settings().declared();
+  if (!values->given("--data") && std::ranges::count(declared, "data", &AnySetting::name) > 0) {
     values->add("--data", text.folder());
     arguments.insert(arguments.end(), {"--data", text.folder()});
   }

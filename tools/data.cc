@@ -4,6 +4,7 @@
 #include "cli/flags/command_line.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 #include "tools/subcommand.h"
 
 namespace paceline {

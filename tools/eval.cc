@@ -13,6 +13,7 @@
 #include "cli/flags/settings_reader.h"
 #include "models/model.h"
 #include "paceline/error.h"
+#include "run/program_run.h"
 #include "tools/model_argument.h"
 #include "tools/subcommand.h"
 
@@ -67,14 +68,15 @@ int evaluate(const Model& model, const Arguments& arguments) {
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
   Settings settings = read_settings(model.settings().declared(), *values);
   // Nothing is trained, so the images to evaluate with are enough.
-  if (settings.given("eval_data") && !settings.given("data")) {
-    settings.set("data", settings.text("eval_data"), true);
+  const std::map<std::string, std::string> set = settings.all_given();
+  if (set.contains("eval_data") && !set.contains("data")) {
+    settings.set("data", set.at("eval_data"), true);
   }
   model.check({}, {}, settings);
   RunOptions run;
   run.out = out;
   const Log log(log_options({}, run));
-  run.log = &log;
+  own_program_run(run).log = &log;
   const EvaluateCheckpoint evaluate_it = [&](const RunOptions& of) {
     return model.evaluate(of, settings);
   };

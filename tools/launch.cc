@@ -18,6 +18,7 @@
 #include "launch/ssh/ssh_options.h"
 #include "paceline/error.h"
 #include "predict/hosts_file.h"
+#include "run/program_run.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
@@ -121,7 +122,7 @@ SshOptions read_ssh(const FlagValues& values, const Cluster& cluster) {
                   ? hosts_of_file(hosts)
                   : read_flag("--hosts", [&] { return parse_ssh_hosts(hosts); });
   ssh.placement = read_flag("--hosts", [&] {
-    return place_on_hosts(ssh.hosts, cluster.local_ps, cluster.local_workers);
+    return place_on_hosts(ssh.hosts, cluster.launch.ps, cluster.launch.workers);
   });
   if (values.given("--ssh")) ssh.program = values.text("--ssh");
   ssh.paceline = std::filesystem::read_symlink("/proc/self/exe");
@@ -188,7 +189,7 @@ int launch_command(const Arguments& arguments) {
   program.command_flags = flags_of_tasks(*values);
   program.lab = read_lab(*values, program.cluster);
   program.ssh = read_ssh(*values, program.cluster);
-  program.run.flags = values->listed();
+  own_program_run(program.run).flags = values->listed();
   return run_process(program);
 }
 

@@ -1,15 +1,156 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/nearest.h"
 #include "paceline/error.h"
-#include "tools/man_page.h"
+#include "paceline/version.h"
 #include "tools/subcommand.h"
 
 namespace paceline {
 namespace {
+
+// Man pages from the tables that --help prints.
+
+struct ManPage {
+  std::string name;  // "paceline-train-mlp"
+  std::string text;  // roff, for man(7) in section 1
+};
+
+/// paceline(1) and one page for each command line, except where that of a longer one ("paceline
+/// bench step mlp") belongs to the page of the shorter.
+std::vector<ManPage> man_pages();
+
+std::string dashed(std::string name) {
+  std::ranges::replace(name, ' ', '-');
+  return name;
+}
+
+// One character of UTF-8, from `at` on; `at` is then behind it. Our own texts are well-formed.
+char32_t next_character(std::string_view text, std::size_t& at) {
+  const auto byte = std::uint8_t(text[at++]);
+  const int more = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
+  char32_t character = more == 0 ? byte : byte & (0x3f >> more);
+  for (int i = 0; i < more && at < text.size(); ++i) {
+    character = character << 6 | (std::uint8_t(text[at++]) & 0x3f);
+  }
+  return character;
+}
+
+// Text that roff prints as it is, whatever the locale: backslashes, dashes and dots are escaped,
+// and characters outside ASCII are given by number.
+std::string plain(std::string_view text) {
+  std::string result;
+  bool at_start = true;
+  for (std::size_t at = 0; at < text.size();) {
+    const char32_t c = next_character(text, at);
+    if (at_start && (c == '.' || c == '\'')) result += "\\&";
+    if (c == '\\') {
+      result += "\\e";
+    } else if (c == '-') {
+      result += "\\-";
+    } else if (c >= 0x80) {
+      result += fmt::format("\\[u{:04X}]", std::uint32_t(c));
+    } else {
+      result += char(c);
+    }
+    at_start = c == '\n';
+  }
+  return result;
+}
+
+std::string title(const std::string& name) {
+  const std::string version = version_and_commit();
+  std::string upper = dashed(name);
+  std::ranges::transform(upper, upper.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? char(c - 'a' + 'A') : c; });
+  return fmt::format(".TH {} 1 \"\" \"Paceline {}\" \"Paceline\"\n", upper,
+                     version.substr(0, version.find(' ')));
+}
+
+// The text as it stands, with its indentation.
+std::string verbatim(const std::string& text) {
+  return text.empty() ? "" : fmt::format(".nf\n{}\n.fi\n", plain(text));
+}
+
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
+
+std::string flag_text(const Flag& flag) {
+  const std::string value =
+      flag.placeholder.empty() ? "" : fmt::format(" \\fI{}\\fR", plain(flag.placeholder));
+  return fmt::format(".TP\n\\fB{}\\fR{}\n{}\n", plain(flag.name), value, plain(flag.help));
+}
+
+std::string synopsis(const CommandLine& line) {
+  std::string text = fmt::format(".SH SYNOPSIS\n\\fB{}\\fR [OPTIONS]", plain(line.name));
+  for (const Flag& flag : line.flags) {
+    if (flag.name.starts_with('-')) continue;
+    const std::string name = fmt::format("\\fI{}\\fR", plain(flag.name));
+    text += flag.optional ? " [" + name + "]" : " " + name;
+  }
+  return text + "\n";
+}
+
+std::string options(const CommandLine& line) {
+  std::string text = ".SH OPTIONS\n" + flag_text({"-h, --help", "", "Print this and end", ""});
+  std::string group;
+  for (const Flag& flag : line.flags) {
+    if (flag.group.empty()) continue;
+    if (flag.group != group) text += fmt::format(".SS {}\n", flag.group);
+    group = flag.group;
+    text += flag_text(flag);
+  }
+  return text;
+}
+
+ManPage page_of(const CommandLine& line) {
+  std::string text = title(line.name);
+  text +=
+      fmt::format(".SH NAME\n{} \\- {}\n", plain(dashed(line.name)), plain(first_line(line.about)));
+  text += synopsis(line);
+  const bool paragraph = line.about.find('\n') == line.about.npos;
+  text += ".SH DESCRIPTION\n" + (paragraph ? plain(line.about) + "\n" : verbatim(line.about));
+  text += options(line);
+  if (!line.examples.empty()) text += ".SH NOTES\n" + verbatim(line.examples);
+  return {dashed(line.name), text + ".SH SEE ALSO\n.BR paceline (1)\n"};
+}
+
+// True when there is a page for a command with which `line` begins.
+bool has_page(const std::vector<ManPage>& pages, const CommandLine& line) {
+  return std::ranges::any_of(
+      pages, [&](const ManPage& page) { return dashed(line.name).starts_with(page.name + "-"); });
+}
+
+std::string see_also(const std::vector<ManPage>& pages) {
+  std::string text = ".SH SEE ALSO\n";
+  for (const ManPage& page : pages) {
+    text += fmt::format(".BR {} (1){}\n", plain(page.name), &page == &pages.back() ? "" : ",");
+  }
+  return text;
+}
+
+std::vector<ManPage> man_pages() {
+  std::vector<ManPage> pages;
+  for (const Subcommand& subcommand : all_subcommands()) {
+    for (const CommandLine& line : subcommand.lines()) {
+      if (!has_page(pages, line)) pages.push_back(page_of(line));
+    }
+  }
+  const std::string text =
+      title("paceline") +
+      ".SH NAME\npaceline \\- trains models with dataflow graphs on many devices and machines\n"
+      ".SH SYNOPSIS\n\\fBpaceline\\fR \\fISUBCOMMAND\\fR \\&...\n.SH DESCRIPTION\n" +
+      verbatim(help_of_paceline()) + see_also(pages);
+  pages.insert(pages.begin(), {"paceline", text});
+  return pages;
+}
 
 void write_all(const std::vector<ManPage>& pages, const std::filesystem::path& folder) {
   std::error_code ignored;

@@ -22,6 +22,7 @@
 #include "models/model.h"
 #include "paceline/error.h"
 #include "predict/shape_predictor.h"
+#include "run/program_run.h"
 #include "tools/subcommand.h"
 #include "tools/train_flags.h"
 
@@ -111,7 +112,7 @@ std::string models_text() {
   return text;
 }
 
-Program program_of(const Model& model, const TrainJob& job) {
+Program program_run_of(const Model& model, const TrainJob& job) {
   Program program;
   program.cluster = job.cluster;
   program.run = job.run;
@@ -171,7 +172,7 @@ int train(const Model& model, const Arguments& arguments) {
     fmt::print("{}", dry_run_of(model, job));
     return 0;
   }
-  Program program = program_of(model, job);
+  Program program = program_run_of(model, job);
   program.placed = placed_in_words(*values);
   program.key_hint = key_hint(*values);
   program.arguments = {"train", arguments.front()};
@@ -188,7 +189,7 @@ TrainJob read_train_job(const Model& model, const CommandLine& line, const FlagV
                  read_settings(model.settings().declared(), values)};
     job.lab = read_lab(values, job.cluster);
     set_places(job.lab, job.observers.prediction);
-    job.run.flags = flags_and_settings(values, job.settings);
+    own_program_run(job.run).flags = flags_and_settings(values, job.settings);
     job.run.settings = job.settings.all_given();
     check_keep_best(model, job.run);
     model.check(job.cluster, job.run, job.settings);

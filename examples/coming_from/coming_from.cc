@@ -41,18 +41,16 @@ std::vector<std::string> names() {
   return names;
 }
 
-// The flags of the program, beside those that every program has.
+// The flag of the program, beside those that every program has.
+const Setting<std::string> kPiece = {
+    .name = "piece", .value = "all", .help = "The piece to run", .choices = names(), .flag = true};
 const ProgramOptions kOptions = {.about = "Runs the pieces of docs/coming-from.md.",
-                                 .settings = {{.name = "piece",
-                                               .value = "all",
-                                               .help = "The piece to run",
-                                               .choices = names(),
-                                               .flag = true}}};
+                                 .settings = {kPiece}};
 
 int main(int argc, char** argv) {
   return run_program(
       argc, argv, kOptions, [](const Cluster& cluster, RunOptions run, const Settings& settings) {
-        const std::string& wanted = settings.text("piece");
+        const std::string& wanted = settings[kPiece];
         if (wanted == "all" && cluster.distributed()) {
           throw Error(ErrorCode::kUsage, "--piece all is for one process; name one of them");
         }

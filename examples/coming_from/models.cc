@@ -2,19 +2,14 @@
 #include "pieces.h"
 using namespace paceline;
 
-Model with_dropout(Graph& graph, double keep) {
-  const Value x = graph.input("x", {32, 4}), y = graph.input("y", {32, 4});
-  const Value hidden = dropout(relu(dense(x, 16, "hidden")), keep);
-  return {x, y, mean_squared_error(dense(hidden, 4, "out"), y)};
-}
-
 void drop_out(const Cluster& cluster, RunOptions run) {
-  Graph train_graph, valid_graph;
-  const Model train = with_dropout(train_graph, 0.5), valid = with_dropout(valid_graph, 1);
-  Session session(minimize(train.loss, Adam{}), cluster, run);
-  session.share(valid_graph);
-  session.run(noise(train));
-  session.evaluate(valid.loss, noise(valid));  // without dropout
+  Graph graph;
+  const Value x = graph.input("x", {32, 4}), y = graph.input("y", {32, 4});
+  const Value hidden = dropout(relu(dense(x, 16, "hidden")), 0.5);
+  const Model model = {x, y, mean_squared_error(dense(hidden, 4, "out"), y)};
+  Session session(minimize(model.loss, Adam{}), cluster, run);
+  session.run(noise(model));
+  session.evaluate(model.loss, noise(model));  // without dropout
 }
 
 void read_words(const Cluster& cluster, RunOptions run) {
@@ -51,11 +46,7 @@ Op cube_op() {
     return std::vector<ValueType>{in.types[0]};
   };
   op.gradient = [](const Node& node, std::span<const Value> dy) {
-    return std::vector<Gradient>{{dy[0] * 3 * square(node.input(0)), {}, {}}};
-  };
-  op.cost = [](const Node& node) {
-    const double elements = double(node.outputs()[0].shape.elements());
-    return Cost{.flops = 2 * elements, .bytes = 8 * elements};
+    return std::vector<Gradient>{dy[0] * 3 * square(node.input(0))};
   };
   op.kernel = [](const Node&, const KernelCall& call) {
     const float* x = call.inputs[0].as<float>();
@@ -81,7 +72,8 @@ void compute_in_bfloat16(const Cluster& cluster, RunOptions run) {
   Graph graph;
   const Model model = build(graph, 32);
   Cluster mixed = cluster;
-  mixed.precision = DType::kBFloat16;  // --precision bfloat16: products alone, summed in float32
+  mixed.train.precision =
+      DType::kBFloat16;  // --precision bfloat16: products alone, summed in float32
   Session session(minimize(model.loss, Adam{}), mixed, run);
   session.run(noise(model));
 }

@@ -50,7 +50,7 @@ void train_on_arrays(const Cluster& cluster, RunOptions run) {
   Session session(minimize(model.loss, Adam{}), cluster, run);
   const Tensor x = numbers(1000, false), y = numbers(1000, true);
   ArrayBatches data({{model.x, x}, {model.y, y}},
-                    {.part = session.worker_index(), .parts = session.workers()});
+                    {.part = session.cluster().task.index, .parts = session.cluster().workers()});
   while (data.epoch(session.position()) < 3 && session.run(data)) {  // an epoch each
   }
 }
@@ -113,7 +113,7 @@ void accumulate_gradients(const Cluster& cluster, RunOptions run) {
   Graph graph;
   const Model model = build(graph, 32);
   Cluster with_four = cluster;
-  with_four.accumulate = 4;  // --accumulate 4: the mean of four steps is one update
+  with_four.train.accumulate = 4;  // --accumulate 4: the mean of four steps is one update
   Session session(minimize(model.loss, Adam{}), with_four, run);
   session.run(noise(model));
 }

@@ -41,13 +41,13 @@ int main(int argc, char** argv) {
     const Model train = build(train_graph, 32), validation = build(validation_graph, 512);
     Session session(minimize(train.loss, Adam{.learning_rate = 1e-2f}), cluster, run);
     session.share(validation_graph);
-    std::mt19937_64 random(run.seed + std::uint64_t(session.worker_index()));
+    std::mt19937_64 random(run.seed + std::uint64_t(session.cluster().task.index));
     float best = std::numeric_limits<float>::infinity();
     int worse = 0;
     while (worse < kPatience) {
       const auto made = session.step([&](Feed& feed) { draw(random, feed, train); });
       if (!made) return;  // --steps or --seconds are reached, or the chief has ended training
-      if (!session.is_chief() || made->step % kEvaluateEvery != 0) continue;
+      if (!session.cluster().is_chief() || made->step % kEvaluateEvery != 0) continue;
       std::mt19937_64 same(0);  // every evaluation sees the same points
       const auto feed_validation = [&](Feed& feed) { draw(same, feed, validation); };
       const float loss = session.evaluate(validation.loss, feed_validation).item<float>();

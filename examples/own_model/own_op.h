@@ -20,11 +20,7 @@ inline paceline::OpRegistry ops_with_swish() {
   op.gradient = [](const Node& node, std::span<const Value> dy) {
     // d swish = σ + swish · (1 − σ) = σ + swish − swish · σ.
     const Value s = sigmoid(node.input(0)), y = node.output(0);
-    return std::vector<Gradient>{{mul(dy[0], sub(add(s, y), mul(y, s))), {}, {}}};
-  };
-  op.cost = [](const Node& node) {
-    const double elements = double(node.outputs()[0].shape.elements());
-    return Cost{.flops = 4 * elements, .bytes = 8 * elements};
+    return std::vector<Gradient>{mul(dy[0], sub(add(s, y), mul(y, s)))};
   };
   op.kernel = [](const Node&, const KernelCall& call) {
     const TensorView &x = call.inputs[0], &y = call.outputs[0];

@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
     Session session(players, cluster, run);
     session.share(show);
 
-    std::mt19937_64 random(run.seed + std::uint64_t(session.worker_index()));
+    std::mt19937_64 random(run.seed + std::uint64_t(session.cluster().task.index));
     const auto feed_real = [&](Feed& feed) { draw(random, feed.data<float>(real)); };
     for (int turn = 0;; turn = 1 - turn) {
       const auto made = session.step(turn, feed_real);

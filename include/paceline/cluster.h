@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "paceline/dtype.h"
-#include "paceline/security.h"
 #include "paceline/strategy.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
+
+struct LinkSecurity;
 
 /// The addresses "host:port" of all tasks, by role and index.
 struct ClusterSpec {
@@ -28,7 +30,7 @@ struct ClusterSpec {
 
 /// A task, such as "ps:0" or "worker:2". The task worker:0 is the chief.
 struct TaskId {
-  /// What a task does, by its name in specs and flags, where TensorFlow says job.
+  /// The work of a task, by its name in specs and flags, where TensorFlow says job.
   enum class Role : std::uint8_t {
     kPs,      // "ps": keeps variables
     kWorker,  // "worker": trains
@@ -62,11 +64,48 @@ struct DeviceChoice {
   bool cuda_deterministic = false;
 };
 
-/// The answer of a launcher to a task that fails.
-enum class OnFailure : std::uint8_t {
-  kStop,      // it ends the others
-  kContinue,  // it lets the others go on
-  kRestart,   // it starts the task again
+/// The links that are encrypted and authenticated, by TLS 1.3.
+enum class Tls : std::uint8_t {
+  kOffHost,  // those that leave the host
+  kAlways,   // all of them, also those within a host; no memory is shared then
+  kNever,    // none: whoever reaches a port may join, read and change what is sent
+};
+
+/// How a task proves to the others that it belongs to the job: all tasks have one key, or each has
+/// a certificate of one authority.
+struct Security {
+  Tls tls = Tls::kOffHost;  // the links that are encrypted
+  /// The file of the key. Empty: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key, where
+  /// there is one.
+  std::string key_file = {};
+  /// The PEM file of this task's certificate, with those between it and the authority's. It takes
+  /// the place of the key; the next two files go with it.
+  std::string certificate = {};
+  std::string certificate_key = {};  // the PEM file of the certificate's private key
+  std::string authority = {};        // the PEM file of the authority's certificate
+  /// The key and certificates as they were read: run_program reads it before it listens anywhere,
+  /// since a key that comes through a pipe can be read once. Null: whoever makes a link reads it.
+  std::shared_ptr<const LinkSecurity> loaded = {};
+};
+
+/// How the tasks of a job reach each other, and what travels between them.
+struct LinkChoice {
+  std::string kind = "auto";  // the link between tasks: auto, inproc, shm or tcp
+  std::string bind;           // the address to listen at; empty: that of the task in the spec
+  Security security;          // which links are encrypted, and this task's proof
+  /// The engine of an all-reduce: "link", over the links between tasks, or "mpi", for tasks that
+  /// mpirun has started.
+  std::string collectives = "link";
+  /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
+  /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
+  DType wire = DType::kFloat32;
+  /// The count of numbers that travel of each 256 of a contribution, the largest; 0: all.
+  int top_k = 0;
+  /// True when the rounding error of a worker's contribution is added to its next one.
+  bool error_feedback = false;
+  double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
+  /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
+  double reconnect_timeout_s = 30;
 };
 
 /// The way in which the records of a data set are divided among the workers of a job.
@@ -82,60 +121,11 @@ enum class OnNan : std::uint8_t {
   kApply,  // it is applied like any other
 };
 
-/// Everything about a job that is not the model. It is read from flags and complete with defaults.
-struct Cluster {
-  /// What a process is to the job.
-  enum class Process : std::uint8_t {
-    kAlone,      // the only one
-    kLauncher,   // starts tasks on this machine
-    kTask,       // a task of the cluster
-    kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
-  };
-  Process process = Process::kAlone;  // this one
-  ClusterSpec spec;                   // empty when alone
-  TaskId task;                        // worker:0 when alone
-  Strategy strategy;                  // how the workers share what they learn
-  std::string cluster_id;             // the same for all tasks of a run
-  std::string bind;           // the address to listen at; empty: that of the task in the spec
-  std::string link = "auto";  // the link between tasks: auto, inproc, shm or tcp
-  Security security;          // which links are encrypted, and this task's proof
-  /// The engine of an all-reduce: "link", over the links between tasks, or "mpi", for tasks that
-  /// mpirun has started.
-  std::string collectives = "link";
-  int local_ps = 0;       // the number of ps tasks that the launcher starts
-  int local_workers = 0;  // the number of workers that the launcher starts
-  /// A task of its own evaluates the job's checkpoints, so that the chief need not.
-  bool evaluator = false;
-  bool existing_servers = false;  // spec.ps are `paceline server`, which outlive the job
-  DeviceChoice device;            // the device of this task
-  /// The number of devices that train in this task, each on a batch of its own: `device` and those
-  /// that follow it, or for "cpu" as many groups of cores. The mean of their contributions is the
-  /// task's contribution.
-  int towers = 1;
-  int threads = 0;              // of all towers of this task together; 0: all cores
-  double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
-  /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
-  double reconnect_timeout_s = 30;
-  OnFailure on_failure = OnFailure::kStop;  // the launcher's answer to a task that fails
-  bool show_placement = false;              // true: this task prints which ps keeps which variables
-  bool launched = false;  // true: a launcher started this task and sums up the run
-  /// True when the launcher does not know the task's flags (`paceline launch -- COMMAND`): the
-  /// chief looks after RunOptions::out then.
-  bool launched_in_command = false;
-  /// True when variables that other workers update are read as chunks of one moment (256 KiB, or
-  /// the rows of a batch), which costs a copy on one host. Otherwise each element is of a moment of
-  /// its own.
-  bool torn_free = false;
+/// How all workers of a job train. One process has the same options.
+struct TrainOptions {
   /// The type in which matrix products and convolutions are computed: kFloat32, or kBFloat16 with
   /// sums in float32. Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
-  /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
-  /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
-  DType wire = DType::kFloat32;
-  /// The count of numbers that travel of each 256 of a contribution, the largest; 0: all.
-  int top_k = 0;
-  /// True when the rounding error of a worker's contribution is added to its next one.
-  bool error_feedback = false;
   /// The number of a worker's steps that make one contribution, which is their mean, and one global
   /// step.
   int accumulate = 1;
@@ -146,14 +136,58 @@ struct Cluster {
   OnNan on_nan = OnNan::kStop;
   /// The way in which the workers divide the records of their data.
   Sharding sharding = Sharding::kStatic;
-  /// True when a worker and its ps poll for each other's messages instead of sleeping until they
-  /// arrive. Replies then arrive some microseconds earlier, and each task keeps a core busy. A
-  /// program sets it; there is no flag for it.
-  bool spin = false;
+};
+
+/// The answer of a launcher to a task that fails.
+enum class OnFailure : std::uint8_t {
+  kStop,      // it ends the others
+  kContinue,  // it lets the others go on
+  kRestart,   // it starts the task again
+};
+
+/// The tasks that a launcher starts on this machine, and a task's knowledge of its launcher.
+struct LaunchOptions {
+  int ps = 0;       // the number of ps tasks that the launcher starts
+  int workers = 0;  // the number of workers that it starts
+  /// A task of its own evaluates the job's checkpoints, so that the chief need not.
+  bool evaluator = false;
+  OnFailure on_failure = OnFailure::kStop;  // the launcher's answer to a task that fails
+  bool launched = false;  // true: a launcher started this task and sums up the run
+  /// True when the launcher does not know the task's flags (`paceline launch -- COMMAND`): the
+  /// chief looks after RunOptions::out then.
+  bool in_command = false;
+};
+
+/// A job: its tasks, which of them this process is, and how they work together. It is read from
+/// flags and complete with defaults.
+struct Cluster {
+  /// The part of a process in the job.
+  enum class Process : std::uint8_t {
+    kAlone,      // the only one
+    kLauncher,   // starts tasks on this machine
+    kTask,       // a task of the cluster
+    kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
+  };
+  Process process = Process::kAlone;  // this one
+  ClusterSpec spec;                   // empty when alone
+  TaskId task;                        // worker:0 when alone
+  std::string cluster_id;             // the same for all tasks of a run
+  bool existing_servers = false;      // spec.ps are `paceline server`, which outlive the job
+  Strategy strategy;                  // how the workers share what they learn
+  TrainOptions train;                 // how each of them trains
+  LinkChoice links;                   // between the tasks
+  LaunchOptions launch;               // how the tasks are started
+  DeviceChoice device;                // the device of this task
+  /// The number of devices that train in this task, each on a batch of its own: `device` and those
+  /// that follow it, or for "cpu" as many groups of cores. The mean of their contributions is the
+  /// task's contribution.
+  int towers = 1;
+  int threads = 0;              // of all towers of this task together; 0: all cores
+  bool show_placement = false;  // true: this task prints which ps keeps which variables
 
   /// True when the job shares out the records of its data among several tasks while they train.
   bool shares_records() const {
-    return sharding == Sharding::kDynamic && process == Process::kTask;
+    return train.sharding == Sharding::kDynamic && process == Process::kTask;
   }
   /// True when there are other tasks.
   bool distributed() const { return process != Process::kAlone; }

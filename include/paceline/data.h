@@ -14,7 +14,6 @@
 #include <unordered_map>
 #include <vector>
 
-#include "paceline/shape.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
 
@@ -180,13 +179,6 @@ struct Distortion {
   std::array<double, 4> scales = {1, 1, 1, 1};  // multiplied with after that, by channel
   PixelLayout layout = PixelLayout::kPlanar;    // of the result
   std::uint64_t seed = 1;                       // of all random numbers
-
-  /// The distortion for the report's model `cifar10`: a random part of 24×24, mirrored or not,
-  /// brightness ±63, contrast 0.2 to 1.8, standardised; for evaluation the centre, standardised.
-  static Distortion cifar10(bool training, std::uint64_t seed);
-  /// The distortion for `resnet`: 2 zeros around it, a random part of 32×32, mirrored or not,
-  /// standardised; for evaluation the image, standardised.
-  static Distortion resnet(bool training, std::uint64_t seed);
 };
 
 /// Distorts one image, with the example's `spare` as working memory. Throws kInvalidArgument unless
@@ -212,7 +204,7 @@ struct PipelinePlan;
 ///
 ///     Pipeline train = Pipeline(record_files(files_of("cifar", ".bin")))
 ///                          .interleave(5).shard(worker, workers).shuffle(20'000).repeat()
-///                          .distort(Distortion::cifar10(true, seed))
+///                          .distort({.pad = 4, .height = 32, .width = 32})
 ///                          .batch(128).prefetch(2);
 ///
 /// The order of an epoch's records is decided before any is read, from (seed, epoch) alone: files
@@ -360,17 +352,6 @@ class PipelineReader {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Writes `count` training images to data_batch_1.bin … data_batch_5.bin and a fifth as many, at
-/// least 10, to test_batch.bin, in CIFAR-10's format. The ten classes are five shapes (disc,
-/// square, triangle, ring, cross), each with stripes or with checks; place, size, direction,
-/// colours and noise are random. The same bytes for the same seed. Throws kInvalidArgument when
-/// `count` is below 10, and kFailedPrecondition when one of the files is there already.
-void generate_images(const std::string& folder, std::int64_t count, std::uint64_t seed);
-/// The images that generate_images makes with that seed, in memory: `count` of them, from number
-/// `first` on. Throws kInvalidArgument when there are none.
-std::shared_ptr<const RecordSource> generated_images(std::int64_t count, std::uint64_t seed,
-                                                     std::int64_t first = 0);
-
 /// A line of a text.
 struct TextLine {
   std::vector<std::int32_t> ids;  // of its words, without an "<eos>" for its end
@@ -507,11 +488,5 @@ class SharedBatches {
 
 /// Part `index` of `parts` equal contiguous parts of a stream.
 std::vector<std::int32_t> part_of(const std::vector<std::int32_t>& stream, int index, int parts);
-
-/// Writes ptb.train.txt, ptb.valid.txt and ptb.test.txt, split as Penn Treebank is, into the
-/// folder: `words` words in all of exactly 10,000 types (with <eos> and <unk>, each in train), Zipf
-/// frequencies, a hidden-state grammar that a model can learn; the same bytes for the same seed.
-/// Throws kInvalidArgument when `words` is too small, naming the least.
-void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed);
 
 }  // namespace paceline

@@ -49,13 +49,14 @@ class Evaluator {
   /// kFailedPrecondition before take_values(), kNotFound for a variable that the session does not
   /// have, kCancelled after cancel().
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
-                               const std::function<void(Feed&)>& feed);
+                               const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Does the same as evaluate without copies: the views are valid until the next step of the same
   /// values.
   std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
-                                                const std::function<void(Feed&)>& feed);
+                                                const std::function<void(Feed&)>& feed,
+                                                Mode mode = Mode::kInfer);
   /// Evaluates one value of a graph.
-  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
+  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Sets the local variables of a graph back to zero.
   void reset_locals(const Graph& graph);
   /// Evaluations that begin from now on throw kCancelled. Any thread may call it.
@@ -63,7 +64,7 @@ class Evaluator {
 
  private:
   friend class EvaluateBeside;
-  /// What the session is told from now on is of the values that this evaluator has.
+  /// From now on the session takes numbers that it is told for those of this evaluator's values.
   void report_now();
 
   struct Impl;

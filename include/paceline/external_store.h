@@ -48,7 +48,7 @@ struct BatchRows {
   std::vector<std::int32_t> ids;
 };
 
-/// What a store is told of a step when it begins.
+/// The description of a step that begins.
 struct ExternalStep {
   /// Of every variable that is read by rows; one that is left out is not read in this step.
   std::vector<BatchRows> rows = {};

@@ -14,8 +14,6 @@
 #include <variant>
 #include <vector>
 
-#include "paceline/dtype.h"
-#include "paceline/shape.h"
 #include "paceline/tensor.h"
 
 namespace paceline {

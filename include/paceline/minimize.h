@@ -8,7 +8,6 @@
 #include "paceline/graph.h"
 #include "paceline/op.h"
 #include "paceline/rule.h"
-#include "paceline/schedule.h"
 
 namespace paceline {
 

@@ -16,7 +16,7 @@ class Plan;
 struct Report;
 struct VariableSpec;
 
-/// What a session is made of, before anything of it is started. The session's caller owns it.
+/// The parts of a session, before anything of it is started. The session's caller owns it.
 struct PlannedSession {
   std::span<const Training> trainings;   // empty: the session trains nothing
   std::span<const Graph* const> graphs;  // each once; those that are trained come first
@@ -25,7 +25,7 @@ struct PlannedSession {
   const SessionOptions& options;         // the options of the session
 };
 
-/// What a task of the job says of itself.
+/// A task's words about itself.
 struct TaskWords {
   std::string task;      // "worker:0", "ps:1"
   std::string progress;  // an object of JSON: "report" is its report so far (docs/report.md)
@@ -36,7 +36,7 @@ struct TaskWords {
 class RunningSession {
  public:
   virtual ~RunningSession() = default;
-  /// What the session is made of; SessionOptions::examples_per_step is known from
+  /// The parts of the session; SessionOptions::examples_per_step is known from
   /// SessionObserver::begins on.
   virtual PlannedSession made_of() const = 0;
   /// The last step of this task; zeros before its first.

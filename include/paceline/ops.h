@@ -21,7 +21,8 @@ namespace paceline {
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
 /// (…,n) + (n) → (…,n).
 Value bias(Value x, Value b);
-/// x (N,in) · variable "name/w" (in,units) + variable "name/b" (units) → (N,units).
+/// x (…,in), of two dimensions or more, · variable "name/w" (in,units) + variable "name/b" (units)
+/// → (…,units). They have the type of x, float32 or float64.
 Value dense(Value x, std::int64_t units, std::string_view name,
             Initializer weights = Initializer::glorot_uniform(),
             Initializer biases = Initializer::zeros());
@@ -77,7 +78,9 @@ Value greater_equal(Value a, Value b);  // a ≥ b
 Value less(Value a, Value b);           // a < b
 Value less(Value x, double number);     // x < number
 Value less_equal(Value a, Value b);     // a ≤ b
-Value equal(Value a, Value b);          // a = b
+/// a = b. Of integers the result is float32; those of 64 bits are compared as float64, which has
+/// each up to 2⁵³.
+Value equal(Value a, Value b);
 /// a where the condition is not zero, else b. The condition is of any type and has no gradient; the
 /// three are broadcast.
 Value where(Value condition, Value a, Value b);
@@ -233,7 +236,8 @@ struct BatchNormOptions {
 /// The same with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
 /// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
 /// step's statistics to the moving ones, which the rule Ema updates (Graph::contribute): under
-/// parameter servers all workers contribute to them. An evaluation graph uses the moving ones.
+/// parameter servers all workers contribute to them. An evaluation uses the moving ones
+/// (Mode::kInfer), as a graph does that is built without `training`.
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
 /// The same with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,
@@ -257,7 +261,7 @@ struct LstmOutput {
 LstmOutput lstm(Value x, Value state_h, Value state_c, Value weights, Value biases,
                 double forget_bias = 0.0);
 /// Each element of x (…) kept with probability `keep` in (0,1] and divided by it, else 0; x itself
-/// when keep is 1 (Srivastava et al., JMLR 15, 2014).
+/// when keep is 1 (Srivastava et al., JMLR 15, 2014). In Mode::kInfer it is x itself.
 Value dropout(Value x, double keep);
 
 // Random values of the given shape: new ones each step, a function of (seed, node name, task, step)

@@ -11,7 +11,6 @@
 #include "paceline/input.h"
 #include "paceline/minimize.h"
 #include "paceline/observer.h"
-#include "paceline/onnx.h"
 #include "paceline/op.h"
 #include "paceline/ops.h"
 #include "paceline/predictor.h"
@@ -19,5 +18,4 @@
 #include "paceline/run_options.h"
 #include "paceline/session.h"
 #include "paceline/strategy.h"
-#include "paceline/summaries.h"
 #include "paceline/version.h"

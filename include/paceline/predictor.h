@@ -1,9 +1,12 @@
-// A trained model in use: values of a graph, computed with the variables of a checkpoint.
+// A trained model in use: values of a graph, computed with the variables of a checkpoint, here or
+// by others as ONNX.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,7 +36,7 @@ SavedModel saved_model(const std::string& checkpoint);
 
 /// The options of a predictor.
 struct PredictorOptions {
-  /// Which values of the variables it computes with: the variables, or the moving averages of those
+  /// The values that it computes with: the variables, or the moving averages of those
   /// that have one in the checkpoint.
   EvaluateWith with = EvaluateWith::kVariables;
   /// The threads with which one call computes; 0: as many as the process may use cores. If several
@@ -57,16 +60,16 @@ struct PredictorOptions {
 /// made for batches of one size. An input of more rows is computed in several batches; the last one
 /// is filled up with zeros, whose rows are left out of the result. So a row of an output may depend
 /// on the same row of the inputs alone, as it does in a graph for inference, and a graph of a large
-/// batch is slow for few rows. Local variables are zero in every batch.
+/// batch is slow for few rows. Local variables are zero in every batch. A graph that trains serves
+/// as well: dropout and batch_norm are those of inference (Mode::kInfer).
 class Predictor {
  public:
   /// Reads the values. `checkpoint` is what RunOptions::init_from takes: the --out folder of a run,
   /// of which it takes the newest checkpoint that is whole by its checksums, RUN:best, the folder
   /// of a checkpoint, or a safetensors file. The graph must outlive the predictor, and stay as it
-  /// is. Throws kInvalidArgument when there is no output, when one is of another graph or has
-  /// another batch, or when the graph updates moving statistics, as one for training does;
-  /// kNotFound when there is no checkpoint; kFailedPrecondition with a line for each variable of
-  /// the graph that the checkpoint does not have, or has in another shape or type.
+  /// is. Throws kInvalidArgument when there is no output, or when one is of another graph or has
+  /// another batch; kNotFound when there is no checkpoint; kFailedPrecondition with a line for each
+  /// variable of the graph that the checkpoint does not have, or has in another shape or type.
   Predictor(const Graph& graph, std::vector<Value> outputs, const std::string& checkpoint,
             const PredictorOptions& options = {});
   ~Predictor();
@@ -91,5 +94,44 @@ class Predictor {
   class Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// A value under the name that the users of a model know: "images".
+struct NamedValue {
+  std::string name;  // unique among the model's inputs and outputs
+  Value value;       // a value of the model's graph
+};
+
+/// A graph that computes what a trained model is for.
+struct InferenceGraph {
+  std::unique_ptr<Graph> graph;          // owns the values
+  std::vector<NamedValue> inputs = {};   // inputs and local variables of the graph
+  std::vector<NamedValue> outputs = {};  // what is computed from them and from the shared variables
+};
+
+/// A model whose users choose some of its dimensions, such as the size of a batch.
+struct OnnxModel {
+  std::vector<std::string> open = {"batch"};  // the names of these dimensions
+  /// Builds the graph with a size for each of them, in their order; only shapes may depend on the
+  /// sizes. Which shapes do is known from graphs of several sizes.
+  std::function<InferenceGraph(std::span<const std::int64_t> sizes)> build;
+  std::map<std::string, std::string> metadata = {};  // texts that the file keeps, by their keys
+};
+
+/// A file that was written.
+struct OnnxFile {
+  std::vector<std::string> inputs;   // "images float32 (batch,3,32,32)"
+  std::vector<std::string> outputs;  // "probabilities float32 (batch,10)"
+  std::int64_t variables = 0;        // how many the graph reads
+  std::uint64_t bytes = 0;           // the size of the file
+};
+
+/// Writes `file` in opset 18 with the values that `checkpoint` holds, or with the moving averages
+/// of variables that have one. `checkpoint` is what RunOptions::init_from takes: the --out folder
+/// of a run, RUN:best, or a checkpoint. Variables keep their names. A file that cannot be written
+/// whole is not written. Throws kInvalidArgument naming the op that ONNX cannot express, or the
+/// variable whose shape is another one in the checkpoint; kNotFound when the checkpoint or a
+/// variable is not there, and kDataLoss when the checkpoint is torn.
+OnnxFile write_onnx(const std::string& file, const OnnxModel& model, const std::string& checkpoint,
+                    EvaluateWith with = EvaluateWith::kVariables);
 
 }  // namespace paceline

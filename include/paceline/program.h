@@ -2,6 +2,7 @@
 // flags of its own.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -29,11 +30,18 @@ bool computes(const DeviceChoice& device);
 
 /// The value of a setting: a whole number, a number, on or off, or a text.
 using SettingValue = std::variant<std::int64_t, double, bool, std::string>;
+/// The types that such a value has.
+template <typename T>
+concept SettingType = std::same_as<T, std::int64_t> || std::same_as<T, double> ||
+    std::same_as<T, bool> || std::same_as<T, std::string>;
 
-/// One thing that `--set name=value` changes. The type of the default is the type of the setting.
-struct Setting {
+/// One thing that `--set name=value` changes: `const Setting<double> kRate = {.name = "rate", …}`.
+/// A program lists its settings in ProgramOptions::settings and reads a value by the setting
+/// itself: `settings[kRate]` is a double.
+template <typename T>
+requires(SettingType<T> || std::same_as<T, SettingValue>) struct Setting {
   std::string name;          // "learning_rate": small letters, digits and _
-  SettingValue value;        // the default
+  T value;                   // the default
   std::string help = {};     // one line for --help
   double least = -kNoLimit;  // the smallest number that is allowed
   double most = kNoLimit;    // the largest number that is allowed
@@ -51,44 +59,47 @@ struct Setting {
 
   /// The value of `most` (and, negated, of `least`) that allows every number.
   static constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+
+  /// The same as one of a list.
+  operator Setting<SettingValue>() const requires SettingType<T> {
+    return {name, value, help, least, most, choices, flag, placeholder, default_text};
+  }
 };
+/// A setting of a list whose settings differ in type. The type of the default is its type.
+using AnySetting = Setting<SettingValue>;
 
 /// --batch B: the number of examples in a step of one worker, at least 1.
-Setting batch_setting(std::int64_t value);
+Setting<std::int64_t> batch_setting(std::int64_t value);
 /// --epochs N: the number of passes over the data, at least 1. The program ends its training after
 /// them. The flag excludes --steps and --seconds.
-Setting epochs_setting(std::int64_t value);
+Setting<std::int64_t> epochs_setting(std::int64_t value);
 /// --data PATH: where the data is.
-Setting data_setting(std::string value);
+Setting<std::string> data_setting(std::string value);
 
-/// The settings of a program by name, with the values that the user gave.
+/// The values of a program's settings: those that the user gave, and defaults.
 class Settings {
  public:
   /// There are none.
   Settings() = default;
   /// Every setting has its default. Throws kInvalidArgument when a name is wrong or used twice, or
   /// when a default is not allowed.
-  explicit Settings(std::vector<Setting> declared);
+  explicit Settings(std::vector<AnySetting> declared);
 
   /// Changes a value, as --set name=value does or, with `by_flag`, as the setting's own flag.
   /// Throws kUsage that names what was typed and what is allowed.
   void set(const std::string& name, const std::string& text, bool by_flag = false);
 
-  /// The value of a setting that is a whole number. This function and the next three throw
-  /// kInvalidArgument when no setting has the name or when it is of another type.
-  std::int64_t whole(const std::string& name) const;
-  /// The value of a setting that is a number, whole or not.
-  double number(const std::string& name) const;
-  /// True when a setting that is on or off is on.
-  bool on(const std::string& name) const;
-  /// The value of a setting that is a text.
-  const std::string& text(const std::string& name) const;
-  /// True when the user gave the value, false when it is the default or no setting has the name.
-  bool given(const std::string& name) const;
+  /// The value of the declared setting that has the name of this one. Throws kInvalidArgument when
+  /// none has it, or when that one is of another type.
+  template <SettingType T>
+  const T& operator[](const Setting<T>& setting) const;
+  /// True when the user gave the value, false when it is the default. Throws as operator[].
+  template <SettingType T>
+  bool given(const Setting<T>& setting) const;
   /// The values that the user gave, by name, as --set takes them.
   std::map<std::string, std::string> all_given() const;
   /// All settings as they were declared.
-  const std::vector<Setting>& declared() const { return declared_; }
+  const std::vector<AnySetting>& declared() const { return declared_; }
   /// Names and values in the order of their declaration, as --set takes them.
   std::vector<std::pair<std::string, std::string>> listed() const;
 
@@ -97,11 +108,22 @@ class Settings {
     SettingValue value;
     bool given = false;
   };
-  const Value& find(const std::string& name) const;
+  /// The value of the setting of this name, whose type is that of `type`. Throws kInvalidArgument.
+  const Value& find(const std::string& name, const SettingValue& type) const;
 
-  std::vector<Setting> declared_;
+  std::vector<AnySetting> declared_;
   std::vector<Value> values_;
 };
+
+template <SettingType T>
+const T& Settings::operator[](const Setting<T>& setting) const {
+  return std::get<T>(find(setting.name, setting.value).value);
+}
+
+template <SettingType T>
+bool Settings::given(const Setting<T>& setting) const {
+  return find(setting.name, setting.value).given;
+}
 
 /// The main function of a program that trains. It reads the flags of the cluster and of the run
 /// from `argv` (--help lists them), from a --config file and from $TF_CONFIG. Then it launches the
@@ -129,7 +151,7 @@ using ResultValue = std::variant<std::int64_t, double, std::string>;
 /// columns.
 using InferenceRow = std::vector<std::pair<std::string, ResultValue>>;
 
-/// What an inference is asked for: `PROGRAM infer --out RUN --data NEW`.
+/// The request of an inference: `PROGRAM infer --out RUN --data NEW`.
 struct InferenceRequest {
   SavedModel saved;      // --out: the checkpoint, whose path a Predictor takes, and what it tells
   std::string data;      // --data: the path of the new data
@@ -142,7 +164,7 @@ struct ProgramOptions {
   /// The first lines of --help.
   std::string about = "Trains, alone or as a cluster.";
   /// The hyper-parameters and the program's own flags, in the order in which --help lists them.
-  std::vector<Setting> settings = {};
+  std::vector<AnySetting> settings = {};
   /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings: a
   /// session of a `Cluster` of its own, with --resume, reads it. The task "evaluator" calls this
   /// for each new checkpoint. If it is empty, the program has no such task.
@@ -179,7 +201,7 @@ class ProgramTask {
   /// The exit status of a process that has nothing to train, or whose training has ended; empty:
   /// it trains, with cluster(), run() and settings().
   std::optional<int> status() const;
-  /// What the training is told: valid while status() is empty.
+  /// The job of the training: valid while status() is empty.
   const Cluster& cluster() const;
   /// The same; sessions may borrow it until end().
   const RunOptions& run() const;

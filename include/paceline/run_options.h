@@ -13,11 +13,9 @@
 
 namespace paceline {
 
-class Interrupt;
-class Log;
 class SessionObserver;
 struct PlannedSession;
-struct Report;
+struct ProgramRun;
 
 /// An interval: a number of global steps or of seconds. If both are 0, it never elapses.
 struct Interval {
@@ -76,9 +74,6 @@ struct RunOptions {
   /// The checkpoint of another run that this one only evaluates: the folder of that run, which
   /// means its newest whole one, or RUN:best. Empty: this run is not such an evaluation.
   std::string evaluates;
-  /// The global step of this task when a ps was lost with its values; the run goes on from a
-  /// checkpoint since then. Empty: none was lost.
-  std::optional<std::int64_t> lost_at;
   Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
   int keep = 5;                                    // the number of checkpoints that are kept
   /// The best checkpoint is kept beside those. Each evaluation then is of a checkpoint: it is saved
@@ -88,46 +83,26 @@ struct RunOptions {
   /// Shell patterns that restrict `init_from` to the variables that one of them matches. If there
   /// is none, all variables of the model begin with its values.
   std::vector<std::string> init_only;
-  std::string resume_command;  // the command that resumes the run; empty: not known
   /// True when, in one process and without clipping, the rule is applied to parts of a large
   /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
   /// It changes no bit of the result.
   bool fused_update = true;
   /// Nothing is trained, since a prediction is all that is asked for: the data need not be there.
   bool predicts = false;
-  /// What looks at each session of the run, in the order in which it is called. run_program adds
-  /// its own: the live page, what is expected of the job and what held it back; of a dry run or a
-  /// prediction, what is printed in place of training.
+  /// Makers of the observers of each session of the run, in the order in which they are called.
+  /// run_program adds its own: the live page, what is expected of the job and what held it back; of
+  /// a dry run or a prediction, what is printed in place of training.
   std::vector<MakeObserver> observers;
-  double link_gbps = 0;    // the rate of each emulated host's link; 0: no host is emulated
   std::uint64_t seed = 1;  // the seed of all random numbers
-  /// It reports SIGINT, SIGTERM and SIGHUP, and must outlive the run. If it is null, nobody watches
-  /// for them.
-  const Interrupt* interrupt = nullptr;
-  /// Returns true once the program wants what those signals ask for. It is asked between steps and
-  /// in waits, on any thread. If it is empty, the program never does.
+  /// Returns true once the program wants to end the run as SIGINT does. It is asked between steps
+  /// and in waits, on any thread. If it is empty, the program never does.
   std::function<bool()> end_asked = {};
-  /// It is called with a message when a session at its end cannot save, or cannot write its report
-  /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
-  /// prints the message.
-  std::function<void(const std::string&)> on_failed_end;
-  /// The last report is kept here for run_program, which adds the error of a program that fails. It
-  /// must outlive the run. If it is null, the report is not kept.
-  Report* last_report = nullptr;
-  /// How many seconds a session has counted towards `seconds` is kept here for run_program, which
-  /// goes on counting after a ps was lost. It must outlive the run. If it is null, it is not kept.
-  double* seconds_counted = nullptr;
-  /// The flags of the command line and of its files by name, and the settings of the program with
-  /// their values, for the report.
-  std::vector<std::pair<std::string, std::string>> flags;
   /// The settings of the program that the user gave, by name, as --set takes them. Checkpoints keep
   /// them (SavedModel::settings).
   std::map<std::string, std::string> settings = {};
-  std::string log_level = "info";   // debug, info, warning or error
-  std::string log_format = "text";  // or json: one object a line
-  /// The log of the task, for lines such as who joined and what it waits for. It must outlive the
-  /// run. If it is null, they are printed.
-  const Log* log = nullptr;
+  /// More from run_program to its sessions, such as the log. Null in a program with a main
+  /// function of its own.
+  std::shared_ptr<const ProgramRun> program = {};
 };
 
 }  // namespace paceline

@@ -8,13 +8,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "paceline/cluster.h"
 #include "paceline/minimize.h"
 #include "paceline/run_options.h"
-#include "paceline/staleness.h"
+#include "paceline/strategy.h"
 #include "paceline/task_position.h"
 #include "paceline/tensor.h"
 
@@ -22,6 +23,7 @@ namespace paceline {
 
 class Hook;
 class InputNormals;
+class Prefetcher;
 struct InputReport;
 class Session;
 
@@ -68,10 +70,11 @@ class Feed {
   /// The records that the job shares out among its workers, for a pipeline (Pipeline::share_out);
   /// null where it shares out none.
   virtual std::shared_ptr<RecordBlocks> record_blocks() const { return nullptr; }
-  /// The source of normal(), for feeds that are filled on another thread (prefetch).
-  virtual std::shared_ptr<const InputNormals> normals() const = 0;
 
  private:
+  friend class Prefetcher;
+  /// The source of normal(), for feeds that are filled on another thread (prefetch).
+  virtual std::shared_ptr<const InputNormals> normals() const = 0;
   static void check_type(Value input, DType asked);
 };
 
@@ -92,6 +95,13 @@ struct StepResult {
 enum class EvaluateWith : std::uint8_t {
   kVariables,  // the variables as training left them
   kAverages,   // moving averages, where there are some
+};
+
+/// The ops that differ while a model trains follow the mode of a run: `dropout`, and `batch_norm`
+/// with variables of its own. Train steps are made in kTrain.
+enum class Mode : std::uint8_t {
+  kInfer,  // dropout passes its input on; batch_norm takes its moving statistics
+  kTrain,  // dropout drops; batch_norm takes the statistics of the batch
 };
 
 /// The options of a session.
@@ -157,18 +167,19 @@ class Session {
   Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
           const SessionOptions& options = {});
   ~Session();
-  /// Ends the session as its destructor does, but keeps its memory: what lies there can be read
-  /// until the session is destroyed. Nothing else can be called after it.
-  void close();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  /// Hooks run after each step in the order in which they were added; the session owns them.
-  Session& add(std::unique_ptr<Hook> hook);
-  /// The same for a hook by value.
+  /// Adds a hook, by value or as a std::unique_ptr. Hooks run after each step in the order in which
+  /// they were added; the session owns them.
   template <typename H>
   Session& add(H hook) {
-    return add(std::unique_ptr<Hook>(std::make_unique<H>(std::move(hook))));
+    if constexpr (std::is_convertible_v<H, std::unique_ptr<Hook>>) {
+      add_hook(std::move(hook));
+    } else {
+      add_hook(std::make_unique<H>(std::move(hook)));
+    }
+    return *this;
   }
   /// Adds another graph over the same variables, for validation or test. Throws kInvalidArgument
   /// when one of its variables is in none of the graphs that the session was made with.
@@ -196,22 +207,24 @@ class Session {
   /// True when the last `run` returned false, or `step` found or made the last step: training has
   /// ended for good. `step` then makes no more; `run` makes those that RunOptions still allow.
   bool ended() const;
-  /// Makes one step of a graph without updates, and returns copies of the fetched values. Local
-  /// variables of a shared graph change as in a step, those of a train graph do not. The variables'
-  /// values are those that begin_evaluation read; the first evaluation calls it by itself, and so
-  /// does the first one after each train step of this session.
+  /// Makes one step of a graph without updates, in the mode that is given, and returns copies of
+  /// the fetched values. Local variables of a shared graph change as in a step, those of a train
+  /// graph do not. The variables' values are those that begin_evaluation read; the first evaluation
+  /// calls it by itself, and so does the first one after each train step of this session.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
-                               const std::function<void(Feed&)>& feed);
+                               const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Does the same as evaluate without copies. The views are valid until the next step of the same
   /// graph.
   std::span<const TensorView> evaluate_in_place(const Graph& graph, std::span<const Value> fetches,
-                                                const std::function<void(Feed&)>& feed);
+                                                const std::function<void(Feed&)>& feed,
+                                                Mode mode = Mode::kInfer);
   /// Evaluates any named value of any graph of the session; the train graph is searched first.
   /// Throws kNotFound with the nearest name when none of them has it.
-  Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed);
+  Tensor evaluate(std::string_view name, const std::function<void(Feed&)>& feed,
+                  Mode mode = Mode::kInfer);
   /// Evaluates one value of any graph of the session, its gradients() included. Throws
   /// kInvalidArgument when it is of another graph.
-  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed);
+  Tensor evaluate(Value value, const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Brings the newest variables from the store (other workers may have changed them), or their
   /// averages; evaluations use them until the next train step of this session.
   void begin_evaluation(EvaluateWith with = EvaluateWith::kVariables);
@@ -235,29 +248,13 @@ class Session {
 
   /// The last step of this task; zeros before its first.
   const StepResult& last_step() const;
-  /// The graph that is trained (of several, the first), or the one that the session was made with.
-  const Graph& graph() const;
-  /// The options, with the actual examples_per_step: those of the batches of all towers.
-  const SessionOptions& options() const;
-  /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
-  /// evaluations.
-  std::vector<std::pair<std::string, double>> seconds_spent();
-  /// The staleness of this worker's contributions so far. Nothing is counted in one process.
-  Staleness staleness() const;
-  /// Reads all variables from the store and calls `see` with the name and the value of each. It
-  /// counts as an evaluation.
-  void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
-  /// The records that the job shares out among its workers; null where it shares out none.
-  std::shared_ptr<RecordBlocks> record_blocks() const;
-  /// Moves the value of a variable to memory of its type and shape, where each step then changes
-  /// it, and which must outlive the session. Returns false where it stays with the job: only one
-  /// process without accumulation keeps values so. Between two steps.
-  bool move_value(std::string_view name, const TensorView& to);
   /// Gives hooks (Summaries) a number of the model, for the current global step. The number that
   /// RunOptions::keep_best names is of the checkpoint that was evaluated last: by this session
   /// since its last step, or by the Evaluator whose values were taken last. If there is none, it is
   /// of the present values, which are saved.
   void summarise(const std::string& tag, double value);
+  /// The job that the session was made with: Cluster::is_chief(), workers() and task.
+  const Cluster& cluster() const;
   /// The run options that the session was made with.
   const RunOptions& run_options() const;
   /// False when an observer wanted no more than the plan (SessionObserver::planned), as in a dry
@@ -265,26 +262,14 @@ class Session {
   /// values are zeros, feed functions and hooks are not called, and nothing is printed or written.
   /// A program that writes results of its own asks this first.
   bool started() const;
-  /// True when this is worker 0 or the only process.
-  bool is_chief() const;
-  /// The index of this worker, from 0; 0 when alone.
-  int worker_index() const;
-  /// The number of workers of the job; 1 when alone.
-  int workers() const;
   /// This task's place in its data after the last step made, as its feed functions have told
-  /// (Feed::position); before the first step what was restored.
+  /// (Feed::position). Before the first step it is that of the checkpoint from which the task
+  /// resumes; it is empty when it begins anew, or was restarted in a job that went on: then
+  /// last_step().step says how far it got.
   const TaskPosition& position() const;
   /// `tell` adds to position(), between two steps, whenever a checkpoint is begun; what it uses
   /// outlives the session. Local variables of its graphs are saved without being asked for.
   Session& on_save(std::function<void(TaskPosition&)> tell);
-  /// The position that was saved with the checkpoint from which this task resumes; empty when it
-  /// begins anew, or was restarted in a job that went on: then last_step().step says how far it
-  /// got.
-  const TaskPosition& restored() const;
-  /// Begins to save the state between two steps, on another thread, in RunOptions::out. Returns
-  /// false when nothing is begun: the last save is still under way, or this is not the chief, or
-  /// RunOptions::out is empty. When the save fails a line says why, and training goes on.
-  bool begin_save();
   /// Saves the state between two steps, unless that is saved already, and waits for it. Throws when
   /// the save fails. It does nothing on other workers than the chief and where RunOptions::out is
   /// empty. The session does this by itself when training ends for good.
@@ -307,12 +292,12 @@ class Session {
 
   /// Prints a line for the user on standard output, unless RunOptions::quiet is set.
   void print(const std::string& line);
-  /// Prints a line that the next one replaces on a terminal. Elsewhere it does the same as print.
-  void print_progress(const std::string& line);
 
  private:
   friend class Evaluator;
+  friend class SessionInside;
   class Impl;
+  void add_hook(std::unique_ptr<Hook> hook);
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,4 +1,5 @@
-// Strategies: how the workers of a job share what they learn.
+// Strategies: how the workers of a job share what they learn, and how old the values are that they
+// compute with.
 #pragma once
 
 #include <cstdint>
@@ -36,11 +37,20 @@ struct Strategy {
   /// The same with parameter servers: true when each worker's change is applied as it arrives, and
   /// nobody waits for others; otherwise their mean is, in rounds.
   bool outer_async = false;
-  /// For that: so many changes count as one mean, and the last of them brings the momentum; 0: as
-  /// many as there are workers.
-  int outer_delay = 0;
 
   bool operator==(const Strategy&) const = default;
+};
+
+/// The staleness of a worker's contributions: how many updates of other workers were made between
+/// the read of the values that one was computed from and its own update (Ho et al., NIPS 2013).
+struct Staleness {
+  std::int64_t contributions = 0;  ///< for which it was counted
+  std::int64_t updates = 0;        ///< the sum over them
+  std::int64_t p95 = 0;            ///< 95% of them had no more; above 127 it is exact to 1%
+  /// The contributions that arrived after their round was closed, and were dropped (`--late drop`).
+  std::int64_t dropped = 0;
+  /// The updates of a contribution on average; 0 when there is none.
+  double mean() const { return contributions == 0 ? 0 : double(updates) / double(contributions); }
 };
 
 }  // namespace paceline

@@ -24,6 +24,8 @@
 #include "python/bindings/bindings.h"
 #include "python/bindings/errors.h"
 #include "python/bindings/job.h"
+#include "run/program_run.h"
+#include "train/session_inside.h"
 
 namespace nb = nanobind;
 
@@ -67,7 +69,7 @@ class Store {
         // A signal that ends the wait for other tasks ends the session that makes it.
         auto ended = std::make_shared<std::atomic<bool>>(false);
         RunOptions run = job_->run();
-        run.resume_command = resume_command;
+        own_program_run(run).resume_command = resume_command;
         run.end_asked = [ended] { return ended->load(); };
         options.check_wait = [this, ended] {
           try {
@@ -222,7 +224,7 @@ void Store::ready_rows(const std::string& name, nb::handle ids, nb::handle rows)
 
 std::shared_ptr<RecordBlocks> Store::record_blocks() {
   std::shared_ptr<RecordBlocks> blocks;
-  store().with_session([&](Session& session) { blocks = session.record_blocks(); });
+  store().with_session([&](Session& session) { blocks = SessionInside(session).record_blocks(); });
   return blocks;
 }
 
@@ -281,9 +283,13 @@ void Store::fail(const std::string& why) {
   job_->end(std::make_exception_ptr(Error(ErrorCode::kCancelled, why)));
 }
 
-}  // namespace
+template <typename F>
+void with_session(Store& store, F use) {
+  const nb::gil_scoped_release released;
+  store.store().with_session(use);
+}
 
-void bind_store(nb::module_& module) {
+void bind_parts(nb::module_& module) {
   nb::class_<SharedRecords>(module, "SharedRecords", "The records of _torch_sampler.py.")
       .def("take", &SharedRecords::take, nb::arg("most"))
       .def("use", &SharedRecords::use, nb::arg("records"))
@@ -318,40 +324,40 @@ void bind_store(nb::module_& module) {
           nb::arg("name"), nb::arg("value"), nb::arg("most_rows") = 0, nb::arg("frozen") = false,
           nb::arg("rule") = nb::none(), nb::arg("weight_decay") = 0.0f,
           nb::arg("seconds_to_need") = 0.0, nb::arg("seconds_to_ready") = 0.0);
-  const auto with_session = [](Store& self, auto use) {
-    const nb::gil_scoped_release released;
-    self.store().with_session(use);
-  };
-  nb::class_<Store>(module, "StoreBinding", "The store of _store.py.")
-      .def(
-          "__init__",
-          [](Store* self, const std::vector<std::string>& words,
-             const std::vector<const GivenVariable*>& given, const Rule& rule, float clip_norm,
-             float clip_value, float average_decay, const std::string& model,
-             std::int64_t examples_per_step, const std::string& unit, bool nan_guard,
-             const std::string& resume_command, const std::map<std::string, std::string>& agreed,
-             std::int64_t shared_records) {
-            std::vector<GivenVariable> variables;
-            for (const GivenVariable* one : given) variables.push_back(*one);
-            ExternalStoreOptions options;
-            options.minimize.clip_norm = clip_norm;
-            options.minimize.clip_value = clip_value;
-            options.minimize.average_decay = average_decay;
-            options.session.model = model;
-            options.session.examples_per_step = examples_per_step;
-            options.session.unit = unit;
-            options.session.nan_guard = nan_guard;
-            options.session.agreed = agreed;
-            options.session.shared_records = shared_records;
-            new (self) Store(words, variables, rule, resume_command, options);
-          },
-          nb::arg("words"), nb::arg("variables"), nb::arg("rule"), nb::kw_only(),
-          nb::arg("clip_norm") = 0.0f, nb::arg("clip_value") = 0.0f,
-          nb::arg("average_decay") = 0.0f, nb::arg("model") = "model",
-          nb::arg("examples_per_step") = 0, nb::arg("unit") = "examples",
-          nb::arg("nan_guard") = true, nb::arg("resume_command") = "",
-          nb::arg("agreed") = std::map<std::string, std::string>(), nb::arg("shared_records") = 0)
-      .def_prop_ro("trains", &Store::trains)
+}
+
+void bind_init(nb::class_<Store>& store) {
+  store.def(
+      "__init__",
+      [](Store* self, const std::vector<std::string>& words,
+         const std::vector<const GivenVariable*>& given, const Rule& rule, float clip_norm,
+         float clip_value, float average_decay, const std::string& model,
+         std::int64_t examples_per_step, const std::string& unit, bool nan_guard,
+         const std::string& resume_command, const std::map<std::string, std::string>& agreed,
+         std::int64_t shared_records) {
+        std::vector<GivenVariable> variables;
+        for (const GivenVariable* one : given) variables.push_back(*one);
+        ExternalStoreOptions options;
+        options.minimize.clip_norm = clip_norm;
+        options.minimize.clip_value = clip_value;
+        options.minimize.average_decay = average_decay;
+        options.session.model = model;
+        options.session.examples_per_step = examples_per_step;
+        options.session.unit = unit;
+        options.session.nan_guard = nan_guard;
+        options.session.agreed = agreed;
+        options.session.shared_records = shared_records;
+        new (self) Store(words, variables, rule, resume_command, options);
+      },
+      nb::arg("words"), nb::arg("variables"), nb::arg("rule"), nb::kw_only(),
+      nb::arg("clip_norm") = 0.0f, nb::arg("clip_value") = 0.0f, nb::arg("average_decay") = 0.0f,
+      nb::arg("model") = "model", nb::arg("examples_per_step") = 0, nb::arg("unit") = "examples",
+      nb::arg("nan_guard") = true, nb::arg("resume_command") = "",
+      nb::arg("agreed") = std::map<std::string, std::string>(), nb::arg("shared_records") = 0);
+}
+
+void bind_steps(nb::class_<Store>& store) {
+  store.def_prop_ro("trains", &Store::trains)
       .def_prop_ro("status", &Store::status)
       .def_prop_ro("strategy", &Store::strategy)
       .def("begin_step", &Store::begin_step, nb::arg("rows"), nb::arg("position").none())
@@ -387,7 +393,11 @@ void bind_store(nb::module_& module) {
           [](Store& self, const std::string& name, double factor) {
             self.store().set_learning_rate_factor(self.index_of(name), factor);
           },
-          nb::arg("name"), nb::arg("factor"))
+          nb::arg("name"), nb::arg("factor"));
+}
+
+void bind_values(nb::class_<Store>& store) {
+  store
       .def(
           "read",
           [](Store& self, const std::string& name) {
@@ -400,51 +410,6 @@ void bind_store(nb::module_& module) {
             return numpy_array(value.view(), owner_of(value), false);
           },
           nb::arg("name"), nb::sig("def read(self, name: str) -> numpy.ndarray"))
-      .def("save",
-           [with_session](Store& self) {
-             with_session(self, [](Session& session) { session.save(); });
-           })
-      .def("stop_all",
-           [with_session](Store& self) {
-             with_session(self, [](Session& session) { session.stop_all(); });
-           })
-      .def("ended",
-           [with_session](Store& self) {
-             bool ended = false;
-             with_session(self, [&](Session& session) { ended = session.ended(); });
-             return ended;
-           })
-      .def("restored",
-           [with_session](Store& self) {
-             Numbers numbers;
-             with_session(self, [&](Session& session) { numbers = session.restored().numbers; });
-             return numbers;
-           })
-      .def("place",
-           [with_session](Store& self) {
-             int index = 0, workers = 0;
-             std::int64_t step = 0, global_step = 0;
-             with_session(self, [&](Session& session) {
-               index = session.worker_index();
-               workers = session.workers();
-               step = session.last_step().step;
-               global_step = session.last_step().global_step;
-             });
-             return std::tuple(index, workers, step, global_step);
-           })
-      .def(
-          "print",
-          [with_session](Store& self, const std::string& line) {
-            with_session(self, [&](Session& session) { session.print(line); });
-          },
-          nb::arg("line"))
-      .def(
-          "report",
-          [with_session](Store& self, const std::string& section, const std::string& key,
-                         std::optional<double> value) {
-            with_session(self, [&](Session& session) { session.report(section, key, value); });
-          },
-          nb::arg("section"), nb::arg("key"), nb::arg("value").none())
       .def(
           "shared_records",
           [](Store& self, std::int64_t block) -> std::unique_ptr<SharedRecords> {
@@ -452,9 +417,73 @@ void bind_store(nb::module_& module) {
             auto blocks = self.record_blocks();
             return blocks ? std::make_unique<SharedRecords>(std::move(blocks), block) : nullptr;
           },
-          nb::arg("block"), nb::sig("def shared_records(self, block: int) -> SharedRecords | None"))
-      .def("close", &Store::close)
-      .def("fail", &Store::fail, nb::arg("why"));
+          nb::arg("block"),
+          nb::sig("def shared_records(self, block: int) -> SharedRecords | None"));
+}
+
+void bind_session(nb::class_<Store>& store) {
+  store
+      .def("save",
+           [](Store& self) { with_session(self, [](Session& session) { session.save(); }); })
+      .def("stop_all",
+           [](Store& self) { with_session(self, [](Session& session) { session.stop_all(); }); })
+      .def("ended",
+           [](Store& self) {
+             bool ended = false;
+             with_session(self, [&](Session& session) { ended = session.ended(); });
+             return ended;
+           })
+      .def("restored",
+           [](Store& self) {
+             Numbers numbers;
+             with_session(self, [&](Session& session) {
+               numbers = SessionInside(session).restored().numbers;
+             });
+             return numbers;
+           })
+      .def("place",
+           [](Store& self) {
+             int index = 0, workers = 0;
+             std::int64_t step = 0, global_step = 0;
+             with_session(self, [&](Session& session) {
+               index = session.cluster().task.index;
+               workers = session.cluster().workers();
+               step = session.last_step().step;
+               global_step = session.last_step().global_step;
+             });
+             return std::tuple(index, workers, step, global_step);
+           })
+      .def(
+          "print",
+          [](Store& self, const std::string& line) {
+            with_session(self, [&](Session& session) { session.print(line); });
+          },
+          nb::arg("line"))
+      .def(
+          "report",
+          [](Store& self, const std::string& section, const std::string& key,
+             std::optional<double> value) {
+            with_session(self, [&](Session& session) { session.report(section, key, value); });
+          },
+          nb::arg("section"), nb::arg("key"), nb::arg("value").none())
+      .def(
+          "summarise",
+          [](Store& self, const std::string& tag, double value) {
+            with_session(self, [&](Session& session) { session.summarise(tag, value); });
+          },
+          nb::arg("tag"), nb::arg("value"));
+}
+
+}  // namespace
+
+void bind_store(nb::module_& module) {
+  bind_parts(module);
+  nb::class_<Store> store(module, "StoreBinding", "The store of _store.py.");
+  bind_init(store);
+  bind_steps(store);
+  bind_values(store);
+  bind_session(store);
+  store.def("close", &Store::close).def("fail", &Store::fail, nb::arg("why"));
 }
 
 }  // namespace paceline::python

@@ -202,6 +202,11 @@ class Store:
         """Adds a number to the report: report("accuracy", "test", 0.97)."""
         self._call(lambda: self._binding.report(section, key, value))
 
+    def summarise(self, tag: str, value: float) -> None:
+        """Gives summaries a number of the model between two steps, such as summarise("loss/valid", 0.3). Of the number that the
+        flag keep_best names, the checkpoint of these values is kept while it is the best one."""
+        self._call(lambda: self._binding.summarise(tag, value))
+
     def print(self, line: str) -> None:
         """Prints a line for the user, unless the flag quiet is given."""
         self._call(lambda: self._binding.print(line))

@@ -46,6 +46,18 @@ def test_the_rule_is_applied_to_what_was_handed_over() -> None:
         assert (store.worker, store.workers, store.global_step) == (0, 1, 5)
 
 
+def test_the_best_checkpoint_is_kept(tmp_path: pathlib.Path) -> None:
+    out = str(tmp_path / "run")
+    with paceline.Store(variables(), paceline.Sgd(1.0), out=out, keep_best="loss/valid", **QUIET) as store:
+        for loss in (3.0, 1.0, 2.0):
+            with store.step():
+                for name in store.names:
+                    store.ready(name, np.ones_like(variables()[name]))
+            store.summarise("loss/valid", loss)
+    np.testing.assert_array_equal(paceline.load(out + ":best")["second"], np.full(4, -1, np.float32))
+    np.testing.assert_array_equal(paceline.load(out)["second"], np.full(4, -2, np.float32))
+
+
 def test_the_programs_arrays_stay_its_own() -> None:
     mine = variables()
     with paceline.Store(mine, paceline.Sgd(1.0), **QUIET) as store:

@@ -11,7 +11,7 @@ import paceline
 def test_options_are_the_commands_flags(command: str) -> None:
     help_text = subprocess.run([command, "train", "mlp", "--help"], check=True, capture_output=True, text=True).stdout
     options = [name for name, value in vars(paceline.Strategy).items() if isinstance(value, property) and name != "name"]
-    assert len(options) == 9
+    assert len(options) == 8
     for option in options:
         assert re.search(rf"--{option.replace('_', '-')}\b", help_text), option
     for name in paceline.strategy_names():
@@ -20,7 +20,7 @@ def test_options_are_the_commands_flags(command: str) -> None:
 
 def test_a_strategy_is_what_its_text_says() -> None:
     for strategy in (paceline.Strategy(), paceline.Strategy("ssp", staleness=3), paceline.Strategy("sync", late="fold"),
-                     paceline.Strategy("local_sgd", local_steps=8, outer_rate=1, outer_momentum=0, outer="async", outer_delay=2),
+                     paceline.Strategy("local_sgd", local_steps=8, outer_rate=1, outer_momentum=0, outer="async"),
                      paceline.Strategy("sync", replicas_to_aggregate=None), paceline.Strategy("auto")):
         assert eval(repr(strategy), vars(paceline)) == strategy
         assert hash(strategy) == hash(eval(repr(strategy), vars(paceline)))
@@ -29,7 +29,6 @@ def test_a_strategy_is_what_its_text_says() -> None:
 def test_options_are_read_as_they_were_given() -> None:
     strategy = paceline.Strategy("local_sgd", outer_rate=0.9, outer="async")
     assert (strategy.name, strategy.outer_rate, strategy.outer, strategy.local_steps) == ("local_sgd", 0.9, "async", 20)
-    assert strategy.outer_delay is None
     assert strategy != paceline.Strategy("local_sgd")
 
 

@@ -1,4 +1,4 @@
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 #include <array>
 #include <cmath>

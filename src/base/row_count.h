@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// Which checkpoint of a run is the best, and by which number: CHECKPOINTS/best.json.
+// The mark of a run's best checkpoint and of the number that chose it: CHECKPOINTS/best.json.
 #pragma once
 
 #include <cstdint>

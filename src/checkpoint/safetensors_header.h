@@ -9,8 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "paceline/dtype.h"
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

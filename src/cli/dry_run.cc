@@ -49,10 +49,10 @@ std::string threads_text(const Cluster& cluster) {
 std::string local_cluster_text(Cluster cluster) {
   const std::string address = "127.0.0.1:free";
   if (!cluster.existing_servers) {
-    cluster.spec.ps.assign(std::size_t(cluster.local_ps), address);
+    cluster.spec.ps.assign(std::size_t(cluster.launch.ps), address);
   }
-  cluster.spec.workers.assign(std::size_t(cluster.local_workers), address);
-  const auto tasks = std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers);
+  cluster.spec.workers.assign(std::size_t(cluster.launch.workers), address);
+  const auto tasks = std::size_t(cluster.launch.ps) + std::size_t(cluster.launch.workers);
   return announcement(cluster, places_here(cluster, std::vector(tasks, address)));
 }
 
@@ -84,12 +84,12 @@ std::string cluster_text(const Cluster& cluster) {
 int ps_count(const Cluster& cluster) {
   const bool launched_here =
       cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
-  return launched_here ? cluster.local_ps : int(cluster.spec.ps.size());
+  return launched_here ? cluster.launch.ps : int(cluster.spec.ps.size());
 }
 
 std::string mean_text(const Cluster& cluster) {
   std::string of;
-  if (cluster.accumulate > 1) of = fmt::format("{} steps", cluster.accumulate);
+  if (cluster.train.accumulate > 1) of = fmt::format("{} steps", cluster.train.accumulate);
   if (cluster.towers > 1)
     of += fmt::format("{}{} towers", of.empty() ? "" : " of ", cluster.towers);
   return of.empty() ? "" : ", a contribution is the mean of " + of;
@@ -212,7 +212,7 @@ class DryJob {
   // A ring moves each number but the own part twice: as a partial sum, and as a whole one.
   std::string reduction_text(double contribution) const {
     const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
-                                                          ? std::size_t(cluster_.local_workers)
+                                                          ? std::size_t(cluster_.launch.workers)
                                                           : cluster_.spec.workers.size(),
                                                       1));
     return fmt::format("  on links: {} of sums are sent and received{}\n",
@@ -286,7 +286,7 @@ std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
   const DryJob job(steps, cluster, run);
   return fmt::format("Dry run of {}: nothing is started.\n", model) + cluster_text(cluster) +
          fmt::format("strategy {}, link {}{}\n", strategy_name(cluster),
-                     cluster.distributed() ? cluster.link : "none", mean_text(cluster)) +
+                     cluster.distributed() ? cluster.links.kind : "none", mean_text(cluster)) +
          job.parameters() + job.placement() + job.steps();
 }
 

@@ -19,6 +19,7 @@
 #include "checkpoint/best_keeper.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "paceline/error.h"
+#include "run/program_run.h"
 #include "run/report/folder_lock.h"
 #include "run/report/run_folder.h"
 
@@ -47,7 +48,7 @@ CheckpointEvaluations::CheckpointEvaluations(const RunOptions& run, EvaluateChec
   run_.resume = run_.quiet = true;
   run_.evaluates = run.out;
   run_.seed = run.seed;
-  run_.log = &log;
+  own_program_run(run_).log = &log;
 }
 
 bool CheckpointEvaluations::evaluate_newest() {
@@ -161,12 +162,13 @@ void run_evaluator(const Cluster& cluster, const RunOptions& run, EvaluateCheckp
   setpriority(PRIO_PROCESS, 0, kLowestPriority);
   const Interrupt interrupt;
   CheckpointEvaluations evaluations(run, std::move(evaluate), log);
-  const std::chrono::duration<double> join(cluster.join_timeout_s);
-  if (!cluster.launched && !is_locked(run.out)) {
+  const std::chrono::duration<double> join(cluster.links.join_timeout_s);
+  if (!cluster.launch.launched && !is_locked(run.out)) {
     log.info(fmt::format("waits up to {:g} s for a run that writes to {}", join.count(), run.out));
   }
-  follow_run(evaluations, run.out, interrupt,
-             {std::chrono::duration_cast<Duration>(join), cluster.launched ? STDIN_FILENO : -1});
+  follow_run(
+      evaluations, run.out, interrupt,
+      {std::chrono::duration_cast<Duration>(join), cluster.launch.launched ? STDIN_FILENO : -1});
   evaluations.print_last_line();
 }
 

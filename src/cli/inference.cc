@@ -43,7 +43,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return fmt::format("{}\n", fmt::join(texts, ","));
 }
 
-// What is no UTF-8, such as a file's name, is replaced; a number that is not finite is null.
+// Bytes that are no UTF-8, as in a file's name, are replaced; a number that is not finite is null.
 std::string json_line(const InferenceRow& row) {
   nlohmann::ordered_json object;
   for (const auto& [column, value] : row) {
@@ -82,18 +82,19 @@ class Results {
 };
 
 // Most settings say how to train: --set alone changes them here.
-std::vector<Setting> without_flags(std::vector<Setting> settings) {
-  for (Setting& setting : settings) setting.flag = false;
+std::vector<AnySetting> without_flags(std::vector<AnySetting> settings) {
+  for (AnySetting& setting : settings) setting.flag = false;
   return settings;
 }
 
-// What the user gives counts more than what the run was given.
+// A setting that the user gives now counts more than the run's.
 Settings settings_of(const InferenceCommand& command, const SavedModel& saved,
                      const FlagValues& values) {
   Settings settings = read_settings(without_flags(command.settings), values);
+  const std::map<std::string, std::string> given = settings.all_given();
   for (const auto& [name, value] : saved.settings) {
-    const auto known = std::ranges::find(command.settings, name, &Setting::name);
-    if (known != command.settings.end() && !settings.given(name)) settings.set(name, value);
+    const auto known = std::ranges::find(command.settings, name, &AnySetting::name);
+    if (known != command.settings.end() && !given.contains(name)) settings.set(name, value);
   }
   return settings;
 }

@@ -19,7 +19,7 @@ struct InferenceCommand {
   std::string examples;    // the end of --help
   bool top = true;         // it has --top
   std::string model;       // the checkpoint's; empty: not compared
-  std::vector<Setting> settings;
+  std::vector<AnySetting> settings;
   std::function<void(const InferenceRequest&, const Settings&)> infer;
 };
 

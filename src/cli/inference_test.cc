@@ -18,6 +18,9 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+const Setting<std::int64_t> kPower = {
+    .name = "power", .value = 1, .help = "The power", .flag = true};
+
 /// The numbers of a file times the one that a run has learned, to a power that is a setting.
 class ProgramInference : public ::testing::Test {
  protected:
@@ -44,8 +47,8 @@ class ProgramInference : public ::testing::Test {
     for (float at = 0; file >> name >> at;) {
       const Tensor made = predictor.predict({{x, Tensor::of<float>({1, 1}, {at})}})[0];
       request.give({{"name", name},
-                    {"power", settings.whole("power")},
-                    {"y", std::pow(double(made.item<float>()), double(settings.whole("power")))}});
+                    {"power", settings[kPower]},
+                    {"y", std::pow(double(made.item<float>()), double(settings[kPower]))}});
     }
   }
   static Value broadcast_to_rows(Value w, std::int64_t rows) {
@@ -56,10 +59,7 @@ class ProgramInference : public ::testing::Test {
     words.insert(words.begin(), {"/bin/powers", "infer"});
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
-    const ProgramOptions options = {
-        .about = "Powers.",
-        .settings = {{.name = "power", .value = 1, .help = "The power", .flag = true}},
-        .infer = infer};
+    const ProgramOptions options = {.about = "Powers.", .settings = {kPower}, .infer = infer};
     const auto work = [](const Cluster&, const RunOptions&, const Settings&) { FAIL(); };
     ::testing::internal::CaptureStdout();
     ::testing::internal::CaptureStderr();

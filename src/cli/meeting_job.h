@@ -10,7 +10,7 @@
 #include "cli/flags/command_line.h"
 #include "cli/flags/meeting_plan.h"
 #include "cli/joined_job.h"
-#include "paceline/security.h"
+#include "paceline/cluster.h"
 #include "params/wire/meeting_messages.h"
 
 namespace paceline {

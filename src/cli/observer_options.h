@@ -1,4 +1,4 @@
-// What run_program's observers of a run are to do, as the flags say it.
+// The options of run_program's observers, from flags.
 #pragma once
 
 #include <vector>

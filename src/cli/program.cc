@@ -27,6 +27,7 @@
 #include "paceline/error.h"
 #include "params/strategy/strategies.h"
 #include "predict/shape_predictor.h"
+#include "run/program_run.h"
 #include "run/standard_streams.h"
 
 namespace paceline {
@@ -71,8 +72,8 @@ InferenceCommand inference_of(const std::string& name, const ProgramOptions& opt
 }
 
 // The program borrows the options and the work, which must outlive it.
-Program program_of(const FlagValues& values, const std::vector<std::string>& arguments,
-                   const ProgramOptions& options, const Work& work) {
+Program program_run_of(const FlagValues& values, const std::vector<std::string>& arguments,
+                       const ProgramOptions& options, const Work& work) {
   const Settings settings = read_settings(options.settings, values);
   Program program{read_cluster(values),
                   read_run_options(values),
@@ -92,7 +93,7 @@ Program program_of(const FlagValues& values, const std::vector<std::string>& arg
       return options.evaluate(run, settings);
     };
   }
-  program.run.flags = flags_and_settings(values, settings);
+  own_program_run(program.run).flags = flags_and_settings(values, settings);
   program.run.settings = settings.all_given();
   return program;
 }
@@ -133,11 +134,11 @@ int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& 
   const std::unique_ptr<JoinedJob> joined = join_job(*values);
   check_one_of_several(*values, own_environment);
   return values->with_places([&] {
-    const Program asked = program_of(*values, arguments, options, work);
+    const Program asked = program_run_of(*values, arguments, options, work);
     if (!starts_tasks && !asked.observers.only_plan()) check_starts_no_tasks(asked.cluster);
     if (!starts_tasks || !leaves_shape_open(*values, asked.cluster)) return run_process(asked);
     const auto with = [&](const std::vector<std::string>& flags) {
-      return program_of(*parse_job(line, flags, nullptr), flags, options, work);
+      return program_run_of(*parse_job(line, flags, nullptr), flags, options, work);
     };
     return run_process(with(with_fastest_shape(arguments, *values, compared_by(asked),
                                                [&](const auto& flags) { with(flags); })));
@@ -150,7 +151,7 @@ std::int64_t batches_of_step(const Cluster& cluster) {
   const StrategyKind& kind = strategy_kind(cluster);
   const int needed = cluster.strategy.replicas > 0 ? cluster.strategy.replicas : cluster.workers();
   const bool rounds = kind.exact() && kind.in_rounds(cluster.strategy);
-  return std::int64_t{cluster.towers} * cluster.accumulate * (rounds ? needed : 1);
+  return std::int64_t{cluster.towers} * cluster.train.accumulate * (rounds ? needed : 1);
 }
 
 bool computes(const DeviceChoice& device) {

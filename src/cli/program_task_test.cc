@@ -36,12 +36,13 @@ std::string refusal(const std::vector<std::string>& arguments) {
 TEST(ProgramTask, TrainsByItsFlagsAndWritesTheReport) {
   const TemporaryFolder folder;
   ProgramOptions options;
-  options.settings = {batch_setting(8)};
+  const Setting<std::int64_t> batch = batch_setting(8);
+  options.settings = {batch};
   ProgramTask task({"script", "--steps", "3", "--batch", "4", "--quiet", "--threads", "1", "--out",
                     folder.path("out")},
                    options);
   ASSERT_FALSE(task.status());
-  EXPECT_EQ(task.settings().whole("batch"), 4);
+  EXPECT_EQ(task.settings()[batch], 4);
   EXPECT_EQ(train(task, 10), 3U);
   task.end();
   EXPECT_EQ(task.status(), 0);

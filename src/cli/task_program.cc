@@ -28,6 +28,7 @@
 #include "run/interrupt.h"
 #include "run/limits.h"
 #include "run/log.h"
+#include "run/program_run.h"
 #include "run/report/report.h"
 #include "run/report/run_folder.h"
 
@@ -47,7 +48,7 @@ void report_failure(const Program& program, Report report, const std::string& er
   if (report.tasks.empty()) {
     report.model = program.model;
     report.strategy = program.cluster.strategy.name;
-    report.flags = program.run.flags;
+    report.flags = program_run_of(program.run).flags;
     report.tasks.emplace_back().task = program.cluster.task.str();
   }
   report.error = error;
@@ -69,7 +70,8 @@ Failure failure_of(const std::exception& exception) {
 
 // With --log-format json an error is a line of the log like the others.
 void print_error(const RunOptions& run, const std::string& message) {
-  if (run.log_format == "json") return run.log->error(message);
+  const ProgramRun& told = program_run_of(run);
+  if (told.log_format == "json") return told.log->error(message);
   std::fflush(stdout);
   print_text(stderr, plain_lines(fmt::format("paceline: error: {}\n", message)));
 }
@@ -97,20 +99,23 @@ void check_can_begin_again(const RunOptions& run, const Error& lost) {
 RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
   const bool left_behind = dynamic_cast<const LeftBehind*>(&lost) != nullptr;
   if (cluster.is_chief() && !left_behind) check_can_begin_again(run, lost);
+  const ProgramRun& told = program_run_of(run);
   RunOptions again = run;
   again.resume = true;
   again.overwrite = false;
-  if (run.last_report->global_step && !left_behind) again.lost_at = run.last_report->global_step;
+  if (told.last_report->global_step && !left_behind) {
+    own_program_run(again).lost_at = told.last_report->global_step;
+  }
   std::string left;
   if (run.seconds) {
-    again.seconds = std::max(0.0, *run.seconds - *run.seconds_counted);
+    again.seconds = std::max(0.0, *run.seconds - *told.seconds_counted);
     left = fmt::format("; {:.1f} of {:.4g} s are left", *again.seconds, *run.seconds);
   }
   if (left_behind) {
-    run.log->warning(fmt::format("{}; joins them again{}", lost.what(), left));
+    told.log->warning(fmt::format("{}; joins them again{}", lost.what(), left));
   } else {
-    run.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
-                                 cluster.is_chief() ? "" : " of the chief", left));
+    told.log->warning(fmt::format("{}; goes back to the newest checkpoint{}{}", lost.what(),
+                                  cluster.is_chief() ? "" : " of the chief", left));
   }
   return again;
 }
@@ -120,15 +125,16 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
 void train(const Program& program, RunOptions run) {
   constexpr int kMostInVain = 3;
   double seconds_counted = 0;
-  run.seconds_counted = &seconds_counted;
+  own_program_run(run).seconds_counted = &seconds_counted;
   for (int in_vain = 0;;) {
-    *run.last_report = {};
+    *program_run_of(run).last_report = {};
     seconds_counted = 0;
     try {
       return program.work(program.cluster, run);
     } catch (const Error& error) {
-      if (error.code() != ErrorCode::kAborted || run.interrupt->interrupted()) throw;
-      in_vain = run.last_report->steps() > 0 ? 0 : in_vain + 1;
+      if (error.code() != ErrorCode::kAborted || program_run_of(run).interrupt->interrupted())
+        throw;
+      in_vain = program_run_of(run).last_report->steps() > 0 ? 0 : in_vain + 1;
       if (in_vain > kMostInVain) throw;
       run = begin_again(program.cluster, run, error);
     }
@@ -173,15 +179,16 @@ LaunchProgram launched_program(const Program& program) {
 
 int run_prepared(const Program& program, const Log& log) {
   RunOptions run = program.run;
-  run.log = &log;
+  ProgramRun& told = own_program_run(run);
+  told.log = &log;
+  told.resume_command = resume_command(program_invocation_name, program.arguments);
   run.timeline = timeline_file(program.cluster, run);
-  run.resume_command = resume_command(program_invocation_name, program.arguments);
   if (program.cluster.process == Cluster::Process::kLauncher) {
     TaskGroupOptions options;
-    options.on_failure = program.cluster.on_failure;
+    options.on_failure = program.cluster.launch.on_failure;
     options.workers_meet = strategy_kind(program.cluster).reduces;
     options.say = [&log](const std::string& line) { log.warning(line); };
-    if (program.cluster.evaluator && !program.evaluate) {
+    if (program.cluster.launch.evaluator && !program.evaluate) {
       throw Error(ErrorCode::kUsage, "--evaluator: this program evaluates no checkpoints");
     }
     // Writing a checkpoint may take minutes. A second Ctrl-C ends it.
@@ -192,12 +199,12 @@ int run_prepared(const Program& program, const Log& log) {
     return launch(program.cluster, run, launched_program(program), options);
   }
   run.observers = program.observers.observers();
-  Interrupt interrupt(program.cluster.launched ? STDIN_FILENO : -1);
-  run.interrupt = &interrupt;
+  Interrupt interrupt(program.cluster.launch.launched ? STDIN_FILENO : -1);
+  told.interrupt = &interrupt;
   Report last_report;
-  run.last_report = &last_report;
+  told.last_report = &last_report;
   bool ended_well = true;
-  run.on_failed_end = [&](const std::string& message) {
+  told.on_failed_end = [&](const std::string& message) {
     ended_well = false;
     print_error(run, message);
   };
@@ -240,21 +247,23 @@ void run_dry(const Program& program, MakeObserver observer) {
 
 int run_process(const Program& asked) {
   const Log log(log_options(asked.cluster, asked.run));
-  if (!asked.old_name_hint.empty() && !asked.cluster.launched) log.warning(asked.old_name_hint);
+  if (!asked.old_name_hint.empty() && !asked.cluster.launch.launched)
+    log.warning(asked.old_name_hint);
   if (asked.observers.only_plan()) {
     run_dry(asked, asked.observers.observers().front());
     return 0;
   }
   Program program = asked;
-  Security& security = program.cluster.security;
+  Security& security = program.cluster.links.security;
   security.loaded = secure_job(program.cluster, why_apart(program), program.key_hint);
   if (!program.placed.empty()) log.info(program.placed);
   const bool on_cores = device_kind(program.cluster.device.kind).shares_cores;
   const std::string unused = on_cores ? unused_devices(own_environment) : "";
-  if (!unused.empty() && !program.cluster.launched) log.info(unused);
-  if (program.cluster.distributed() && security.tls == Tls::kNever && !program.cluster.launched)
+  if (!unused.empty() && !program.cluster.launch.launched) log.info(unused);
+  if (program.cluster.distributed() && security.tls == Tls::kNever &&
+      !program.cluster.launch.launched)
     log.warning(fmt::format("--insecure: {}", kGivenUp));
-  if (program.run.log_format != "json") return run_with(program, log);
+  if (program_run_of(program.run).log_format != "json") return run_with(program, log);
   try {
     return run_with(program, log);
   } catch (const std::exception& exception) {

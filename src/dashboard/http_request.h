@@ -13,7 +13,7 @@ struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // "/state.json", without what follows a '?'
   std::string host;    // the field Host, "127.0.0.1:8080"; empty: there is none
-  /// What the client says to be let in: of "Authorization: Bearer …", or else of "?token=…".
+  /// The client's token: that of "Authorization: Bearer …", or else of "?token=…".
   std::string token = {};
 
   bool operator==(const HttpRequest&) const = default;

@@ -79,7 +79,7 @@ class JobWatch : public SessionObserver {
   // The launcher says it of tasks that it started.
   void summed_up(RunningSession& session) override {
     const Cluster& cluster = session.made_of().cluster;
-    if (cluster.launched) return;
+    if (cluster.launch.launched) return;
     const Report whole = with_others(session.report());
     const auto timed = std::ranges::count_if(
         whole.tasks, [](const TaskReport& task) { return task.is_worker() && task.steps_per_s; });

@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// What is known of a run before its first step.
+/// The facts of a run that are known before its first step.
 struct RunAbout {
   std::string out;                    // --out; empty: nothing is written
   std::optional<std::int64_t> steps;  // the global step at which it ends
@@ -62,8 +62,8 @@ class LiveRun {
   RunPoint point(TimePoint now) const;
   /// Examples a second of all workers now.
   std::optional<double> examples_per_s() const;
-  /// What holds the run back, in a sentence; empty before it is known. While a task is silent it is
-  /// that: what the others wait for is then no other cause.
+  /// A sentence that says what holds the run back; empty before it is known. While a task is silent
+  /// it is that: what the others wait for is then no other cause.
   std::string cause(TimePoint now) const;
 
  private:

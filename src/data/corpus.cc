@@ -13,6 +13,7 @@
 #include "data/random_words.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {

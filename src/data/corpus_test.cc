@@ -13,6 +13,7 @@
 #include "base/temporary_folder.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {

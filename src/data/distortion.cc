@@ -15,6 +15,7 @@
 #include "data/pixel_kernels.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {
@@ -244,7 +245,7 @@ void write_values(PixelLayout layout, std::span<const std::uint8_t> planes, cons
 
 }  // namespace
 
-Distortion Distortion::cifar10(bool training, std::uint64_t seed) {
+Distortion cifar10_distortion(bool training, std::uint64_t seed) {
   return {.height = 24,
           .width = 24,
           .random = training,
@@ -254,7 +255,7 @@ Distortion Distortion::cifar10(bool training, std::uint64_t seed) {
           .seed = seed};
 }
 
-Distortion Distortion::resnet(bool training, std::uint64_t seed) {
+Distortion resnet_distortion(bool training, std::uint64_t seed) {
   return {.pad = 2, .height = 32, .width = 32, .random = training, .seed = seed};
 }
 

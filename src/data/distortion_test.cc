@@ -12,6 +12,7 @@
 #include "data/testing/naive_distortion.h"
 #include "kernels/testing/each_instruction_set.h"
 #include "paceline/data.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {
@@ -77,7 +78,7 @@ Nearest nearest(const Distortion& distortion, Example& example, const std::vecto
 TEST(Distortion, OfResnetIsThatOfTheDefinitionWithSomePart) {
   with_each_instruction_set([] {
     for (const PixelLayout layout : {PixelLayout::kPlanar, PixelLayout::kInterleaved}) {
-      Distortion distortion = Distortion::resnet(true, 3);
+      Distortion distortion = resnet_distortion(true, 3);
       distortion.layout = layout;
       Image image(1, {32, 32, 3});
       for (std::int64_t place = 0; place < 4; ++place) {
@@ -92,7 +93,7 @@ TEST(Distortion, OfResnetIsThatOfTheDefinitionWithSomePart) {
 TEST(Distortion, OfCifar10IsThatOfTheDefinitionWithSomePart) {
   with_each_instruction_set([] {
     Image image(2, {32, 32, 3});
-    Distortion distortion = Distortion::cifar10(true, 3);
+    Distortion distortion = cifar10_distortion(true, 3);
     distortion.contrast_low = distortion.contrast_high = 0.4;
     image.example.place = 17;
     const std::vector<float> values = distorted(distortion, image.example);
@@ -146,7 +147,7 @@ TEST(Distortion, MirrorsByTurns) {
 TEST(Distortion, ForEvaluationIsTheCentre) {
   Image image(4, {32, 32, 3});
   image.example.place = 5;
-  const Distortion small = Distortion::cifar10(false, 1), all = Distortion::resnet(false, 1);
+  const Distortion small = cifar10_distortion(false, 1), all = resnet_distortion(false, 1);
   EXPECT_LT(greatest_difference(distorted(small, image.example),
                                 naive_distortion(small, image.example, {.top = 4, .left = 4})),
             2e-6);
@@ -172,7 +173,7 @@ TEST(Distortion, TakesOddSizesBothLayoutsAndOtherChannels) {
 
 TEST(Distortion, StandardisesToMeanZeroAndDeviationOne) {
   Image image(7, {32, 32, 3});
-  const std::vector<float> values = distorted(Distortion::cifar10(true, 1), image.example);
+  const std::vector<float> values = distorted(cifar10_distortion(true, 1), image.example);
   double mean = 0, squares = 0;
   for (const float value : values) {
     mean += value / double(values.size());
@@ -185,7 +186,7 @@ TEST(Distortion, StandardisesToMeanZeroAndDeviationOne) {
 TEST(Distortion, MakesExactZerosOfAnImageOfOneColour) {
   Image image(7, {32, 32, 3});
   std::ranges::fill(image.pixels, 200);
-  EXPECT_THAT(distorted(Distortion::cifar10(true, 1), image.example), Each(0.0f));
+  EXPECT_THAT(distorted(cifar10_distortion(true, 1), image.example), Each(0.0f));
 }
 
 TEST(Distortion, WithoutStandardisingHasBrightnessAndContrast) {
@@ -225,7 +226,7 @@ TEST(Distortion, IsAFunctionOfSeedEpochAndPlace) {
   const auto values = [&](std::uint64_t seed, std::int64_t epoch, std::int64_t place) {
     image.example.epoch = epoch;
     image.example.place = place;
-    return distorted(Distortion::cifar10(true, seed), image.example);
+    return distorted(cifar10_distortion(true, seed), image.example);
   };
   EXPECT_EQ(values(1, 2, 3), values(1, 2, 3));
   EXPECT_NE(values(1, 2, 3), values(2, 2, 3));
@@ -273,7 +274,7 @@ TEST(Distortion, RefusesAPartThatIsLargerThanTheImage) {
   Image image(1, {20, 32, 3});
   std::vector<float> values(24 * 24 * 3);
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
-                       [&] { distort(Distortion::cifar10(true, 1), image.example, values); }),
+                       [&] { distort(cifar10_distortion(true, 1), image.example, values); }),
               HasSubstr("24x24 and 1728 values of an image of 20x32"));
 }
 

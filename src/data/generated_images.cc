@@ -14,6 +14,7 @@
 #include "data/random_words.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {

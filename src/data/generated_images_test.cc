@@ -7,6 +7,7 @@
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
 #include "paceline/data.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {

@@ -29,7 +29,7 @@ struct DecodedPart {
 /// The pixels of an image above which it is not decoded.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
-/// What the header of an encoded image says.
+/// The header of an encoded image.
 struct ImageHeader {
   ImageSize size;       // as it is stored
   int orientation = 1;  // of EXIF (data/orientation.h)

@@ -5,22 +5,289 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <exception>
+#include <iterator>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <span>
+#include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
+#include "base/clock.h"
 #include "base/cores.h"
-#include "data/batch_ring.h"
 #include "data/data_position.h"
-#include "data/example_maker.h"
+#include "data/pipeline_plan.h"
 #include "data/thread_tuner.h"
+#include "data/ticket_stream.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
 
 namespace paceline {
+
+// Takes records through the stages of a pipeline.
+
+/// Records that cannot be read. Any number of threads.
+class BadRecords {
+ public:
+  explicit BadRecords(const PipelinePlan& plan) : plan_(plan) {}
+  bool contains(std::int64_t index) const;
+  /// Counts a record once, and says so. Throws kDataLoss when there are too many.
+  void add(std::int64_t index, const std::string& why);
+  std::int64_t count() const { return count_; }
+
+ private:
+  const PipelinePlan& plan_;
+  mutable std::mutex mutex_;
+  std::map<std::int64_t, std::string> why_;  // by index
+  std::atomic<std::int64_t> count_ = 0;
+};
+
+/// Counts of a stage: the records that went through it, and their time.
+struct StageTimes {
+  std::int64_t records = 0;
+  Duration spent{};
+};
+
+/// Belongs to one thread.
+class ExampleMaker {
+ public:
+  ExampleMaker(const PipelinePlan& plan, BadRecords& bad, const Clock& clock)
+      : plan_(plan), bad_(bad), clock_(clock), times_(plan.stages.size() + 2) {}
+
+  /// Reads the record and takes it through all stages but the last; when it is bad, the next good
+  /// one of the source instead. False when another one stands in for it.
+  bool prepare(const Ticket& ticket);
+  /// The last stage.
+  void write(std::span<float> values);
+  std::int32_t label() const { return example_.label; }
+  /// Adds the times of reading, each stage and the last one, which are then zero again.
+  void hand_over_times(std::vector<StageTimes>& to);
+
+ private:
+  void make(std::int64_t index);
+  std::size_t find_cached();
+  void count(std::size_t stage, TimePoint since);
+
+  const PipelinePlan& plan_;
+  BadRecords& bad_;
+  const Clock& clock_;
+  Example example_;
+  std::vector<StageTimes> times_;
+};
+
+bool BadRecords::contains(std::int64_t index) const {
+  if (count_ == 0) return false;
+  const std::lock_guard lock(mutex_);
+  return why_.contains(index);
+}
+
+void BadRecords::add(std::int64_t index, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!why_.emplace(index, why).second) return;
+    ++count_;
+    if (count_ > plan_.max_bad) {
+      throw Error(ErrorCode::kDataLoss,
+                  plan_.max_bad == 0
+                      ? fmt::format("{} (--max-bad N leaves out up to N bad records)", why)
+                      : fmt::format("{} bad records, and --max-bad is {}; the last: {}",
+                                    count_.load(), plan_.max_bad, why));
+    }
+  }
+  if (plan_.on_bad) plan_.on_bad(why);
+}
+
+bool ExampleMaker::prepare(const Ticket& ticket) {
+  example_.epoch = ticket.epoch;
+  example_.place = ticket.record.place;
+  const std::int64_t records = plan_.records();
+  for (std::int64_t i = 0; i < records; ++i) {
+    const std::int64_t index = (ticket.record.index + i) % records;
+    if (bad_.contains(index)) continue;
+    try {
+      make(index);
+      return i == 0;
+    } catch (const Error& error) {
+      constexpr ErrorCode kBad[] = {ErrorCode::kDataLoss, ErrorCode::kNotFound,
+                                    ErrorCode::kUnavailable};
+      if (std::ranges::find(kBad, error.code()) == std::end(kBad)) throw;
+      bad_.add(index, error.what());
+    }
+  }
+  throw Error(ErrorCode::kDataLoss, "all records of the data are bad");
+}
+
+// Returns the stage after the last cache that holds the record; 0 when none does.
+std::size_t ExampleMaker::find_cached() {
+  for (std::size_t stage = plan_.stages.size(); stage > 0; --stage) {
+    const RecordCache* const cache = plan_.stages[stage - 1].cache.get();
+    if (cache != nullptr && cache->find(example_)) return stage;
+  }
+  return 0;
+}
+
+void ExampleMaker::make(std::int64_t index) {
+  example_.index = index;
+  TimePoint begun = clock_.now();
+  std::size_t stage = find_cached();
+  if (stage == 0) {
+    plan_.source->read(index, example_);
+    count(0, std::exchange(begun, clock_.now()));
+  } else {
+    count(stage, std::exchange(begun, clock_.now()));
+  }
+  for (; stage < plan_.stages.size(); ++stage) {
+    const PipelinePlan::Stage& each = plan_.stages[stage];
+    if (each.cache != nullptr) {
+      each.cache->keep(example_);
+    } else {
+      each.function(example_);
+    }
+    count(stage + 1, std::exchange(begun, clock_.now()));
+  }
+}
+
+void ExampleMaker::write(std::span<float> values) {
+  const TimePoint begun = clock_.now();
+  plan_.into(example_, values);
+  count(times_.size() - 1, begun);
+}
+
+void ExampleMaker::count(std::size_t stage, TimePoint since) {
+  ++times_[stage].records;
+  times_[stage].spent += clock_.now() - since;
+}
+
+void ExampleMaker::hand_over_times(std::vector<StageTimes>& to) {
+  for (std::size_t stage = 0; stage < times_.size(); ++stage) {
+    const StageTimes times = std::exchange(times_[stage], {});
+    to[stage].records += times.records;
+    to[stage].spent += times.spent;
+  }
+}
+
+// The batches that a pipeline is making, in the order in which they are used.
+
+/// One batch. Its memory is used again.
+struct BatchInWork {
+  InputBatch batch;
+  std::vector<std::int64_t> ordinals;  // of the records in its slots
+  std::int64_t claimed = 0, done = 0;  // slots
+  bool closed = false;                 // no more slots are claimed
+  std::exception_ptr error;            // of the record in slot `error_slot`, the first that has one
+  std::int64_t error_slot = 0;
+
+  bool ready() const { return closed && done == claimed; }
+  void fail(std::int64_t slot, std::exception_ptr why);
+};
+
+/// No locks inside. Slots are claimed in order, across batches.
+class BatchRing {
+ public:
+  /// Throws kInvalidArgument for a pipeline without batches, or whose values have no shape.
+  explicit BatchRing(const Pipeline& pipeline);
+
+  /// Slots that can still be claimed.
+  std::int64_t free_slots() const;
+  /// A batch that has one; null when there is none.
+  BatchInWork* with_free_slot();
+  /// Claims a slot of that batch for a record.
+  std::int64_t claim(BatchInWork& in_work, std::int64_t ordinal);
+  /// No more slots will be claimed: the last batch is as long as it is.
+  void close();
+  /// True when the batch whose turn it is is ready.
+  bool front_is_ready() const { return !in_work_.empty() && in_work_.front()->ready(); }
+  /// True when there will be no more.
+  bool over() const { return closed_ && in_work_.empty(); }
+  std::int64_t ready_batches() const;
+  /// The ready batch whose turn it is, until it is given back.
+  BatchInWork& take();
+  /// The memory of the batch that was taken can be filled again.
+  void give_back();
+
+ private:
+  const std::int64_t batch_;
+  bool closed_ = false;
+  std::vector<std::unique_ptr<BatchInWork>> all_;
+  std::deque<BatchInWork*> free_, in_work_;
+  BatchInWork* taken_ = nullptr;
+};
+
+void BatchInWork::fail(std::int64_t slot, std::exception_ptr why) {
+  if (error && error_slot < slot) return;
+  error = std::move(why);
+  error_slot = slot;
+}
+
+BatchRing::BatchRing(const Pipeline& pipeline) : batch_(pipeline.plan()->batch) {
+  const Shape shape = pipeline.shape(), slots{batch_};
+  for (int i = 0; i <= pipeline.plan()->prefetch; ++i) {
+    all_.push_back(std::make_unique<BatchInWork>());
+    all_.back()->batch = {.values = Tensor(DType::kFloat32, shape),
+                          .labels = Tensor(DType::kInt32, slots),
+                          .weights = Tensor(DType::kFloat32, slots)};
+    free_.push_back(all_.back().get());
+  }
+}
+
+std::int64_t BatchRing::free_slots() const {
+  const bool open = !in_work_.empty() && !in_work_.back()->closed;
+  return std::int64_t(free_.size()) * batch_ + (open ? batch_ - in_work_.back()->claimed : 0);
+}
+
+BatchInWork* BatchRing::with_free_slot() {
+  if (!in_work_.empty() && !in_work_.back()->closed) return in_work_.back();
+  if (free_.empty()) return nullptr;
+  BatchInWork* const next = free_.front();
+  free_.pop_front();
+  next->ordinals.clear();
+  next->claimed = next->done = 0;
+  next->closed = false;
+  next->error = nullptr;
+  next->batch.records = 0;
+  in_work_.push_back(next);
+  return next;
+}
+
+std::int64_t BatchRing::claim(BatchInWork& in_work, std::int64_t ordinal) {
+  in_work.ordinals.push_back(ordinal);
+  const std::int64_t slot = in_work.claimed++;
+  in_work.closed = in_work.claimed == batch_;
+  return slot;
+}
+
+void BatchRing::close() {
+  closed_ = true;
+  if (in_work_.empty() || in_work_.back()->closed) return;
+  in_work_.back()->closed = true;
+  if (in_work_.back()->claimed > 0) return;
+  free_.push_back(in_work_.back());
+  in_work_.pop_back();
+}
+
+std::int64_t BatchRing::ready_batches() const {
+  return std::ranges::count_if(in_work_, [](const BatchInWork* each) { return each->ready(); });
+}
+
+BatchInWork& BatchRing::take() {
+  taken_ = in_work_.front();
+  in_work_.pop_front();
+  return *taken_;
+}
+
+void BatchRing::give_back() {
+  if (taken_ != nullptr) free_.push_back(std::exchange(taken_, nullptr));
+}
+
 namespace {
 
 // A thread claims so much work at a time that the lock costs nothing beside it.

@@ -11,6 +11,7 @@
 #include "base/testing/error_of.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/zoo_data.h"
 
 namespace paceline {
 namespace {
@@ -356,7 +357,7 @@ TEST(Pipeline, RefusesWhatCannotBe) {
 TEST(Pipeline, DistortsImagesIntoBatches) {
   std::vector<std::uint8_t> pixels(2 * 3 * 32 * 32, 7);
   const Pipeline pipeline =
-      Pipeline(images_in_memory(pixels, {1, 2})).distort(Distortion::cifar10(false, 1)).batch(2);
+      Pipeline(images_in_memory(pixels, {1, 2})).distort(cifar10_distortion(false, 1)).batch(2);
   PipelineReader reader(pipeline);
   const InputBatch* const batch = reader.next();
   EXPECT_EQ(batch->values.shape(), (Shape{2, 3, 24, 24}));

@@ -15,9 +15,9 @@
 #include "base/memory_space.h"
 #include "kernels/event.h"
 #include "paceline/error.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 #include "paceline/rule.h"
-#include "paceline/staleness.h"
+#include "paceline/strategy.h"
 #include "paceline/tensor.h"
 #include "trace/step_account.h"
 
@@ -75,8 +75,8 @@ struct Contribution {
   bool sparse = false;
   /// The unique ids of the rows of a sparse one, which are valid until end_step returns.
   std::span<const std::int32_t> ids = {};
-  /// Where a dense one lies in place of its place, until end_step returns, for a store that takes
-  /// lent ones. It must not be written.
+  /// The memory of a dense one that does not lie in its place, until end_step returns, for a store
+  /// that takes lent ones. It must not be written.
   const float* lent = nullptr;
 };
 

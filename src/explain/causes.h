@@ -27,6 +27,7 @@ std::vector<Finding> slow_devices(const RunFacts& facts);
 std::vector<Finding> small_batch(const RunFacts& facts);
 // copy_causes.cc
 std::vector<Finding> slow_copies(const RunFacts& facts);
+std::vector<Finding> ops_on_host(const RunFacts& facts);
 // checkpoint_causes.cc
 std::vector<Finding> slow_checkpoints(const RunFacts& facts);
 // way_causes.cc

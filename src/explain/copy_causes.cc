@@ -1,4 +1,4 @@
-// Copies between the host's memory and that of a device.
+// Copies between the host's memory and that of a device, and ops that the host computes for it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,6 +51,24 @@ std::vector<Finding> slow_copies(const RunFacts& facts) {
        .advice = "With copies that take no time, up to",
        .gain = RunFacts::gain_without(least)});
   return found;
+}
+
+std::vector<Finding> ops_on_host(const RunFacts& facts) {
+  double least_ms = HUGE_VAL, least = 1;
+  for (const TaskReport* const worker : facts.workers()) {
+    least_ms = std::min(least_ms, worker->host_ops_ms.value_or(0));
+    least = std::min(least, RunFacts::host_ops(*worker));
+  }
+  if (least < kLeastCopies) return {};
+  const bool one = facts.workers().size() == 1;
+  return {{.cause = Limit::kHostOps,
+           .task = one ? facts.workers().front()->task : "",
+           .sentence = fmt::format("The host computes ops that the device{} no kernels for: they "
+                                   "take {} ms of each step, {:.0f}% of the time. The run names "
+                                   "them at its start.",
+                                   one ? " has" : "s have", rounded(least_ms), 100 * least),
+           .advice = "With kernels that take no time, up to",
+           .gain = RunFacts::gain_without(least)}};
 }
 
 }  // namespace paceline

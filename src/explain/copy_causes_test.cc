@@ -1,4 +1,4 @@
-// Copies between host and device.
+// Copies between host and device, and ops of the host.
 #include <gtest/gtest.h>
 
 #include "explain/testing/staged_run.h"
@@ -29,6 +29,13 @@ const StagedRun kStagedCopies[] = {
        run.tasks = {worker_report(0)};
        slow_down(run.tasks[0], "compute", 1);
        run.tasks[0].copies_ms = 100;
+     }},
+    {"an op without a kernel for the device", Limit::kHostOps, "worker:0",
+     "The host computes ops that the device has no kernels for: they take 100 ms of each step",
+     [](Report& run) {
+       run.tasks = {worker_report(0)};
+       slow_down(run.tasks[0], "compute", 1);
+       run.tasks[0].host_ops_ms = 100;
      }},
 };
 

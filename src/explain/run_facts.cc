@@ -56,6 +56,10 @@ double RunFacts::copies(const TaskReport& worker) {
   return 1e-3 * worker.copies_ms.value_or(0) * worker.steps_per_s.value_or(0);
 }
 
+double RunFacts::host_ops(const TaskReport& worker) {
+  return 1e-3 * worker.host_ops_ms.value_or(0) * worker.steps_per_s.value_or(0);
+}
+
 double RunFacts::mean_share(std::string_view activity) const {
   double sum = 0;
   for (const TaskReport* const worker : workers_) sum += share(*worker, activity);

@@ -68,6 +68,7 @@ class RunFacts {
   static double transfer(const TaskReport& worker);
   /// The share of a worker's time in which its device copied from and to the host's memory.
   static double copies(const TaskReport& worker);
+  static double host_ops(const TaskReport& worker);
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }

@@ -113,13 +113,13 @@ Gradient Differentiation::take(Value value, bool may_be_sparse) {
   const auto found = collected_.find(key_of(value));
   if (found == collected_.end()) return {};
   Collected& sum = found->second;
-  if (sum.rows.empty()) return {sum.dense, {}, {}};
+  if (sum.rows.empty()) return sum.dense;
   const Value ids = joined(sum.ids), rows = joined(sum.rows);
-  if (may_be_sparse && !sum.dense) return {{}, ids, rows};
+  if (may_be_sparse && !sum.dense) return {ids, rows};
   const Value scattered = scatter(value, ids, rows);
   // Kept, for a value that is both wanted and passed on is taken twice.
   sum = {sum.dense ? graph_.apply("add", {sum.dense, scattered}) : scattered, {}, {}};
-  return {sum.dense, {}, {}};
+  return sum.dense;
 }
 
 Value Differentiation::scatter(Value value, Value ids, Value rows) {

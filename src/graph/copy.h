@@ -48,6 +48,8 @@ class GraphCopy {
   explicit GraphCopy(const RewriteSource& source);
 
   Graph& graph() { return *graph_; }
+  /// True when the value has a copy.
+  bool has(Value old) const { return bool(values_[old]); }
   /// The copy of a value whose node was visited.
   Value copy_of(Value old) const;
   std::vector<Value> copies_of(std::span<const Value> old) const;

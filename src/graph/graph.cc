@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cmath>
 #include <new>
 
+#include "base/nearest.h"
 #include "graph/initializer_of.h"
 #include "graph/sources.h"
 #include "paceline/error.h"
@@ -167,6 +170,183 @@ void Graph::contribute(Value variable, Value value, const Rule& rule) {
     invalid(fmt::format("[contribute] '{}' is given two values", variable.name()));
   }
   contributions_.push_back({variable, value, std::make_shared<const Rule>(rule)});
+}
+
+// Names in a graph: unique ones for nodes, scopes, and the ones that a user gives.
+
+namespace {
+
+// "name:k" is output k of a node.
+struct OutputName {
+  std::string_view node;
+  int output = 0;
+};
+
+OutputName split_output(std::string_view name) {
+  const std::size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos) return {name};
+  const std::string_view digits = name.substr(colon + 1);
+  int output = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), output);
+  if (error != std::errc() || end != digits.data() + digits.size()) return {name};
+  return {name.substr(0, colon), output};
+}
+
+}  // namespace
+
+void Graph::index_names() const {
+  for (; indexed_ < nodes_.size(); ++indexed_) {
+    Node& node = *nodes_[indexed_];
+    if (nodes_by_name_.try_emplace(*node.name_, &node).second) continue;
+    node.name_ = std::make_shared<const std::string>(numbered_name(*node.name_));
+    nodes_by_name_.emplace(*node.name_, &node);
+  }
+}
+
+std::string Graph::numbered_name(const std::string& taken) const {
+  // The count is kept so that a thousand nodes of one op do not each search from 1.
+  int& count = name_counts_[taken];
+  std::string numbered;
+  do {
+    numbered = fmt::format("{}_{}", taken, ++count);
+  } while (nodes_by_name_.contains(numbered));
+  return numbered;
+}
+
+Value Graph::named(const std::string& name, Value value) {
+  const std::string full = scoped(name);
+  if (!value || &value.graph() != this) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[graph] '{}' is to name what is no value of this graph", full));
+  }
+  index_names();
+  const auto node = nodes_by_name_.find(full);
+  const bool hides_a_source = node != nodes_by_name_.end() && node->second->inputs().empty() &&
+                              node->second->output(0) != value;
+  if (name.empty() || names_.contains(full) || hides_a_source) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[graph] the name '{}' is {}", full, name.empty() ? "empty" : "taken"));
+  }
+  names_.emplace(full, value);
+  return value;
+}
+
+Value Graph::find(std::string_view name) const {
+  if (const auto named = names_.find(name); named != names_.end()) return named->second;
+  index_names();
+  const auto [node_name, output] = split_output(name);
+  const auto node = nodes_by_name_.find(node_name);
+  if (node != nodes_by_name_.end() && output >= 0 &&
+      std::size_t(output) < node->second->outputs().size()) {
+    return node->second->output(output);
+  }
+  std::vector<std::string_view> known;
+  for (const auto& [other, value] : names_) known.emplace_back(other);
+  for (const auto& node : nodes_) known.emplace_back(node->name());
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[graph] there is no value '{}'{}", name, did_you_mean(name, known)));
+}
+
+Graph::Scope::Scope(Graph& graph, std::string_view name)
+    : graph_(graph), length_(graph.scope_.size()) {
+  graph_.scope_ += name;
+  graph_.scope_ += '/';
+}
+
+Graph::Scope::~Scope() { graph_.scope_.resize(length_); }
+
+// A graph as text and as Graphviz DOT, from the same facts.
+
+namespace {
+
+std::string with_unit(double amount, std::string_view unit) {
+  constexpr std::array<std::string_view, 6> kPrefixes = {"", "k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  for (; amount >= 1000 && prefix + 1 < kPrefixes.size(); ++prefix) amount /= 1000;
+  return prefix == 0 ? fmt::format("{:.0f} {}", amount, unit)
+                     : fmt::format("{:.1f} {}{}", amount, kPrefixes[prefix], unit);
+}
+
+std::string cost_str(const Cost& cost) {
+  return fmt::format("{}, {}", with_unit(cost.flops, "FLOP"), with_unit(cost.bytes, "B"));
+}
+
+std::string outputs_str(const Node& node) {
+  std::vector<std::string> types;
+  for (const ValueType& type : node.outputs()) types.push_back(type.str());
+  return fmt::format("{}", fmt::join(types, ", "));
+}
+
+std::string inputs_str(const Node& node) {
+  std::vector<std::string> names;
+  for (const Value& input : node.inputs()) names.push_back(input.name());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Cost total_of(const Graph& graph) {
+  Cost total;
+  for (const auto& node : graph.nodes()) {
+    const Cost cost = node->op().cost(*node);
+    total.flops += cost.flops;
+    total.bytes += cost.bytes;
+  }
+  return total;
+}
+
+std::string totals_str(const Graph& graph) {
+  return fmt::format("{} nodes: {}", graph.nodes().size(), cost_str(total_of(graph)));
+}
+
+// A label is a quoted string in which \n breaks the line.
+std::string escaped(std::string_view text) {
+  std::string result;
+  for (char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
+  }
+  return result;
+}
+
+std::string dot_node(const Node& node) {
+  const std::string_view form = node.inputs().empty() ? "ellipse" : "box";
+  return fmt::format("  n{} [shape={}, label=\"{}\\n{}: {}\\n{}\"];\n", node.id(), form,
+                     escaped(node.name()), escaped(node.op().name), outputs_str(node),
+                     cost_str(node.op().cost(node)));
+}
+
+}  // namespace
+
+std::string Graph::text() const {
+  std::size_t width = 0;
+  for (const auto& node : nodes_) width = std::max(width, node->name().size());
+  std::string text;
+  for (const auto& node : nodes_) {
+    text += fmt::format("{:{}} = {}({}): {}; {}\n", node->name(), width, node->op().name,
+                        inputs_str(*node), outputs_str(*node), cost_str(node->op().cost(*node)));
+  }
+  for (const Assignment& assignment : assignments_) {
+    text += fmt::format("{} <- {}\n", assignment.local.name(), assignment.value.name());
+  }
+  for (const auto& [name, value] : names_) {
+    text += fmt::format("'{}' is {}\n", name, value.name());
+  }
+  return text + totals_str(*this) + "\n";
+}
+
+std::string Graph::dot() const {
+  std::string text = "digraph paceline {\n  node [fontname=\"sans-serif\"];\n";
+  for (const auto& node : nodes_) text += dot_node(*node);
+  for (const auto& node : nodes_) {
+    for (const Value& input : node->inputs()) {
+      text += fmt::format("  n{} -> n{} [label=\"{}\"];\n", input.node().id(), node->id(),
+                          input.shape().str());
+    }
+  }
+  for (const Assignment& assignment : assignments_) {
+    text += fmt::format("  n{} -> n{} [style=dashed, label=\"assign\"];\n",
+                        assignment.value.node().id(), assignment.local.node().id());
+  }
+  return text + fmt::format("  label=\"{}\";\n}}\n", totals_str(*this));
 }
 
 }  // namespace paceline

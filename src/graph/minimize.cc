@@ -120,7 +120,7 @@ void sum_rows(VariableUpdate& update) {
   const Value inputs[] = {contribution.ids, contribution.rows};
   Node& sums = graph.add("sum_rows", inputs, {{"table_rows", update.variable.shape()[0]}},
                          update.variable.node().name() + "/sum_rows");
-  contribution = {{}, sums.output(0), sums.output(1)};
+  contribution = {sums.output(0), sums.output(1)};
   update.row_count = sums.output(2);
 }
 
@@ -170,7 +170,7 @@ void add_declared(Value loss, const std::vector<bool>& below, const MinimizeOpti
     }
     const VariableGroup* group = group_of(variable, options);
     if (group != nullptr && group->frozen) continue;
-    updates.push_back({variable, {declared.value, {}, {}}, {}, *declared.rule, 0, 0, {}});
+    updates.push_back({variable, declared.value, {}, *declared.rule, 0, 0, {}});
   }
 }
 

@@ -7,6 +7,20 @@
 
 namespace paceline {
 
+namespace {
+
+Cost cost_of_elements(const Node& node) {
+  Cost cost;
+  for (const ValueType& output : node.outputs()) {
+    cost.flops += double(output.shape.elements());
+    cost.bytes += double(output.bytes());
+  }
+  for (const Value& input : node.inputs()) cost.bytes += double(input.type().bytes());
+  return cost;
+}
+
+}  // namespace
+
 void OpInputs::fail(const std::string& message) const {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("[{}] {}", op, message));
 }
@@ -24,7 +38,7 @@ const Op& OpRegistry::add(Op op) {
   if (op.name.empty()) refuse("it has no name");
   if (ops_.contains(op.name)) refuse("the name is taken");
   if (!op.infer) refuse("infer is missing");
-  if (!op.cost) refuse("cost is missing");
+  if (!op.cost) op.cost = cost_of_elements;
   if (!op.gradient && op.no_gradient.empty()) {
     refuse("it has neither a gradient nor a reason in no_gradient");
   }

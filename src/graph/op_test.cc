@@ -47,11 +47,23 @@ TEST(OpRegistry, RefusesAnOpThatDoesNotDeclareAll) {
   op.infer = {};
   expect_refused(op, "infer is missing");
   op = whole_op();
-  op.cost = {};
-  expect_refused(op, "[twice] cannot be registered: cost is missing");
-  op = whole_op();
   op.no_gradient = "";
   expect_refused(op, "neither a gradient nor a reason");
+}
+
+TEST(OpRegistry, AnOpThatStatesNoCostHasThatOfItsElements) {
+  OpRegistry ops;
+  Op op = whole_op();
+  op.cost = {};
+  ops.add(op);
+  op.name = "source";
+  op.infer = [](const OpInputs&) { return std::vector<ValueType>{{DType::kFloat64, Shape{3, 5}}}; };
+  ops.add(op);
+  Graph graph(ops);
+  const Value y = graph.apply("twice", {graph.apply("source", {})});
+  const Cost cost = y.node().op().cost(y.node());
+  EXPECT_EQ(cost.flops, 15);
+  EXPECT_EQ(cost.bytes, 2 * 15 * 8);
 }
 
 TEST(OpRegistry, AnOwnOpNeedsAKernel) {

@@ -8,6 +8,11 @@ namespace paceline {
 
 /// Nothing but the live nodes.
 RewrittenGraph without_dead_nodes(const RewriteSource& source);
+/// As in inference: dropout passes its input on, and batch_norm takes the variables that follow its
+/// statistics (Graph::contribute) in their place. The roots get other values by it.
+RewrittenGraph with_inference(const RewriteSource& source);
+/// Returns true when the graph has anything that with_inference changes.
+bool has_modes(const Graph& graph);
 /// Nodes of constants become constants, to the rounding of the evaluator's kernels: naive ones sum
 /// in double. Those that they were computed from may be left dead.
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);

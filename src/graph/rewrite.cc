@@ -16,6 +16,7 @@ RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool ke
     const Graph& before = now.graph == nullptr ? graph : *now.graph;
     now = pass(RewriteSource{before, now.roots, keep_assignments});
   };
+  if (options.inference && has_modes(graph)) apply(with_inference);
   if (options.fold_constants && evaluator != nullptr) {
     apply([&](const RewriteSource& source) { return with_folded_constants(source, *evaluator); });
   }

@@ -18,6 +18,7 @@ class ConstantEvaluator {
 };
 
 struct RewriteOptions {
+  bool inference = false;  // the roots are those of inference, not of training
   bool fold_constants = true;
   bool merge_common = true;
   bool fuse = true;  // bias + activation, and element-wise chains
@@ -40,9 +41,9 @@ std::int64_t count_reorders(const Graph& graph);
 
 /// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
 /// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
-/// their names. `evaluator` may be null: nothing is folded then. Roots keep their values bit for
-/// bit but for the rounding of with_folded_constants and with_fused_loss, and to the precision that
-/// bfloat16_products asks for.
+/// their names. `evaluator` may be null: nothing is folded then. Without `inference` roots keep
+/// their values bit for bit but for the rounding of with_folded_constants and with_fused_loss, and
+/// to the precision that bfloat16_products asks for.
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator);
 

@@ -1,4 +1,4 @@
-#include "paceline/schedule.h"
+#include "paceline/rule.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "paceline/schedule.h"
+#include "paceline/rule.h"
 
 #include <gtest/gtest.h>
 

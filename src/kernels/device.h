@@ -12,7 +12,7 @@
 #include "base/thread_pool.h"
 #include "kernels/event.h"
 #include "paceline/graph.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 
@@ -55,6 +55,9 @@ class Device {
   /// How long copies from and to the host's memory have kept the device busy so far; 0 for a device
   /// that cannot tell. Any thread.
   virtual Duration copy_time() const { return Duration(0); }
+  /// For how long the host has computed ops that the device has no kernels for, with the copies
+  /// there and back.
+  virtual Duration host_op_time() const { return Duration(0); }
   /// Copies within the device's memory.
   virtual void copy(void* to, const void* from, std::size_t bytes) { copy_bytes(to, from, bytes); }
   /// Happens when all that was called so far is done.

@@ -31,6 +31,7 @@ class ForwardingDevice : public Device {
     device_->copy(to, from, bytes);
   }
   Duration copy_time() const override { return device_->copy_time(); }
+  Duration host_op_time() const override { return device_->host_op_time(); }
   Event record() override { return device_->record(); }
   void wait(const Event& event) override { device_->wait(event); }
   ThreadPool& threads() override { return device_->threads(); }

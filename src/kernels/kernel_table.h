@@ -1,4 +1,4 @@
-// Which kernel computes an op on a device: op name → factory, filled by explicit lists.
+// The kernels of a device by op: op name → factory, filled by explicit lists.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@
 
 #include "base/thread_pool.h"
 #include "paceline/graph.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 

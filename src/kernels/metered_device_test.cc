@@ -6,7 +6,7 @@
 #include <thread>
 
 #include "paceline/graph.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 #include "paceline/ops.h"
 
 namespace paceline {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "base/philox.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 

@@ -69,7 +69,7 @@ std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
 
 /// Why links of the job are encrypted, in words; nothing when none is.
 std::optional<std::string> why_encrypted(const Cluster& cluster, const std::string& apart) {
-  const Tls tls = cluster.security.tls;
+  const Tls tls = cluster.links.security.tls;
   if (tls == Tls::kNever) return std::nullopt;
   if (tls == Tls::kAlways) return "--tls on encrypts every link";
   if (!apart.empty()) return apart;
@@ -102,10 +102,10 @@ bool is_of_this_host(const std::string& address) {
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint) {
   if (!cluster.distributed() || cluster.process == Cluster::Process::kEvaluator) return nullptr;
-  std::shared_ptr<const LinkSecurity> loaded = load(cluster.security);
+  std::shared_ptr<const LinkSecurity> loaded = load(cluster.links.security);
   const std::optional<std::string> why = why_encrypted(cluster, apart);
   if (!why) return loaded;
-  if (!collectives_kind(cluster.collectives).over_links) {
+  if (!collectives_kind(cluster.links.collectives).over_links) {
     refuse(
         fmt::format("--collectives mpi: {}, and MPI sends in the clear: --insecure accepts "
                     "that ({}); --collectives link encrypts",

@@ -42,7 +42,7 @@ class JobSecurity : public ::testing::Test {
   static Cluster launcher() {
     Cluster cluster;
     cluster.process = Cluster::Process::kLauncher;
-    cluster.local_ps = cluster.local_workers = 1;
+    cluster.launch.ps = cluster.launch.workers = 1;
     return cluster;
   }
   std::string key_file() const {
@@ -73,17 +73,17 @@ TEST_F(JobSecurity, ATaskWithPeersElsewhereNeedsAKeyOrSaysThatItIsInsecure) {
   EXPECT_THAT(refusal(task), AllOf(HasSubstr("worker:1 at 192.0.2.1:3 is on another host"),
                                    HasSubstr("`paceline key`"), HasSubstr("--key-file"),
                                    HasSubstr("--insecure does without, and whoever reaches")));
-  task.security.key_file = key_file();
+  task.links.security.key_file = key_file();
   EXPECT_TRUE(secure_job(task, {})->has_proof());
-  task.security = {.tls = Tls::kNever};
+  task.links.security = {.tls = Tls::kNever};
   EXPECT_FALSE(secure_job(task, {})->has_proof());
 }
 
 TEST_F(JobSecurity, ThatIsAlwaysEncryptedNeedsAKeyWithinAHostToo) {
   Cluster task = task_of(kHere);
-  task.security.tls = Tls::kAlways;
+  task.links.security.tls = Tls::kAlways;
   EXPECT_THAT(refusal(task), HasSubstr("--tls on encrypts every link"));
-  task.security.key_file = key_file();
+  task.links.security.key_file = key_file();
   EXPECT_TRUE(secure_job(task, {})->has_proof());
 }
 
@@ -93,14 +93,14 @@ TEST_F(JobSecurity, ALauncherMakesAKeyForTheTasksThatNeedOne) {
   EXPECT_NE(made->key->fingerprint(), secure_job(launcher(), kApart)->key->fingerprint());
   EXPECT_FALSE(secure_job(launcher(), "")->key);
   Cluster always = launcher();
-  always.security.tls = Tls::kAlways;
+  always.links.security.tls = Tls::kAlways;
   EXPECT_TRUE(secure_job(always, {})->key);
   Cluster own = launcher();
-  own.security.key_file = key_file();
+  own.links.security.key_file = key_file();
   EXPECT_EQ(secure_job(own, kApart)->key->fingerprint(),
-            SecretKey::read(own.security.key_file).fingerprint());
+            SecretKey::read(own.links.security.key_file).fingerprint());
   Cluster insecure = launcher();
-  insecure.security.tls = Tls::kNever;
+  insecure.links.security.tls = Tls::kNever;
   EXPECT_FALSE(secure_job(insecure, kApart)->key);
 }
 
@@ -116,22 +116,22 @@ TEST_F(JobSecurity, ALauncherForServersElsewhereNeedsTheirKey) {
 
 TEST_F(JobSecurity, MpiSendsInTheClear) {
   Cluster task = task_of("worker=localhost:2,192.0.2.1:3");
-  task.collectives = "mpi";
-  task.security.key_file = key_file();
+  task.links.collectives = "mpi";
+  task.links.security.key_file = key_file();
   EXPECT_THAT(refusal(task), AllOf(HasSubstr("--collectives mpi: worker:1 at 192.0.2.1:3"),
                                    HasSubstr("MPI sends in the clear: --insecure")));
-  task.security = {.tls = Tls::kNever};
+  task.links.security = {.tls = Tls::kNever};
   EXPECT_NE(secure_job(task, {}), nullptr);
   Cluster here = task_of("worker=127.0.0.1:2,127.0.0.1:3");
-  here.collectives = "mpi";
+  here.links.collectives = "mpi";
   EXPECT_NE(secure_job(here, {}), nullptr);
 }
 
 TEST_F(JobSecurity, AKeyThatCannotBeReadIsWrongUsage) {
   Cluster task = task_of(kHere);
-  task.security.key_file = folder_.path("none");
+  task.links.security.key_file = folder_.path("none");
   EXPECT_THAT(refusal(task), HasSubstr(folder_.path("none") + " cannot be read"));
-  task.security = {.certificate = "c"};
+  task.links.security = {.certificate = "c"};
   EXPECT_THAT(refusal(task), HasSubstr("--tls-cert, --tls-key and --tls-ca are given together"));
 }
 

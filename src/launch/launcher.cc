@@ -24,6 +24,7 @@
 #include "paceline/error.h"
 #include "run/interrupt.h"
 #include "run/log.h"
+#include "run/program_run.h"
 #include "run/report/expected_in_words.h"
 #include "run/report/report_strategy.h"
 #include "run/report/run_folder.h"
@@ -55,15 +56,15 @@ class TaskFiles {
 // The ps tasks are first, because the others wait for them.
 std::vector<TaskId> all_tasks(const Cluster& cluster) {
   std::vector<TaskId> tasks;
-  tasks.reserve(std::size_t(cluster.local_ps) + std::size_t(cluster.local_workers));
-  for (int i = 0; i < cluster.local_ps; ++i) tasks.push_back({TaskId::Role::kPs, i});
-  for (int i = 0; i < cluster.local_workers; ++i) tasks.push_back({TaskId::Role::kWorker, i});
+  tasks.reserve(std::size_t(cluster.launch.ps) + std::size_t(cluster.launch.workers));
+  for (int i = 0; i < cluster.launch.ps; ++i) tasks.push_back({TaskId::Role::kPs, i});
+  for (int i = 0; i < cluster.launch.workers; ++i) tasks.push_back({TaskId::Role::kWorker, i});
   return tasks;
 }
 
 ClusterSpec local_spec(const Cluster& cluster, const std::vector<std::string>& addresses) {
   if (cluster.existing_servers) return {cluster.spec.ps, addresses};
-  const auto first_worker = addresses.begin() + cluster.local_ps;
+  const auto first_worker = addresses.begin() + cluster.launch.ps;
   return {{addresses.begin(), first_worker}, {first_worker, addresses.end()}};
 }
 
@@ -86,7 +87,7 @@ std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<
 constexpr const char* kEvaluatorTask = "evaluator:0";
 
 std::string padded_prefix(const Cluster& cluster, const std::string& task) {
-  std::size_t width = cluster.evaluator ? std::string_view(kEvaluatorTask).size() : 0;
+  std::size_t width = cluster.launch.evaluator ? std::string_view(kEvaluatorTask).size() : 0;
   for (const TaskId& other : all_tasks(cluster)) width = std::max(width, other.str().size());
   return fmt::format("{:<{}} | ", task, width);
 }
@@ -188,7 +189,7 @@ void run_on(const Lab& lab, int host, TaskCommand& command) {
 TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const LaunchProgram& program,
                        const TaskId& task, const TaskPlace& place) {
   TaskCommand command{task.str(), program.path, program.arguments, task.role == TaskId::Role::kPs,
-                      run.log_format != "json"};
+                      program_run_of(run).log_format != "json"};
   auto more = task_arguments(cluster, task, place);
   if (program.by_variable) {
     more.insert(more.end(), program.task_flags.begin(), program.task_flags.end());
@@ -196,7 +197,7 @@ TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const Laun
   } else {
     command.arguments.insert(command.arguments.end(), more.begin(), more.end());
   }
-  if (const auto& security = cluster.security.loaded) command.key = security->key;
+  if (const auto& security = cluster.links.security.loaded) command.key = security->key;
   return command;
 }
 
@@ -245,7 +246,7 @@ TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& ru
   TaskCommand command{.name = kEvaluatorTask,
                       .program = program.path,
                       .arguments = program.arguments,
-                      .prefixed_errors = run.log_format != "json",
+                      .prefixed_errors = program_run_of(run).log_format != "json",
                       .is_evaluator = true};
   const std::vector<std::string> more = evaluator_arguments();
   command.arguments.insert(command.arguments.end(), more.begin(), more.end());
@@ -301,8 +302,9 @@ void print_end(const std::string& steps, bool failed, const std::string& error,
                const RunOptions& run) {
   print_text(stdout, steps);
   std::fflush(stdout);
-  if (!error.empty() && run.log != nullptr && run.log_format == "json") {
-    run.log->write(failed ? LogLevel::kError : LogLevel::kInfo, error);
+  const ProgramRun& told = program_run_of(run);
+  if (!error.empty() && told.log != nullptr && told.log_format == "json") {
+    told.log->write(failed ? LogLevel::kError : LogLevel::kInfo, error);
   } else if (failed) {
     print_text(stderr, fmt::format("paceline: error: {}\n", error));
   } else if (!error.empty()) {
@@ -323,7 +325,7 @@ Places places_here(const Cluster& cluster, const std::vector<std::string>& addre
   Places places{.where = "this machine",
                 .shared = fmt::format("  The tasks share {}.\n", counted(cores, "core"))};
   for (const std::string& address : addresses)
-    places.tasks.push_back({.address = address, .cores = cores, .workers = cluster.local_workers});
+    places.tasks.push_back({.address = address, .cores = cores, .workers = cluster.launch.workers});
   return places;
 }
 
@@ -362,9 +364,9 @@ std::vector<std::string> evaluator_arguments() { return {"--launched", "--task",
 
 std::string announcement(const Cluster& cluster, const Places& places) {
   const std::string& where = places.where;
-  const std::string workers = counted(cluster.local_workers, "worker");
-  std::string text = fmt::format("{} ps + {} on {}\n", cluster.local_ps, workers, where);
-  if (cluster.local_ps == 0)
+  const std::string workers = counted(cluster.launch.workers, "worker");
+  std::string text = fmt::format("{} ps + {} on {}\n", cluster.launch.ps, workers, where);
+  if (cluster.launch.ps == 0)
     text = fmt::format("{} on {}, without a parameter server\n", workers, where);
   if (cluster.existing_servers) {
     text = fmt::format("{} on {}, with existing servers, which stay: {}\n", workers, where,
@@ -385,15 +387,15 @@ std::string announcement(const Cluster& cluster, const Places& places) {
     if (!ps) device += ", " + counted(threads, "thread");
     text += fmt::format("  {:<10}{:<{}}  {}\n", task.str(), address, width, device);
   }
-  if (cluster.evaluator) {
+  if (cluster.launch.evaluator) {
     text += fmt::format("  {:<29}evaluates the checkpoints\n", kEvaluatorTask);
   }
   if (device_kind(cluster.device.kind).shares_cores) {
     text += places.shared;
-  } else if (cluster.device.index >= 0 && cluster.local_workers > 1) {
+  } else if (cluster.device.index >= 0 && cluster.launch.workers > 1) {
     text +=
         fmt::format("  Warning: all {} workers share device {}; --device {} gives each its own.\n",
-                    cluster.local_workers, device_of(cluster, {}), cluster.device.kind);
+                    cluster.launch.workers, device_of(cluster, {}), cluster.device.kind);
   }
   return text;
 }
@@ -429,15 +431,15 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
     command.restart_arguments = resumes ? resume_arguments(command.arguments) : command.arguments;
     group.start(command, padded_prefix(cluster, command.name), places.tasks[i].host);
   }
-  if (cluster.evaluator) {
+  if (cluster.launch.evaluator) {
     group.start(evaluator_command(program, run), padded_prefix(cluster, kEvaluatorTask));
   }
   const TaskGroupResult result = group.run();
 
   Report merged = merge(read_reports(tasks, files));
-  merged.flags = run.flags;  // without those that it gave its tasks
+  merged.flags = program_run_of(run).flags;  // without those that it gave its tasks
   const std::optional<std::int64_t> kept = kept_step(run);
-  const StepsMade steps = steps_made(merged, cluster.local_workers, kept);
+  const StepsMade steps = steps_made(merged, cluster.launch.workers, kept);
   const Ending ending = ending_of(result, steps, run, files);
   if (!ending.error.empty()) merged.error = ending.error;
   write_reports(asked, run, merged);
@@ -445,7 +447,7 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
     write_timeline_of_all(run, tasks, files);
   }
   const bool failed = ending.status == 1 || ending.status == 2;
-  print_end(run.quiet ? "" : last_lines(merged, cluster.local_workers, kept, failed), failed,
+  print_end(run.quiet ? "" : last_lines(merged, cluster.launch.workers, kept, failed), failed,
             ending.error, run);
   return ending.status;
 }

@@ -14,6 +14,7 @@
 #include "checkpoint/checkpoint_save.h"
 #include "net/tls/link_security.h"
 #include "paceline/error.h"
+#include "run/program_run.h"
 #include "run/report/run_folder.h"
 
 namespace paceline {
@@ -51,8 +52,8 @@ class Launcher : public testing::Test {
     cluster_.process = Cluster::Process::kLauncher;
     cluster_.strategy.name = "async";
     cluster_.cluster_id = "test";
-    cluster_.local_ps = 1;
-    cluster_.local_workers = 2;
+    cluster_.launch.ps = 1;
+    cluster_.launch.workers = 2;
     report_ = testing::TempDir() + "launcher_test_" + std::to_string(getpid()) + ".json";
     run_.report = report_;
     options_.stop_within = std::chrono::seconds(2);
@@ -135,7 +136,7 @@ TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
   const char* const local = R"(more='"strategy":"local_sgd",'; write_report '')";
   EXPECT_THAT(launch_shells(local).out,
               testing::EndsWith("\n1,500 global steps (1,500 + 1,500)\n"));
-  run_.flags = {{"--outer", "async"}};
+  own_program_run(run_).flags = {{"--outer", "async"}};
   EXPECT_THAT(launch_shells(local).out,
               testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
 }
@@ -152,9 +153,9 @@ TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {
 // A task that fails before its first step would fail again.
 TEST_F(Launcher, ResumingIsAdvisedOnlyWhereStepsWereMade) {
   const TemporaryFolder out;
-  cluster_.local_workers = 1;
+  cluster_.launch.workers = 1;
   run_.out = out.path();
-  run_.resume_command = "train --resume";
+  own_program_run(run_).resume_command = "train --resume";
   const Checkpoints checkpoints(checkpoints_folder(run_));
   CheckpointSave save(checkpoints, 0);
   CheckpointIndex index;
@@ -176,7 +177,7 @@ TEST_F(Launcher, ATaskThatIsKilledIsNamedWithItsSignal) {
 }
 
 TEST_F(Launcher, TellsTheEvaluatorThatTheJobHasEndedAndWaitsForIt) {
-  cluster_.evaluator = true;
+  cluster_.launch.evaluator = true;
   const Outcome outcome = launch_shells(R"(
 if [ $task = evaluator:0 ]; then cat; sleep 1; echo evaluated; exit 0; fi
 write_report '')");
@@ -186,7 +187,7 @@ write_report '')");
 }
 
 TEST_F(Launcher, AnEvaluatorThatFailsEndsNothing) {
-  cluster_.evaluator = true;
+  cluster_.launch.evaluator = true;
   options_.say = [](const std::string& line) { std::fprintf(stderr, "%s\n", line.c_str()); };
   const Outcome outcome = launch_shells(
       "if [ $task = evaluator:0 ]; then exit 3; fi; sleep 0.5; echo done; write_report ''");
@@ -197,7 +198,7 @@ TEST_F(Launcher, AnEvaluatorThatFailsEndsNothing) {
 }
 
 TEST_F(Launcher, AnEvaluatorThatFailsHidesNoFailureOfTheJob) {
-  cluster_.evaluator = true;
+  cluster_.launch.evaluator = true;
   const std::string failed = report_ + ".failed";
   const Outcome outcome = launch_shells("MARK=" + failed + R"(
 case $task in
@@ -211,14 +212,14 @@ esac)");
 }
 
 TEST_F(Launcher, AnEvaluatorThatWasStartedWronglyIsNoWrongUseOfTheJob) {
-  cluster_.evaluator = true;
+  cluster_.launch.evaluator = true;
   const Outcome outcome =
       launch_shells("if [ $task = evaluator:0 ]; then exit 2; fi; write_report ''");
   EXPECT_EQ(outcome.status, 1);
 }
 
 TEST_F(Launcher, ContinueLetsTheOthersGoOn) {
-  cluster_.on_failure = options_.on_failure = OnFailure::kContinue;
+  cluster_.launch.on_failure = options_.on_failure = OnFailure::kContinue;
   const Outcome outcome = launch_shells(
       "if [ $task = worker:1 ]; then exit 3; fi; if [ $task = worker:0 ]; then sleep 0.5; echo "
       "done; fi;"
@@ -272,7 +273,7 @@ write_report '')";
   for (const char* const file : {"worker:0", "worker:1", "mark"}) take(folder.path(file));
   LinkSecurity security;
   security.key = SecretKey::make();
-  cluster_.security.loaded = std::make_shared<LinkSecurity>(security);
+  cluster_.links.security.loaded = std::make_shared<LinkSecurity>(security);
   const Outcome outcome = launch_shells(script);
   EXPECT_EQ(outcome.status, 0) << outcome.err;
   const std::string once = std::to_string(pipes + 1) + "\n" + security.key->text();
@@ -352,7 +353,7 @@ class StoppedTask : public Launcher {
 
 TEST_F(StoppedTask, IsEndedAndNamedAfterTheOthers) {
   for (const int ps : {0, 1}) {
-    cluster_.local_ps = ps;
+    cluster_.launch.ps = ps;
     const Outcome outcome = launch_shells(kStopsTheChief);
     EXPECT_EQ(outcome.status, 0) << outcome.err << "nothing is lost that was to be kept";
     EXPECT_THAT(outcome.err, HasSubstr("worker:0 was stopped (SIGSTOP)"));
@@ -413,7 +414,7 @@ TEST_F(Launcher, TellsAWorkerThatNobodyIsLeft) {
   options_.outlives_the_other_job = std::chrono::minutes(10);
   for (const bool meet : {false, true}) {
     options_.workers_meet = meet;
-    cluster_.local_ps = meet ? 0 : 1;
+    cluster_.launch.ps = meet ? 0 : 1;
     const Outcome outcome =
         launch_shells("if [ $task = worker:0 ]; then cat; echo alone; fi; write_report ''");
     EXPECT_EQ(outcome.status, 0) << outcome.err;
@@ -459,7 +460,7 @@ TEST_F(Launcher, TellsACommandInAVariableWhichTaskItIs) {
             R"({"task":"worker:1","threads":"2"})");
   EXPECT_EQ(task_variable({"--launched", "--insecure", "--tls", "on"}),
             R"({"insecure":true,"tls":"on"})");
-  cluster_.security.loaded = [] {
+  cluster_.links.security.loaded = [] {
     auto security = std::make_shared<LinkSecurity>();
     security->key = SecretKey::make();
     return security;

@@ -1,4 +1,4 @@
-// Which host runs which task.
+// The hosts of the tasks.
 #pragma once
 
 #include <vector>

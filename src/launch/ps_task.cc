@@ -11,6 +11,7 @@
 #include "params/ps/serve.h"
 #include "run/interrupt.h"
 #include "run/log.h"
+#include "run/program_run.h"
 #include "run/report/ps_summaries.h"
 #include "run/report/report.h"
 #include "run/report/run_folder.h"
@@ -30,30 +31,31 @@ PsOptions ps_options(const Cluster& cluster, const RunOptions& run, Timeline* ti
   options.spec = cluster.spec;
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
-  options.bind = cluster.bind;
+  options.bind = cluster.links.bind;
   options.this_machine = is_on_one_machine(cluster);
-  options.link = cluster.link;
-  options.security = cluster.security;
-  options.join_timeout =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
+  options.link = cluster.links.kind;
+  options.security = cluster.links.security;
+  options.join_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(cluster.links.join_timeout_s));
   options.reconnect_timeout = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(cluster.reconnect_timeout_s));
+      std::chrono::duration<double>(cluster.links.reconnect_timeout_s));
   options.threads = cluster.threads;
   options.last_step = run.steps.value_or(0);
   options.timeline = timeline;
   options.progress_every = run.summary_every;
-  if (run.interrupt != nullptr) {
-    options.stop_fd = run.interrupt->fd();
+  const ProgramRun& told = program_run_of(run);
+  if (told.interrupt != nullptr) {
+    options.stop_fd = told.interrupt->fd();
     options.stop_within = kWorkersMayTake;
-    options.stopping = [&run] {
-      run.interrupt->take_time();
-      if (run.log != nullptr) run.log->info("told to stop; waiting until its workers have left");
+    options.stopping = [&told] {
+      told.interrupt->take_time();
+      if (told.log != nullptr) told.log->info("told to stop; waiting until its workers have left");
     };
   }
   if (cluster.show_placement) {
     options.placed = [](const std::string& text) { print_text(stdout, text); };
   }
-  if (const Log* const log = run.log) {
+  if (const Log* const log = told.log) {
     options.say = [log](const std::string& text) { log->info(text); };
     options.warn = [log](const std::string& text) { log->warning(text); };
     options.listening = [log](const std::string& at) { log->info("listening on " + at); };
@@ -81,7 +83,7 @@ Report report_of(const PsSummary& summary, const Cluster& cluster, const std::st
   Report report;
   report.model = model;
   report.strategy = cluster.strategy.name;
-  report.tls = tls_in_words(cluster.security);
+  report.tls = tls_in_words(cluster.links.security);
   report.tasks = {task_report(summary, cluster)};
   report.error = summary.error;
   return report;
@@ -103,13 +105,15 @@ void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& mo
   PsSummary summary;
   std::optional<PsSummaries> summaries;
   if (!run.out.empty() && !run.summary_every.never()) {
-    summaries.emplace(run.out + "/summaries", cluster.task, run.log);
+    summaries.emplace(run.out + "/summaries", cluster.task, program_run_of(run).log);
   }
   std::optional<Timeline> timeline;
   if (!run.timeline.empty()) timeline.emplace(run.timeline_first, run.timeline_end);
   PsOptions options = ps_options(cluster, run, timeline ? &*timeline : nullptr);
   options.after_reads = after_reads;
-  options.progress_text = [&](const PsSummary& now) { return ps_progress(now, cluster, run.log); };
+  options.progress_text = [&](const PsSummary& now) {
+    return ps_progress(now, cluster, program_run_of(run).log);
+  };
   if (summaries) options.progress = [&](const PsSummary& now) { summaries->add(now); };
   const auto leave_report = [&] {
     if (summaries) summaries->add(summary);

@@ -15,7 +15,7 @@ namespace paceline {
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
             const AfterReads& after_reads);
 
-/// What a ps answers when the chief asks for its progress (TaskProgress); the log may be null.
+/// A ps's answer when the chief asks for its progress (TaskProgress); the log may be null.
 std::string ps_progress(const PsSummary& summary, const Cluster& cluster, const Log* log);
 
 }  // namespace paceline

@@ -1,9 +1,4 @@
-// Waiting for frames over every link, asleep and spinning.
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
-#include <set>
+// Waiting for frames over every link, asleep and polling.
 #include <thread>
 
 #include "net/heartbeat_thread.h"
@@ -19,20 +14,18 @@ using ConformanceOfWaits = Conformance;
 INSTANTIATE_TEST_SUITE_P(Links, ConformanceOfWaits, testing::ValuesIn(links_to_test()),
                          [](const auto& one) { return one.param.kind; });
 
-TEST_P(ConformanceOfWaits, ASpinningCallerHandlesWhatComes) {
+TEST_P(ConformanceOfWaits, ACallerThatPollsHandlesWhatComes) {
   auto listener = listen();
   listener->reply();
   TestReceiver receiver;
   auto link = make();
   const auto connection = link->connect(listener->address(), receiver, soon());
-  link->set_spinning(true);
   const Deadline deadline = soon();
   for (std::size_t i = 0; i < 100; ++i) {
     connection->send({.step = i}, {});
     while (receiver.count() <= i && !deadline.passed()) link->help();
   }
   EXPECT_EQ(receiver.count(), 100u);
-  link->set_spinning(false);
   connection->send({}, {});
   EXPECT_TRUE(receiver.wait_frames(101));
 }
@@ -57,92 +50,6 @@ TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   EXPECT_EQ(far->times_closed(), 0);
   far->hold(false);
   EXPECT_TRUE(far->wait_frames(2));
-}
-
-std::set<pid_t> threads_of_this_process() {
-  std::set<pid_t> ids;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    ids.insert(pid_t(std::stol(task.path().filename().string())));
-  }
-  return ids;
-}
-
-/// How often threads of this process, other than these, went to sleep.
-std::int64_t sleeps_of_threads_but(const std::set<pid_t>& others) {
-  std::int64_t sum = 0;
-  for (const pid_t id : threads_of_this_process()) {
-    if (others.contains(id)) continue;
-    std::ifstream status("/proc/self/task/" + std::to_string(id) + "/status");
-    for (std::string word; status >> word;) {
-      std::int64_t number = 0;
-      if (word == "voluntary_ctxt_switches:" && status >> number) sum += number;
-    }
-  }
-  return sum;
-}
-
-TEST_P(ConformanceOfWaits, NoThreadWakesWhileOthersSpin) {
-  std::set<pid_t> others = threads_of_this_process();
-  LinkOptions quiet;
-  quiet.dead_after = std::chrono::hours(1);  // no heartbeats meanwhile
-  Listener listener(make(quiet), GetParam().any_address);
-  listener.reply();
-  TestReceiver receiver;
-  const auto link = make(quiet);
-  const auto connection = link->connect(listener.address(), receiver, soon());
-  ASSERT_NE(listener.receiver(0), nullptr);
-  link->set_spinning(true);
-  listener.link().set_spinning(true);
-  std::atomic<pid_t> helper_id{0};
-  std::atomic<bool> stop{false};
-  std::thread helper([&] {
-    helper_id = ::gettid();
-    for (; !stop; std::this_thread::yield()) listener.link().help();
-  });
-  const auto payload = pattern(4 << 20, 1);  // more than any link takes at once
-  const auto exchange = [&](std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i) {
-      connection->send({}, payload);
-      for (; receiver.count() <= i; std::this_thread::yield()) link->help();
-    }
-  };
-  exchange(0, 10);  // whoever is about to fall asleep does so
-  others.insert(helper_id);
-  const std::int64_t before = sleeps_of_threads_but(others);
-  const TimePoint began = std::chrono::steady_clock::now();
-  exchange(10, 60);
-  // A thread of an shm connection looks again every 100 ms, however long the exchange takes.
-  const std::int64_t looks = 2 * ((std::chrono::steady_clock::now() - began) / 100ms);
-  EXPECT_LT(sleeps_of_threads_but(others) - before, 25 + looks);
-  stop = true;
-  helper.join();
-}
-
-// Frames that arrive while a caller spins are left to it, and it may stop before it has looked.
-TEST_P(ConformanceOfWaits, NothingIsMissedWhenSpinningBeginsAndEnds) {
-  auto listener = listen();
-  listener->reply();
-  TestReceiver receiver;
-  const auto link = make();
-  const auto connection = link->connect(listener->address(), receiver, soon());
-  std::atomic<bool> stop{false};
-  std::thread helper([&] {
-    while (!stop) {
-      listener->link().set_spinning(true);
-      listener->link().help();
-      listener->link().set_spinning(false);
-    }
-  });
-  bool all = true;
-  for (std::size_t i = 1; i <= 500 && all; ++i) {
-    link->set_spinning(true);
-    connection->send({}, {});
-    link->set_spinning(false);
-    all = receiver.wait_frames(i);
-  }
-  stop = true;
-  helper.join();
-  EXPECT_TRUE(all);
 }
 
 /// Waits in a link, and is woken by frames that arrive at its receiver.

@@ -38,11 +38,6 @@ void ConnectionEnd::note(const Error& error) {
   if (!cause_) cause_ = error;
 }
 
-bool ConnectionEnd::noted() const {
-  const std::lock_guard lock(mutex_);
-  return cause_.has_value();
-}
-
 Error ConnectionEnd::reason(const std::string& position) const {
   const std::lock_guard lock(mutex_);
   if (cause_) return *cause_;

@@ -26,7 +26,6 @@ class ConnectionEnd {
   explicit ConnectionEnd(std::string peer) : peer_(std::move(peer)) {}
 
   void note(const Error& error);
-  bool noted() const;
 
   /// Returns the error that was noted, or one that says that the peer has gone. `position` says
   /// where in a message it has gone, and may be empty.

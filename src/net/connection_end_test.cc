@@ -9,12 +9,10 @@ namespace {
 
 TEST(ConnectionEnd, TheEarliestCauseStays) {
   ConnectionEnd end("b:1");
-  EXPECT_FALSE(end.noted());
   EXPECT_STREQ(end.reason("").what(), "b:1 closed the connection or died");
   EXPECT_STREQ(end.reason("in a message").what(), "b:1 closed the connection or died in a message");
   end.note(error_of_closing_here("b:1"));
   end.note({ErrorCode::kDataLoss, "garbage"});
-  EXPECT_TRUE(end.noted());
   EXPECT_EQ(end.reason("in a message").code(), ErrorCode::kCancelled);
 }
 

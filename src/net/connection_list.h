@@ -2,12 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
-
-#include "base/cache_line.h"
 
 namespace paceline {
 
@@ -58,10 +55,6 @@ class ConnectionList {
     for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }
 
-  void set_spinning(bool spinning) { spinning_ += spinning ? 1 : -1; }
-  /// Somebody looks at all connections again and again: no thread need wake for what arrives.
-  bool spinning() const { return spinning_ > 0; }
-
  private:
   std::shared_ptr<C> at(std::size_t i) const {
     std::lock_guard lock(mutex_);
@@ -73,11 +66,8 @@ class ConnectionList {
     return i < connections_.size() ? connections_[i++] : nullptr;
   }
 
-  // Each look takes the mutex. A sender in this process reads only how many spin, so that number
-  // has a cache line of its own.
-  alignas(kCacheLine) mutable std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::shared_ptr<C>> connections_;
-  alignas(kCacheLine) std::atomic<int> spinning_{0};
   bool shut_ = false;
 };
 

@@ -134,10 +134,6 @@ class Link {
   /// is not inside a receiver. A tcp link with one thread reads on the waiter's thread meanwhile,
   /// so that what arrives wakes no other thread first; several threads go on reading in parallel.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
-  /// While it is true, the caller calls help() again and again, and the link's threads leave to it
-  /// what arrives, so that no thread is woken per message. Calls nest. It is meant for waits that
-  /// never sleep.
-  virtual void set_spinning(bool spinning) = 0;
 };
 
 /// Makes a link of a kind: "inproc", "tcp", "shm", or "auto", which takes shm between tasks of one

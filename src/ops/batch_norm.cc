@@ -95,13 +95,13 @@ std::vector<Gradient> batch_norm_gradient(const Node& node, std::span<const Valu
   }
   const Value inputs[] = {dy[0], node.input(0), node.input(1), node.output(1), node.output(2)};
   const Node& grad = node.graph().add("batch_norm_grad", inputs, node.attributes());
-  return {{grad.output(0), {}, {}}, {grad.output(1), {}, {}}, {grad.output(2), {}, {}}};
+  return {grad.output(0), grad.output(1), grad.output(2)};
 }
 
 std::vector<Gradient> batch_norm_inference_gradient(const Node& node, std::span<const Value> dy) {
   const Value inputs[] = {dy[0], node.input(0), node.input(1), node.input(3), node.input(4)};
   const Node& grad = node.graph().add("batch_norm_inference_grad", inputs, node.attributes());
-  return {{grad.output(0), {}, {}}, {grad.output(1), {}, {}}, {grad.output(2), {}, {}}, {}, {}};
+  return {grad.output(0), grad.output(1), grad.output(2), {}, {}};
 }
 
 Value ones(Graph& graph, const Shape& shape, DType dtype) {

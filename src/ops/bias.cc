@@ -22,7 +22,7 @@ std::vector<Gradient> gradient_of_bias(const Node& node, std::span<const Value> 
   std::vector<std::int64_t> axes;
   for (int i = 0; i + 1 < node.input(0).shape().rank(); ++i) axes.push_back(i);
   const Value db = axes.empty() ? dy[0] : reduce_sum(dy[0], axes);
-  return {{dy[0], {}, {}}, {db, {}, {}}};
+  return {dy[0], db};
 }
 
 /// "activation": the name of a unary op; "slope" beside leaky_relu.

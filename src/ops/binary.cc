@@ -26,8 +26,7 @@ template <typename F>
 auto gradient_of(F derivatives) {
   return [derivatives](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
     const Operands d = derivatives(node, dy[0]);
-    return {{sum_to_shape(d.a, node.input(0).shape()), {}, {}},
-            {sum_to_shape(d.b, node.input(1).shape()), {}, {}}};
+    return {sum_to_shape(d.a, node.input(0).shape()), sum_to_shape(d.b, node.input(1).shape())};
   };
 }
 
@@ -100,6 +99,10 @@ Value greater(Value a, Value b) { return apply_binary("greater", a, b); }
 Value greater_equal(Value a, Value b) { return apply_binary("greater_equal", a, b); }
 Value less(Value a, Value b) { return greater(b, a); }
 Value less_equal(Value a, Value b) { return greater_equal(b, a); }
-Value equal(Value a, Value b) { return apply_binary("equal", a, b); }
+Value equal(Value a, Value b) {
+  if (is_floating(a.dtype()) || a.dtype() != b.dtype()) return apply_binary("equal", a, b);
+  const Value same = apply_binary("equal", cast(a, DType::kFloat64), cast(b, DType::kFloat64));
+  return cast(same, DType::kFloat32);
+}
 
 }  // namespace paceline

@@ -50,7 +50,7 @@ void add_broadcast_ops(OpRegistry& ops) {
   op.name = "broadcast_to";
   op.infer = infer_broadcast_to;
   op.gradient = [](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
-    return {{sum_to_shape(dy[0], node.input(0).shape()), {}, {}}};
+    return {sum_to_shape(dy[0], node.input(0).shape())};
   };
   op.cost = elementwise_cost(0);
   ops.add(std::move(op));

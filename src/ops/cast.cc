@@ -15,7 +15,7 @@ std::vector<ValueType> infer_cast(const OpInputs& in) {
 std::vector<Gradient> gradient_of_cast(const Node& node, std::span<const Value> dy) {
   const DType from = node.input(0).dtype();
   if (!is_floating(from) || !is_floating(dy[0].dtype())) return {{}};
-  return {{cast(dy[0], from), {}, {}}};
+  return {cast(dy[0], from)};
 }
 
 }  // namespace

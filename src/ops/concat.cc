@@ -38,7 +38,7 @@ std::vector<Gradient> gradient_of_concat(const Node& node, std::span<const Value
   std::vector<std::int64_t> begin(std::size_t(dy[0].shape().rank()), 0);
   std::vector<Gradient> gradients;
   for (const Value& input : node.inputs()) {
-    gradients.push_back({slice(dy[0], begin, dims_of(input.shape())), {}, {}});
+    gradients.push_back(slice(dy[0], begin, dims_of(input.shape())));
     begin[std::size_t(axis)] += input.shape()[axis];
   }
   return gradients;
@@ -64,7 +64,7 @@ std::vector<Gradient> gradient_of_split(const Node& node, std::span<const Value>
     const ValueType& type = node.outputs()[i];
     parts.push_back(dy[i] ? dy[i] : node.graph().constant(Tensor(type.dtype, type.shape), "zeros"));
   }
-  return {{concat(parts, int(node.attributes().get<std::int64_t>("axis"))), {}, {}}};
+  return {concat(parts, int(node.attributes().get<std::int64_t>("axis")))};
 }
 
 }  // namespace

@@ -94,8 +94,8 @@ std::vector<Gradient> conv2d_gradient(const Node& node, std::span<const Value> d
   const Value inputs[] = {node.input(0), dy[0]};
   const Node& grad = graph.add("conv2d_weights_grad", inputs, of_weights);
   const Value dx = graph.apply("conv2d_input_grad", {dy[0], node.input(1)}, of_input);
-  std::vector<Gradient> gradients = {{dx, {}, {}}, {grad.output(0), {}, {}}};
-  if (biased) gradients.push_back({grad.output(1), {}, {}});
+  std::vector<Gradient> gradients = {dx, grad.output(0)};
+  if (biased) gradients.push_back(grad.output(1));
   return gradients;
 }
 

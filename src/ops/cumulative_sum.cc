@@ -25,7 +25,7 @@ void add_cumulative_sum_ops(OpRegistry& ops) {
   op.gradient = [](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
     Attributes attributes = node.attributes();
     attributes.set("reverse", !attributes.get<bool>("reverse"));
-    return {{dy[0].graph().apply("cumulative_sum", {dy[0]}, attributes), {}, {}}};
+    return {dy[0].graph().apply("cumulative_sum", {dy[0]}, attributes)};
   };
   op.cost = elementwise_cost(1);
   op.in_place = {0};

@@ -36,7 +36,7 @@ Op unary(const char* name, F derivative) {
   op.name = name;
   op.infer = infer_unary;
   op.gradient = [derivative](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
-    return {{derivative(node, dy[0]), {}, {}}};
+    return {derivative(node, dy[0])};
   };
   op.cost = fusable_cost(name);
   op.in_place = {0};

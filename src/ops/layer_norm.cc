@@ -43,7 +43,7 @@ std::vector<Gradient> layer_norm_gradient(const Node& node, std::span<const Valu
   }
   const Value inputs[] = {dy[0], node.input(0), node.input(1), node.output(1), node.output(2)};
   const Node& grad = node.graph().add("layer_norm_grad", inputs);
-  return {{grad.output(0), {}, {}}, {grad.output(1), {}, {}}, {grad.output(2), {}, {}}};
+  return {grad.output(0), grad.output(1), grad.output(2)};
 }
 
 // dy, x, gains, means, scales → the gradients of x, gains and offsets.

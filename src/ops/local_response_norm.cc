@@ -43,9 +43,7 @@ std::vector<ValueType> infer_local_response_norm_grad(const OpInputs& in) {
 
 std::vector<Gradient> local_response_norm_gradient(const Node& node, std::span<const Value> dy) {
   return {
-      {node.graph().apply("local_response_norm_grad", {dy[0], node.input(0)}, node.attributes()),
-       {},
-       {}}};
+      node.graph().apply("local_response_norm_grad", {dy[0], node.input(0)}, node.attributes())};
 }
 
 }  // namespace

@@ -75,7 +75,7 @@ std::vector<Gradient> matmul_gradient(const Node& node, std::span<const Value> o
   const bool tb = node.attributes().get<bool>("transpose_b");
   const Value da = ta ? matmul(b, dc, tb, true) : matmul(dc, b, false, !tb);
   const Value db = tb ? matmul(dc, a, true, ta) : matmul(a, dc, !ta, false);
-  return {{.dense = da, .ids = {}, .rows = {}}, {.dense = db, .ids = {}, .rows = {}}};
+  return {da, db};
 }
 
 Cost matmul_cost(const Node& node) {

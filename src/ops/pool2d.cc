@@ -91,13 +91,11 @@ Attributes gradient_attributes(const Node& node) {
 
 std::vector<Gradient> max_pool2d_gradient(const Node& node, std::span<const Value> dy) {
   return {
-      {node.graph().apply("max_pool2d_grad", {dy[0], node.output(1)}, gradient_attributes(node)),
-       {},
-       {}}};
+      node.graph().apply("max_pool2d_grad", {dy[0], node.output(1)}, gradient_attributes(node))};
 }
 
 std::vector<Gradient> avg_pool2d_gradient(const Node& node, std::span<const Value> dy) {
-  return {{node.graph().apply("avg_pool2d_grad", {dy[0]}, gradient_attributes(node)), {}, {}}};
+  return {node.graph().apply("avg_pool2d_grad", {dy[0]}, gradient_attributes(node))};
 }
 
 /// `pooled`: 0 when the output is the smaller image, 1 when input 0 is.

@@ -73,7 +73,7 @@ Op reduction(const char* name, F derivative) {
   op.name = name;
   op.infer = infer_reduce;
   op.gradient = [derivative](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
-    return {{derivative(node, dy[0]), {}, {}}};
+    return {derivative(node, dy[0])};
   };
   op.cost = [](const Node& node) {
     return Cost{double(node.input(0).shape().elements()), moved_bytes(node)};

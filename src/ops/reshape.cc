@@ -44,7 +44,7 @@ void add_reshape_ops(OpRegistry& ops) {
   op.name = "reshape";
   op.infer = infer_reshape;
   op.gradient = [](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
-    return {{reshape(dy[0], node.input(0).shape().dims()), {}, {}}};
+    return {reshape(dy[0], node.input(0).shape().dims())};
   };
   op.cost = [](const Node&) { return Cost{}; };
   op.view = [](const Node&, int) { return std::int64_t{0}; };

@@ -34,7 +34,7 @@ std::vector<Gradient> gradient_of_slice(const Node& node, std::span<const Value>
   for (std::size_t i = 0; i < begin.size(); ++i) {
     after.push_back(node.input(0).shape()[int(i)] - begin[i] - size[i]);
   }
-  return {{pad(dy[0], begin, after), {}, {}}};
+  return {pad(dy[0], begin, after)};
 }
 
 std::vector<ValueType> infer_pad(const OpInputs& in) {
@@ -58,9 +58,7 @@ std::vector<ValueType> infer_pad(const OpInputs& in) {
 std::vector<Gradient> gradient_of_pad(const Node& node, std::span<const Value> dy) {
   const Shape& x = node.input(0).shape();
   return {
-      {slice(dy[0], node.attributes().get<Dims>("before"), Dims(x.dims().begin(), x.dims().end())),
-       {},
-       {}}};
+      slice(dy[0], node.attributes().get<Dims>("before"), Dims(x.dims().begin(), x.dims().end()))};
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ void add_softmax_ops(OpRegistry& ops) {
   op.name = "softmax";
   op.infer = infer_softmax;
   op.gradient = [](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {
-    return {{dy[0].graph().apply("softmax_grad", {dy[0], node.output(0)}), {}, {}}};
+    return {dy[0].graph().apply("softmax_grad", {dy[0], node.output(0)})};
   };
   op.cost = elementwise_cost(12);
   op.in_place = {0};

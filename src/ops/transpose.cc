@@ -40,7 +40,7 @@ std::vector<Gradient> gradient_of_transpose(const Node& node, std::span<const Va
   for (std::size_t i = 0; i < permutation.size(); ++i) {
     inverse[std::size_t(permutation[i])] = std::int64_t(i);
   }
-  return {{dy[0].graph().apply("transpose", {dy[0]}, {{"permutation", inverse}}), {}, {}}};
+  return {dy[0].graph().apply("transpose", {dy[0]}, {{"permutation", inverse}})};
 }
 
 }  // namespace

@@ -37,9 +37,7 @@ std::vector<ValueType> infer_where(const OpInputs& in) {
 std::vector<Gradient> where_gradient(const Node& node, std::span<const Value> dy) {
   const Value condition = node.input(0), zero = scalar_like(dy[0], 0);
   const Value a = where(condition, dy[0], zero), b = where(condition, zero, dy[0]);
-  return {{},
-          {sum_to_shape(a, node.input(1).shape()), {}, {}},
-          {sum_to_shape(b, node.input(2).shape()), {}, {}}};
+  return {{}, sum_to_shape(a, node.input(1).shape()), sum_to_shape(b, node.input(2).shape())};
 }
 
 Value broadcast_to(Value x, const Shape& shape) {

@@ -67,13 +67,13 @@ std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed
   for (const StrategyField& field : strategy_fields()) {
     add(field.flag, field.agreed_text(cluster.strategy));
   }
-  add("--accumulate", cluster.accumulate);
-  add("--shard", cluster.sharding == Sharding::kDynamic ? "dynamic" : "static");
-  add("--sync-batch-norm", cluster.sync_batch_norm ? "given" : "not given");
-  add("--on-nan", name_of(cluster.on_nan));
-  add("--collectives", cluster.collectives);
-  add("--tls", cluster.security.tls == Tls::kAlways ? "on" : "off-host");
-  add("--insecure", cluster.security.tls == Tls::kNever ? "given" : "not given");
+  add("--accumulate", cluster.train.accumulate);
+  add("--shard", cluster.train.sharding == Sharding::kDynamic ? "dynamic" : "static");
+  add("--sync-batch-norm", cluster.train.sync_batch_norm ? "given" : "not given");
+  add("--on-nan", name_of(cluster.train.on_nan));
+  add("--collectives", cluster.links.collectives);
+  add("--tls", cluster.links.security.tls == Tls::kAlways ? "on" : "off-host");
+  add("--insecure", cluster.links.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
   for (const auto& [what, value] : data.others) add(what.c_str(), value);
   // Elsewhere a worker may hold its own part of the data.

@@ -31,7 +31,7 @@ using Names = std::vector<std::string>;
 std::string difference_of_data(const AgreedData& chief, const AgreedData& worker,
                                Sharding sharding = Sharding::kStatic) {
   Cluster cluster = worker_of_a_job();
-  cluster.sharding = sharding;
+  cluster.train.sharding = sharding;
   return flag_difference(agreed_flags(cluster, kSeed, chief), "the chief",
                          agreed_flags(cluster, kSeed, worker), "worker:1");
 }
@@ -46,7 +46,7 @@ TEST(AgreedFlags, OfWorkersOfOneJobAgree) {
     c.task.index = 1;
     c.towers = c.threads = 4;
     c.strategy.name = "async";  // the usual one
-    c.wire = DType::kBFloat16;
+    c.links.wire = DType::kBFloat16;
   };
   EXPECT_EQ(difference(change), "");
 }
@@ -70,21 +70,19 @@ TEST(AgreedFlags, EachThatDiffersIsNamedWithBothValues) {
             "the chief's --outer-fragments is the usual, that of worker:1 is 2");
   EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_async = true; }),
             "the chief's --outer is sync, that of worker:1 is async");
-  EXPECT_EQ(difference([](Cluster& c) { c.strategy.outer_delay = 2; }),
-            "the chief's --outer-delay is the usual, that of worker:1 is 2");
-  EXPECT_EQ(difference([](Cluster& c) { c.accumulate = 4; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.train.accumulate = 4; }),
             "the chief's --accumulate is 1, that of worker:1 is 4");
-  EXPECT_EQ(difference([](Cluster& c) { c.sharding = Sharding::kDynamic; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.train.sharding = Sharding::kDynamic; }),
             "the chief's --shard is static, that of worker:1 is dynamic");
-  EXPECT_EQ(difference([](Cluster& c) { c.sync_batch_norm = true; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.train.sync_batch_norm = true; }),
             "the chief's --sync-batch-norm is not given, that of worker:1 is given");
-  EXPECT_EQ(difference([](Cluster& c) { c.on_nan = OnNan::kSkip; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.train.on_nan = OnNan::kSkip; }),
             "the chief's --on-nan is stop, that of worker:1 is skip");
-  EXPECT_EQ(difference([](Cluster& c) { c.collectives = "mpi"; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.links.collectives = "mpi"; }),
             "the chief's --collectives is link, that of worker:1 is mpi");
-  EXPECT_EQ(difference([](Cluster& c) { c.security.tls = Tls::kAlways; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.links.security.tls = Tls::kAlways; }),
             "the chief's --tls is off-host, that of worker:1 is on");
-  EXPECT_EQ(difference([](Cluster& c) { c.security.tls = Tls::kNever; }),
+  EXPECT_EQ(difference([](Cluster& c) { c.links.security.tls = Tls::kNever; }),
             "the chief's --insecure is not given, that of worker:1 is given");
   EXPECT_EQ(difference([](Cluster&) {}, 7), "the chief's --seed is 1, that of worker:1 is 7");
 }

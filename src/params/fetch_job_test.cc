@@ -21,7 +21,6 @@ using namespace std::chrono_literals;
 
 struct How {
   bool share = false;
-  bool spin = false;
   DType wire = DType::kFloat32;
 };
 
@@ -53,7 +52,6 @@ class FetchJob : public JobFixture {
                                 int worker = 0) {
     PsStoreOptions options = store_options(worker);
     options.share_memory = how.share;
-    options.spin = how.spin;
     options.wire = how.wire;
     return PsStore::join(options, variables);
   }
@@ -152,19 +150,13 @@ TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
   store->goodbye();
 }
 
-/// Jobs of a worker that sleeps while it waits, and of one that spins.
-class FetchJobWaiting : public FetchJob, public ::testing::WithParamInterface<bool> {};
-INSTANTIATE_TEST_SUITE_P(Waiting, FetchJobWaiting, ::testing::Bool(), [](const auto& test) {
-  return std::string(test.param ? "Spinning" : "Sleeping");
-});
-
-TEST_P(FetchJobWaiting, EachStepSeesAllElementsChanged) {
+TEST_F(FetchJob, EachStepSeesAllElementsChanged) {
   constexpr int kSteps = 6;
   const auto variables = frozen_variables();
   after_reads_ = {{"w", add_one}};
   make_spec(1, 1);
   start_all_ps();
-  const auto store = join(variables, {.spin = GetParam()});
+  const auto store = join(variables);
   store->write(initial_states(variables), 0);
   FetchSteps fetch(*store);
   std::vector<float> before = fetch.values();
@@ -225,10 +217,10 @@ TEST_F(FetchJob, OfAConstantValueNothingIsAsked) {
   }
 }
 
-TEST_P(FetchJobWaiting, IsToldOfChanges) {
+TEST_F(FetchJob, IsToldOfChanges) {
   make_spec(1, 2);
   start_all_ps();
-  join_two(128, {.spin = GetParam()});
+  join_two(128);
   FetchSteps fetch(*store_);
   AddingSteps add(*other_);
   for (int sum = 0; sum < 5; ++sum) {
@@ -307,12 +299,12 @@ TEST_F(FetchJob, AValueSentAheadThatIsNotTheNewestIsPulled) {
 }
 
 // Each value is whole, none is older than the one before, and the last one is seen.
-TEST_P(FetchJobWaiting, ValuesNeverGoBackWhileAnotherChangesThem) {
+TEST_F(FetchJob, ValuesNeverGoBackWhileAnotherChangesThem) {
   constexpr int kChanges = 300;
   constexpr std::int64_t kElements = 20'000;
   make_spec(1, 2);
   start_all_ps();
-  join_two(kElements, {.spin = GetParam()});
+  join_two(kElements);
   auto adding = std::async(std::launch::async, [&] {
     AddingSteps add(*other_);
     for (int i = 0; i < kChanges; ++i) add.step();

@@ -10,6 +10,33 @@
 namespace paceline {
 namespace {
 
+/// A link whose own threads handle nothing: what arrives waits for the thread that waits in it.
+class WaitersLink : public Link {
+ public:
+  /// `link` has no threads.
+  explicit WaitersLink(std::unique_ptr<Link> link) : link_(std::move(link)) {}
+
+  std::string kind() const override { return link_->kind(); }
+  std::string listen(const std::string& address, Acceptor acceptor) override {
+    return link_->listen(address, std::move(acceptor));
+  }
+  std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
+                                      Deadline deadline) override {
+    return link_->connect(address, receiver, deadline);
+  }
+  bool help() override { return link_->help(); }
+  bool wait(const EventFd& /*wake*/, Deadline deadline,
+            const std::function<bool()>& come) override {
+    for (; !come(); link_->help()) {
+      if (deadline.passed()) return false;
+    }
+    return true;
+  }
+
+ private:
+  const std::unique_ptr<Link> link_;
+};
+
 class LinkAccountTest : public JobFixture {
  protected:
   LinkAccountTest() {
@@ -25,15 +52,15 @@ class LinkAccountTest : public JobFixture {
     locals_ = std::make_unique<LocalMemory>(graph_, *device_);
   }
 
-  /// A worker of one ps; each frame that it receives takes `added` on the clock. It spins, so that
-  /// frames are taken by nobody but the thread that waits for them.
+  /// A worker of one ps; each frame that it receives takes `added` on the clock. Nobody but the
+  /// thread that waits for frames takes them.
   std::unique_ptr<PsStore> join(Duration added) {
     make_spec(1, 1);
     start_all_ps();
     PsStoreOptions options = store_options(0);
-    options.spin = true;
-    options.link_factory = [this, added](const LinkOptions& link) {
-      return slow_link(link_factory()(link), clock_, added);
+    options.link_factory = [this, added](LinkOptions link) {
+      link.threads = 0;
+      return slow_link(std::make_unique<WaitersLink>(link_factory()(link)), clock_, added);
     };
     auto store = PsStore::join(options, specs_);
     store->write(initial_states(specs_), 0);

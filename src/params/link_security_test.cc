@@ -22,7 +22,7 @@ class LinkSecurityOfATask : public ::testing::Test {
     std::filesystem::permissions(folder_.path("key"), std::filesystem::perms(0600));
     fingerprint_ = key.fingerprint();
     cluster_.spec = {.ps = {"127.0.0.1:1"}, .workers = {"127.0.0.1:2", "127.0.0.1:3"}};
-    cluster_.security = {.tls = Tls::kAlways, .key_file = folder_.path("key")};
+    cluster_.links.security = {.tls = Tls::kAlways, .key_file = folder_.path("key")};
   }
   /// The options with which the task makes its link, which it is not given.
   template <typename Options, typename Join>
@@ -30,7 +30,7 @@ class LinkSecurityOfATask : public ::testing::Test {
     struct NoLink {};
     LinkOptions made;
     options.spec = cluster_.spec;
-    options.security = cluster_.security;
+    options.security = cluster_.links.security;
     options.link_factory = [&](const LinkOptions& link) -> std::unique_ptr<Link> {
       made = link;
       throw NoLink();
@@ -59,7 +59,7 @@ TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
   expect_secured(made_with(ps, [](const PsOptions& options) { serve(options); }));
   JoinOptions worker{.cluster = cluster_, .say = print};
   PsStoreOptions store = ps_store_options(worker);
-  EXPECT_EQ(store.security.key_file, cluster_.security.key_file);
+  EXPECT_EQ(store.security.key_file, cluster_.links.security.key_file);
   expect_secured(made_with(
       store, [](const PsStoreOptions& options) { PsStore::join(options, some_variables()); }));
   CollectiveOptions member;
@@ -70,7 +70,7 @@ TEST_F(LinkSecurityOfATask, IsWhatItsClusterSays) {
 }
 
 TEST_F(LinkSecurityOfATask, IsReadOnce) {
-  cluster_.security.loaded = load_security(cluster_.security);
+  cluster_.links.security.loaded = load_security(cluster_.links.security);
   std::filesystem::remove(folder_.path("key"));
   PsOptions ps;
   ps.warn = [](const std::string&) {};

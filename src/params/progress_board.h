@@ -1,4 +1,4 @@
-// What the tasks of a job say about their progress while it runs, for whoever shows it.
+// Collects what the tasks of a running job say about their progress, for whoever shows it.
 #pragma once
 
 #include <atomic>

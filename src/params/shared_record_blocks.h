@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// What all of them have in common: one pipeline that takes, and the count of what steps read.
+/// The common part of all of them: one pipeline that takes, and the count of what steps read.
 class SharedRecordBlocks : public RecordBlocks {
  public:
   std::int64_t begin(const Wish& wish, std::function<void()> changed) override;

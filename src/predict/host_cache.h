@@ -18,7 +18,7 @@ namespace paceline {
 /// seconds. At least one is given.
 PredictedHost usual_host(std::span<const PredictedHost> measured);
 
-/// What is known of this machine, and a line for the user where what was noted before is used no
+/// The facts of this machine, and a line for the user where what was noted before is used no
 /// more.
 struct SeenHost {
   PredictedHost host;

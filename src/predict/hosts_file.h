@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// What goes from one host to another, by their places among the hosts, as it was measured.
+/// The measured traffic that goes from one host to another, by their places among the hosts.
 struct HostPair {
   SimulatedPair link = {};
   // Nothing is predicted by these.

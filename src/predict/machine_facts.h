@@ -1,4 +1,4 @@
-// What is known of this machine: its roof, and the pace of steps on it.
+// The facts of this machine: its roof, and the pace of steps on it.
 #pragma once
 
 #include <string>

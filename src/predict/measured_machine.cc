@@ -23,7 +23,7 @@ namespace {
 // of all workers in a synchronous round, share an update.
 Bound bound_of_step(Bound bound, const Cluster& cluster) {
   bound.ops *= double(cluster.towers);
-  bound.rules /= double(cluster.accumulate);
+  bound.rules /= double(cluster.train.accumulate);
   const StrategyKind& kind = strategy_kind(cluster);
   if (kind.exact() && kind.ps_closes_rounds(cluster.strategy)) {
     bound.rules /= double(cluster.workers());
@@ -52,7 +52,7 @@ class MeasuredMachine : public SessionObserver {
     if (!made || is_computed_outside(session.plan(0))) return;
     const StepCost work = step_work(session.plan(0), session.variables());
     const RoofCache cache = this_roof_cache();
-    const DType products = product_dtype(cluster.precision);
+    const DType products = product_dtype(cluster.train.precision);
     const int threads = cluster.distributed() ? usable_cores() : session.threads();
     Roof roof = cache.roof(products, threads);
     const auto bound = [&] { return bound_of_step(bound_of(work, roof), cluster); };
@@ -72,7 +72,7 @@ class MeasuredMachine : public SessionObserver {
     if (cluster.distributed() || cluster.towers > 1) return;
     const TaskReport& task = session.report().tasks[0];
     if (const std::optional<double> seconds = kernel_seconds(task)) {
-      this_pace_cache().keep(pace_key(session.plan(0), cluster.precision),
+      this_pace_cache().keep(pace_key(session.plan(0), cluster.train.precision),
                              {.threads = session.threads(),
                               .seconds = *seconds,
                               .others_share = task.use.pressure.queued.value_or(0)});

@@ -1,4 +1,4 @@
-// What a run says about its machine: the bound of its speed, and the pace of its kernels.
+// A run's facts about its machine: the bound of its speed, and the pace of its kernels.
 #pragma once
 
 #include "paceline/run_options.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "exec/plan.h"
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 #include "predict/cache_file.h"
 
 namespace paceline {

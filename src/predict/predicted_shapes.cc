@@ -39,7 +39,7 @@ PredictedStep step_of(const PlannedSession& session) {
 
 std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options) {
-  if (cluster.sync_batch_norm) {
+  if (cluster.train.sync_batch_norm) {
     throw Error(ErrorCode::kUsage, "--sync-batch-norm is not predicted (docs/predictions.md)");
   }
   if (!device_kind(cluster.device.kind).is_predicted()) {
@@ -83,7 +83,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
 
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options) {
-  if (cluster.sync_batch_norm || !device_kind(cluster.device.kind).is_predicted()) return {};
+  if (cluster.train.sync_batch_norm || !device_kind(cluster.device.kind).is_predicted()) return {};
   const ShapePredictor predictor(step, cluster, options);
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();

@@ -4,20 +4,415 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <map>
 #include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/printed.h"
+#include "base/row_count.h"
 #include "paceline/error.h"
 #include "params/protocol/placement.h"
-#include "predict/limit_in_words.h"
+#include "params/variable_arrays.h"
 #include "predict/memory_passes.h"
 #include "predict/simulation/coarse_step.h"
+#include "predict/simulation/shared_variables.h"
 #include "predict/simulation/simulate.h"
-#include "predict/speed_limit.h"
+#include "predict/simulation/simulated_job.h"
+#include "predict/step_cost.h"
 
 namespace paceline {
 namespace {
+
+// The most steps a second that devices, links and memory allow, whatever the protocol.
+
+/// Each device's own pace; the bytes that must pass the link of each host, each way; the passes of
+/// rules over each machine's memory. All that is not one of these counts as free.
+double speed_limit(const SimulatedJob& job);
+
+/// The bytes that a step of every worker moves over the links.
+struct StepBytes {
+  explicit StepBytes(std::size_t hosts) : out(hosts), in(hosts) {}
+  std::vector<double> out, in;                    // by host
+  std::map<std::pair<int, int>, double> between;  // from one host to another
+
+  void move(int from, int to, double bytes) {
+    out[std::size_t(from)] += bytes;
+    in[std::size_t(to)] += bytes;
+    between[{from, to}] += bytes;
+  }
+};
+
+double given_bytes(const SimulatedStep& shared, VariableId v) {
+  const StepVariable& use = shared.variables[std::size_t(v)];
+  return use.updated ? touched_bytes(shared.specs[std::size_t(v)], use.most_rows) : 0;
+}
+
+/// The part of the bytes of float32 that travel.
+double part_of_bytes(const ContributionForm& form) {
+  constexpr std::size_t kMany = std::size_t{1} << 20;
+  return double(travelling_bytes(kMany, form)) / kMany;
+}
+
+StepBytes with_ps(const SimulatedJob& job, const SimulatedStep& shared) {
+  const SimulatedCluster& cluster = job.cluster;
+  StepBytes bytes(cluster.hosts.size());
+  const double given = part_of_bytes(job.wire.numbers),
+               values = part_of_bytes(job.wire.of_values());
+  for (const Piece& piece : place_variables(shared.specs, int(cluster.ps.size()))) {
+    const VariableSpec& spec = shared.specs[std::size_t(piece.variable)];
+    const double each =
+        given_bytes(shared, piece.variable) * double(piece.rows) / double(row_count(spec.shape));
+    const int ps = cluster.ps[std::size_t(piece.ps)];
+    for (const int worker : cluster.workers) {
+      if (worker == ps) continue;
+      bytes.move(ps, worker, each * values);
+      bytes.move(worker, ps, each * given);
+    }
+  }
+  return bytes;
+}
+
+StepBytes in_a_ring(const SimulatedJob& job, const SimulatedStep& shared) {
+  const SimulatedCluster& cluster = job.cluster;
+  StepBytes bytes(cluster.hosts.size());
+  double all = 0;
+  for (std::size_t v = 0; v < shared.specs.size(); ++v) {
+    all += given_bytes(shared, VariableId(v));
+  }
+  const std::size_t workers = cluster.workers.size();
+  const double each = 2 * all * double(workers - 1) / double(workers);
+  for (std::size_t w = 0; w < workers; ++w) {
+    const int from = cluster.workers[w], to = cluster.workers[(w + 1) % workers];
+    if (from != to) bytes.move(from, to, each);
+  }
+  return bytes;
+}
+
+// A worker on the host of the only ps sends nothing over a link.
+bool is_remote(const SimulatedCluster& cluster, int host) {
+  return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
+}
+
+// Who waits for others is not faster than the slowest of them, or than as many as a round needs.
+std::vector<double> own_rates(const SimulatedJob& job, double device) {
+  std::vector<double> rates(job.cluster.workers.size());
+  for (std::size_t w = 0; w < rates.size(); ++w) {
+    rates[w] = 1 / (device * job.cluster.slowness_of(int(w)));
+  }
+  if (!kind_of(job).waits_for_others(job.strategy)) return rates;
+  std::vector<double> fastest = rates;
+  std::ranges::sort(fastest, std::greater());
+  const auto replicas = std::size_t(job.strategy.replicas);
+  const std::size_t needed = replicas > 0 ? replicas : rates.size();
+  const double most = fastest[std::min(needed, rates.size()) - 1];
+  for (double& rate : rates) rate = std::min(rate, most);
+  return rates;
+}
+
+/// What links allow, in steps per second of each worker that they serve, who share them evenly.
+struct LinkLimits {
+  static constexpr double kNone = std::numeric_limits<double>::infinity();
+  double all = kNone;            // every worker's steps pass these
+  std::vector<double> of_hosts;  // of the workers of each host alone
+};
+
+LinkLimits limits_of_links(const SimulatedCluster& cluster, double every, const StepBytes& bytes,
+                           bool together) {
+  LinkLimits limits{.of_hosts = std::vector<double>(cluster.hosts.size(), LinkLimits::kNone)};
+  std::vector<bool> serves(cluster.hosts.size());
+  for (const int host : cluster.ps) serves[std::size_t(host)] = true;
+  const auto take = [&](double& limit, double rate, double moved) {
+    if (rate > 0 && moved > 0) limit = std::min(limit, rate * every / moved);
+  };
+  for (std::size_t host = 0; host < cluster.hosts.size(); ++host) {
+    double& limit = together || serves[host] ? limits.all : limits.of_hosts[host];
+    take(limit, cluster.hosts[host].link_bytes_per_s, bytes.out[host]);
+    take(limit, cluster.hosts[host].receives_per_s(), bytes.in[host]);
+  }
+  for (const SimulatedPair& pair : cluster.pairs) {
+    const auto found = bytes.between.find({pair.from, pair.to});
+    if (found == bytes.between.end()) continue;
+    const auto from = std::size_t(pair.from), to = std::size_t(pair.to);
+    if (together) {
+      take(limits.all, pair.bytes_per_s, found->second);
+    } else if (serves[from] != serves[to]) {  // else some of both hosts' workers do
+      take(limits.of_hosts[serves[from] ? to : from], pair.bytes_per_s, found->second);
+    }
+  }
+  return limits;
+}
+
+// Whoever needs a link shares it evenly with the others. Where nobody waits for others, a worker
+// behind a slow link holds up no other.
+double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
+                   bool ring) {
+  const SimulatedCluster& cluster = job.cluster;
+  const bool together = ring || kind_of(job).waits_for_others(job.strategy);
+  const LinkLimits limits = limits_of_links(cluster, every, bytes, together);
+  const std::vector<double> own = own_rates(job, device);
+  double all = 0, over_links = 0;
+  int linked = 0;
+  for (std::size_t w = 0; w < own.size(); ++w) {
+    const int host = cluster.workers[w];
+    if (!ring && !is_remote(cluster, host)) {
+      all += own[w];
+      continue;
+    }
+    ++linked;
+    over_links += std::min(
+        {own[w], limits.of_hosts[std::size_t(host)], together ? limits.all : LinkLimits::kNone});
+  }
+  return all + (linked > 0 ? std::min(over_links, linked * limits.all) : 0);
+}
+
+/// The rate of rules on the slowest machine of these hosts; 0: rules take no time there.
+double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& hosts) {
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const int host : hosts) {
+    const auto machine = std::size_t(cluster.hosts[std::size_t(host)].machine);
+    slowest = std::min(slowest, cluster.machines[machine].rate_of_rules());
+  }
+  return hosts.empty() ? 0 : slowest;
+}
+
+// Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
+template <typename Seconds>
+double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
+  const HybridPlaces places(job.step->specs);
+  const SimulatedStep sparse = part_of_step(*job.step, places, true),
+                      dense = part_of_step(*job.step, places, false);
+  const auto every = double(job.accumulate);
+  StepBytes bytes = with_ps(job, sparse);
+  const StepBytes reduced = in_a_ring(job, dense);
+  for (const auto& [hosts, moved] : reduced.between) bytes.move(hosts.first, hosts.second, moved);
+  const double step = device + seconds(dense.rule_bytes()) / every;
+  return links_allow(job, step, every, bytes, true);
+}
+
+double speed_limit(const SimulatedJob& job) {
+  const SimulatedCluster& cluster = job.cluster;
+  const double workers = double(cluster.workers.size());
+  const auto seconds_at = [](double bytes, double rate) { return rate > 0 ? bytes / rate : 0; };
+  const auto seconds = [&, rate = rate_of_rules(cluster, cluster.workers)](double bytes) {
+    return seconds_at(bytes, rate);
+  };
+  const auto accumulated = double(job.accumulate);
+  double step = job.step->seconds();
+  const StrategyKind& kind = kind_of(job);
+  const bool local = kind.makes_local_steps, ring = cluster.ps.empty() && workers > 1;
+  const bool alone = cluster.ps.empty() && !ring;
+  if (alone || local) step += seconds(job.step->rule_bytes()) / accumulated;
+  if (alone) return workers / step;
+  if (kind.splits_variables()) return hybrid_limit(job, step, seconds);
+  const SimulatedStep outer = local ? outer_step(job) : SimulatedStep{};
+  const SimulatedStep& shared = local ? outer : *job.step;
+  const double every = accumulated * (local ? double(job.strategy.local_steps) : 1);
+  if (ring) step += seconds(shared.rule_bytes()) / every;
+  const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
+  double limit = links_allow(job, step, every, bytes, ring);
+  // In rounds the workers share an update.
+  const bool rounds = kind.in_rounds(job.strategy);
+  const double ps_machines =
+      std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
+  const double rules = seconds_at(shared.rule_bytes(), rate_of_rules(cluster, cluster.ps)) / every;
+  if (!ring && rules > 0) limit = std::min(limit, (rounds ? workers : 1) * ps_machines / rules);
+  return limit;
+}
+
+// Says what holds a simulated job back.
+
+struct NamedLimit {
+  Limit kind = Limit::kAnswers;
+  std::string words;
+};
+
+/// "ps:0's link carries 118 MB/s; 8 workers ask for 166": one cause.
+NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
+                          const SimulatedSpeed& speed);
+
+constexpr double kUsedUp = 0.88;  // of what there is
+
+class JobLimits {
+ public:
+  JobLimits(const PredictedJob& hosts, const SimulatedJob& job, const SimulatedSpeed& speed)
+      : hosts_(hosts), job_(job), speed_(speed) {}
+
+  NamedLimit found() const {
+    using enum Limit;
+    const Limit device_kind = job_.step->threads > 0 ? kKernels : kDevices;
+    const Part parts[] = {{kLink, &JobLimits::link},           {kStraggler, &JobLimits::straggler},
+                          {device_kind, &JobLimits::device},   {kRules, &JobLimits::applying},
+                          {kTransport, &JobLimits::transport}, {kMemory, &JobLimits::memory},
+                          {kCores, &JobLimits::cores}};
+    for (const auto& [kind, text_of] : parts) {
+      if (std::string text = (this->*text_of)(); !text.empty()) return {kind, std::move(text)};
+    }
+    return waiting();
+  }
+
+ private:
+  struct Part {
+    Limit kind;
+    std::string (JobLimits::*text_of)() const;
+  };
+  int workers() const { return int(job_.cluster.workers.size()); }
+  double step_ms() const { return 1e3 * workers() / speed_.steps_per_s; }
+
+  std::string owner(std::size_t host) const {
+    for (std::size_t ps = 0; ps < job_.cluster.ps.size(); ++ps) {
+      if (job_.cluster.ps[ps] == int(host)) return fmt::format("ps:{}'s link", ps);
+    }
+    return fmt::format("the link of {}", hosts_.hosts[host].name);
+  }
+
+  std::string link() const {
+    const auto is_full = [](double rate, double moved) {
+      return rate > 0 && moved >= kUsedUp * rate;
+    };
+    for (std::size_t host = 0; host < job_.cluster.hosts.size(); ++host) {
+      const SimulatedHost& it = job_.cluster.hosts[host];
+      const double sends = it.link_bytes_per_s, receives = it.receives_per_s();
+      const double sent = speed_.use.sent[host], received = speed_.use.received[host];
+      const bool sends_all = is_full(sends, sent), receives_all = is_full(receives, received);
+      if (!sends_all && !receives_all) continue;
+      const bool out = sends_all && (!receives_all || sent >= received);
+      return full_link(owner(host), out ? sends : receives, out ? sent : received);
+    }
+    for (std::size_t i = 0; i < job_.cluster.pairs.size(); ++i) {
+      const SimulatedPair& pair = job_.cluster.pairs[i];
+      if (!is_full(pair.bytes_per_s, speed_.use.carried[i])) continue;
+      const auto name = [&](int host) { return hosts_.hosts[std::size_t(host)].name; };
+      return full_link(fmt::format("the network from {} to {}", name(pair.from), name(pair.to)),
+                       pair.bytes_per_s, speed_.use.carried[i]);
+    }
+    return {};
+  }
+
+  std::string full_link(const std::string& which, double rate, double moved) const {
+    const double wanted = moved / speed_.steps_per_s * workers() / job_.step->seconds();
+    return fmt::format("{} carries {} MB/s; {} ask{} for {}", which, rounded(rate * 1e-6, 3),
+                       counted(workers(), "worker"), workers() == 1 ? "s" : "",
+                       rounded(wanted * 1e-6, 3));
+  }
+
+  // One that computes all the time while the others wait for it.
+  std::string straggler() const {
+    const double device = job_.step->seconds();
+    for (int w = 0; w < workers(); ++w) {
+      const double slowness = job_.cluster.slowness_of(w);
+      const double busy = speed_.workers[std::size_t(w)] * device * slowness;
+      if (slowness == 1 || busy < kUsedUp || speed_.use.device >= kUsedUp) continue;
+      return fmt::format(
+          "worker:{}, whose steps take {:.3g} times as long as those of the others, "
+          "which wait for it",
+          w, slowness);
+    }
+    return {};
+  }
+
+  std::string device() const {
+    if (speed_.use.device < kUsedUp) return {};
+    if (job_.step->threads > 0) {
+      return fmt::format("the cores: kernels take {:.0f}% of the time", 100 * speed_.use.device);
+    }
+    return fmt::format("the devices compute {:.0f}% of the time", 100 * speed_.use.device);
+  }
+
+  std::string applying() const {
+    for (std::size_t ps = 0; ps < speed_.use.applying.size(); ++ps) {
+      if (speed_.use.applying[ps] < kUsedUp) continue;
+      const SimulatedStep shared = kind_of(job_).makes_local_steps ? outer_step(job_) : *job_.step;
+      const double bytes = std::accumulate(
+          shared.variables.begin(), shared.variables.end(), 0.0,
+          [](double sum, const StepVariable& each) { return sum + each.rule_bytes; });
+      return fmt::format("ps:{} applies rules {:.0f}% of the time: an update passes over {} MB", ps,
+                         std::min(100.0, 100 * speed_.use.applying[ps]),
+                         rounded(bytes * 1e-6 / double(speed_.use.applying.size()), 3));
+    }
+    return {};
+  }
+
+  std::string transport() const {
+    if (job_.costs.stream_bytes_per_s == 0 && job_.costs.serial_message_s == 0) return {};
+    const double messages = double(job_.step->specs.size()) * job_.costs.serial_message_s;
+    double bytes = 0;
+    for (const VariableSpec& spec : job_.step->specs) bytes += 8.0 * double(spec.shape.elements());
+    const double rate = 2 * job_.costs.stream_bytes_per_s;  // of both ways
+    const double stream = rate > 0 ? bytes / rate : 0;
+    if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
+    if (messages > stream) {
+      return fmt::format("the transport: {} messages a step take {} ms", job_.step->specs.size(),
+                         rounded(1e3 * messages, 3));
+    }
+    return fmt::format("the transport: {} MB a step at {} MB/s take {} ms",
+                       rounded(bytes * 1e-6, 3), rounded(rate * 1e-6, 3), rounded(1e3 * stream, 3));
+  }
+
+  std::string memory() const {
+    for (std::size_t m = 0; m < speed_.use.memory.size(); ++m) {
+      if (speed_.use.memory[m] < kUsedUp) continue;
+      return fmt::format("the memory moves {:.0f} GB/s, which rules and kernels want",
+                         speed_.use.moved[m] * 1e-9);
+    }
+    return {};
+  }
+
+  std::string cores() const {
+    for (std::size_t m = 0; m < speed_.use.cores.size(); ++m) {
+      if (speed_.use.cores[m] < kUsedUp) continue;
+      const double cores = job_.cluster.machines[m].cores;
+      const std::string those =
+          cores == 1 ? "the core is" : fmt::format("the {:.0f} cores are", cores);
+      return fmt::format("{} busy {:.0f}% of the time", those, 100 * speed_.use.cores[m]);
+    }
+    return {};
+  }
+
+  std::string exchanges() const {
+    const SimulatedUse& use = speed_.use;
+    const double waits = use.values + use.answer + use.others;
+    if (waits < use.rules) {
+      return fmt::format("kernels take {:.0f}%, rules and exchanges {:.0f}% of the time",
+                         100 * use.device, 100 * use.rules);
+    }
+    const auto steps = double(job_.strategy.local_steps);
+    return fmt::format("of each {} ms, in which {} steps are made, workers wait {} for {}",
+                       rounded(steps * step_ms(), 3), job_.strategy.local_steps,
+                       rounded(steps * step_ms() * waits, 3),
+                       job_.strategy.outer_async ? "new values" : "the mean of all");
+  }
+
+  // Nothing is used up: a step is a chain of things that follow one another.
+  NamedLimit waiting() const {
+    const SimulatedUse& use = speed_.use;
+    if (workers() == 1 && job_.cluster.ps.empty()) {
+      return {Limit::kAlone, fmt::format("kernels take {:.0f}%, rules {:.0f}% of the time",
+                                         100 * use.device, 100 * use.rules)};
+    }
+    if (kind_of(job_).makes_local_steps) return {Limit::kExchanges, exchanges()};
+    const double waits = step_ms() * (use.values + use.answer);
+    if (use.others > use.values + use.answer) {
+      return {Limit::kOthers,
+              fmt::format("workers wait {} of {} ms for one another",
+                          rounded(use.others * step_ms(), 3), rounded(step_ms(), 3))};
+    }
+    return {Limit::kAnswers, fmt::format("each step waits {} of {} ms for its "
+                                         "contributions to be applied and answered",
+                                         rounded(waits, 3), rounded(step_ms(), 3))};
+  }
+
+  const PredictedJob& hosts_;
+  const SimulatedJob& job_;
+  const SimulatedSpeed& speed_;
+};
+
+NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
+                          const SimulatedSpeed& speed) {
+  return JobLimits(hosts, job, speed).found();
+}
 
 // Parameter servers run on the hosts without devices first, and then on the others in their order.
 std::vector<int> ps_hosts_of(const PredictedJob& job, const JobShape& shape) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "paceline/cluster.h"
-#include "paceline/security.h"
 #include "params/strategy/job_shape.h"
 #include "predict/interval.h"
 #include "predict/simulation/simulated_job.h"

@@ -58,7 +58,9 @@ class PredictionObserver : public SessionObserver {
   static bool is_unknown(RunningSession& session) {
     const Plan& plan = session.plan(0);
     if (!is_computed_outside(plan)) return false;
-    return this_pace_cache().find(pace_key(plan, session.made_of().cluster.precision)).empty();
+    return this_pace_cache()
+        .find(pace_key(plan, session.made_of().cluster.train.precision))
+        .empty();
   }
 
   void expect_of(RunningSession& session) const {
@@ -111,7 +113,7 @@ bool says_expected(const PlannedSession& session) {
   const Cluster& cluster = session.cluster;
   const bool several = cluster.distributed() || cluster.towers > 1;
   return several && cluster.is_chief() && session.trainings.size() == 1 &&
-         !cluster.sync_batch_norm && device_kind(cluster.device.kind).is_predicted();
+         !cluster.train.sync_batch_norm && device_kind(cluster.device.kind).is_predicted();
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 #include "predict/cache_file.h"
 #include "predict/roof.h"
 

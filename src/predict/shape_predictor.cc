@@ -3,35 +3,185 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstring>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <set>
 #include <span>
+#include <vector>
 
 #include "base/cores.h"
 #include "base/failure_text.h"
+#include "base/machine_memory.h"
+#include "base/philox.h"
 #include "base/print_text.h"
 #include "base/printed.h"
+#include "base/real_clock.h"
+#include "exec/executor.h"
+#include "exec/parameter_store.h"
+#include "exec/plan.h"
+#include "kernels/device.h"
 #include "kernels/device_kind.h"
 #include "launch/lab/lab_options.h"
 #include "net/link_kind.h"
 #include "paceline/error.h"
 #include "params/hybrid/hybrid_strategy.h"
+#include "params/local/local_store.h"
 #include "params/strategy/strategies.h"
 #include "predict/hosts_file.h"
 #include "predict/machine_facts.h"
 #include "predict/memory_passes.h"
+#include "predict/pace_cache.h"
 #include "predict/prediction_text.h"
 #include "predict/simulation/step_of_plan.h"
-#include "predict/trial_steps.h"
+#include "predict/step_cost.h"
 #include "run/network_rate.h"
+#include "trace/pressure_counters.h"
 #include "train/dimensions.h"
+#include "train/initial_values.h"
+#include "train/input_normals.h"
+#include "train/learning_rates.h"
 #include "train/precision.h"
 #include "train/worker_device.h"
 
 namespace paceline {
 namespace {
+
+// A few real steps of a model on this machine, timed for a prediction.
+
+/// The time of the kernels of some steps, and how many of them were timed.
+struct TrialPace {
+  Pace pace;
+  int steps = 0;
+};
+
+/// Makes steps in this process, with all threads of the device, on drawn inputs, until another one
+/// would end after `seconds`, but at least one; nothing of them is kept. Numbers are standard
+/// normal, ids of rows are drawn among the rows, and all else is 0. Throws kInvalidArgument when
+/// the step needs more memory than this machine has, and what an op throws that takes no such
+/// inputs.
+TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
+                     const DeviceOptions& device, double seconds);
+
+constexpr std::uint64_t kTrialSeed = 1;
+
+double trial_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
+
+double queued_so_far() { return queued_seconds(calling_thread()).value_or(0); }
+
+class TrialSteps {
+ public:
+  TrialSteps(const PlanRequest& request, std::span<const VariableSpec> specs,
+             const DeviceOptions& options)
+      : graph_(*request.graph),
+        device_(make_device(options, clock_)),
+        plan_(make_plan(request, specs, *device_)),
+        rates_(specs, request.training) {
+    check_fits_machine("a step of it needs", step_work(*plan_, specs).memory());
+    store_ = make_local_store({specs.begin(), specs.end()}, &device_->threads(), &account_);
+    store_->write(values_of(specs), 0);
+    locals_ = std::make_unique<LocalMemory>(graph_, *device_);
+    executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clip_norm),
+                                           *locals_, *device_, account_);
+    fill_inputs();
+  }
+
+  TrialPace make(double seconds) {
+    // The first step has memory made, and counts where it is the only one.
+    TrialPace first = timed([](double, int made) { return made == 0; });
+    const double left = seconds - first_took_;
+    if (left < first_took_) return first;
+    return timed([&](double took, int made) { return took + took / std::max(1, made) <= left; });
+  }
+
+ private:
+  // Makes steps while `goes_on` says so of the seconds that they took, and of their number.
+  template <typename GoesOn>
+  TrialPace timed(const GoesOn& goes_on) {
+    const PressureCounters before = read_pressure_counters();
+    const double queued = queued_so_far();
+    const TimePoint begun = clock_.now();
+    account_.reset();
+    double took = 0;
+    int made = 0;
+    for (; goes_on(took, made); ++made) {
+      executor_->run({.kind = StepKind::kTrain,
+                      .learning_rates = rates_.at(steps_),
+                      .examples = 1,
+                      .identity = {.step = steps_}});
+      ++steps_;
+      took = trial_seconds(clock_.now() - begun);
+    }
+    account_.change_to(Activity::kOther);
+    if (first_took_ == 0) first_took_ = took;
+    // A thread that waits for a free core computes nothing meanwhile.
+    const double ran = std::max(0.0, 1 - (queued_so_far() - queued) / took);
+    const double computed = trial_seconds(account_.spent(Activity::kCompute));
+    return {.pace = {.threads = device_->threads().threads(),
+                     .seconds = computed * ran / made,
+                     .others_share = queued_share(before, read_pressure_counters()).value_or(0)},
+            .steps = made};
+  }
+
+  // To draw more values than these would take longer than the steps, whose time is hardly theirs.
+  std::vector<VariableState> values_of(std::span<const VariableSpec> specs) const {
+    constexpr double kMostDrawn = 30e6;
+    double elements = 0;
+    for (const VariableSpec& spec : specs) elements += double(spec.shape.elements());
+    const Graph* const graph = &graph_;
+    if (elements <= kMostDrawn) return initial_values({&graph, 1}, specs, kTrialSeed);
+    std::vector<VariableState> zeros;
+    for (std::size_t v = 0; v < specs.size(); ++v) {
+      zeros.push_back({VariableId(v), Tensor(specs[v].dtype, specs[v].shape), {}});
+    }
+    return zeros;
+  }
+
+  void fill_inputs() {
+    const InputNormals normals(kTrialSeed, 0);
+    for (const auto& node : graph_.nodes()) {
+      if (node->op().name != "input" || !plan_->inputs.contains(node->name())) continue;
+      const Value input(node.get(), 0);
+      const TensorView memory = executor_->view(node->name());
+      if (input.dtype() == DType::kFloat32) {
+        normals.fill({memory.as<float>(), std::size_t(memory.shape.elements())}, input, 0);
+      } else {
+        std::memset(memory.data, 0, input.type().bytes());
+      }
+    }
+    for (const RowReads& reads : plan_->row_reads) {
+      for (const auto& [name, slot] : plan_->inputs) {
+        if (std::ranges::find(reads.ids, slot) != reads.ids.end()) draw_ids(name, reads.rows);
+      }
+    }
+  }
+  void draw_ids(const std::string& name, std::int64_t rows) {
+    const TensorView memory = executor_->view(name);
+    std::int32_t* const ids = memory.as<std::int32_t>();
+    for (std::int64_t i = 0; i < memory.shape.elements(); ++i) {
+      ids[i] = std::int32_t(random_key(std::uint64_t(i), name) % std::uint64_t(rows));
+    }
+  }
+
+  const Graph& graph_;
+  RealClock clock_;
+  StepAccount account_{clock_};
+  const std::unique_ptr<Device> device_;
+  const std::unique_ptr<Plan> plan_;
+  LearningRates rates_;
+  std::unique_ptr<SavableStore> store_;
+  std::unique_ptr<LocalMemory> locals_;
+  std::unique_ptr<Executor> executor_;
+  std::int64_t steps_ = 0;
+  double first_took_ = 0;  // seconds
+};
+
+TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
+                     const DeviceOptions& device, double seconds) {
+  return TrialSteps(request, specs, device).make(seconds);
+}
 
 constexpr int kMostSimulated = 8;   // workers with devices that are simulated
 constexpr int kMostWorkers = 1000;  // that are tried
@@ -66,7 +216,7 @@ void take_rates(PredictedHost& host, const PredictedHost& like) {
 }
 
 WireForm wire_of(const Cluster& cluster) {
-  return {{cluster.wire, cluster.top_k}, cluster.error_feedback};
+  return {{cluster.links.wire, cluster.links.top_k}, cluster.links.error_feedback};
 }
 
 Roof roof_of(const PredictedHost& host, int threads) {
@@ -109,8 +259,8 @@ ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster
   if (is_cpu(cluster_)) learn_kernels();
   job_.straggler = options.straggler;
   job_.straggler_times = options.straggler_times;
-  job_.share_memory = link_kind(cluster.link).shares_memory;
-  job_.tls = cluster.security.tls;
+  job_.share_memory = link_kind(cluster.links.kind).shares_memory;
+  job_.tls = cluster.links.security.tls;
   job_.step = [this, examples](const StepOf& of) {
     // Updates are not streamed into the mean of several towers.
     const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
@@ -129,7 +279,7 @@ void ShapePredictor::make_plans() {
   device_ = make_device(is_cpu(cluster_) ? worker_device(cluster_) : DeviceOptions{.kind = "naive"},
                         clock_);
   PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.precision);
+  request.rewrite = rewrite_to(cluster_.train.precision);
   shared_ = make_plan(request, specs_, *device_);
   request.stream_updates = is_cpu(cluster_);
   own_ = make_plan(request, specs_, *device_);
@@ -149,7 +299,7 @@ void ShapePredictor::take_hosts() {
   const std::vector<std::string> names = place_tasks();
   if (names.size() > 1) return take_hosts_of_cluster(names);
   here_.name = "this machine";
-  here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.local_workers
+  here_.devices = std::max(here_.devices, launches(cluster_) ? cluster_.launch.workers
                                                              : int(cluster_.spec.workers.size()));
   job_.hosts = {here_};
   own_hosts_ = 1;
@@ -270,7 +420,7 @@ bool ShapePredictor::are_threads_told() const {
 }
 
 void ShapePredictor::learn_kernels() {
-  const std::string key = pace_key(*shared_, cluster_.precision);
+  const std::string key = pace_key(*shared_, cluster_.train.precision);
   paces_ = this_pace_cache().find(key);
   std::vector<int> missing;
   for (const int threads : threads_to_time()) {
@@ -297,7 +447,7 @@ std::vector<int> ShapePredictor::threads_to_time() const {
 void ShapePredictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
-  request.rewrite = rewrite_to(cluster_.precision);
+  request.rewrite = rewrite_to(cluster_.train.precision);
   request.stream_updates = true;
   DeviceOptions device = worker_device(cluster_);
   try {
@@ -404,12 +554,12 @@ Cluster ShapePredictor::with_addresses() const {
 
 JobShape ShapePredictor::own_shape() const {
   JobShape shape;
-  shape.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.local_ps
+  shape.ps = launches(cluster_) && !cluster_.existing_servers ? cluster_.launch.ps
                                                               : int(cluster_.spec.ps.size());
-  shape.workers = launches(cluster_) ? cluster_.local_workers : cluster_.workers();
+  shape.workers = launches(cluster_) ? cluster_.launch.workers : cluster_.workers();
   shape.strategy = settled(strategy_kind(with_addresses()), cluster_.strategy);
   shape.wire = wire_of(cluster_);
-  shape.accumulate = cluster_.accumulate;
+  shape.accumulate = cluster_.train.accumulate;
   shape.towers = cluster_.towers;
   place(shape);
   return shape;
@@ -417,7 +567,7 @@ JobShape ShapePredictor::own_shape() const {
 
 ShapesAsked ShapePredictor::asked() const {
   ShapesAsked asked;
-  asked.accumulate = cluster_.accumulate;
+  asked.accumulate = cluster_.train.accumulate;
   asked.strategy = cluster_.strategy;
   asked.strategy.name.clear();
   asked.links = own_hosts_ > 1;

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// What the user has fixed; the rest is tried.
+/// The parts of a job that the user has fixed; the rest is tried.
 struct ShapesAsked {
   Strategy strategy = {};  // without a name: any of them, with these options
   std::optional<int> ps, workers;

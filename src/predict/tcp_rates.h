@@ -1,4 +1,4 @@
-// What a stream over TCP costs the cores of this machine.
+// The costs of a TCP stream to the cores of this machine.
 #pragma once
 
 #include <cstddef>

@@ -27,18 +27,18 @@ void round_on_links(StepCost& work, const ContributionForm& wire) {
 }  // namespace
 
 bool shares_memory(const Cluster& cluster) {
-  if (cluster.security.tls == Tls::kAlways) return false;
-  const LinkKind& link = link_kind(cluster.link);
+  if (cluster.links.security.tls == Tls::kAlways) return false;
+  const LinkKind& link = link_kind(cluster.links.kind);
   if (!link.chooses) return link.shares_memory;
   return cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
 }
 
 // Parameter servers take contributions whole, so updates are streamed only without them.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
-  request.rewrite = rewrite_to(cluster.precision);
+  request.rewrite = rewrite_to(cluster.train.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();
   StepCost work = step_work(request, worker_device(cluster));
-  if (!shares_memory(cluster)) round_on_links(work, {cluster.wire, cluster.top_k});
+  if (!shares_memory(cluster)) round_on_links(work, {cluster.links.wire, cluster.links.top_k});
   return work;
 }
 

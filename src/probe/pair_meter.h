@@ -26,7 +26,7 @@ class PairMeter {
 
   /// The longest that it takes.
   static Duration longest(Duration each);
-  /// What it takes on a network without much delay.
+  /// The time that it takes on a network without much delay.
   static Duration usual(Duration each);
 
  private:

@@ -34,8 +34,8 @@ class ProbeTally {
   ProbeCount count_;
 };
 
-/// What a call is made with. Once `stop` was asked for, waits end with kCancelled. `tally`, which
-/// may be null, counts the bytes that fill the stream, and must live longer.
+/// The parts that a call is made with. Once `stop` was asked for, waits end with kCancelled.
+/// `tally`, which may be null, counts the bytes that fill the stream, and must live longer.
 struct ProbeCalling {
   Deadline deadline;
   std::stop_token stop = {};

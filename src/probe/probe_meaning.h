@@ -1,4 +1,4 @@
-// What a measured network means for a job, in words.
+// Says in words what a measured network means for a job.
 #pragma once
 
 #include <span>

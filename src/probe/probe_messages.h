@@ -1,4 +1,4 @@
-// What those who measure a network say to each other. Format: docs/wire.md.
+// The messages between those who measure a network. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +59,7 @@ struct ProbeHello {
   bool operator==(const ProbeHello&) const = default;
 };
 
-/// What a host can do, by the names of a hosts file.
+/// The abilities of a host, by the names of a hosts file.
 struct ProbeRoof {
   std::map<std::string, double> numbers;
   bool operator==(const ProbeRoof&) const = default;
@@ -71,7 +71,7 @@ struct ProbeMeasure {
   bool operator==(const ProbeMeasure&) const = default;
 };
 
-/// What lies between the host that has measured, "here", and the other one.
+/// The network between the host that has measured, "here", and the other one.
 struct PairFigures {
   // Payload in a second: of one stream and of several together, to the other host and from it.
   double one_out = 0, all_out = 0, one_in = 0, all_in = 0;

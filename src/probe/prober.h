@@ -31,7 +31,7 @@ struct Probing {
   std::function<void(const std::string&)> say;  // what is under way, line by line
 };
 
-/// What was found. The figures of a pair are those of its first host.
+/// The findings. The figures of a pair are those of its first host.
 struct ProbedPair {
   int first = 0, second = 0;
   std::optional<PairFigures> figures;

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "base/plain_text.h"
+#include "run/program_run.h"
 
 namespace paceline {
 
@@ -115,12 +116,13 @@ std::string name_of_process(const Cluster& cluster) {
 
 LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
   LogOptions options;
-  options.json = run.log_format == "json";
-  if (run.log_level == "debug") options.level = LogLevel::kDebug;
-  if (run.log_level == "warning") options.level = LogLevel::kWarning;
-  if (run.log_level == "error") options.level = LogLevel::kError;
+  const ProgramRun& told = program_run_of(run);
+  options.json = told.log_format == "json";
+  if (told.log_level == "debug") options.level = LogLevel::kDebug;
+  if (told.log_level == "warning") options.level = LogLevel::kWarning;
+  if (told.log_level == "error") options.level = LogLevel::kError;
   // A line that a launcher passes on begins with the task's name already.
-  if (options.json || !cluster.launched) options.task = name_of_process(cluster);
+  if (options.json || !cluster.launch.launched) options.task = name_of_process(cluster);
   return options;
 }
 

@@ -31,6 +31,8 @@ int threads_of_worker(const Cluster& cluster, int cores, int workers) {
   return std::max(least, cores / std::max(1, workers));
 }
 
-bool is_on_one_machine(const Cluster& cluster) { return cluster.launched && cluster.bind.empty(); }
+bool is_on_one_machine(const Cluster& cluster) {
+  return cluster.launch.launched && cluster.links.bind.empty();
+}
 
 }  // namespace paceline

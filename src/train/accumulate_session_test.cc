@@ -22,7 +22,7 @@ constexpr int kWindow = 4;  // own steps
 
 Cluster by_windows(Cluster cluster) {
   cluster.threads = 1;
-  cluster.accumulate = kWindow;
+  cluster.train.accumulate = kWindow;
   return cluster;
 }
 

@@ -19,6 +19,7 @@
 #include "paceline/session.h"
 #include "params/job_control.h"
 #include "run/interrupt.h"
+#include "run/program_run.h"
 
 namespace paceline {
 namespace {
@@ -84,7 +85,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
     cluster.task = {TaskId::Role::kWorker, worker};
     cluster.cluster_id = "test";
     cluster.strategy.name = "allreduce";
-    cluster.link = GetParam();
+    cluster.links.kind = GetParam();
     cluster.threads = 1;
     return cluster;
   }
@@ -124,7 +125,7 @@ class NobodyLeft {
 
 TEST_P(CollectiveSession, AWorkerThatIsBackAfterTheOthersHaveEndedWaitsForNobody) {
   const NobodyLeft nobody_left;
-  run_.interrupt = nobody_left.interrupt();
+  own_program_run(run_).interrupt = nobody_left.interrupt();
   for (const int worker : {0, 1}) {
     EXPECT_THROW(MlpSession(cluster(worker, 2), run_, worker, 2), JobIsOver) << worker;
   }
@@ -133,7 +134,7 @@ TEST_P(CollectiveSession, AWorkerThatIsBackAfterTheOthersHaveEndedWaitsForNobody
 TEST_P(CollectiveSession, TheChiefAloneMakesTheStepsThatNoCheckpointHas) {
   const NobodyLeft nobody_left;
   const TemporaryFolder folder;
-  run_.interrupt = nobody_left.interrupt();
+  own_program_run(run_).interrupt = nobody_left.interrupt();
   run_.out = folder.path();
   run_.steps = 5;
   EXPECT_EQ(MlpSession(cluster(0, 2), run_, 0, 2).run(10).size(), 5);

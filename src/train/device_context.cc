@@ -43,9 +43,10 @@ void DeviceContext::fill(Executor& executor, StepKind kind,
 }
 
 std::span<const TensorView> DeviceContext::read(StepKind kind, const Graph& graph,
-                                                std::span<const Value> fetches, bool keep_locals,
+                                                std::span<const Value> fetches, Mode mode,
+                                                bool keep_locals,
                                                 const std::function<void(Feed&)>& feed) {
-  ReadPlan& plan = plans_.read_plan(kind, graph, fetches, keep_locals);
+  ReadPlan& plan = plans_.read_plan(kind, graph, fetches, mode, keep_locals);
   fill(plan.executor(), kind, feed);
   StepRequest request;
   request.kind = kind;

@@ -45,7 +45,7 @@ class DeviceContext {
   /// views are valid until the next step of the same values. With `keep_locals` local variables do
   /// not change.
   std::span<const TensorView> read(StepKind kind, const Graph& graph,
-                                   std::span<const Value> fetches, bool keep_locals,
+                                   std::span<const Value> fetches, Mode mode, bool keep_locals,
                                    const std::function<void(Feed&)>& feed);
 
  private:

@@ -67,7 +67,7 @@ void EvaluateBeside::begin(Session& session) {
 }
 
 bool EvaluateBeside::after_step(Session& session, const StepResult& result) {
-  if (state_->on == EvaluateOn::kChief && !session.is_chief()) return true;
+  if (state_->on == EvaluateOn::kChief && !session.cluster().is_chief()) return true;
   bool go_on = true;
   if (state_->finished()) go_on = state_->finish(session);
   if (go_on && !state_->under_way.valid() && state_->due.at(result.global_step, kRealClock.now())) {

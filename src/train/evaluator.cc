@@ -108,7 +108,8 @@ std::int64_t Evaluator::global_step() const {
 
 std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
                                                          std::span<const Value> fetches,
-                                                         const std::function<void(Feed&)>& feed) {
+                                                         const std::function<void(Feed&)>& feed,
+                                                         Mode mode) {
   const Impl::Use use(impl_->used, "evaluate");
   if (impl_->cancelled) throw Error(ErrorCode::kCancelled, "[evaluator] was cancelled");
   if (!impl_->context) return impl_->unstarted.of(graph, fetches);
@@ -116,17 +117,17 @@ std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
     throw Error(ErrorCode::kFailedPrecondition,
                 "[evaluator] has no values yet: call take_values first");
   }
-  return impl_->context->read(StepKind::kEvaluate, graph, fetches, false, feed);
+  return impl_->context->read(StepKind::kEvaluate, graph, fetches, mode, false, feed);
 }
 
 std::vector<Tensor> Evaluator::evaluate(const Graph& graph, std::span<const Value> fetches,
-                                        const std::function<void(Feed&)>& feed) {
-  return copies_of(evaluate_in_place(graph, fetches, feed));
+                                        const std::function<void(Feed&)>& feed, Mode mode) {
+  return copies_of(evaluate_in_place(graph, fetches, feed, mode));
 }
 
-Tensor Evaluator::evaluate(Value value, const std::function<void(Feed&)>& feed) {
+Tensor Evaluator::evaluate(Value value, const std::function<void(Feed&)>& feed, Mode mode) {
   if (!value) throw Error(ErrorCode::kInvalidArgument, "[evaluator] what to evaluate is no value");
-  return evaluate(value.graph(), {&value, 1}, feed)[0];
+  return evaluate(value.graph(), {&value, 1}, feed, mode)[0];
 }
 
 void Evaluator::reset_locals(const Graph& graph) {

@@ -33,9 +33,10 @@ std::size_t elements_of_row(const Shape& shape) {
 }  // namespace
 
 ExternalBoard::ExternalBoard(std::vector<ExternalVariable> variables,
-                             std::function<void()> check_wait)
+                             std::function<void()> check_wait, bool takes_at_end)
     : variables_(std::move(variables)),
       check_wait_(std::move(check_wait)),
+      takes_at_end_(takes_at_end),
       shown_(variables_.size()),
       handed_(variables_.size()) {
   times_.needed.resize(variables_.size());
@@ -82,11 +83,14 @@ void ExternalBoard::show(int variable, const TensorView& value) {
   changed_.notify_all();
 }
 
+bool ExternalBoard::is_there(int variable) const {
+  return handed_[std::size_t(variable)].there && (!takes_at_end_ || ending_);
+}
+
 bool ExternalBoard::wait_for_gradient(Lock& lock, int variable) {
-  const Handed& handed = handed_[std::size_t(variable)];
-  changed_.wait(lock, [&] { return handed.there || ending_ || abandoned_; });
+  changed_.wait(lock, [&] { return is_there(variable) || ending_ || abandoned_; });
   if (abandoned_) throw Error(ErrorCode::kCancelled, *abandoned_);
-  return handed.there;
+  return is_there(variable);
 }
 
 std::size_t ExternalBoard::first_handed_over(std::size_t count,
@@ -95,7 +99,7 @@ std::size_t ExternalBoard::first_handed_over(std::size_t count,
   Lock lock(mutex_);
   changed_.wait(lock, [&] {
     for (first = 0; first < count; ++first) {
-      if (handed_[std::size_t(variable_at(first))].there) return true;
+      if (is_there(variable_at(first))) return true;
     }
     return ending_ || abandoned_.has_value();
   });
@@ -249,7 +253,7 @@ void ExternalBoard::hand_over(int index, std::span<const std::int32_t> ids,
   handed.gradient = gradient;
   handed.ids.assign(ids.begin(), ids.end());
   handed.owner = std::move(owner);
-  changed_.notify_all();
+  if (!takes_at_end_) changed_.notify_all();
 }
 
 void ExternalBoard::end(std::optional<double> loss) {

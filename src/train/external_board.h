@@ -15,7 +15,7 @@
 
 #include "base/real_clock.h"
 #include "paceline/external_store.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 
@@ -31,8 +31,10 @@ struct ExternalTimes {
 /// gradients over. Nobody holds the lock while memory is copied or released.
 class ExternalBoard {
  public:
+  /// `takes_at_end`: the session takes no gradient before the step ends. Nothing waits for them in
+  /// one process, where rules that are applied meanwhile take the cores of the code that computes.
   explicit ExternalBoard(std::vector<ExternalVariable> variables,
-                         std::function<void()> check_wait = {});
+                         std::function<void()> check_wait = {}, bool takes_at_end = false);
 
   const std::vector<ExternalVariable>& variables() const { return variables_; }
   /// Throws kNotFound.
@@ -95,12 +97,14 @@ class ExternalBoard {
   void check_open(const char* call, int variable) const;
   void check_gradient(int variable, std::span<const std::int32_t> ids, const TensorView& gradient,
                       bool by_rows) const;
+  bool is_there(int variable) const;
   bool wait_for_gradient(Lock& lock, int variable);
   void release(int variable);
   void note_time(ExternalTimes::OfSteps& of);
 
   const std::vector<ExternalVariable> variables_;
   const std::function<void()> check_wait_;
+  const bool takes_at_end_;
   const RealClock clock_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

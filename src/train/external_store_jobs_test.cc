@@ -58,9 +58,9 @@ class ExternalJob {
     }
     cluster.device.kind = "naive";
     cluster.strategy = way_.strategy;
-    cluster.link = way_.link;
-    cluster.wire = way_.wire;
-    cluster.accumulate = way_.accumulate;
+    cluster.links.kind = way_.link;
+    cluster.links.wire = way_.wire;
+    cluster.train.accumulate = way_.accumulate;
     return cluster;
   }
   int workers() const { return int(ports_.addresses().size()); }
@@ -106,7 +106,7 @@ Learned train_alone(bool table, std::int64_t steps, int accumulate,
   Cluster cluster;
   cluster.threads = 1;
   cluster.device.kind = "naive";
-  cluster.accumulate = accumulate;
+  cluster.train.accumulate = accumulate;
   ExternalTrainee model(table);
   ExternalStore store(model.variables(), kRule, cluster, quiet(), {.minimize = options});
   Learned made;
@@ -160,7 +160,7 @@ TEST_P(ExternalStoreJobs, WorkersWithOtherVariablesAreRefusedInWords) {
   for (int worker = 0; worker < 2; ++worker) {
     workers.push_back(std::async(std::launch::async, [&, worker]() -> std::string {
       Cluster cluster = job.cluster(worker);
-      cluster.join_timeout_s = 1;
+      cluster.links.join_timeout_s = 1;
       try {
         const Tensor initial(DType::kFloat32, {4, 2 + worker});
         const Tensor table(DType::kFloat32, {4, 2});

@@ -19,6 +19,7 @@
 #include "paceline/error.h"
 #include "paceline/hooks.h"
 #include "train/planned_only.h"
+#include "train/session_inside.h"
 #include "train/testing/external_trainee.h"
 #include "train/testing/quiet.h"
 
@@ -38,7 +39,7 @@ Cluster exact_alone() {
 
 std::vector<Tensor> values_of(Session& session) {
   std::vector<Tensor> values;
-  session.see_variables(
+  SessionInside(session).see_variables(
       [&](const std::string&, const Tensor& value) { values.push_back(value.clone()); });
   return values;
 }
@@ -99,7 +100,7 @@ TEST_P(ExternalStoreAlone, TrainsAsAGraphDoes) {
   const HowTrained& how = GetParam();
   constexpr std::int64_t kSteps = 12;
   Cluster cluster = exact_alone();
-  cluster.accumulate = how.accumulate;
+  cluster.train.accumulate = how.accumulate;
   ExternalTrainee model(how.table);
   std::vector<double> wanted;
   Session session(minimize(model.loss, how.rule, how.options), cluster, quiet());
@@ -160,7 +161,7 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
 // That of the last variable is expected first. Sums of several steps are made of copies.
 TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
   Cluster cluster = exact_alone();
-  cluster.accumulate = 2;
+  cluster.train.accumulate = 2;
   ExternalStore& store = this->store(quiet(), cluster);
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(store.begin_step());
@@ -281,7 +282,7 @@ TEST_F(ExternalStoreTest, KeepsValuesInMemoryOfTheProgram) {
 
 TEST_F(ExternalStoreTest, KeepsValuesElsewhereWhereTheyAreNotOfThisProcessAlone) {
   Cluster cluster = exact_alone();
-  cluster.accumulate = 2;
+  cluster.train.accumulate = 2;
   ExternalStore& store = this->store(quiet(), cluster);
   const Tensor memory(DType::kFloat32, store.variable(0).initial.shape());
   EXPECT_FALSE(store.keep_in(0, memory.view()));
@@ -538,7 +539,7 @@ TEST_F(ExternalStoreTest, KeepsTheProgramsPlaceInItsDataAndSavesWhenItIsClosed) 
   }
   run.resume = true;
   this->store(run).with_session([](Session& session) {
-    EXPECT_EQ(session.restored().numbers.at("batch"), 17);
+    EXPECT_EQ(session.position().numbers.at("batch"), 17);
     EXPECT_EQ(session.last_step().step, 1);
   });
   store_.reset();
@@ -568,7 +569,7 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
   std::map<std::string, double> flops;  // of each node
   run.observers.push_back(planned_only([&](const PlannedSession& session) {
     ++planned;
-    workers = session.cluster.local_workers;
+    workers = session.cluster.launch.workers;
     for (const auto& node : session.graphs[0]->nodes()) {
       if (node->name().starts_with("paceline/")) flops[node->name()] = node->op().cost(*node).flops;
     }
@@ -576,8 +577,8 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
   }));
   Cluster of_three;
   of_three.process = Cluster::Process::kLauncher;
-  of_three.local_ps = 1;
-  of_three.local_workers = 3;
+  of_three.launch.ps = 1;
+  of_three.launch.workers = 3;
   of_three.threads = 1;
   ExternalStore& store = this->store(run, of_three);
   int steps = 0;

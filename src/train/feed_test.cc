@@ -125,7 +125,7 @@ TEST_F(FeedTest, APositionIsThatOfTheLastStepMadeAndComesBack) {
   }
   run_.resume = true;
   Session session(training(), cluster_, run_);
-  EXPECT_EQ(session.restored().numbers.at("batch"), 6);
+  EXPECT_EQ(session.position().numbers.at("batch"), 6);
   session.step(counting);
   EXPECT_EQ(session.position().numbers.at("batch"), 7);
 }

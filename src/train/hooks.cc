@@ -8,6 +8,7 @@
 
 #include "base/printed.h"
 #include "params/interval_timer.h"
+#include "train/session_inside.h"
 
 namespace paceline {
 
@@ -46,7 +47,7 @@ bool Progress::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
   if (now - state_->last < state_->every) return true;
   state_->last = now;
-  session.print_progress(state_->line(session.run_options(), result));
+  SessionInside(session).print_progress(state_->line(session.run_options(), result));
   return true;
 }
 
@@ -81,7 +82,7 @@ void SaveEvery::begin(Session& session) {
 // A save that cannot begin yet stays due.
 bool SaveEvery::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
-  if (due_->at(result.global_step, now) && session.begin_save()) {
+  if (due_->at(result.global_step, now) && SessionInside(session).begin_save()) {
     due_->begin(result.global_step, now);
   }
   return true;
@@ -124,7 +125,7 @@ void EvaluateEvery::begin(Session& session) {
 
 bool EvaluateEvery::after_step(Session& session, const StepResult& result) {
   const auto now = SteadyClock::now();
-  const bool here = on_ == EvaluateOn::kEveryWorker || session.is_chief();
+  const bool here = on_ == EvaluateOn::kEveryWorker || session.cluster().is_chief();
   if (!here || !due_->at(result.global_step, now)) return true;
   due_->begin(result.global_step, now);
   const bool go_on = evaluate_(session, result);

@@ -229,7 +229,6 @@ TEST_P(LocalStepsResumed, GoesOnAsIfItHadNotEnded) {
     const Served served;
     Cluster cluster = with_local_steps(served.cluster(), 4);
     cluster.strategy.outer_async = GetParam();
-    cluster.strategy.outer_delay = GetParam() ? 3 : 0;  // the checkpoint is within a period
     return train_worker(cluster, rule, run);
   };
   const Trained unbroken = train(quiet(40));

@@ -109,10 +109,10 @@ class OnNanSession : public ::testing::TestWithParam<NanCase> {
       cluster.cluster_id = "test";
     }
     cluster.strategy.name = test.strategy;
-    cluster.link = test.shared ? "auto" : "tcp";
+    cluster.links.kind = test.shared ? "auto" : "tcp";
     cluster.threads = 1;
-    cluster.on_nan = on_nan;
-    cluster.accumulate = test.accumulate;
+    cluster.train.on_nan = on_nan;
+    cluster.train.accumulate = test.accumulate;
     return test.towers > 1 ? with_towers(test.towers, cluster) : cluster;
   }
   /// Worker 1 has the bad batch, or worker 0 where it is alone.
@@ -190,7 +190,7 @@ TEST(OnNanSkip, SaysWhenTheLossWasInfinite) {
   const Value loss = reduce_mean(square(mul(matmul(x, graph.variable("w", {2, 2})), x)));
   Cluster cluster;
   cluster.threads = 1;
-  cluster.on_nan = OnNan::kSkip;
+  cluster.train.on_nan = OnNan::kSkip;
   RunOptions run;
   run.steps = 4;
   ::testing::internal::CaptureStdout();

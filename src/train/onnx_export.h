@@ -4,7 +4,7 @@
 #include <string>
 
 #include "checkpoint/new_file.h"
-#include "paceline/onnx.h"
+#include "paceline/predictor.h"
 #include "train/onnx_writer.h"
 
 namespace paceline {

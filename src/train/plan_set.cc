@@ -56,18 +56,18 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
 }
 
 ReadPlan& PlanSet::read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
-                             bool keep_locals) {
+                             Mode mode, bool keep_locals) {
   for (const Entry& entry : entries_) {
-    if (entry.kind == kind && entry.graph == &graph && std::ranges::equal(entry.fetches, fetches)) {
-      return *entry.plan;
-    }
+    const bool same = entry.kind == kind && entry.mode == mode && entry.graph == &graph;
+    if (same && std::ranges::equal(entry.fetches, fetches)) return *entry.plan;
   }
   PlanRequest request;
   request.graph = &graph;
   request.fetches.assign(fetches.begin(), fetches.end());
   request.run_assignments = !keep_locals;
   request.rewrite = parts_.rewrite;
-  entries_.push_back({kind, &graph, request.fetches, make_read_plan(kind, request)});
+  request.rewrite.inference = mode == Mode::kInfer;
+  entries_.push_back({kind, mode, &graph, request.fetches, make_read_plan(kind, request)});
   return *entries_.back().plan;
 }
 

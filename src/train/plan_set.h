@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "paceline/session.h"
 #include "trace/timeline.h"
 #include "train/snapshot_steps.h"
 
@@ -52,7 +53,7 @@ class PlanSet {
 
   /// Returns the plan that reads the snapshot (kEvaluate) or the store (kFetch). With `keep_locals`
   /// its steps do not change local variables.
-  ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
+  ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches, Mode mode,
                       bool keep_locals);
   /// Returns the local variables of this graph on the set's device.
   LocalMemory& locals(const Graph& graph);
@@ -62,6 +63,7 @@ class PlanSet {
  private:
   struct Entry {
     StepKind kind;
+    Mode mode;
     const Graph* graph;
     std::vector<Value> fetches;
     std::unique_ptr<ReadPlan> plan;

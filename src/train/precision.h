@@ -2,7 +2,7 @@
 #pragma once
 
 #include "graph/rewrite.h"
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -30,7 +30,7 @@ class PrecisionTest : public ::testing::Test {
 };
 
 TEST_F(PrecisionTest, NoOtherThanFloat32AndBfloat16) {
-  cluster_.precision = DType::kFloat16;
+  cluster_.train.precision = DType::kFloat16;
   try {
     loss_after(1);
     FAIL() << "float16 was accepted";
@@ -45,7 +45,7 @@ TEST_F(PrecisionTest, AMachineWithoutBfloat16SaysOnceThatItIsNotFaster) {
   run_.quiet = true;
   const double exact = loss_after(20);
   run_.quiet = false;
-  cluster_.precision = DType::kBFloat16;
+  cluster_.train.precision = DType::kBFloat16;
   ::testing::internal::CaptureStdout();
   EXPECT_NEAR(loss_after(20), exact, 0.01 * exact);
   const std::string said = ::testing::internal::GetCapturedStdout();

@@ -55,10 +55,6 @@ std::int64_t check_outputs(const Graph& graph, std::span<const Value> outputs) {
                          output.type().str()));
     }
   }
-  if (!graph.contributions().empty()) {
-    refuse(fmt::format("the graph updates '{}' in each step: build it for inference",
-                       graph.contributions()[0].variable.name()));
-  }
   return outputs[0].shape()[0];
 }
 
@@ -158,7 +154,7 @@ class Predictor::Impl {
   std::unique_ptr<Computer> make_computer() {
     auto made = std::make_unique<Computer>(device_, variables_);
     made->context.snapshot().share(values_);
-    made->context.plans().read_plan(StepKind::kEvaluate, graph_, outputs_, true);
+    made->context.plans().read_plan(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true);
     return made;
   }
 
@@ -216,7 +212,7 @@ void Predictor::Impl::compute(Computer& computer, const Inputs& inputs, const Ro
     for (const auto& [input, tensor] : inputs) copy_in(tensor, rows, to.view(input));
   };
   const std::span<const TensorView> computed =
-      computer.context.read(StepKind::kEvaluate, graph_, outputs_, true, feed);
+      computer.context.read(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true, feed);
   for (std::size_t i = 0; i < results.size(); ++i) copy_out(computed[i], rows, results[i]);
 }
 

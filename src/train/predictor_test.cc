@@ -216,10 +216,41 @@ TEST_F(PredictorTest, RefusesOutputsThatAreNotByRows) {
               HasSubstr("'out/bias' is float32 (8,4), and 'table' float32 (20,3)"));
   Graph other;
   EXPECT_THAT(refused(other, {network_.logits}), HasSubstr("'out/bias' is of another graph"));
-  const Value moving = graph_.variable("moving", {4});
-  graph_.contribute(moving, reduce_mean(network_.logits, {0}), Ema{0.9f});
-  EXPECT_THAT(refused(graph_, {network_.logits}),
-              HasSubstr("the graph updates 'moving' in each step: build it for inference"));
+}
+
+/// Images through a batch norm and a dropout, for training or written down for inference.
+struct Modes {
+  Value x, y;
+};
+
+Modes modes(Graph& graph, bool training) {
+  const Value x = graph.input("x", {4, 2, 3, 3});
+  const Value normed = batch_norm(x, "norm", {.training = training});
+  const Value kept = training ? dropout(normed, 0.5) : normed;
+  return {x, reduce_sum(kept, {1, 2, 3})};
+}
+
+TEST_F(PredictorTest, AGraphThatTrainsEvaluatesAndServes) {
+  Graph trains, infers;
+  const Modes own = modes(trains, true), plain = modes(infers, false);
+  Tensor images(DType::kFloat32, {4, 2, 3, 3});
+  const auto data = images.data<float>();
+  for (std::size_t i = 0; i < data.size(); ++i) data[i] = float(i % 7) - 0.3f * float(i % 5);
+  const auto feed = [&](Feed& to) { to.set(own.x, images); };
+  const auto floats = [](const Tensor& of) {
+    return std::vector<float>(of.data<float>().begin(), of.data<float>().end());
+  };
+  std::vector<float> evaluated;
+  {
+    Session session(minimize(reduce_mean(square(own.y)), Sgd{0.1f}), cluster_, run_);
+    session.run(feed);
+    evaluated = floats(session.evaluate(own.y, feed));
+    EXPECT_NE(floats(session.evaluate(own.y, feed, Mode::kTrain)), evaluated);
+  }
+  const Predictor written(infers, {plain.y}, run_.out, options_);
+  const Predictor same(trains, {own.y}, run_.out, options_);
+  EXPECT_EQ(floats(written.predict({{plain.x, images}})[0]), evaluated);
+  EXPECT_EQ(floats(same.predict({{own.x, images}})[0]), evaluated);
 }
 
 TEST_F(PredictorTest, RefusesTensorsThatDoNotFit) {

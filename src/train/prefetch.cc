@@ -12,7 +12,6 @@
 #include "train/batch_feed.h"
 
 namespace paceline {
-namespace {
 
 /// Fills batches on a thread of its own. The thread rests after a batch that stopped or failed,
 /// until the next one is asked for.
@@ -140,8 +139,6 @@ void Prefetcher::work() {
     hand_over(*filled, filled->error != nullptr || filled->batch.stopped());
   }
 }
-
-}  // namespace
 
 std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches) {
   if (batches < 1) {

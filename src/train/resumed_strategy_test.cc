@@ -53,7 +53,7 @@ const std::vector<Way>& ways() {
   static const std::vector<Way> all = {
       {"alone"},
       {"async", true, true, strategy("async")},
-      {"accumulated", true, true, [](Cluster& cluster) { cluster.accumulate = 2; }},
+      {"accumulated", true, true, [](Cluster& cluster) { cluster.train.accumulate = 2; }},
       {"ssp", true, true, strategy("ssp")},
       {"sync", true, true, strategy("sync")},
       {"sync_with_backups", true, true,

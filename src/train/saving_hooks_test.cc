@@ -89,7 +89,7 @@ TEST_F(SavingHooks, ARunSavesAtItsEndAndTwiceTheSameStepOnce) {
 TEST_F(SavingHooks, ThePositionComesBack) {
   {
     const auto session = make();
-    EXPECT_TRUE(session->restored().empty());
+    EXPECT_TRUE(session->position().empty());
     session->on_save([&](TaskPosition& position) {
       position.numbers["batch"] = session->last_step().step;
       position.sums["cost"] = 0.1;
@@ -99,7 +99,7 @@ TEST_F(SavingHooks, ThePositionComesBack) {
   run_.resume = true;
   run_.steps = 25;
   const auto session = make();
-  EXPECT_EQ(session->restored(), (TaskPosition{{{"batch", 20}}, {{"cost", 0.1}}}));
+  EXPECT_EQ(session->position(), (TaskPosition{{{"batch", 20}}, {{"cost", 0.1}}}));
   EXPECT_EQ(session->last_step().step, 20);
   session->run(feed());
   EXPECT_EQ(session->last_step().global_step, 25);

@@ -98,7 +98,7 @@ TEST(ServedSession, EveryLossIsThatOfOneProcess) {
   Served served;
   Cluster one, apart = served.cluster();
   one.threads = 1;
-  apart.link = "tcp";  // where rows are asked for ahead
+  apart.links.kind = "tcp";  // where rows are asked for ahead
   WordsSession near(one, run), far(apart, run);
   for (WordsSession* session : {&near, &far}) {
     EXPECT_TRUE(session->run(9));
@@ -120,7 +120,7 @@ TEST(ServedSession, StepsOneAtATimeAreThoseOfOneProcess) {
   Served served;
   Cluster one, apart = served.cluster();
   one.threads = 1;
-  apart.link = "tcp";  // where rows are asked for ahead
+  apart.links.kind = "tcp";  // where rows are asked for ahead
   WordsSession near(one, run), far(apart, run);
   EXPECT_TRUE(near.run(12));
   for (int i = 0; i < 12; ++i) EXPECT_TRUE(far.step());

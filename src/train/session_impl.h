@@ -1,5 +1,4 @@
-// The state of a session: its parts, in the order in which they need one another. The session's
-// functions are defined by what they do: session_steps.cc, session_evaluation.cc, and so on.
+// The state of a session: its parts, in the order in which they need one another.
 #pragma once
 
 #include <exception>
@@ -49,7 +48,7 @@ class Session::Impl {
   template <typename F>
   auto guarded(F&& part);
 
-  // session_steps.cc
+  // Steps.
   void begin_run(Session& session);
   /// Makes a step. Returns false when none was made. Ends the run when it goes no further. A step
   /// that waits for other tasks when the user interrupts the job is given up, and what was finished
@@ -66,7 +65,7 @@ class Session::Impl {
   /// Throws kFailedPrecondition unless there is one training.
   void check_one_training() const;
 
-  // session_evaluation.cc
+  // Evaluations.
   void refresh_snapshot(EvaluateWith with);
   /// Brings the newest values into a snapshot. Returns the checkpoint that has them; null: none.
   std::shared_ptr<EvaluatedCheckpoint> take_newest(VariableSnapshot& snapshot, EvaluateWith with);
@@ -77,7 +76,7 @@ class Session::Impl {
   void note_number(const std::string& tag, double value);
   std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
                                           std::span<const Value> fetches,
-                                          const std::function<void(Feed&)>& feed);
+                                          const std::function<void(Feed&)>& feed, Mode mode);
   /// Calls `part`. Its time, in which the session's thread evaluates, belongs to no step.
   template <typename F>
   auto excluded(F&& part);
@@ -89,9 +88,8 @@ class Session::Impl {
   /// Saves, leaves, and throws kCancelled when the user has interrupted the job.
   void check_interrupt();
 
-  // session_report.cc
+  // Reports.
   void fail(const std::string& message);
-  // session_observed.cc
   /// The report as if the run ended now.
   Report report_so_far() const;
   /// Tells what this task has done so far, once a second while somebody watches; at once when
@@ -153,7 +151,6 @@ class Session::Impl {
   std::optional<TimePoint> left_run;  // since when no run is under way
 
  private:
-  // session_impl.cc
   void check_towers() const;
   ThreadPool& pool();
   void make_parts();
@@ -169,14 +166,12 @@ class Session::Impl {
   class Observed;
   void show_to_observers();
 
-  // session_steps.cc
   bool step_of_loop(std::size_t training, const std::function<void(Feed&)>& feed, bool look_ahead);
   void add_summaries();
   void say_nothing_to_do();
   bool call_hooks(Session& session);
   void read_watched();
 
-  // session_report.cc
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
   /// That of the end, if the session has ended well; else what is known by now.
@@ -197,6 +192,7 @@ class Session::Impl {
   UseMeter use_;
   std::optional<StoreAccount> account_before_;  // of the links, when use_ began
   Duration copies_before_{0};                   // Device::copy_time then
+  Duration host_ops_before_{0};                 // Device::host_op_time then
   std::vector<StoreLink> links_before_;         // the same, of each
   std::optional<TaskReport> task_at_end_;
   bool is_watched_ = false;  // by an observer that wants progress

@@ -16,6 +16,7 @@
 #include "params/strategy/strategies.h"
 #include "run/interrupt.h"
 #include "run/log.h"
+#include "run/program_run.h"
 #include "run/report/run_folder.h"
 
 namespace paceline {
@@ -36,11 +37,11 @@ bool has_made_all(const RunOptions& run) {
 
 SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& variables)
     : cluster_(options.cluster),
-      interrupt_(options.run.interrupt),
+      interrupt_(program_run_of(options.run).interrupt),
       end_asked_(options.run.end_asked),
-      log_(options.run.log),
+      log_(program_run_of(options.run).log),
       quiet_(options.run.quiet),
-      lost_at_(options.run.lost_at) {
+      lost_at_(program_run_of(options.run).lost_at) {
   if (cluster_.task.role == TaskId::Role::kPs) {
     throw Error(ErrorCode::kUsage, cluster_.task.str() +
                                        " serves, it does not train: a session is "
@@ -48,7 +49,7 @@ SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& 
   }
   if (cluster_.distributed() && log_ != nullptr) {
     log_->debug(fmt::format("cluster {}, cluster id {}, link {}", cluster_.spec.str(),
-                            cluster_.cluster_id, cluster_.link));
+                            cluster_.cluster_id, cluster_.links.kind));
   }
   JoinOptions how;
   how.cluster = cluster_;
@@ -91,7 +92,7 @@ JoinedStrategy SessionJob::join(JoinOptions how, const std::vector<VariableSpec>
   }
   say(fmt::format("{} is alone, and makes the steps that no checkpoint has", cluster_.task.str()));
   how.check_interrupt = check;
-  how.cluster.join_timeout_s = kAtOnce;
+  how.cluster.links.join_timeout_s = kAtOnce;
   return join_strategy(how, variables);
 }
 

@@ -20,6 +20,9 @@
 
 namespace paceline {
 
+class Interrupt;
+class Log;
+
 /// The user has interrupted the job while this task waited for others.
 class WaitInterrupted : public Error {
  public:

@@ -28,7 +28,7 @@ class LeftJob : public ::testing::TestWithParam<const char*> {
     cluster_.task = {TaskId::Role::kWorker, 0};
     cluster_.cluster_id = "test";
     cluster_.strategy.name = GetParam();
-    cluster_.join_timeout_s = 1e6;
+    cluster_.links.join_timeout_s = 1e6;
     run_.out = folder_.path();
     run_.resume = true;
     const Checkpoints checkpoints(checkpoints_folder(run_));

@@ -14,9 +14,11 @@
 #include "paceline/evaluator.h"
 #include "paceline/hooks.h"
 #include "paceline/observer.h"
+#include "run/program_run.h"
 #include "run/report/report.h"
 #include "run/report/task_progress.h"
 #include "train/planned_only.h"
+#include "train/session_inside.h"
 #include "train/testing/served.h"
 #include "train/testing/session_fixture.h"
 
@@ -143,7 +145,7 @@ TEST_F(SessionObserversTest, AnErrorAtTheEndIsToldAsOneOfSaving) {
   observe_by<Refuses>();
   run_.steps = 1;
   std::string told;
-  run_.on_failed_end = [&](const std::string& message) { told = message; };
+  own_program_run(run_).on_failed_end = [&](const std::string& message) { told = message; };
   { Session(training(), cluster_, run_).run(feeding()); }
   EXPECT_EQ(told, "no such folder");
   EXPECT_EQ(read_report(run_.report).error, "no such folder");
@@ -172,15 +174,15 @@ TEST_F(SessionObserversTest, LetASessionNotStart) {
   EXPECT_EQ(session.variable("layer/w").shape(), Shape({1, 1}));
   EXPECT_THROW(session.variable("layer/v"), Error);
   int variables = 0;
-  session.see_variables([&](const std::string&, const Tensor&) { ++variables; });
+  SessionInside(session).see_variables([&](const std::string&, const Tensor&) { ++variables; });
   EXPECT_EQ(variables, 2);
   Evaluator evaluator(session);
   evaluator.take_values();
   EXPECT_EQ(evaluator.evaluate(loss_, never).item<float>(), 0);
   EXPECT_EQ(evaluator.global_step(), 0);
-  EXPECT_THAT(session.seconds_spent(), IsEmpty());
-  EXPECT_EQ(session.staleness().contributions, 0);
-  EXPECT_FALSE(session.begin_save());
+  EXPECT_THAT(SessionInside(session).seconds_spent(), IsEmpty());
+  EXPECT_EQ(SessionInside(session).staleness().contributions, 0);
+  EXPECT_FALSE(SessionInside(session).begin_save());
   session.save();
   session.stop_all();
   session.finish_training();
@@ -201,7 +203,7 @@ TEST_F(SessionObserversTest, OfASessionThatDidNotStartNothingIsWrittenOrPrinted)
     Session session(training(), cluster_, run_);
     session.run(feeding());
     session.print("trained");
-    session.print_progress("trains");
+    SessionInside(session).print_progress("trains");
   }
   EXPECT_EQ(::testing::internal::GetCapturedStdout(), "");
   EXPECT_FALSE(std::filesystem::exists(run_.report));

@@ -13,6 +13,7 @@
 #include "paceline/minimize.h"
 #include "paceline/ops.h"
 #include "run/report/report.h"
+#include "train/session_inside.h"
 #include "train/testing/session_fixture.h"
 
 namespace paceline {
@@ -181,6 +182,20 @@ TEST_F(SessionTest, AGraphThatWasRefusedIsNotAskedForNames) {
   EXPECT_EQ(session.evaluate("layer/b", nullptr).elements(), 1);
 }
 
+TEST_F(SessionTest, AccuracyNeedsNoCasts) {
+  Graph graph;
+  const Value scores = graph.input("scores", {4, 3}),
+              kinds = graph.input("kinds", {4}, DType::kInt32);
+  const Value right = reduce_mean(equal(arg_max(scores), kinds));
+  EXPECT_THROW(equal(scores, kinds), Error);
+  Session session(graph, cluster_, run_);
+  const Tensor seen = session.evaluate(right, [&](Feed& to) {
+    to.set(scores, Tensor::of<float>({4, 3}, {1, 2, 0, 5, 4, 3, 0, 0, 1, 1, 0, 0}));
+    to.set(kinds, Tensor::of<std::int32_t>({4}, {1, 0, 2, 2}));
+  });
+  EXPECT_EQ(seen.item<float>(), 0.75f);
+}
+
 TEST_F(SessionTest, FetchSeesTheNewestVariables) {
   Session session(training(), cluster_, run_);
   const Value weight = graph_.find("layer/w");
@@ -272,7 +287,7 @@ TEST_F(SessionTest, EvaluatesWithMovingAverages) {
   // A look at the variables meanwhile changes nothing of an evaluation.
   session.begin_evaluation(EvaluateWith::kAverages);
   float seen = average;
-  session.see_variables([&](const std::string& name, const Tensor& value) {
+  SessionInside(session).see_variables([&](const std::string& name, const Tensor& value) {
     if (name == "layer/w") seen = value.data<float>()[0];
   });
   EXPECT_NEAR(session.evaluate("layer/w", feeding()).data<float>()[0], average, 1e-6);

@@ -46,7 +46,7 @@ SessionTowers::Other::Other(const SessionTowers& towers, ParameterStore& store, 
 
 SessionTowers::SessionTowers(const Parts& parts)
     : parts_(parts),
-      store_(parts.store, parts.cluster.towers, &parts.pool, parts.cluster.sync_batch_norm),
+      store_(parts.store, parts.cluster.towers, &parts.pool, parts.cluster.train.sync_batch_norm),
       threads_(
           parts.cluster.towers,
           [timeline = parts.timeline](int tower) {

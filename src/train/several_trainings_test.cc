@@ -11,7 +11,6 @@
 #include "paceline/hooks.h"
 #include "paceline/ops.h"
 #include "paceline/session.h"
-#include "paceline/summaries.h"
 #include "run/report/report.h"
 #include "summary/event_reader.h"
 #include "train/testing/quiet.h"
@@ -72,7 +71,7 @@ TEST(SeveralTrainings, MoveThemOnAPsToo) {
     SCOPED_TRACE(link);
     const Served served;
     Cluster cluster = served.cluster();
-    cluster.link = link;
+    cluster.links.kind = link;
     expect_pulled(cluster);
   }
 }
@@ -264,16 +263,13 @@ TEST(SeveralTrainings, OnAPsAreThoseOfOneProcess) {
   Players near(alone(), quiet());
   near.make(60);
   for (const char* link : {"tcp", "auto"}) {
-    for (const bool torn_free : {false, true}) {
-      SCOPED_TRACE(std::string(link) + (torn_free ? ", torn free" : ""));
-      const Served served;
-      Cluster cluster = served.cluster();
-      cluster.link = link;
-      cluster.torn_free = torn_free;
-      Players far(cluster, quiet());
-      far.make(60);
-      EXPECT_EQ(near.seen(), far.seen());
-    }
+    SCOPED_TRACE(link);
+    const Served served;
+    Cluster cluster = served.cluster();
+    cluster.links.kind = link;
+    Players far(cluster, quiet());
+    far.make(60);
+    EXPECT_EQ(near.seen(), far.seen());
   }
 }
 

@@ -54,7 +54,8 @@ TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   VariableSnapshot snapshot(*store);
   Side train(*store, snapshot), evaluate(*store, snapshot);
   const PlanSet::TrainPlan plan = train.plans.make_train_plan(training, {});
-  ReadPlan& reader = evaluate.plans.read_plan(StepKind::kEvaluate, graph, {&loss, 1}, true);
+  ReadPlan& reader =
+      evaluate.plans.read_plan(StepKind::kEvaluate, graph, {&loss, 1}, Mode::kInfer, true);
   fill_from(plan.executor->view("x"), 0.3f);
   fill_from(reader.executor().view("x"), 0.3f);
   EXPECT_NE(train.plans.locals(graph).view("state").data,

@@ -8,6 +8,7 @@
 
 #include "base/temporary_folder.h"
 #include "run/report/report.h"
+#include "train/session_inside.h"
 #include "train/testing/served.h"
 #include "train/testing/session_fixture.h"
 
@@ -24,7 +25,7 @@ class StaleSession : public SessionTest {
   /// Over TCP, so that a step reads what the answers to the last one have brought.
   static Cluster worker(const Served& served, int index) {
     Cluster cluster = served.cluster(index);
-    cluster.link = "tcp";
+    cluster.links.kind = "tcp";
     return cluster;
   }
   /// The loss rises by itself with each step where `rising` is set.
@@ -51,8 +52,8 @@ class StaleSession : public SessionTest {
           feeding_with(rising)(feed);
         });
       }
-      EXPECT_EQ(chief.staleness().contributions, kStaleSteps);
-      EXPECT_EQ(chief.staleness().updates, (kStaleSteps - 1) * between);
+      EXPECT_EQ(SessionInside(chief).staleness().contributions, kStaleSteps);
+      EXPECT_EQ(SessionInside(chief).staleness().updates, (kStaleSteps - 1) * between);
     }
     return ::testing::internal::GetCapturedStdout();
   }

@@ -1,4 +1,4 @@
-#include "paceline/summaries.h"
+#include "paceline/hooks.h"
 
 #include <fmt/format.h>
 
@@ -14,6 +14,7 @@
 #include "paceline/error.h"
 #include "summary/event_writer.h"
 #include "train/graph_def.h"
+#include "train/session_inside.h"
 #include "train/step_details.h"
 
 namespace paceline {
@@ -67,7 +68,7 @@ struct Summaries::State {
   void add(SummaryEvent event);
   void add_details(const StepResult& result);
   void plan_details(std::int64_t global_step);
-  void add_staleness(const Session& session, std::vector<SummaryValue>& values);
+  void add_staleness(Session& session, std::vector<SummaryValue>& values);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
   /// Calls `part`; a disk that is full is no reason to end the training.
   template <typename F>
@@ -88,17 +89,17 @@ void Summaries::State::guarded(F&& part) {
 
 void Summaries::State::open(Session& session) {
   const StepResult& last = session.last_step();
-  const TaskId task{TaskId::Role::kWorker, session.worker_index()};
+  const TaskId task{TaskId::Role::kWorker, session.cluster().task.index};
   const std::string of_task = folder + "/" + task.str();
   std::error_code unseen;  // a folder that may not be looked at cannot be written either
   const bool resumed = last.global_step > 0 && std::filesystem::exists(of_task, unseen);
   guarded([&] { writer.emplace(of_task, last.global_step); });
   // TensorBoard warns of a second one.
-  if (session.is_chief() && !resumed)
-    add({.step = last.global_step, .graph = graph_def(session.graph())});
+  if (session.cluster().is_chief() && !resumed)
+    add({.step = last.global_step, .graph = graph_def(SessionInside(session).graph())});
   own_step = last.step;
-  spent = session.seconds_spent();
-  stale = session.staleness();
+  spent = SessionInside(session).seconds_spent();
+  stale = SessionInside(session).staleness();
   plan_next(last.global_step);
   seen_step = last.global_step;
   next_details = last.global_step + 1;
@@ -170,8 +171,8 @@ void Summaries::State::write(Session& session, const StepResult& result) {
   add_results(values);
   add_speed(session, result, values);
   add_staleness(session, values);
-  if (session.options().summarise) {
-    for (const auto& [tag, value] : session.options().summarise()) {
+  if (SessionInside(session).options().summarise) {
+    for (const auto& [tag, value] : SessionInside(session).options().summarise()) {
       values.push_back({tag, float(value)});
     }
   }
@@ -183,11 +184,11 @@ void Summaries::State::write(Session& session, const StepResult& result) {
 // Adds the speed and the shares of the time since the last summary, without evaluations.
 void Summaries::State::add_speed(Session& session, const StepResult& result,
                                  std::vector<SummaryValue>& values) {
-  const Spent now = session.seconds_spent();
+  const Spent now = SessionInside(session).seconds_spent();
   const double seconds = total_of(now) - total_of(spent);
   if (seconds > 0) {
     const double speed = double(result.step - own_step) / seconds;
-    const SessionOptions& options = session.options();
+    const SessionOptions& options = SessionInside(session).options();
     values.push_back({"speed/steps_per_s", float(speed)});
     values.push_back({fmt::format("speed/{}_per_s", options.unit),
                       float(speed * double(options.examples_per_step))});
@@ -201,8 +202,8 @@ void Summaries::State::add_speed(Session& session, const StepResult& result,
 }
 
 // Adds the staleness of the contributions since the last summary.
-void Summaries::State::add_staleness(const Session& session, std::vector<SummaryValue>& values) {
-  const Staleness now = session.staleness();
+void Summaries::State::add_staleness(Session& session, std::vector<SummaryValue>& values) {
+  const Staleness now = SessionInside(session).staleness();
   const Staleness since = {.contributions = now.contributions - stale.contributions,
                            .updates = now.updates - stale.updates};
   if (since.contributions > 0) values.push_back({"staleness", float(since.mean())});
@@ -210,9 +211,10 @@ void Summaries::State::add_staleness(const Session& session, std::vector<Summary
 }
 
 void Summaries::State::write_histograms(Session& session, const StepResult& result) {
-  if (!session.is_chief() || std::exchange(histograms_at, result.step) == result.step) return;
+  if (!session.cluster().is_chief() || std::exchange(histograms_at, result.step) == result.step)
+    return;
   std::vector<SummaryValue> values;
-  session.see_variables([&](const std::string& name, const Tensor& value) {
+  SessionInside(session).see_variables([&](const std::string& name, const Tensor& value) {
     if (value.dtype() != DType::kFloat32) return;
     values.push_back({"variables/" + name, Histogram::of(value.data<float>())});
   });

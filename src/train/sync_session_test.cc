@@ -120,7 +120,7 @@ TEST(SyncSessionSaving, GoesOnFromACheckpointAsIfItHadNotStopped) {
 TEST(SyncSessionAccumulate, IsTheMeanOfAllStepsOfAllWorkers) {
   constexpr int kWindow = 2;
   const auto by_windows = [](Cluster cluster) {
-    cluster.accumulate = kWindow;
+    cluster.train.accumulate = kWindow;
     return cluster;
   };
   const std::vector<double> whole = train_part(by_windows(one_process()), 0, 1, 0, quiet(10));

@@ -44,7 +44,7 @@ TEST_F(SessionTaskReport, OfAFewStepsNamesNoKernels) {
 TEST_F(SessionTaskReport, SaysHowAWorkerReachesItsPs) {
   const Served served;
   Cluster cluster = served.cluster();
-  cluster.link = "tcp";
+  cluster.links.kind = "tcp";
   const TaskReport report = report_after(12, cluster);
   ASSERT_EQ(report.links.size(), 1U);
   const LinkReport& link = report.links[0];

@@ -18,6 +18,7 @@
 #include "paceline/ops.h"
 #include "paceline/session.h"
 #include "run/report/report.h"
+#include "train/session_inside.h"
 #include "train/testing/served.h"
 #include "train/testing/towers.h"
 
@@ -36,7 +37,7 @@ struct Outcome {
 };
 
 void note_variables(Session& session, Outcome& outcome) {
-  session.see_variables([&](const std::string& name, const Tensor& value) {
+  SessionInside(session).see_variables([&](const std::string& name, const Tensor& value) {
     const auto values = value.data<float>();
     outcome.variables[name].assign(values.begin(), values.end());
   });
@@ -139,7 +140,7 @@ TEST(TowersSession, TwoWorkersOfTwoTowersTrainTogether) {
 
 TEST(TowersSession, AccumulateMakesOneContributionOfTheStepsOfAllTowers) {
   Cluster cluster = with_towers(2);
-  cluster.accumulate = 2;
+  cluster.train.accumulate = 2;
   const Outcome four = train_net(cluster, 16, 20), one = train_net(with_towers(1), 64, 10);
   for (std::size_t i = 0; i < one.losses.size(); ++i) {
     EXPECT_NEAR((four.losses[2 * i] + four.losses[2 * i + 1]) / 2, one.losses[i], 1e-5) << i;
@@ -238,7 +239,7 @@ OpRegistry registry_with_unlucky() {
   op.name = "unlucky";
   op.infer = [](const OpInputs& inputs) -> std::vector<ValueType> { return {inputs.types[0]}; };
   op.gradient = [](const Node&, std::span<const Value> gradients) {
-    return std::vector<Gradient>{{.dense = gradients[0], .ids = {}, .rows = {}}};
+    return std::vector<Gradient>{gradients[0]};
   };
   op.cost = [](const Node&) { return Cost{1, 8}; };
   op.kernel = [](const Node&, const KernelCall& call) {
@@ -323,7 +324,7 @@ TEST(TowersSession, ReportsTheExamplesOfAllTowers) {
   run.report = folder.path() + "/report.json";
   {
     Session session(model.training(), with_towers(3), run, {.examples_per_step = 5});
-    EXPECT_EQ(session.options().examples_per_step, 15);
+    EXPECT_EQ(SessionInside(session).options().examples_per_step, 15);
     for (int i = 0; i < 20; ++i) {
       session.step([&](Feed& feed) { feed.data<float>(model.x)[0] = 1; });
     }

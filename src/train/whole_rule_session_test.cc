@@ -41,7 +41,7 @@ TEST_F(WholeRuleSession, LearnsAloneAndWithAPsInFramesAndInSharedMemory) {
   for (const char* link : {"tcp", "auto"}) {
     const Served served;
     Cluster cluster = served.cluster();
-    cluster.link = link;
+    cluster.links.kind = link;
     const std::vector<double> there = losses(cluster);
     ASSERT_EQ(there.size(), alone.size());
     for (std::size_t i = 0; i < alone.size(); ++i) {

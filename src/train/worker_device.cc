@@ -10,7 +10,7 @@ namespace paceline {
 DeviceOptions worker_device(const Cluster& cluster) {
   return {.kind = cluster.device.kind,
           .index = cluster.device.index,
-          .threads = threads_of_worker(cluster, usable_cores(), cluster.local_workers),
+          .threads = threads_of_worker(cluster, usable_cores(), cluster.launch.workers),
           .sim_step_ms = cluster.device.sim_step_ms,
           .sim_gflops = cluster.device.sim_gflops,
           .sim_copy_gbps = cluster.device.sim_copy_gbps,

@@ -18,7 +18,7 @@ TEST(WorkerDevice, HasAllCoresAlone) {
 TEST(WorkerDevice, SharesTheCoresWithTheOtherWorkersOfALauncher) {
   Cluster cluster;
   cluster.process = Cluster::Process::kLauncher;
-  cluster.local_workers = 2;
+  cluster.launch.workers = 2;
   EXPECT_EQ(worker_device(cluster).threads, std::max(1, usable_cores() / 2));
 }
 

@@ -34,12 +34,12 @@ void work(const std::string& phase, const Cluster& cluster) {
   options.spec = cluster.spec;
   options.task = cluster.task;
   options.cluster_id = cluster.cluster_id;
-  options.link = cluster.link;
-  options.security = cluster.security;
-  options.join_timeout =
-      std::chrono::duration_cast<Duration>(std::chrono::duration<double>(cluster.join_timeout_s));
+  options.link = cluster.links.kind;
+  options.security = cluster.links.security;
+  options.join_timeout = std::chrono::duration_cast<Duration>(
+      std::chrono::duration<double>(cluster.links.join_timeout_s));
   options.reconnect_timeout = std::chrono::duration_cast<Duration>(
-      std::chrono::duration<double>(cluster.reconnect_timeout_s));
+      std::chrono::duration<double>(cluster.links.reconnect_timeout_s));
   options.say = say;
   const auto store = PsStore::join(options, one_variable());
   // The chief alone could go on: it stays before it initialises.

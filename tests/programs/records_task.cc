@@ -75,7 +75,7 @@ void train(const Cluster& cluster, const RunOptions& run) {
     fmt::print("reads batch {}\n", step.step());
     std::fflush(stdout);
   });
-  if (!session.is_chief()) return;
+  if (!session.cluster().is_chief()) return;
   session.finish_training();
   std::int64_t once = 0, never = 0;
   const Tensor counts = session.variable("uses");

@@ -12,23 +12,31 @@ using namespace paceline;
 
 namespace {
 
-const ProgramOptions kOptions = {
-    .about = "Trains a table of rows and dense layers on noise.",
-    .settings = {
-        batch_setting(32),
-        {.name = "rows", .value = 4096, .help = "Rows of the table", .least = 1},
-        {.name = "columns", .value = 64, .help = "Columns of the table", .least = 1},
-        {.name = "ids", .value = 0, .help = "Rows that an example reads; 0: it reads none"},
-        {.name = "first", .value = 1, .help = "Examples read so many rows, from the first on"},
-        {.name = "apart", .value = 1, .help = "The distance of these rows from each other"},
-        {.name = "inputs", .value = 64, .help = "Numbers of an example", .least = 1},
-        {.name = "units", .value = 64, .help = "Units of the dense layers", .least = 1},
-        {.name = "layers", .value = 1, .help = "Dense layers, beside each other", .least = 1},
-        {.name = "rule",
-         .value = std::string("adagrad"),
-         .help = "The update rule",
-         .choices = {"adagrad", "whole", "long"}},
-        {.name = "record_us", .value = 0, .help = "Microseconds to make a record"}}};
+using Count = Setting<std::int64_t>;
+
+const Count kBatch = batch_setting(32);
+const Count kRows = {.name = "rows", .value = 4096, .help = "Rows of the table", .least = 1};
+const Count kColumns = {.name = "columns", .value = 64, .help = "Columns of the table", .least = 1};
+const Count kIds = {
+    .name = "ids", .value = 0, .help = "Rows that an example reads; 0: it reads none"};
+const Count kFirst = {
+    .name = "first", .value = 1, .help = "Examples read so many rows, from the first on"};
+const Count kApart = {
+    .name = "apart", .value = 1, .help = "The distance of these rows from each other"};
+const Count kInputs = {.name = "inputs", .value = 64, .help = "Numbers of an example", .least = 1};
+const Count kUnits = {
+    .name = "units", .value = 64, .help = "Units of the dense layers", .least = 1};
+const Count kLayers = {
+    .name = "layers", .value = 1, .help = "Dense layers, beside each other", .least = 1};
+const Setting<std::string> kRule = {.name = "rule",
+                                    .value = "adagrad",
+                                    .help = "The update rule",
+                                    .choices = {"adagrad", "whole", "long"}};
+const Count kRecordUs = {.name = "record_us", .value = 0, .help = "Microseconds to make a record"};
+
+const ProgramOptions kOptions = {.about = "Trains a table of rows and dense layers on noise.",
+                                 .settings = {kBatch, kRows, kColumns, kIds, kFirst, kApart,
+                                              kInputs, kUnits, kLayers, kRule, kRecordUs}};
 
 /// Records that exist only as numbers.
 class Numbers : public RecordSource {
@@ -39,17 +47,17 @@ class Numbers : public RecordSource {
 };
 
 Pipeline records_of(const Settings& settings, const Cluster& cluster) {
-  const std::chrono::microseconds takes(settings.whole("record_us"));
+  const std::chrono::microseconds takes(settings[kRecordUs]);
   return Pipeline(std::make_shared<Numbers>())
       .shard(cluster.task.index, cluster.workers())
       .shuffle(1000)
       .repeat()
       .map("augment", [takes](Example&) { std::this_thread::sleep_for(takes); })
-      .into({settings.whole("inputs")}, "numbers",
+      .into({settings[kInputs]}, "numbers",
             [](Example& example, std::span<float> values) {
               std::ranges::fill(values, float(example.index % 7) - 3);
             })
-      .batch(settings.whole("batch"));
+      .batch(settings[kBatch]);
 }
 
 // w ← w − lr·m / |m|, of all of w at once.
@@ -82,36 +90,35 @@ Rule rule_named(const std::string& name) {
 }
 
 void train(const Cluster& cluster, const RunOptions& run, const Settings& settings) {
-  const std::int64_t batch = settings.whole("batch"), ids = settings.whole("ids");
+  const std::int64_t batch = settings[kBatch], ids = settings[kIds];
   Graph graph;
-  const Value numbers = graph.input("numbers", {batch, settings.whole("inputs")});
+  const Value numbers = graph.input("numbers", {batch, settings[kInputs]});
   const Value labels = graph.input("labels", {batch}, DType::kInt32);
-  const std::int64_t layers = settings.whole("layers");
+  const std::int64_t layers = settings[kLayers];
   Value loss;
   for (std::int64_t i = 0; i < layers; ++i) {
-    const Value part = dense(numbers, settings.whole("units") / layers, fmt::format("dense{}", i));
+    const Value part = dense(numbers, settings[kUnits] / layers, fmt::format("dense{}", i));
     const Value mean = reduce_mean(part * part);
     loss = i == 0 ? mean : loss + mean;
   }
   Value chosen;
   if (ids > 0) {
     chosen = graph.input("ids", {batch, ids}, DType::kInt32);
-    const Value table =
-        graph.variable("table", {settings.whole("rows"), settings.whole("columns")});
+    const Value table = graph.variable("table", {settings[kRows], settings[kColumns]});
     const Value looked_up = embedding_lookup(table, chosen);
     loss = loss + reduce_mean(looked_up * looked_up);
   }
   PipelineFeed feed(records_of(settings, cluster), numbers, labels);
   SessionOptions options = {.examples_per_step = batch, .unit = "records"};
   options.input = [feed] { return feed.report(); };
-  Session session(minimize(loss, rule_named(settings.text("rule"))), cluster, run, options);
+  Session session(minimize(loss, rule_named(settings[kRule])), cluster, run, options);
   session.add(Progress());
   std::uint64_t drawn = std::uint64_t(cluster.task.index) + 1;
   session.run([&](Feed& step) {
     feed(step);
     if (ids == 0) return;
-    const auto first = std::uint64_t(settings.whole("first"));
-    const auto apart = std::int32_t(settings.whole("apart"));
+    const auto first = std::uint64_t(settings[kFirst]);
+    const auto apart = std::int32_t(settings[kApart]);
     for (std::int32_t& id : step.data<std::int32_t>(chosen)) {
       drawn = drawn * 6364136223846793005u + 1442695040888963407u;
       id = std::int32_t((drawn >> 33) % first) * apart;

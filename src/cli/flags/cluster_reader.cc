@@ -58,7 +58,7 @@ void check_for_cluster(const FlagValues& values, const Cluster& cluster, const s
 }
 
 int workers_of(const Cluster& cluster) {
-  return cluster.local_workers > 0 ? cluster.local_workers : int(cluster.spec.workers.size());
+  return cluster.launch.workers > 0 ? cluster.launch.workers : int(cluster.spec.workers.size());
 }
 
 // Slows the device of this task down, if it is the straggler.
@@ -136,7 +136,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   device.sim_compute = values.given("--sim-compute");
   // A launcher that starts a task again resumes what the simulated job itself has saved.
   for (const char* flag : {"--resume", "--init-from"}) {
-    if (sim && !cluster.launched && !device.sim_compute && values.given(flag)) {
+    if (sim && !cluster.launch.launched && !device.sim_compute && values.given(flag)) {
       refuse_flags(
           fmt::format("{} cannot be given with --device sim, which computes nothing without "
                       "--sim-compute: its checkpoints would replace trained ones",
@@ -192,7 +192,7 @@ DType read_wire(const FlagValues& values, const Cluster& cluster) {
 int read_top_k(const FlagValues& values, const Cluster& cluster) {
   const auto kept = values.whole_number("--top-k", 1, kMostKept);
   check_for_cluster(values, cluster, "--top-k", "one process sends nothing");
-  if (kept && cluster.wire == DType::kUInt8) {
+  if (kept && cluster.links.wire == DType::kUInt8) {
     refuse_flags("--top-k and --wire int8 cannot both be given: a scale is for all of 256 numbers");
   }
   return int(kept.value_or(0));
@@ -202,13 +202,13 @@ int read_top_k(const FlagValues& values, const Cluster& cluster) {
 // so would those that are never among the largest.
 bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
   const bool given = values.given("--error-feedback");
-  if (given && cluster.wire == DType::kFloat32 && cluster.top_k == 0) {
+  if (given && cluster.links.wire == DType::kFloat32 && cluster.links.top_k == 0) {
     refuse_flags(
         "--error-feedback needs --wire bfloat16, float16 or int8, or --top-k: nothing else is "
         "rounded or left out");
   }
-  return given || cluster.wire == DType::kFloat16 || cluster.wire == DType::kUInt8 ||
-         cluster.top_k > 0;
+  return given || cluster.links.wire == DType::kFloat16 || cluster.links.wire == DType::kUInt8 ||
+         cluster.links.top_k > 0;
 }
 
 /// Reads an option of a strategy, by its kind of value.
@@ -278,8 +278,8 @@ void check_strategy_fits(const std::string& name, const Cluster& cluster) {
 // Flags that are about parameter servers.
 void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) return;
-  for (const char* flag : {"--wire", "--top-k", "--torn-free", "--error-feedback",
-                           "--show-placement", "--reconnect-timeout"}) {
+  for (const char* flag :
+       {"--wire", "--top-k", "--error-feedback", "--show-placement", "--reconnect-timeout"}) {
     if (!values.given(flag)) continue;
     refuse_flags(fmt::format(
         "{} needs parameter servers: in an all-reduce each worker has all values itself", flag));
@@ -324,29 +324,30 @@ void read_strategy(const FlagValues& values, Cluster& cluster) {
 }
 
 void read_link(const FlagValues& values, Cluster& cluster) {
-  cluster.link = values.choice("--link", link_names()).value_or(cluster.link);
-  const LinkKind& kind = link_kind(cluster.link);
+  cluster.links.kind = values.choice("--link", link_names()).value_or(cluster.links.kind);
+  const LinkKind& kind = link_kind(cluster.links.kind);
   if (kind.within_a_process && cluster.distributed()) {
-    refuse_flag("--link", cluster.link,
+    refuse_flag("--link", cluster.links.kind,
                 "joins tasks within one process, but each task of this cluster is a process of its "
                 "own: auto, shm or tcp");
   }
-  if (kind.needs_one_host() && cluster.security.tls == Tls::kAlways) {
-    refuse_flag("--link", cluster.link, "shares memory, and --tls on shares none: auto or tcp");
+  if (kind.needs_one_host() && cluster.links.security.tls == Tls::kAlways) {
+    refuse_flag("--link", cluster.links.kind,
+                "shares memory, and --tls on shares none: auto or tcp");
   }
 }
 
 void read_collectives(const FlagValues& values, Cluster& cluster) {
-  cluster.collectives =
-      values.choice("--collectives", collectives_names()).value_or(cluster.collectives);
-  if (collectives_kind(cluster.collectives).over_links) return;
+  cluster.links.collectives =
+      values.choice("--collectives", collectives_names()).value_or(cluster.links.collectives);
+  if (collectives_kind(cluster.links.collectives).over_links) return;
   if (cluster.process != Cluster::Process::kTask || values.on_command_line("--task")) {
-    refuse_flag("--collectives", cluster.collectives,
+    refuse_flag("--collectives", cluster.links.collectives,
                 "needs tasks that mpirun starts, without --ps, --workers, --cluster and --task: "
                 "mpirun -n 4 paceline train mlp --collectives mpi");
   }
   if (kind_of(cluster) != ClusterKind::kWorkersOnly) {
-    refuse_flag("--collectives", cluster.collectives,
+    refuse_flag("--collectives", cluster.links.collectives,
                 "is for all-reduce, which has no parameter servers");
   }
 }
@@ -368,7 +369,7 @@ void read_sync_batch_norm(const FlagValues& values, Cluster& cluster) {
   if (!values.given("--sync-batch-norm") || is_shrunk(values, cluster)) return;
   const std::string why_not = why_no_sync_batch_norm(cluster);
   if (!why_not.empty()) refuse_flags("--sync-batch-norm " + why_not);
-  cluster.sync_batch_norm = true;
+  cluster.train.sync_batch_norm = true;
 }
 
 }  // namespace
@@ -383,49 +384,48 @@ std::string old_name_hint(const FlagValues& values, const Cluster& cluster) {
 Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_process(values, cluster);
-  cluster.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
+  cluster.links.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
   // Only the training tasks of its job heed the other flags, which may say nothing alone.
   if (cluster.process == Cluster::Process::kEvaluator) return cluster;
   read_strategy(values, cluster);
-  if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.on_nan = OnNan::kSkip;
-  cluster.accumulate = int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
+  if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.train.on_nan = OnNan::kSkip;
+  cluster.train.accumulate =
+      int(values.whole_number("--accumulate", 1, kMostAccumulated).value_or(1));
   if (values.choice("--shard", {"static", "dynamic"}) == "dynamic") {
-    cluster.sharding = Sharding::kDynamic;
+    cluster.train.sharding = Sharding::kDynamic;
   }
   if (const StrategyKind& kind = strategy_kind(cluster); kind.why_not_cluster != nullptr) {
     const std::string why_not = kind.why_not_cluster(cluster, workers_of(cluster));
     if (!why_not.empty()) refuse_flags(fmt::format("--strategy {} {}", kind.name, why_not));
   }
   check_for_ps(values, cluster);
-  cluster.security = read_security(values);
+  cluster.links.security = read_security(values);
   read_link(values, cluster);
   read_collectives(values, cluster);
   check_for_cluster(values, cluster, "--show-placement", "one process keeps all variables itself");
-  check_for_cluster(values, cluster, "--torn-free", "in one process nobody else writes");
   cluster.device = read_device(values, cluster);
   const bool own_device = values.text("--device").find(':') == std::string::npos;
   if (cluster.process == Cluster::Process::kLauncher && own_device) cluster.device.index = -1;
   if (cluster.distributed()) cluster.cluster_id = read_cluster_id(values, cluster);
-  cluster.precision = read_precision(values);
+  cluster.train.precision = read_precision(values);
   cluster.threads = int(values.whole_number("--threads", 1, kMostThreads).value_or(0));
   cluster.towers = int(values.whole_number("--towers", 1, kMostTowers).value_or(1));
   if (!serves(cluster)) check_towers(cluster, usable_cores());
   read_sync_batch_norm(values, cluster);
   check_for_cluster(values, cluster, "--join-timeout", "one process waits for nobody");
-  cluster.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
+  cluster.links.reconnect_timeout_s = values.number_from_zero("--reconnect-timeout").value_or(30);
   check_for_cluster(values, cluster, "--reconnect-timeout", "one process has no connections");
-  cluster.on_failure = read_on_failure(values);
+  cluster.launch.on_failure = read_on_failure(values);
   if (!values.given("--launched")) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");
   }
   // Only one of the tasks that a launcher starts prints the placement.
   cluster.show_placement =
-      values.given("--show-placement") && (!cluster.launched || cluster.is_chief());
-  cluster.torn_free = values.given("--torn-free");
-  cluster.wire = read_wire(values, cluster);
-  cluster.top_k = read_top_k(values, cluster);
-  cluster.error_feedback = read_error_feedback(values, cluster);
+      values.given("--show-placement") && (!cluster.launch.launched || cluster.is_chief());
+  cluster.links.wire = read_wire(values, cluster);
+  cluster.links.top_k = read_top_k(values, cluster);
+  cluster.links.error_feedback = read_error_feedback(values, cluster);
   return cluster;
 }
 

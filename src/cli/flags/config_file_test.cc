@@ -45,7 +45,7 @@ std::string refusal_of_toml(const std::string& toml) {
 TEST(ConfigFile, KeysAreFlags) {
   const std::vector<GivenFlag> flags = flags_in(R"(steps = 30
 quiet = true
-torn-free = false
+existing-servers = false
 join_timeout = 2.5
 worker-hosts = ["a:1", "b:2"]
 cluster = { ps = ["a:1"], worker = ["b:1", "c:1"] }
@@ -55,7 +55,7 @@ hidden = 32
 )");
   EXPECT_THAT(values(flags, "--steps"), ElementsAre("30"));
   EXPECT_THAT(values(flags, "--quiet"), ElementsAre(""));
-  EXPECT_THAT(values(flags, "--torn-free"), ElementsAre("(not given)"));
+  EXPECT_THAT(values(flags, "--existing-servers"), ElementsAre("(not given)"));
   EXPECT_THAT(values(flags, "--join-timeout"), ElementsAre("2.5"));
   EXPECT_THAT(values(flags, "--worker-hosts"), ElementsAre("a:1,b:2"));
   EXPECT_THAT(values(flags, "--cluster"), ElementsAre("ps=a:1;worker=b:1,c:1"));

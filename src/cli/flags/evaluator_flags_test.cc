@@ -43,7 +43,6 @@ const std::map<std::string, std::string> kUses = {
     {"--outer-momentum", "--strategy local_sgd --outer-momentum 0.1"},
     {"--outer-fragments", "--strategy local_sgd --outer-fragments 2"},
     {"--outer", "--strategy local_sgd --outer async"},
-    {"--outer-delay", "--strategy local_sgd --outer async --outer-delay 2"},
     {"--sync-batch-norm", "--ps 0 --sync-batch-norm"},
     {"--on-nan", "--on-nan skip"},
     {"--link", "--link tcp"},
@@ -56,7 +55,6 @@ const std::map<std::string, std::string> kUses = {
     {"--insecure", "--insecure"},
     {"--join-timeout", "--join-timeout 9"},
     {"--reconnect-timeout", "--reconnect-timeout 9"},
-    {"--torn-free", "--torn-free"},
     {"--wire", "--wire bfloat16"},
     {"--top-k", "--top-k 8"},
     {"--error-feedback", "--wire bfloat16 --error-feedback"},
@@ -130,7 +128,7 @@ TEST(EvaluatorFlags, OfALauncherAreReadByTheEvaluatorThatItStarts) {
       EXPECT_EQ(read(line).cluster.process, Cluster::Process::kLauncher) << line;
       const Cluster cluster = read(fmt::format("{} {}", line, evaluator)).cluster;
       EXPECT_EQ(cluster.process, Cluster::Process::kEvaluator) << line;
-      EXPECT_TRUE(cluster.launched);
+      EXPECT_TRUE(cluster.launch.launched);
     }
   }
 }
@@ -144,7 +142,7 @@ TEST(EvaluatorFlags, OfAJobAreHeededByItsTrainingTasksAlone) {
           .cluster;
   EXPECT_EQ(cluster.process, Cluster::Process::kEvaluator);
   EXPECT_EQ(cluster.towers, 1);
-  EXPECT_EQ(cluster.join_timeout_s, 7);
+  EXPECT_EQ(cluster.links.join_timeout_s, 7);
 }
 
 }  // namespace

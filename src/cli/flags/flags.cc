@@ -214,8 +214,6 @@ std::vector<Flag> link_flags() {
        "The time within which a connection that was cut may be made anew; 0 loses it at once "
        "(default 30)",
        kBoth},
-      {"--torn-free", "",
-       "Read each chunk (256 KiB) of a variable as of one moment; costs a copy on one host", kBoth},
       {"--wire", "float32|bfloat16|float16|int8",
        "The type in which contributions travel between hosts, and values, which int8 sends as "
        "bfloat16 (default float32)",

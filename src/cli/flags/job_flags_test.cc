@@ -69,7 +69,7 @@ TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
     EXPECT_EQ(cluster.task.str(), "worker:1");
     EXPECT_EQ(cluster.spec.ps, std::vector<std::string>{"a:1"});
     EXPECT_EQ(cluster.threads, 3);
-    EXPECT_TRUE(cluster.launched && cluster.launched_in_command);
+    EXPECT_TRUE(cluster.launch.launched && cluster.launch.in_command);
   }
   EXPECT_EQ(read("", "--threads 5", nullptr, task).text("--threads"), "5");
   EXPECT_FALSE(read("", "--alone", nullptr, task).given("--task"));
@@ -127,11 +127,12 @@ TEST_F(JobFlags, AnotherWayToSayTheSameWinsToo) {
   EXPECT_EQ(cluster(hosts, "--cluster ps=x:1;worker=y:1").spec.str(), "ps=x:1;worker=y:1");
   EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--cluster ps=x:1;worker=y:1 --task ps:0").process,
             Cluster::Process::kTask);
-  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--workers 3").local_ps, 1);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2", "--workers 3").launch.ps, 1);
   const std::string key = "ps = 1\nworkers = 2\ntls = 'on'\nkey-file = 'k'";
-  EXPECT_EQ(cluster(key, "").security.tls, Tls::kAlways);
-  EXPECT_EQ(cluster(key, "--insecure").security.tls, Tls::kNever);
-  EXPECT_EQ(cluster("ps = 1\nworkers = 2\ninsecure = true", "--key-file k").security.key_file, "k");
+  EXPECT_EQ(cluster(key, "").links.security.tls, Tls::kAlways);
+  EXPECT_EQ(cluster(key, "--insecure").links.security.tls, Tls::kNever);
+  EXPECT_EQ(cluster("ps = 1\nworkers = 2\ninsecure = true", "--key-file k").links.security.key_file,
+            "k");
 }
 
 TEST_F(JobFlags, TfConfigGivesTheClusterAndTheTask) {
@@ -146,8 +147,8 @@ TEST_F(JobFlags, AClusterThatShrankToOneTaskMayKeepItsFlags) {
       R"({"cluster":{"worker":["c:1"]},"task":{"type":"worker","index":0}})";
   const Cluster read =
       cluster("",
-              "--join-timeout 9 --torn-free --show-placement --wire bfloat16 --top-k 4 --strategy "
-              "ssp --staleness 2",
+              "--join-timeout 9 --show-placement --wire bfloat16 --top-k 4 --strategy ssp "
+              "--staleness 2",
               kOne);
   EXPECT_EQ(read.process, Cluster::Process::kAlone);
   EXPECT_EQ(read.strategy.name, "alone");
@@ -172,7 +173,7 @@ TEST_F(JobFlags, FlagsWinOverWhatALauncherSays) {
         return found == pod.end() ? nullptr : found->second.c_str();
       }).value();
   EXPECT_EQ(values.text("--task"), "worker:0");
-  EXPECT_EQ(read_cluster(values).bind, "10.0.0.7:2222");
+  EXPECT_EQ(read_cluster(values).links.bind, "10.0.0.7:2222");
 }
 
 TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {
@@ -189,10 +190,10 @@ TEST_F(JobFlags, AnEvaluatorIsKnownAndNoPartOfTheCluster) {
 
 TEST_F(JobFlags, AJobKnowsThatItHasAnEvaluator) {
   const Cluster worker = cluster("", "--cluster ps=b:1;worker=c:1;evaluator=e:1 --task worker:0");
-  EXPECT_TRUE(worker.evaluator);
+  EXPECT_TRUE(worker.launch.evaluator);
   EXPECT_EQ(worker.spec.str(), "ps=b:1;worker=c:1");
-  EXPECT_FALSE(cluster("", "--cluster ps=b:1;worker=c:1 --task worker:0").evaluator);
-  EXPECT_TRUE(cluster("", "--ps 1 --workers 2 --out run --evaluator").evaluator);
+  EXPECT_FALSE(cluster("", "--cluster ps=b:1;worker=c:1 --task worker:0").launch.evaluator);
+  EXPECT_TRUE(cluster("", "--ps 1 --workers 2 --out run --evaluator").launch.evaluator);
   for (const char* refused : {"--out run --evaluator", "--ps 1 --workers 2 --evaluator"}) {
     EXPECT_THROW(cluster("", refused), Error) << refused;
   }

@@ -21,8 +21,8 @@ void check_cluster(const FlagValues& values, const Cluster& cluster) {
                       "--workers",
                       flag));
     }
-    if (link_kind(cluster.link).needs_one_host()) {
-      refuse_flag("--link", cluster.link, "emulated hosts share no memory: auto or tcp");
+    if (link_kind(cluster.links.kind).needs_one_host()) {
+      refuse_flag("--link", cluster.links.kind, "emulated hosts share no memory: auto or tcp");
     }
     if (!values.given("--lab-hosts") && !values.given("--lab-place")) {
       refuse_flags(fmt::format("{} needs --lab-hosts N", flag));
@@ -37,7 +37,7 @@ std::string counted_tasks(std::size_t ps, std::size_t workers) {
 LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
   const std::string text = values.text("--lab-place");
   LabOptions lab = read_flag("--lab-place", [&] { return parse_lab_place(text); });
-  const auto ps = std::size_t(cluster.local_ps), workers = std::size_t(cluster.local_workers);
+  const auto ps = std::size_t(cluster.launch.ps), workers = std::size_t(cluster.launch.workers);
   if (lab.workers.empty()) {
     refuse_flag("--lab-place", text, "has no worker: a host with one is 1, as in ps/1");
   }
@@ -59,14 +59,14 @@ LabOptions read_place(const FlagValues& values, const Cluster& cluster) {
 }  // namespace
 
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster) {
-  if (cluster.launched || cluster.process == Cluster::Process::kEvaluator) return {};
+  if (cluster.launch.launched || cluster.process == Cluster::Process::kEvaluator) return {};
   check_cluster(values, cluster);
   LabOptions lab;
   if (values.given("--lab-place")) {
     lab = read_place(values, cluster);
   } else if (const auto hosts = values.whole_number("--lab-hosts", 1, kMostHosts)) {
     lab.hosts = int(*hosts);
-    spread_tasks(lab, cluster.local_ps, cluster.local_workers);
+    spread_tasks(lab, cluster.launch.ps, cluster.launch.workers);
   }
   lab.gbps = values.positive_number("--lab-gbps").value_or(1);
   if (lab.gbps < kLeastGbps) {

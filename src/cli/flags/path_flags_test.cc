@@ -41,9 +41,10 @@ TEST_F(PathFlags, HaveTheUsersFolderInPlaceOfATilde) {
 }
 
 TEST_F(PathFlags, OfAProgramToo) {
-  Settings settings({data_setting("")});
+  const Setting<std::string> data = data_setting("");
+  Settings settings({data});
   settings.set("data", "~/text");
-  EXPECT_EQ(settings.text("data"), "/users/somebody/text");
+  EXPECT_EQ(settings[data], "/users/somebody/text");
   EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { settings.set("data", "$DATA/text"); }),
               HasSubstr("--set data $DATA/text: variables are not replaced"));
 }

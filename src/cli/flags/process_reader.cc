@@ -31,20 +31,20 @@ bool ps_may_be_chosen(const FlagValues& values) {
 }
 
 void read_launcher(const FlagValues& values, Cluster& cluster) {
-  cluster.local_ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
-  cluster.local_workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
-  const bool no_ps = values.given("--ps") && cluster.local_ps == 0;
-  if (cluster.local_ps == 0 && cluster.local_workers == 0 && !no_ps) return;
+  cluster.launch.ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
+  cluster.launch.workers = int(values.whole_number("--workers", 1, kMostTasks).value_or(0));
+  const bool no_ps = values.given("--ps") && cluster.launch.ps == 0;
+  if (cluster.launch.ps == 0 && cluster.launch.workers == 0 && !no_ps) return;
   const bool existing = values.given("--existing-servers");
   if (existing) {
     read_launcher_of_workers(values, cluster);
-  } else if (cluster.local_ps == 0 && !no_ps && !ps_may_be_chosen(values)) {
+  } else if (cluster.launch.ps == 0 && !no_ps && !ps_may_be_chosen(values)) {
     refuse_flags(
         fmt::format("--workers {} needs --ps M: --ps 1 starts a parameter server, --ps 0 trains "
                     "without one, by all-reduce",
-                    cluster.local_workers));
+                    cluster.launch.workers));
   }
-  if (cluster.local_workers == 0) {
+  if (cluster.launch.workers == 0) {
     if (no_ps) {
       refuse_flags(
           "--ps 0 needs --workers N: the workers that train by all-reduce (for example --workers "
@@ -53,7 +53,7 @@ void read_launcher(const FlagValues& values, Cluster& cluster) {
     refuse_flags(
         fmt::format("--ps {} needs --workers N: a parameter server only keeps the variables, "
                     "workers train them (for example --ps {} --workers 2)",
-                    cluster.local_ps, cluster.local_ps));
+                    cluster.launch.ps, cluster.launch.ps));
   }
   for (const char* other : {"--cluster", "--ps-hosts", "--worker-hosts", "--task", "--job-name",
                             "--task-index", "--bind"}) {
@@ -183,7 +183,7 @@ void read_task(const FlagValues& values, Cluster& cluster) {
         how));
   }
   cluster.spec = read_spec(values);
-  cluster.evaluator = cluster.evaluator || !cluster.spec.evaluators.empty();
+  cluster.launch.evaluator = cluster.launch.evaluator || !cluster.spec.evaluators.empty();
   cluster.task = read_named_task(values);
   check_task_exists(cluster);
   cluster.existing_servers = values.given("--existing-servers");
@@ -193,23 +193,23 @@ void read_task(const FlagValues& values, Cluster& cluster) {
                     "{}; on the host of a server run: paceline server --bind ADDRESS",
                     cluster.task.str()));
   }
-  cluster.bind = read_bind(values, cluster);
+  cluster.links.bind = read_bind(values, cluster);
   cluster.process = Cluster::Process::kTask;
 }
 
 }  // namespace
 
 void read_process(const FlagValues& values, Cluster& cluster) {
-  cluster.launched = values.given("--launched");
-  cluster.launched_in_command = cluster.launched && !values.on_command_line("--launched");
-  cluster.evaluator = values.given("--evaluator");
+  cluster.launch.launched = values.given("--launched");
+  cluster.launch.in_command = cluster.launch.launched && !values.on_command_line("--launched");
+  cluster.launch.evaluator = values.given("--evaluator");
   check_together(values, "--evaluator", "--workers",
                  "one process evaluates beside its training; start another one with --task "
                  "evaluator");
   check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
   // A task that the launcher starts has the launcher's own flags too, and one that Slurm has placed
   // has its number of parameter servers.
-  if (!cluster.launched && !values.given("--placed")) read_launcher(values, cluster);
+  if (!cluster.launch.launched && !values.given("--placed")) read_launcher(values, cluster);
   if (cluster.process == Cluster::Process::kAlone) read_task(values, cluster);
 }
 

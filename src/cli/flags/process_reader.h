@@ -1,4 +1,4 @@
-// What a process is to its job (Cluster::Process), and its cluster, from its flags.
+// Reads from its flags a process's part in the job (Cluster::Process), and its cluster.
 #pragma once
 
 #include "cli/flags/command_line.h"

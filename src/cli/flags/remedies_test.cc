@@ -91,8 +91,6 @@ INSTANTIATE_TEST_SUITE_P(
                "--local-steps 4 --strategy local_sgd --ps 1 --workers 2"},
         Remedy{"--ps 0 --workers 2 --strategy local_sgd --outer async", "needs --ps",
                "--ps 1 --workers 2 --strategy local_sgd --outer async"},
-        Remedy{"--ps 1 --workers 2 --strategy local_sgd --outer-delay 2", "needs --outer async",
-               "--ps 1 --workers 2 --strategy local_sgd --outer-delay 2 --outer async"},
         Remedy{"--ps 1 --workers 2 --sync-batch-norm", "needs an all-reduce (--ps 0 --workers N)",
                "--ps 0 --workers 2 --sync-batch-norm"},
         Remedy{"--ps 0 --workers 2 --sync-batch-norm --device sim --sim-step-ms 1", "--device cpu",

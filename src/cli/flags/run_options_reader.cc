@@ -8,6 +8,7 @@
 #include "base/address.h"
 #include "cli/flags/flag_checks.h"
 #include "cli/flags/prediction_reader.h"
+#include "run/program_run.h"
 
 namespace paceline {
 namespace {
@@ -147,13 +148,15 @@ RunOptions read_run_options(const FlagValues& values) {
   read_timeline(values, run);
   run.predicts = values.given("--predict");
   if (values.given("--lab-hosts") || values.given("--lab-place")) {
-    run.link_gbps = values.positive_number("--lab-gbps").value_or(1);
+    own_program_run(run).link_gbps = values.positive_number("--lab-gbps").value_or(1);
   }
   run.fused_update = !values.given("--no-fused-update");
   run.quiet = values.given("--quiet");
-  run.log_level = values.choice("--log-level", {"debug", "info", "warning", "error"})
-                      .value_or(run.quiet ? "warning" : "info");
-  run.log_format = values.choice("--log-format", {"text", "json"}).value_or("text");
+  own_program_run(run).log_level =
+      values.choice("--log-level", {"debug", "info", "warning", "error"})
+          .value_or(run.quiet ? "warning" : "info");
+  own_program_run(run).log_format =
+      values.choice("--log-format", {"text", "json"}).value_or("text");
   return run;
 }
 

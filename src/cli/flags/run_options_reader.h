@@ -10,7 +10,7 @@ namespace paceline {
 /// The options, complete with defaults but for observers. Throws kUsage that names the flag and
 /// what is allowed.
 RunOptions read_run_options(const FlagValues& values);
-/// What its observers are to do. Throws kUsage, too.
+/// Reads the options of its observers. Throws kUsage, too.
 ObserverOptions read_observer_options(const FlagValues& values);
 
 }  // namespace paceline

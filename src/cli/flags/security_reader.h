@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "cli/flags/command_line.h"
-#include "paceline/security.h"
+#include "paceline/cluster.h"
 
 namespace paceline {
 

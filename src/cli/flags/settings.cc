@@ -20,11 +20,11 @@ namespace paceline {
 
 namespace {
 
-bool in_range(const Setting& setting, double number) {
+bool in_range(const AnySetting& setting, double number) {
   return std::isfinite(number) && number >= setting.least && number <= setting.most;
 }
 
-bool is_allowed(const Setting& setting, const SettingValue& value) {
+bool is_allowed(const AnySetting& setting, const SettingValue& value) {
   if (const auto* whole = std::get_if<std::int64_t>(&value)) {
     return in_range(setting, double(*whole));
   }
@@ -34,7 +34,7 @@ bool is_allowed(const Setting& setting, const SettingValue& value) {
          std::ranges::find(setting.choices, *text) != setting.choices.end();
 }
 
-std::optional<SettingValue> parsed(const Setting& setting, const std::string& text) {
+std::optional<SettingValue> parsed(const AnySetting& setting, const std::string& text) {
   if (std::holds_alternative<std::int64_t>(setting.value)) {
     if (const auto whole = number_of<std::int64_t>(text)) return *whole;
     return std::nullopt;
@@ -58,7 +58,7 @@ bool is_good_name(const std::string& name) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("the setting '{}' {}", name, why));
 }
 
-void check_declaration(const Setting& setting) {
+void check_declaration(const AnySetting& setting) {
   if (!is_good_name(setting.name)) {
     refuse_declaration(setting.name, "needs a name of small letters, digits and _");
   }
@@ -77,16 +77,10 @@ std::string type_of(const SettingValue& value) {
   return kTypes[value.index()];
 }
 
-template <typename T>
-const T& value_as(const std::string& name, const SettingValue& value) {
-  if (const T* const found = std::get_if<T>(&value)) return *found;
-  refuse_declaration(name, fmt::format("is {}, not {}", type_of(value), type_of(T{})));
-}
-
-std::vector<std::string> names_of(const std::vector<Setting>& settings) {
+std::vector<std::string> names_of(const std::vector<AnySetting>& settings) {
   std::vector<std::string> names;
   names.reserve(settings.size());
-  for (const Setting& setting : settings) names.push_back(setting.name);
+  for (const AnySetting& setting : settings) names.push_back(setting.name);
   return names;
 }
 
@@ -97,14 +91,14 @@ std::string setting_text(const SettingValue& value) {
   return std::visit([](const auto& any) { return fmt::format("{}", any); }, value);
 }
 
-std::string range_text(const Setting& setting) {
+std::string range_text(const AnySetting& setting) {
   const bool has_least = std::isfinite(setting.least), has_most = std::isfinite(setting.most);
   if (has_least && has_most) return fmt::format("from {} to {}", setting.least, setting.most);
   if (has_least) return fmt::format("from {} on", setting.least);
   return has_most ? fmt::format("of at most {}", setting.most) : "";
 }
 
-std::string allowed_text(const Setting& setting) {
+std::string allowed_text(const AnySetting& setting) {
   if (std::holds_alternative<bool>(setting.value)) return "must be 0 or 1";
   if (std::holds_alternative<std::string>(setting.value)) {
     return fmt::format("must be one of {}", fmt::join(setting.choices, ", "));
@@ -113,13 +107,13 @@ std::string allowed_text(const Setting& setting) {
   return fmt::format("must be {}{}{}", type_of(setting.value), range.empty() ? "" : " ", range);
 }
 
-std::string flag_of(const Setting& setting) {
+std::string flag_of(const AnySetting& setting) {
   std::string flag = "--" + setting.name;
   std::ranges::replace(flag, '_', '-');
   return flag;
 }
 
-Setting batch_setting(std::int64_t value) {
+Setting<std::int64_t> batch_setting(std::int64_t value) {
   return {.name = "batch",
           .value = value,
           .help = "The number of examples in a step of one worker",
@@ -128,7 +122,7 @@ Setting batch_setting(std::int64_t value) {
           .placeholder = "B"};
 }
 
-Setting epochs_setting(std::int64_t value) {
+Setting<std::int64_t> epochs_setting(std::int64_t value) {
   return {.name = "epochs",
           .value = value,
           .help = "End after so many passes of each worker over its part of the data",
@@ -137,7 +131,7 @@ Setting epochs_setting(std::int64_t value) {
           .placeholder = "N"};
 }
 
-Setting data_setting(std::string value) {
+Setting<std::string> data_setting(std::string value) {
   return {.name = "data",
           .value = std::move(value),
           .help = "Where the data is",
@@ -148,7 +142,7 @@ Setting data_setting(std::string value) {
 namespace {
 
 // A number that its type cannot hold is told where the type ends.
-std::string why_refused(const Setting& setting, const std::string& text) {
+std::string why_refused(const AnySetting& setting, const std::string& text) {
   const bool open = std::holds_alternative<std::int64_t>(setting.value) &&
                     !std::isfinite(setting.most) && is_too_large<std::int64_t>(text);
   return allowed_text(setting) + (open ? fmt::format(", at most {}", INT64_MAX) : "") +
@@ -157,10 +151,10 @@ std::string why_refused(const Setting& setting, const std::string& text) {
 
 }  // namespace
 
-Settings::Settings(std::vector<Setting> declared) : declared_(std::move(declared)) {
+Settings::Settings(std::vector<AnySetting> declared) : declared_(std::move(declared)) {
   for (auto setting = declared_.begin(); setting != declared_.end(); ++setting) {
     check_declaration(*setting);
-    if (std::find_if(declared_.begin(), setting, [&](const Setting& before) {
+    if (std::find_if(declared_.begin(), setting, [&](const AnySetting& before) {
           return before.name == setting->name;
         }) != setting) {
       refuse_declaration(setting->name, "is declared twice");
@@ -170,7 +164,7 @@ Settings::Settings(std::vector<Setting> declared) : declared_(std::move(declared
 }
 
 void Settings::set(const std::string& name, const std::string& text, bool by_flag) {
-  const auto setting = std::ranges::find(declared_, name, &Setting::name);
+  const auto setting = std::ranges::find(declared_, name, &AnySetting::name);
   if (setting == declared_.end()) {
     const std::vector<std::string> names = names_of(declared_);
     throw Error(ErrorCode::kUsage,
@@ -192,33 +186,19 @@ void Settings::set(const std::string& name, const std::string& text, bool by_fla
   throw Error(ErrorCode::kUsage, fmt::format("--set {}={}: {}", name, text, why));
 }
 
-const Settings::Value& Settings::find(const std::string& name) const {
-  const auto setting = std::ranges::find(declared_, name, &Setting::name);
+const Settings::Value& Settings::find(const std::string& name, const SettingValue& type) const {
+  const auto setting = std::ranges::find(declared_, name, &AnySetting::name);
   if (setting == declared_.end()) {
-    throw Error(ErrorCode::kInvalidArgument, fmt::format("the setting '{}' is not declared{}", name,
-                                                         did_you_mean(name, names_of(declared_))));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("the setting '{}' is not declared: add it to ProgramOptions::settings", name));
+  }
+  if (setting->value.index() != type.index()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("the setting '{}' is declared as {}, not {}", name,
+                            type_of(setting->value), type_of(type)));
   }
   return values_[std::size_t(setting - declared_.begin())];
-}
-
-std::int64_t Settings::whole(const std::string& name) const {
-  return value_as<std::int64_t>(name, find(name).value);
-}
-
-double Settings::number(const std::string& name) const {
-  const SettingValue& value = find(name).value;
-  if (const auto* const whole = std::get_if<std::int64_t>(&value)) return double(*whole);
-  return value_as<double>(name, value);
-}
-
-bool Settings::on(const std::string& name) const { return value_as<bool>(name, find(name).value); }
-
-const std::string& Settings::text(const std::string& name) const {
-  return value_as<std::string>(name, find(name).value);
-}
-
-bool Settings::given(const std::string& name) const {
-  return std::ranges::find(declared_, name, &Setting::name) != declared_.end() && find(name).given;
 }
 
 std::map<std::string, std::string> Settings::all_given() const {

@@ -14,7 +14,7 @@ const char* const kProgramFlags = "Program";
 
 namespace {
 
-std::string placeholder_of(const Setting& setting) {
+std::string placeholder_of(const AnySetting& setting) {
   if (!setting.placeholder.empty() || std::holds_alternative<bool>(setting.value)) {
     return setting.placeholder;
   }
@@ -23,11 +23,11 @@ std::string placeholder_of(const Setting& setting) {
   return setting.choices.empty() ? "TEXT" : fmt::format("{}", fmt::join(setting.choices, "|"));
 }
 
-std::string default_of(const Setting& setting) {
+std::string default_of(const AnySetting& setting) {
   return setting.default_text.empty() ? setting_text(setting.value) : setting.default_text;
 }
 
-std::string help_of(const Setting& setting) {
+std::string help_of(const AnySetting& setting) {
   const bool is_switch = setting.flag && std::holds_alternative<bool>(setting.value);
   const std::string range = range_text(setting), usual = default_of(setting);
   if (is_switch || (range.empty() && usual.empty())) return setting.help;
@@ -35,20 +35,20 @@ std::string help_of(const Setting& setting) {
   return fmt::format("{} (default {}{}{})", setting.help, usual, range.empty() ? "" : "; ", range);
 }
 
-bool may_stand_for(const Setting& setting) {
+bool may_stand_for(const AnySetting& setting) {
   return setting.name == "steps" || setting.name == "seconds";
 }
 
-std::vector<std::string> completions_of(const std::vector<Setting>& settings) {
+std::vector<std::string> completions_of(const std::vector<AnySetting>& settings) {
   std::vector<std::string> words;
   words.reserve(settings.size());
-  for (const Setting& setting : settings) words.push_back(setting.name + "=");
+  for (const AnySetting& setting : settings) words.push_back(setting.name + "=");
   return words;
 }
 
 // Where a setting is given in both ways, the one on the command line counts, not the one in the
 // file.
-bool set_counts(const FlagValues& values, const Setting& setting) {
+bool set_counts(const FlagValues& values, const AnySetting& setting) {
   const std::string flag = flag_of(setting);
   if (!setting.flag || !values.given(flag)) return true;
   if (values.on_command_line("--set") != values.on_command_line(flag)) {
@@ -58,7 +58,7 @@ bool set_counts(const FlagValues& values, const Setting& setting) {
       fmt::format("{} and --set {} cannot both be given: they are the same", flag, setting.name));
 }
 
-void read_flag_of(const FlagValues& values, const Setting& setting, Settings& settings) {
+void read_flag_of(const FlagValues& values, const AnySetting& setting, Settings& settings) {
   const std::string flag = flag_of(setting);
   if (!setting.flag || !values.given(flag)) return;
   const bool is_switch = std::holds_alternative<bool>(setting.value);
@@ -71,26 +71,26 @@ void read_set(const FlagValues& values, const std::string& text, Settings& setti
     refuse_flag("--set", text, "must be name=value");
   }
   const std::string name = text.substr(0, equals);
-  const auto setting = std::ranges::find(settings.declared(), name, &Setting::name);
+  const auto setting = std::ranges::find(settings.declared(), name, &AnySetting::name);
   if (setting != settings.declared().end() && !set_counts(values, *setting)) return;
   settings.set(name, text.substr(equals + 1));
 }
 
 }  // namespace
 
-std::vector<Flag> own_flags(const std::vector<Setting>& settings) {
+std::vector<Flag> own_flags(const std::vector<AnySetting>& settings) {
   std::vector<Flag> flags;
-  for (const Setting& setting : settings) {
+  for (const AnySetting& setting : settings) {
     if (!setting.flag) continue;
     flags.push_back({flag_of(setting), placeholder_of(setting), help_of(setting), kProgramFlags});
   }
   return flags;
 }
 
-CommandLine with_settings(CommandLine line, const std::vector<Setting>& settings) {
+CommandLine with_settings(CommandLine line, const std::vector<AnySetting>& settings) {
   if (settings.empty()) return line;
   std::vector<Flag> own = own_flags(settings);
-  for (const Setting& setting : settings) {
+  for (const AnySetting& setting : settings) {
     const auto hidden = std::ranges::find(line.flags, flag_of(setting), &Flag::name);
     if (!setting.flag || hidden == line.flags.end()) continue;
     if (!may_stand_for(setting)) {
@@ -108,19 +108,19 @@ CommandLine with_settings(CommandLine line, const std::vector<Setting>& settings
   return line;
 }
 
-std::string settings_text(const std::vector<Setting>& settings) {
+std::string settings_text(const std::vector<AnySetting>& settings) {
   std::string text = "Hyper-parameters (--set name=value):\n";
-  for (const Setting& setting : settings) {
+  for (const AnySetting& setting : settings) {
     text += fmt::format("  {:<32}{}\n", setting.name, help_of(setting));
   }
   return settings.empty() ? "" : text;
 }
 
-Settings read_settings(const std::vector<Setting>& settings, const FlagValues& values) {
+Settings read_settings(const std::vector<AnySetting>& settings, const FlagValues& values) {
   Settings read(settings);
-  for (const Setting& setting : settings) read_flag_of(values, setting, read);
+  for (const AnySetting& setting : settings) read_flag_of(values, setting, read);
   for (const std::string& text : values.all("--set")) read_set(values, text, read);
-  if (read.given("epochs")) {
+  if (read.all_given().contains("epochs")) {
     for (const char* other : {"--steps", "--seconds"}) {
       check_apart(values, "--epochs", other, "each says when the run ends");
     }
@@ -133,7 +133,7 @@ std::vector<std::pair<std::string, std::string>> flags_and_settings(const FlagVa
   std::vector<std::pair<std::string, std::string>> list = values.listed();
   std::erase_if(list, [&](const auto& flag) {
     return flag.first == "--set" || is_internal(flag.first) ||
-           std::ranges::any_of(settings.declared(), [&](const Setting& setting) {
+           std::ranges::any_of(settings.declared(), [&](const AnySetting& setting) {
              return setting.flag && flag_of(setting) == flag.first;
            });
   });

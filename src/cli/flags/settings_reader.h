@@ -14,17 +14,17 @@ namespace paceline {
 extern const char* const kProgramFlags;
 
 /// One flag for each setting that is to have one.
-std::vector<Flag> own_flags(const std::vector<Setting>& settings);
+std::vector<Flag> own_flags(const std::vector<AnySetting>& settings);
 /// `line` with the settings' flags and --set before the flags that it has. The settings "steps" and
 /// "seconds" take the place of the flags of that name. Throws kInvalidArgument when another setting
 /// would hide a flag.
-CommandLine with_settings(CommandLine line, const std::vector<Setting>& settings);
+CommandLine with_settings(CommandLine line, const std::vector<AnySetting>& settings);
 /// The lines of --help that list what --set changes. Empty when there is nothing.
-std::string settings_text(const std::vector<Setting>& settings);
+std::string settings_text(const std::vector<AnySetting>& settings);
 
 /// The settings with the values of the command line. Throws kUsage that names the flag.
-Settings read_settings(const std::vector<Setting>& settings, const FlagValues& values);
-/// RunOptions::flags: the flags that were given, and every setting.
+Settings read_settings(const std::vector<AnySetting>& settings, const FlagValues& values);
+/// ProgramRun::flags: the flags that were given, and every setting.
 std::vector<std::pair<std::string, std::string>> flags_and_settings(const FlagValues& values,
                                                                     const Settings& settings);
 

@@ -15,12 +15,13 @@ using testing::Eq;
 using testing::HasSubstr;
 using testing::Pair;
 
-std::vector<Setting> own() {
-  return {batch_setting(128),
-          epochs_setting(10),
-          {.name = "hidden_units", .value = 64, .help = "Units", .least = 1, .most = 99},
-          {.name = "plain", .value = false, .help = "Leave it out", .flag = true}};
-}
+const Setting<std::int64_t> kBatchSize = batch_setting(128), kEpochs = epochs_setting(10);
+const Setting<std::int64_t> kHidden = {
+    .name = "hidden_units", .value = 64, .help = "Units", .least = 1, .most = 99};
+const Setting<bool> kPlain = {
+    .name = "plain", .value = false, .help = "Leave it out", .flag = true};
+
+std::vector<AnySetting> own() { return {kBatchSize, kEpochs, kHidden, kPlain}; }
 
 CommandLine line_with_settings() {
   return with_settings({"trainer", "Trains.", "Examples:", run_flags()}, own());
@@ -40,11 +41,11 @@ std::string refused(const std::vector<std::string>& words,
 
 TEST(SettingsReader, TakesFlagsAndSet) {
   const Settings settings = settings_of({"--batch", "64", "--plain", "--set", "hidden_units=8"});
-  EXPECT_EQ(settings.whole("batch"), 64);
-  EXPECT_EQ(settings.whole("hidden_units"), 8);
-  EXPECT_TRUE(settings.on("plain"));
-  EXPECT_FALSE(settings.given("epochs"));
-  EXPECT_EQ(settings_of({"--set", "batch=32"}).whole("batch"), 32);
+  EXPECT_EQ(settings[kBatchSize], 64);
+  EXPECT_EQ(settings[kHidden], 8);
+  EXPECT_TRUE(settings[kPlain]);
+  EXPECT_FALSE(settings.given(kEpochs));
+  EXPECT_EQ(settings_of({"--set", "batch=32"})[kBatchSize], 32);
 }
 
 TEST(SettingsReader, NamesWhatWasTyped) {
@@ -58,14 +59,14 @@ TEST(SettingsReader, NamesWhatWasTyped) {
 TEST(SettingsReader, EpochsExcludeOtherEnds) {
   EXPECT_THAT(refused({"--epochs", "2", "--steps", "3"}),
               HasSubstr("--epochs and --steps cannot both be given"));
-  EXPECT_EQ(settings_of({"--epochs", "2"}).whole("epochs"), 2);
+  EXPECT_EQ(settings_of({"--epochs", "2"})[kEpochs], 2);
 }
 
 TEST(SettingsReader, TheCommandLineCountsBeforeAFile) {
   const std::vector<GivenFlag> set = {{"--set", {"batch=1"}, "job.toml, line 1, column 1"}};
   const std::vector<GivenFlag> flag = {{"--batch", {"1"}, "job.toml, line 1, column 1"}};
-  EXPECT_EQ(settings_of({"--batch", "2"}, set).whole("batch"), 2);
-  EXPECT_EQ(settings_of({"--set", "batch=2"}, flag).whole("batch"), 2);
+  EXPECT_EQ(settings_of({"--batch", "2"}, set)[kBatchSize], 2);
+  EXPECT_EQ(settings_of({"--set", "batch=2"}, flag)[kBatchSize], 2);
 }
 
 TEST(SettingsReader, HelpShowsDefaultsAndRanges) {
@@ -78,7 +79,7 @@ TEST(SettingsReader, HelpShowsDefaultsAndRanges) {
 }
 
 TEST(SettingsReader, ASettingHidesNoFlagOfEveryProgram) {
-  const std::vector<Setting> hides = {{.name = "seed", .value = 1, .flag = true}};
+  const std::vector<AnySetting> hides = {{.name = "seed", .value = 1, .flag = true}};
   EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
                        [&] {
                          with_settings({"trainer", "", "", run_flags()}, hides);

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <type_traits>
+
 #include "base/testing/error_of.h"
 #include "paceline/error.h"
 
@@ -14,30 +16,61 @@ using testing::Eq;
 using testing::HasSubstr;
 using testing::Pair;
 
-std::vector<Setting> some() {
-  return {batch_setting(128),
-          {.name = "rate", .value = 0.5, .least = 0, .most = 1},
-          {.name = "spin", .value = true},
-          {.name = "size", .value = "small", .choices = {"small", "large"}, .flag = true},
-          {.name = "note", .value = ""}};
-}
+const Setting<std::int64_t> kBatch = batch_setting(128);
+const Setting<double> kRate = {.name = "rate", .value = 0.5, .least = 0, .most = 1};
+const Setting<bool> kSpin = {.name = "spin", .value = true};
+const Setting<std::string> kSize = {
+    .name = "size", .value = "small", .choices = {"small", "large"}, .flag = true};
+const Setting<std::string> kNote = {.name = "note", .value = ""};
+
+std::vector<AnySetting> some() { return {kBatch, kRate, kSpin, kSize, kNote}; }
 
 TEST(Settings, HaveTheirDefaultsUntilTheyAreSet) {
   Settings settings(some());
-  EXPECT_EQ(settings.whole("batch"), 128);
-  EXPECT_EQ(settings.number("batch"), 128);
-  EXPECT_EQ(settings.number("rate"), 0.5);
-  EXPECT_TRUE(settings.on("spin"));
-  EXPECT_EQ(settings.text("size"), "small");
-  EXPECT_FALSE(settings.given("batch"));
+  EXPECT_EQ(settings[kBatch], 128);
+  EXPECT_EQ(settings[kRate], 0.5);
+  EXPECT_TRUE(settings[kSpin]);
+  EXPECT_EQ(settings[kSize], "small");
+  EXPECT_FALSE(settings.given(kBatch));
   settings.set("batch", "64");
+  settings.set("rate", "1");
   settings.set("spin", "false");
   settings.set("note", "a=b");
-  EXPECT_EQ(settings.whole("batch"), 64);
-  EXPECT_FALSE(settings.on("spin"));
-  EXPECT_EQ(settings.text("note"), "a=b");
-  EXPECT_TRUE(settings.given("batch"));
-  EXPECT_FALSE(settings.given("no_such_setting"));
+  EXPECT_EQ(settings[kBatch], 64);
+  EXPECT_EQ(settings[kRate], 1);
+  EXPECT_FALSE(settings[kSpin]);
+  EXPECT_EQ(settings[kNote], "a=b");
+  EXPECT_TRUE(settings.given(kBatch));
+  EXPECT_FALSE(settings.given(kSize));
+}
+
+TEST(Settings, AreReadInTheirOwnTypes) {
+  const Settings settings(some());
+  static_assert(std::is_same_v<decltype(settings[kBatch]), const std::int64_t&>);
+  static_assert(std::is_same_v<decltype(settings[kRate]), const double&>);
+  static_assert(std::is_same_v<decltype(settings[kSpin]), const bool&>);
+  static_assert(std::is_same_v<decltype(settings[kSize]), const std::string&>);
+}
+
+TEST(Settings, OneOfAListIsWhatItWas) {
+  const Setting<std::int64_t> whole = {.name = "whole",
+                                       .value = 3,
+                                       .help = "Help",
+                                       .least = 1,
+                                       .most = 4,
+                                       .flag = true,
+                                       .placeholder = "W",
+                                       .default_text = "three"};
+  const AnySetting any = whole;
+  EXPECT_EQ(any.name, "whole");
+  EXPECT_EQ(any.value, SettingValue(std::int64_t{3}));
+  EXPECT_EQ(any.help, "Help");
+  EXPECT_EQ(any.least, 1);
+  EXPECT_EQ(any.most, 4);
+  EXPECT_TRUE(any.flag);
+  EXPECT_EQ(any.placeholder, "W");
+  EXPECT_EQ(any.default_text, "three");
+  EXPECT_THAT(AnySetting(kSize).choices, ElementsAre("small", "large"));
 }
 
 TEST(Settings, AreListedAsSetTakesThem) {
@@ -75,7 +108,7 @@ TEST(Settings, WhatIsNotAllowedIsRefusedWithTheRange) {
                  "spin, size, note)"));
 }
 
-std::string faulty(const std::vector<Setting>& declared) {
+std::string faulty(const std::vector<AnySetting>& declared) {
   return error_of(ErrorCode::kInvalidArgument, [&] { Settings{declared}; });
 }
 
@@ -89,12 +122,26 @@ TEST(Settings, AFaultyDeclarationIsRefused) {
   EXPECT_THAT(faulty({{.name = "a", .value = true, .flag = true}}), HasSubstr("on by default"));
 }
 
-TEST(Settings, AWrongNameOrTypeInTheProgramIsSaid) {
+TEST(Settings, ASettingOfAnotherListIsRefused) {
+  const Settings settings(some()), none{};
+  const std::string unknown =
+      "the setting 'bach' is not declared: add it to ProgramOptions::settings";
+  const Setting<std::int64_t> bach = {.name = "bach", .value = 1};
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings[bach]; }), Eq(unknown));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings.given(bach); }), Eq(unknown));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { none[kBatch]; }),
+              HasSubstr("'batch' is not declared"));
+}
+
+TEST(Settings, ASettingOfTheSameNameAndAnotherTypeIsRefused) {
   const Settings settings(some());
-  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings.whole("bach"); }),
-              Eq("the setting 'bach' is not declared; did you mean 'batch'?"));
-  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings.text("batch"); }),
-              Eq("the setting 'batch' is a whole number, not a text"));
+  const std::string other = "the setting 'batch' is declared as a whole number, not a text";
+  const Setting<std::string> text = {.name = "batch", .value = ""};
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings[text]; }), Eq(other));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings.given(text); }), Eq(other));
+  const Setting<double> number = {.name = "batch", .value = 1};
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { settings[number]; }),
+              Eq("the setting 'batch' is declared as a whole number, not a number"));
 }
 
 }  // namespace

@@ -60,6 +60,16 @@ constexpr ForeignFlag kForeign[] = {
     {"--ckpt", "--init-from DIR"},
 };
 
+/// A flag that 0.1.0 had, and what a user does without it.
+struct GoneFlag {
+  std::string_view name, instead;
+};
+
+constexpr GoneFlag kGone[] = {
+    {"--torn-free", "values of one moment come from rounds, as in --strategy sync"},
+    {"--outer-delay", "as many changes count as one mean as there are workers"},
+};
+
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
 // "learning_rate" of "--learning-rate", where a setting is called so.
@@ -80,6 +90,9 @@ std::string unknown_flag_hint(const CommandLine& line, std::string_view name) {
   for (const Flag& flag : line.flags) {
     if (!flag.group.empty()) names.emplace_back(flag.name);
   }
+  const auto gone = std::ranges::find(kGone, name, &GoneFlag::name);
+  if (gone != std::end(kGone) && std::ranges::count(names, "--strategy") > 0)
+    return fmt::format("; it is gone: {}", gone->instead);
   const auto foreign = std::ranges::find(kForeign, name, &ForeignFlag::name);
   if (foreign != std::end(kForeign) && std::ranges::count(names, first_word(foreign->here)) > 0)
     return fmt::format("; here it is {}", foreign->here);

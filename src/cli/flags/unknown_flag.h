@@ -1,4 +1,4 @@
-// What a user may have meant by a flag that there is not.
+// Guesses the flag that a user meant by one that does not exist.
 #pragma once
 
 #include <string>
@@ -9,8 +9,9 @@
 namespace paceline {
 
 /// Returns the end of a message about the unknown flag "--max-steps" of this command line: the flag
-/// that scripts of TensorFlow and PyTorch mean by it ("; here it is --steps N"), the way to give a
-/// hyper-parameter ("; a hyper-parameter is given as --set learning_rate=VALUE"), or the nearest
+/// that scripts of TensorFlow and PyTorch mean by it ("; here it is --steps N"), what to do without
+/// a flag that 0.1.0 had ("; it is gone: …"), the way to give a hyper-parameter ("; a
+/// hyper-parameter is given as --set learning_rate=VALUE"), or the nearest
 /// ("; did you mean '--save-every'?"); empty when nothing resembles it.
 std::string unknown_flag_hint(const CommandLine& line, std::string_view name);
 

@@ -39,11 +39,20 @@ TEST(UnknownFlag, FlagsOfOtherSystemsAreTranslated) {
   EXPECT_EQ(unknown_flag_hint(line, "--sede"), "; did you mean '--seed'?");
 }
 
+TEST(UnknownFlag, AFlagThatIsGoneIsToldWithWhatToDoWithoutIt) {
+  const CommandLine line = line_of_a_program();
+  EXPECT_EQ(unknown_flag_hint(line, "--torn-free"),
+            "; it is gone: values of one moment come from rounds, as in --strategy sync");
+  EXPECT_EQ(unknown_flag_hint(line, "--outer-delay"),
+            "; it is gone: as many changes count as one mean as there are workers");
+}
+
 // A command that has no --data is not said to have one.
 TEST(UnknownFlag, OnlyFlagsThatThereAreAreNamed) {
   const CommandLine line{"paceline top", "", "", {{"--out", "DIR", "", "Flags"}}};
   EXPECT_EQ(unknown_flag_hint(line, "--data-path"), "");
   EXPECT_EQ(unknown_flag_hint(line, "--train-dir"), "; here it is --out DIR");
+  EXPECT_EQ(unknown_flag_hint(line, "--torn-free"), "");
 }
 
 }  // namespace

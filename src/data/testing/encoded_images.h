@@ -7,7 +7,7 @@
 
 namespace paceline::testing {
 
-/// What a PNG file is made of. Values are those of a row after the other, channels side by side;
+/// The contents of a PNG file. Values are those of a row after the other, channels side by side;
 /// of 16 bits two bytes each, the high one first.
 struct PngParts {
   int height = 0, width = 0;

@@ -155,7 +155,7 @@ inline void add_sources(OpRegistry& ops) {
 
 inline void add_elementwise(OpRegistry& ops) {
   using Gradients = std::vector<Gradient>;
-  const auto g = [](Value v) { return Gradient{v, {}, {}}; };
+  const auto g = [](Value v) { return Gradient(v); };
   const auto apply = [](const char* op, std::initializer_list<Value> in, Attributes a = {}) {
     return in.begin()->graph().apply(op, in, std::move(a));
   };
@@ -216,7 +216,7 @@ inline void add_rows(OpRegistry& ops) {
     return {{in.dtype(0), Shape{in.shape(1)[0], in.shape(0)[1]}}};
   };
   ops.add(make("embedding_lookup", lookup, run_lookup, [](const Node& n, auto dy) {
-    return std::vector<Gradient>{{{}, n.input(1), dy[0]}, {}};
+    return std::vector<Gradient>{{n.input(1), dy[0]}, {}};
   }));
   const auto scatter = [](const OpInputs& in) -> std::vector<ValueType> {
     return {{in.dtype(1), Shape{in.attributes.get<std::int64_t>("rows"), in.shape(1)[1]}}};
@@ -240,7 +240,7 @@ inline void add_others(OpRegistry& ops) {
   ops.add(make("reduce_sum", infer_scalar, run_sum, [](const Node& n, auto dy) {
     Graph& graph = n.graph();
     const Value zeros = graph.apply("scale", {n.input(0)}, {{"factor", 0.0}});
-    return std::vector<Gradient>{{graph.apply("add", {zeros, dy[0]}), {}, {}}};
+    return std::vector<Gradient>{graph.apply("add", {zeros, dy[0]})};
   }));
   ops.add(make("global_norm", infer_scalar, {}));
   ops.add(make("floor", infer_first, each([](const Node&, float x) { return std::floor(x); })));
@@ -262,7 +262,7 @@ inline void add_others(OpRegistry& ops) {
       const Value twice = n.graph().apply("scale", {dy[1]}, {{"factor", 2.0}});
       sum = sum ? n.graph().apply("add", {sum, twice}) : twice;
     }
-    return std::vector<Gradient>{{sum, {}, {}}};
+    return std::vector<Gradient>{sum};
   }));
   Op random = make("random", infer_declared, {});
   random.stateful = true;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/thread_pool.h"
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -15,7 +15,7 @@
 #include "kernels/cpu/operand_cast.h"
 #include "ops/image.h"
 #include "paceline/graph.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 

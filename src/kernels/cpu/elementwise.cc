@@ -1,13 +1,84 @@
 // Element-wise ops in float32: y (…) = f(x (…)), z = f(a, b) with broadcasting, and
 // y (…,n) = f(x (…,n) + b (n)).
-#include "kernels/cpu/broadcast_loop.h"
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/vector_math.h"
 #include "paceline/op.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
-
 namespace {
+
+// Walks two operands under NumPy broadcasting in runs of contiguous output.
+
+/// Dimensions that are contiguous in both operands, or repeat in both, are joined: operands of one
+/// shape become a single run.
+class BroadcastLoop {
+ public:
+  BroadcastLoop(const Shape& out, const Shape& a, const Shape& b);
+
+  std::int64_t elements() const { return elements_; }
+  /// Within a run: is it one element of the operand again and again, or the next ones?
+  bool a_repeats() const { return a_strides_[last()] == 0; }
+  bool b_repeats() const { return b_strides_[last()] == 0; }
+
+  /// Calls f(position, offset in a, offset in b, n) for runs that make up [begin, end).
+  template <typename F>
+  void for_runs(std::int64_t begin, std::int64_t end, F&& f) const {
+    const std::int64_t run = dims_[last()];
+    for (std::int64_t i = begin; i < end;) {
+      const std::int64_t within = i % run;
+      const std::int64_t n = std::min(run - within, end - i);
+      std::int64_t a = within * a_strides_[last()], b = within * b_strides_[last()];
+      std::int64_t rest = i / run;
+      for (std::size_t d = last(); d-- > 0;) {
+        const std::int64_t index = rest % dims_[d];
+        rest /= dims_[d];
+        a += index * a_strides_[d];
+        b += index * b_strides_[d];
+      }
+      f(i, a, b, n);
+      i += n;
+    }
+  }
+
+ private:
+  using Numbers = std::array<std::int64_t, Shape::kMaxRank + 1>;
+  std::size_t last() const { return rank_ - 1; }
+  void add_dim(std::int64_t size, std::int64_t a_stride, std::int64_t b_stride);
+
+  std::int64_t elements_;
+  std::size_t rank_ = 0;
+  Numbers dims_{}, a_strides_{}, b_strides_{};
+};
+
+/// The stride of `shape` for the output's dimension `from_last`, 0 where it repeats.
+std::int64_t stride_of(const Shape& shape, int from_last) {
+  if (from_last > shape.rank() || shape[-from_last] == 1) return 0;
+  std::int64_t stride = 1;
+  for (int i = 1; i < from_last; ++i) stride *= shape[-i];
+  return stride;
+}
+
+BroadcastLoop::BroadcastLoop(const Shape& out, const Shape& a, const Shape& b)
+    : elements_(out.elements()) {
+  for (int d = out.rank(); d >= 1; --d) {
+    if (out[-d] != 1) add_dim(out[-d], stride_of(a, d), stride_of(b, d));
+  }
+  if (rank_ == 0) add_dim(1, 1, 1);
+}
+
+void BroadcastLoop::add_dim(std::int64_t size, std::int64_t a_stride, std::int64_t b_stride) {
+  const bool joins =
+      rank_ > 0 && a_strides_[last()] == a_stride * size && b_strides_[last()] == b_stride * size;
+  if (!joins) ++rank_;
+  dims_[last()] = joins ? dims_[last()] * size : size;
+  a_strides_[last()] = a_stride;
+  b_strides_[last()] = b_stride;
+}
 
 // A tile is worth handing to a thread from some 10 µs on.
 constexpr std::int64_t kElementwiseGrain = 16 * 1024;

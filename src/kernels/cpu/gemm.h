@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/thread_pool.h"
-#include "paceline/dtype.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

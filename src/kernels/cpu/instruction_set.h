@@ -1,4 +1,4 @@
-// Which instruction set computes: that of our vectorised kernels (Highway chooses it when the
+// The instruction set that computes: that of our vectorised kernels (Highway chooses it when the
 // program runs) and that of oneDNN.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

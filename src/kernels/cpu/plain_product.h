@@ -6,7 +6,7 @@
 #include <memory>
 #include <span>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

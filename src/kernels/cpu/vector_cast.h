@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -230,7 +230,7 @@ struct CudaCalls {
   static constexpr unsigned kNoTiming = 2;                               // a flag of an event
 };
 
-/// What the plug-in has found.
+/// The findings of the plug-in.
 struct CudaPlugin {
   CudaCalls calls{};
   const char* no_driver = nullptr;    // why there is no driver; null: there is one

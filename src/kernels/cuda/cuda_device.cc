@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <utility>
 
 #include "base/cache_folder.h"
@@ -280,6 +281,8 @@ class CudaDevice::HostKernel : public Kernel {
   }
 
   void run(const KernelCall& call) override {
+    device_.synchronize();  // what came before is no time of this op
+    const auto begun = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       device_.download(inputs_[i].raw(), call.inputs[i].data, inputs_[i].bytes());
     }
@@ -293,6 +296,7 @@ class CudaDevice::HostKernel : public Kernel {
       device_.upload(call.outputs[i].data, outputs_[i].raw(), outputs_[i].bytes());
     }
     device_.synchronize();  // the next run writes there again
+    device_.host_op_ns_ += Duration(std::chrono::steady_clock::now() - begun).count();
   }
 
  private:

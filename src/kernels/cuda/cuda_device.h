@@ -1,6 +1,7 @@
 // A GPU of NVIDIA's, by the calls of its driver.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -54,6 +55,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   void copy(void* to, const void* from, std::size_t bytes) override;
   Event record() override;
   void wait(const Event& event) override;
+  Duration host_op_time() const override { return Duration(host_op_ns_); }
   ThreadPool& threads() override { return host_->threads(); }
   void synchronize() override;
   std::vector<std::string> remarks() const override;
@@ -100,6 +102,7 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::vector<CudaCalls::Event*> spare_events_;
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
+  std::atomic<std::int64_t> host_op_ns_ = 0;
   std::set<std::string> ops_without_library_;       // though there may be one for them
   std::set<WrittenKernel*> watched_;                // those that may have met an index out of range
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of memory

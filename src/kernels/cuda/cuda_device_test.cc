@@ -523,6 +523,7 @@ TEST_F(CudaTest, AnOpOfOnesOwnMayBringItsSource) {
         gpu->remarks(),
         testing::Conditional(has_source, testing::IsEmpty(),
                              testing::Contains(HasSubstr("no kernels of its own for twice"))));
+    EXPECT_EQ(gpu->host_op_time() > Duration(0), !has_source);
   }
 }
 

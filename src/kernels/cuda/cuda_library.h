@@ -1,4 +1,4 @@
-// Whether `--device cuda` can be used here, and which GPUs there are.
+// Finds out whether this machine can compute with `--device cuda`, and lists its GPUs.
 #pragma once
 
 #include <string>

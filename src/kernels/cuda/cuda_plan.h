@@ -23,7 +23,7 @@ class CudaPlan {
                    CudaCalls::Address workspace, CudaCalls::Stream* stream) = 0;
 };
 
-/// What a plan may use.
+/// The means that a plan may use.
 struct CudaPlanLimits {
   std::size_t alignment = 16;  // bytes that divide the addresses of all operands
   std::size_t workspace_bytes = std::size_t{256} << 20;

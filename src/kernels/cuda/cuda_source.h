@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "graph/fused_program.h"
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

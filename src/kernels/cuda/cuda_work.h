@@ -1,4 +1,4 @@
-// What a GPU does to compute a node: launches of kernels that are written as CUDA source.
+// The work of a GPU for a node: launches of kernels that are written as CUDA source.
 #pragma once
 
 #include <algorithm>
@@ -87,7 +87,7 @@ struct CudaConvolution {
   bool is_tf32 = false;
 };
 
-/// What a library of NVIDIA's may compute in the place of launches. No extent is 0.
+/// A call that a library of NVIDIA's may make in place of launches. No extent is 0.
 struct CudaLibraryCall {
   std::variant<CudaProduct, CudaConvolution> what;
   CudaArgument to, first, second;  // addresses
@@ -133,7 +133,7 @@ struct CudaWork {
 /// type.
 std::optional<CudaWork> cuda_work(const Node& node);
 
-/// What the families of kernels share.
+/// Parts that the families of kernels share.
 namespace cuda {
 
 constexpr unsigned kThreads = 128;         // of a block, where nothing else is said

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "paceline/shape.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

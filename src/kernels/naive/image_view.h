@@ -2,7 +2,7 @@
 #pragma once
 
 #include "ops/image.h"
-#include "paceline/kernel.h"
+#include "paceline/op.h"
 
 namespace paceline {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-// What a launcher and its agent on a host tell each other through ssh. Both are of one version, so
+// The messages between a launcher and its agent on a host, through ssh. Both are of one version, so
 // that the format may change with any of them.
 #pragma once
 
@@ -52,7 +52,7 @@ class HostMessageReader {
   std::string joined_;  // messages
 };
 
-/// What an agent does first: it goes to a folder, and keeps ports and files for tasks.
+/// The agent's first work: it goes to a folder, and keeps ports and files for tasks.
 struct HostJob {
   std::string folder;
   std::string program;  // which the tasks will be

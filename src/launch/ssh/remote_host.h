@@ -23,7 +23,7 @@ class RemoteTask;
 /// Threads: one. Its tasks must not outlive it.
 class RemoteHost : public TaskStarter {
  public:
-  /// What is kept there for a task.
+  /// The ports and files that are kept there for a task.
   struct Place {
     std::uint16_t port = 0;
     std::vector<std::string> files;  // paths on the host

@@ -29,7 +29,7 @@ class Pulse {
 /// Threads: one.
 class RemoteHosts {
  public:
-  /// What the launcher knows of the tasks before any host has answered.
+  /// The launcher's knowledge of the tasks before any host has answered.
   struct Job {
     std::vector<TaskId> tasks;  // as SshOptions::placement has them
     std::string program;        // which they will be

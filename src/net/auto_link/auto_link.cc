@@ -60,11 +60,6 @@ class AutoLink : public Link {
                                   : tcp_->wait(wake, deadline, come);
   }
 
-  void set_spinning(bool spinning) override {
-    tcp_->set_spinning(spinning);
-    shm_.set_spinning(spinning);
-  }
-
  private:
   const std::shared_ptr<const LinkSecurity> security_;
   const std::shared_ptr<TcpLink> tcp_;

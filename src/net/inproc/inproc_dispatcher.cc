@@ -25,7 +25,7 @@ bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
 /// No wake is lost: the frame was written before, and a thread that is about to sleep counts itself
 /// among the sleepers and then looks once more.
 void InprocDispatcher::wake() {
-  if (connections_.spinning() || sleepers_ == 0) return;
+  if (sleepers_ == 0) return;
   std::lock_guard lock(mutex_);
   changed_.notify_one();
 }
@@ -37,12 +37,6 @@ void InprocDispatcher::give_up_at(Deadline deadline, std::weak_ptr<InprocConnect
 }
 
 bool InprocDispatcher::help() { return !stopped_ && connections_.help(); }
-
-void InprocDispatcher::set_spinning(bool spinning) {
-  connections_.set_spinning(spinning);
-  std::lock_guard lock(mutex_);
-  changed_.notify_all();
-}
 
 std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
   {
@@ -57,7 +51,7 @@ std::vector<std::shared_ptr<InprocConnection>> InprocDispatcher::stop() {
 
 void InprocDispatcher::run() {
   while (!stopped_)
-    if (!give_up_one() && !own_turn()) sleep();
+    if (!give_up_one() && !connections_.help()) sleep();
 }
 
 /// Gives up one connection whose deadline has passed. Returns false when there is none.
@@ -72,13 +66,10 @@ bool InprocDispatcher::give_up_one() {
   return true;
 }
 
-/// While a caller spins, it does everything except deadlines.
-bool InprocDispatcher::own_turn() { return !connections_.spinning() && connections_.help(); }
-
 void InprocDispatcher::sleep() {
   std::unique_lock lock(mutex_);
   ++sleepers_;
-  if (!stopped_ && (connections_.spinning() || !connections_.has_come())) {
+  if (!stopped_ && !connections_.has_come()) {
     if (deadlines_.empty()) {
       changed_.wait(lock);
     } else {

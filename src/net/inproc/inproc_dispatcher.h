@@ -25,21 +25,18 @@ class InprocDispatcher {
   /// Owns the connection until `forget`. Returns false when the dispatcher is stopped already.
   bool add(std::shared_ptr<InprocConnection> connection);
   void forget(const InprocConnection* connection) { connections_.forget(connection); }
-  /// Is called when something arrived for a connection. Wakes a thread that sleeps, unless a caller
-  /// spins.
+  /// Is called when something arrived for a connection. Wakes a thread that sleeps.
   void wake();
   /// Calls the connection's give_up at the deadline, unless it is gone by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);
   /// Gives each connection for which something arrived one turn, on the calling thread.
   bool help();
-  void set_spinning(bool spinning);
   /// Joins the threads and returns the connections that are left.
   std::vector<std::shared_ptr<InprocConnection>> stop();
 
  private:
   void run();
   bool give_up_one();
-  bool own_turn();
   void sleep();
 
   ConnectionList<InprocConnection> connections_;

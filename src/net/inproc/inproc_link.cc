@@ -54,7 +54,6 @@ class InprocLink : public Link {
   }
 
   bool help() override { return dispatcher_->help(); }
-  void set_spinning(bool spinning) override { dispatcher_->set_spinning(spinning); }
 
  private:
   const std::shared_ptr<InprocHub> hub_;

@@ -61,9 +61,7 @@ void ShmConnection::run() {
   ran_ = true;
 }
 
-/// While a caller spins, it does everything except ending the connection.
 bool ShmConnection::own_turn() {
-  if (connections_->spinning() && !is_ending()) return false;
   bool done = false;
   {
     std::lock_guard reading(reading_mutex_);
@@ -72,26 +70,20 @@ bool ShmConnection::own_turn() {
   return write_turn() || done;
 }
 
-bool ShmConnection::must_not_sleep() const {
-  return is_ending() || (!connections_->spinning() && has_come());
-}
-
 /// Polls for a moment in the middle of a message, when the peer is about to write or read more.
 bool ShmConnection::spin_in_message() const {
-  if (connections_->spinning() || !(waits_for_room() || reader_.in_message())) return false;
+  if (!waits_for_room() && !reader_.in_message()) return false;
   const TimePoint until = std::chrono::steady_clock::now() + connections_->spin();
   while (!finished_ && std::chrono::steady_clock::now() < until) {
-    if (must_not_sleep()) return true;
+    if (has_come()) return true;
     relax();
   }
   return false;
 }
 
 void ShmConnection::sleep(std::uint32_t wakes) {
-  const unsigned reasons =
-      ShmSleep::kData | (waits_for_room() ? ShmSleep::kRoom : ShmSleep::kNothing);
-  sleep_.announce(connections_->spinning() ? ShmSleep::kNothing : reasons);
-  if (!must_not_sleep()) sleep_.sleep(wakes);
+  sleep_.announce(ShmSleep::kData | (waits_for_room() ? ShmSleep::kRoom : ShmSleep::kNothing));
+  if (!has_come()) sleep_.sleep(wakes);
   sleep_.awake();
 }
 
@@ -174,7 +166,7 @@ void ShmConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> 
 /// Wakes the own thread: it may sleep, but not for room, and a peer that makes room would then not
 /// wake it.
 void ShmConnection::leave_rest() {
-  if (waits_for_room() && !connections_->spinning()) sleep_.wake_here();
+  if (waits_for_room()) sleep_.wake_here();
 }
 
 std::size_t ShmConnection::write_at_once(const QueuedFrame& frame) {

@@ -43,9 +43,6 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   }
   /// Reads what has arrived, unless another thread is doing so, and writes what there is room for.
   bool help();
-  /// Is called when a caller has begun or stopped to spin. Wakes the own thread, which then tells
-  /// the peer whether to wake it for what is written.
-  void reconsider() { sleep_.wake_here(); }
   /// Sends and hears heartbeats. Is called LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   /// Ends the connection because its link is being destroyed.
@@ -66,7 +63,6 @@ class ShmConnection final : public QueuedConnection, public Watcher {
 
   void run();
   bool own_turn();
-  bool must_not_sleep() const;
   bool is_ending() const { return failed_ || gone_; }
   bool may_write() const { return waits_for_room() && writer_.may_go_on(); }
   bool spin_in_message() const;

@@ -88,9 +88,4 @@ std::shared_ptr<Connection> ShmLink::connect(const Offer& offer, const std::stri
 
 bool ShmLink::help() { return connections_->help(); }
 
-void ShmLink::set_spinning(bool spinning) {
-  connections_->set_spinning(spinning);
-  for (const auto& connection : connections_->all()) connection->reconsider();
-}
-
 }  // namespace paceline

@@ -30,7 +30,6 @@ class ShmLink : public Link {
   std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                       Deadline deadline) override;
   bool help() override;
-  void set_spinning(bool spinning) override;
 
   /// As listen, but a caller that connects without shared memory is given to `others`.
   std::string listen(const std::string& address, Acceptor acceptor, Acceptor others);

@@ -34,7 +34,8 @@ void TcpConnection::start(Receiver& receiver) {
     receiver_ = &receiver;
     if (!connections_->add(self()))
       throw Error(ErrorCode::kCancelled, "the link is being destroyed");
-    reconsider();
+    wait_readable();
+    leave_rest();
   }
   // The first frames may have come together with what was read before them. Who helps leaves them
   // to whoever is reading.
@@ -65,13 +66,6 @@ bool TcpConnection::help() {
   const bool wrote = waits_for_room() && has_room() && go_on();
   if (wrote) leave_rest();
   return wrote || done;
-}
-
-void TcpConnection::reconsider() {
-  std::lock_guard reading(reading_mutex_);
-  if (connections_->spinning()) return stop_waiting();
-  wait_readable();
-  leave_rest();
 }
 
 bool TcpConnection::lend() {
@@ -111,7 +105,7 @@ bool TcpConnection::in_message() {
 
 /// With the reading mutex. Unless others read.
 void TcpConnection::wait_readable() {
-  if (finished_ || read_waits_ || lent_ || connections_->spinning()) return;
+  if (finished_ || read_waits_ || lent_) return;
   read_waits_ = true;
   std::lock_guard lock(socket_mutex_);
   data_->wait_readable(self());
@@ -227,7 +221,7 @@ bool TcpConnection::has_room() {
 }
 
 void TcpConnection::leave_rest() {
-  if (!waits_for_room() || connections_->spinning()) return;
+  if (!waits_for_room()) return;
   const std::lock_guard lock(socket_mutex_);
   if (!data_ || std::exchange(writable_asked_, true)) return;
   data_->wait_writable(self());
@@ -261,9 +255,6 @@ void TcpConnection::tick() {
                    : error_of_socket(peer(), ETIMEDOUT));
   if (pulse == Heartbeat::Pulse::kGarbage)
     fail({ErrorCode::kDataLoss, peer() + " sent garbage instead of heartbeats"});
-  // While somebody is said to spin no thread waits for the end. Receivers take their time, so this
-  // is no thread to call them.
-  if (end_cause().noted()) help_soon();
 }
 
 /// With the socket mutex.

@@ -17,9 +17,8 @@
 namespace paceline {
 
 /// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
-/// inside Link::help or Link::wait. What the socket does not take at once is left to the poller or,
-/// while a caller spins, to help. Cutting the connection shuts the socket down, which the reader
-/// sees.
+/// inside Link::help or Link::wait. What the socket does not take at once is left to the poller.
+/// Cutting the connection shuts the socket down, which the reader sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
   enum class Made { kByPeer, kHere };
@@ -37,9 +36,6 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   bool has_come() const { return true; }
   /// Reads what has arrived, unless another thread is doing so, and sends what there is room for.
   bool help();
-  /// Is called when a caller has begun or stopped to spin. Makes the poller's threads listen, or
-  /// not.
-  void reconsider();
   /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads do not
   /// listen. Returns false when another thread reads, or nothing more will arrive.
   bool lend();

@@ -148,11 +148,6 @@ bool TcpLink::wait(const EventFd& wake, Deadline deadline, const std::function<b
                        : Link::wait(wake, deadline, come);
 }
 
-void TcpLink::set_spinning(bool spinning) {
-  connections_->set_spinning(spinning);
-  for (const auto& connection : connections_->all()) connection->reconsider();
-}
-
 std::unique_ptr<Link> make_tcp_link(const LinkOptions& options) {
   return std::make_unique<TcpLink>(options);
 }

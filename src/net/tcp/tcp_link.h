@@ -31,7 +31,6 @@ class TcpLink : public Link, public Rendezvous {
                                       Deadline deadline) override;
   bool help() override;
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override;
-  void set_spinning(bool spinning) override;
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;

@@ -218,7 +218,6 @@ class Listener {
   ~Listener() { link_.reset(); }
 
   const std::string& address() const { return address_; }
-  Link& link() { return *link_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
   /// Return the receiver and the connection of the i-th peer, or null when it was not there in

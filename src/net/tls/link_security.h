@@ -8,7 +8,7 @@
 #include <string>
 
 #include "net/tls/secret_key.h"
-#include "paceline/security.h"
+#include "paceline/cluster.h"
 
 namespace paceline {
 

@@ -1,4 +1,4 @@
-// What the uses of TLS here share: OpenSSL's settings, certificates, and words for its errors.
+// Parts that all uses of TLS share: OpenSSL's settings, certificates, and words for its errors.
 #pragma once
 
 #include <memory>

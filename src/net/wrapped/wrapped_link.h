@@ -85,7 +85,6 @@ class WrappedLink final : public Link {
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
     return link_->wait(wake, deadline, come);
   }
-  void set_spinning(bool spinning) override { link_->set_spinning(spinning); }
 
  private:
   Receiver* wrap(Receiver& receiver, const std::string& peer);

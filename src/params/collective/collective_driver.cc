@@ -3,10 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <functional>
 #include <utility>
 
+#include "base/address.h"
+#include "base/this_process.h"
+#include "net/link_kind.h"
 #include "net/tls/link_security.h"
+#include "params/collective/collectives_kind.h"
+#include "params/collective/mpi_collectives.h"
+#include "params/collective/mpi_library.h"
 #include "params/job_control.h"
+#include "params/protocol/worker_greeting.h"
 #include "params/wire/traced_messages.h"
 #include "params/wire/variables.h"
 
@@ -431,6 +441,775 @@ void CollectiveDriver::tell_dealt() {
   if (!records_) return;
   const std::uint64_t epoch = shown_.epoch;
   if (dealt_.exchange(epoch) != epoch) records_->look_again();
+}
+
+// The connections of an all-reduce: a worker calls those of lower index, again and again.
+
+namespace {
+
+constexpr Duration kOneTry = std::chrono::seconds(2);
+constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
+// A peer that has called says who it is within this.
+constexpr Duration kHelloWithin = std::chrono::seconds(5);
+constexpr std::size_t kMostUnidentified = 64;
+// A connection that has ended is forgotten once no thread can be inside it any more.
+constexpr Duration kForgottenAfter = std::chrono::seconds(5);
+constexpr Duration kClosingPatience = std::chrono::seconds(2);
+
+FrameHeader header_of(MessageType type, std::size_t bytes, std::uint64_t step = 0) {
+  return {.payload_bytes = std::uint32_t(bytes), .type = std::uint16_t(type), .step = step};
+}
+
+}  // namespace
+
+std::string CollectiveDriver::text_of(int worker) const {
+  return fmt::format("worker:{} at {}", worker, options_.spec.workers[std::size_t(worker)]);
+}
+
+void CollectiveDriver::listen() {
+  const std::string& own = options_.spec.workers[std::size_t(options_.task.index)];
+  const auto acceptor = [this](std::shared_ptr<Connection> peer) {
+    return accept(std::move(peer));
+  };
+  std::string address;
+  try {
+    address = link_->listen(options_.bind.empty() ? own : options_.bind, acceptor);
+  } catch (const Error& error) {
+    const bool not_here = error.code() == ErrorCode::kNotFound && options_.bind.empty();
+    throw Error(error.code(),
+                fmt::format("{}: {}{}", options_.task.str(), error.what(),
+                            not_here ? "; --bind 0.0.0.0 listens at every address of this host, at "
+                                       "the port that the cluster says"
+                                     : ""));
+  }
+  const bool is_open = options_.security.tls == Tls::kNever;
+  if (!link_traits(link_->kind()).within_a_process && is_open && !is_loopback(address) &&
+      options_.say) {
+    options_.say(
+        fmt::format("{} listens on {}: not encrypted, not authenticated; use it only in a network "
+                    "that you trust",
+                    options_.task.str(), address));
+  }
+}
+
+Receiver* CollectiveDriver::accept(std::shared_ptr<Connection> connection) {
+  const std::lock_guard lock(mutex_);
+  const auto unidentified = std::ranges::count_if(
+      peers_, [](const auto& peer) { return peer->worker < 0 && !peer->closed; });
+  if (leaving_ || std::size_t(unidentified) >= kMostUnidentified) {
+    throw Error(ErrorCode::kUnavailable, "[all-reduce] too many connections that say nothing");
+  }
+  peers_.push_back(std::make_unique<CollectiveConnection>(*this, -1, now()));
+  peers_.back()->connection = std::move(connection);
+  return peers_.back().get();
+}
+
+Hello CollectiveDriver::hello(int to) const {
+  Hello hello;
+  hello.role = "worker";
+  hello.index = options_.task.index;
+  hello.cluster_id = options_.cluster_id;
+  hello.incarnation = incarnation_;
+  hello.fingerprint = fingerprint_;
+  hello.flags = options_.agreed_flags;
+  hello.ps = to;
+  hello.workers = int(options_.spec.workers.size());
+  if (options_.rounds != nullptr) hello.ps_incarnation = options_.rounds->ps_incarnation();
+  hello.process = this_process();
+  return hello;
+}
+
+void CollectiveDriver::keep_connected() {
+  while (true) {
+    {
+      std::unique_lock lock(mutex_);
+      keeper_wakes_.wait_for(lock, kBetweenTries / 3, [this] {
+        return stopping_ || !closing_.empty() ||
+               (!group_.lacking().empty() && applied_ == group_.commits());
+      });
+      if (stopping_) return;
+    }
+    try {
+      close_idle();
+      connect_missing();
+      send_lacking_values();
+    } catch (const Error& error) {
+      fail(error);
+    }
+  }
+}
+
+void CollectiveDriver::connect_missing() {
+  std::vector<int> missing;
+  {
+    const std::lock_guard lock(mutex_);
+    if (leaving_) return;
+    for (int w = 0; w < options_.task.index; ++w) {
+      if (current_[std::size_t(w)] == nullptr && now() >= tries_[std::size_t(w)].next) {
+        missing.push_back(w);
+      }
+    }
+  }
+  for (const int worker : missing) connect(worker);
+}
+
+void CollectiveDriver::connect(int worker) {
+  CollectiveConnection* peer = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    // It counts as tried until it is greeted, or for as long as that may take.
+    tries_[std::size_t(worker)].next = now() + kHelloWithin;
+    peers_.push_back(
+        std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
+    peer = peers_.back().get();
+  }
+  try {
+    std::shared_ptr<Connection> made =
+        link_->connect(options_.spec.workers[std::size_t(worker)], *peer,
+                       Deadline::after(kOneTry).or_when_readable(stop_.fd()));
+    const std::lock_guard lock(mutex_);
+    peer->connection = std::move(made);
+    send_message(*peer, {MessageType::kHello, hello(worker)});
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInvalidArgument) throw;
+    const std::lock_guard lock(mutex_);
+    peer->closed = true;
+    peer->ended = now();
+    tries_[std::size_t(worker)] = {now() + kBetweenTries, error.what()};
+  }
+}
+
+// Ends connections that were replaced or refused, and those whose peers do not say who they are.
+void CollectiveDriver::close_idle() {
+  std::vector<Closing> closing;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& peer : peers_) {
+      const bool silent = peer->worker < 0 && !peer->closed && peer->connection != nullptr &&
+                          now() - peer->since() > kHelloWithin;
+      if (silent) closing_.push_back({peer->connection, Deadline::after(Duration(0))});
+    }
+    closing = std::exchange(closing_, {});
+    std::erase_if(peers_, [this](const auto& peer) {
+      return peer->ended && now() - *peer->ended > kForgottenAfter;
+    });
+  }
+  for (const Closing& each : closing) each.connection->close(each.deadline);
+}
+
+void CollectiveDriver::close_later(CollectiveConnection& peer, Duration patience) {
+  if (peer.connection == nullptr) return;
+  closing_.push_back({peer.connection, Deadline::after(patience)});
+  keeper_wakes_.notify_all();
+}
+
+void CollectiveDriver::received(CollectiveConnection& from, const FrameHeader& header,
+                                std::span<const std::byte> payload) {
+  const int worker = from.worker;
+  const MessageType type{header.type};
+  check_flags(header);
+  if (worker < 0) return take_greeting(from, header, payload);
+  switch (type) {
+    case MessageType::kPartialSum:
+    case MessageType::kContributedRows:
+    case MessageType::kInPlace:
+      if (over_links_ == nullptr) break;
+      return over_links_->arrived(worker, header, payload);
+    case MessageType::kExchangedSums:
+      return take_sums(worker, header, payload);
+    case MessageType::kWrite:
+    case MessageType::kValuesSent:
+      return take_value_frame(worker, header, payload);
+    case MessageType::kTaskState:
+      return take_state(from, header, payload);
+    case MessageType::kAskState:
+      return change([&] {
+        state_asker_ = worker;
+        shown_.state_asked = header.step;
+      });
+    case MessageType::kAskProgress:
+      return tell_progress(worker);
+    case MessageType::kProgress:
+      return hear_progress(from, decode_text(payload, type));
+    case MessageType::kAskClock:
+      return tell_clock(header, *from.connection);
+    case MessageType::kClock:
+      return from.clock.answered(header, *from.connection);
+    case MessageType::kRefuse:
+      return fail({ErrorCode::kFailedPrecondition, decode_text(payload, type)});
+    default:
+      break;
+  }
+  if (!is_control_for_peer(type)) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[all-reduce] {} is no message of workers", name_of(type)));
+  }
+  const ControlMessage message = decode_control(type, payload, header.step);
+  change([&] {
+    if (current_[std::size_t(worker)] == &from) group_.received(worker, message, now(), out_);
+  });
+}
+
+void CollectiveDriver::take_greeting(CollectiveConnection& from, const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  const MessageType type{header.type};
+  if (type == MessageType::kHello && from.expected() < 0) {
+    return take_hello(from, decode_hello(payload));
+  }
+  if (type == MessageType::kWelcome && from.expected() >= 0) {
+    return take_welcome(from, decode_welcome(payload));
+  }
+  if (type == MessageType::kRefuse && from.expected() >= 0) {
+    return fail({ErrorCode::kFailedPrecondition,
+                 fmt::format("{} refuses {}: {}", text_of(from.expected()), options_.task.str(),
+                             decode_text(payload, type))});
+  }
+  throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] {} is no greeting", name_of(type)));
+}
+
+void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& theirs) {
+  change([&] {
+    const Hello ours = hello(-1);
+    std::string why = greeting_refusal(ours, theirs);
+    // One of the two has not heard yet that ps 0 was lost with its values. It comes again.
+    if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
+      return close_later(from, Duration(0));
+    }
+    const CollectiveConnection* const known =
+        why.empty() ? current_[std::size_t(theirs.index)] : nullptr;
+    if (known != nullptr && theirs.incarnation < known->incarnation) {
+      why = fmt::format("a newer process of worker:{} is connected", theirs.index);
+    }
+    if (!why.empty()) {
+      send_message(from, {MessageType::kRefuse, why});
+      return close_later(from, kClosingPatience);
+    }
+    Welcome welcome;
+    welcome.incarnation = incarnation_;
+    send_message(from, {MessageType::kWelcome, welcome});
+    identify(from, theirs.index, theirs.incarnation);
+  });
+}
+
+void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& welcome) {
+  change([&] {
+    if (from.connection == nullptr) {
+      throw Error(ErrorCode::kDataLoss, "[all-reduce] a welcome before the hello");
+    }
+    identify(from, from.expected(), welcome.incarnation);
+  });
+  from.clock.begin(*from.connection);
+}
+
+// Both sides know each other. An older connection with the worker has ended, or will.
+void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uint64_t incarnation) {
+  CollectiveConnection*& current = current_[std::size_t(worker)];
+  if (current != nullptr) {
+    close_later(*current, Duration(0));
+    group_.disconnected(worker, "a new connection took its place", now(), out_);
+    if (receives_from_ == worker) receives_from_ = -1;
+  }
+  current = &from;
+  from.incarnation = incarnation;
+  from.worker = worker;
+  if (options_.timeline != nullptr) {
+    const bool called = from.expected() >= 0;
+    options_.timeline->name_peer(
+        called ? options_.spec.workers[std::size_t(worker)] : from.connection->peer(),
+        fmt::format("worker:{}", worker));
+  }
+  const bool shares =
+      over_links_ != nullptr && options_.share_memory && from.connection->can_share();
+  if (shares) {
+    from.connection->share(LinkCollectives::kContributions, over_links_->contributions());
+    from.connection->share(LinkCollectives::kSums, over_links_->sums());
+  }
+  group_.connected(worker, shares, now(), out_);
+}
+
+void CollectiveDriver::shared(CollectiveConnection& from, std::uint32_t id,
+                              std::shared_ptr<const SharedMemory> memory) {
+  if (from.worker < 0 || over_links_ == nullptr) {
+    throw Error(ErrorCode::kDataLoss, "[all-reduce] memory that nobody wants");
+  }
+  over_links_->take_memory(from.worker, id, std::move(memory));
+}
+
+void CollectiveDriver::count_ended(const CollectiveConnection& from) {
+  if (from.connection == nullptr) return;
+  const Traffic& traffic = from.connection->traffic();
+  gone_.bytes_sent += traffic.bytes_sent;
+  gone_.bytes_received += traffic.bytes_received;
+  gone_.transfer += Duration(traffic.busy_ns);
+  if (from.worker >= 0) add_link(gone_links_[std::size_t(from.worker)], from);
+}
+
+void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
+  change([&] {
+    from.ended = now();
+    count_ended(from);
+    const int worker = from.worker;
+    if (from.expected() >= 0) {
+      tries_[std::size_t(from.expected())] = {now() + kBetweenTries, error.what()};
+    }
+    if (worker < 0 || current_[std::size_t(worker)] != &from) return;
+    current_[std::size_t(worker)] = nullptr;
+    // Whoever goes has lost nobody, and proposes nothing to those that it has not left yet.
+    if (stopping_) return;
+    if (receives_from_ == worker) receives_from_ = -1;
+    inbox_.lose(worker);
+    lose_member(worker, error);
+    group_.disconnected(worker, error.what(), now(), out_);
+  });
+}
+
+void CollectiveDriver::send_message(const CollectiveConnection& to,
+                                    const ControlMessage& message) const {
+  if (to.connection == nullptr || to.closed) return;
+  const std::vector<std::byte> bytes = encode(message);
+  to.connection->send_copy(header_of(message.type, bytes.size(), message.step), bytes);
+}
+
+std::shared_ptr<Connection> CollectiveDriver::connection_of(int worker) const {
+  const std::lock_guard lock(mutex_);
+  const CollectiveConnection* const peer = current_[std::size_t(worker)];
+  return peer == nullptr ? nullptr : peer->connection;
+}
+
+void CollectiveDriver::send(int worker, const FrameHeader& header,
+                            std::span<const std::byte> payload, void (*sent)(void*),
+                            void* context) {
+  if (const auto connection = connection_of(worker)) {
+    connection->send(header, payload, sent, context);
+  } else {
+    sent(context);
+  }
+}
+
+void CollectiveDriver::send_copy(int worker, const FrameHeader& header,
+                                 std::span<const std::byte> payload) {
+  if (const auto connection = connection_of(worker)) connection->send_copy(header, payload);
+}
+
+std::vector<std::shared_ptr<Connection>> CollectiveDriver::connections() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::shared_ptr<Connection>> all;
+  for (const CollectiveConnection* const peer : current_) {
+    if (peer != nullptr) all.push_back(peer->connection);
+  }
+  return all;
+}
+
+StoreAccount CollectiveDriver::account() const {
+  StoreAccount account;
+  {
+    const std::lock_guard lock(mutex_);
+    account = gone_;
+  }
+  for (const auto& connection : connections()) {
+    const Traffic& traffic = connection->traffic();
+    account.bytes_sent += traffic.bytes_sent;
+    account.bytes_received += traffic.bytes_received;
+    account.transfer += Duration(traffic.busy_ns);
+  }
+  return account;
+}
+
+void CollectiveDriver::add_link(StoreLink& link, const CollectiveConnection& of) {
+  const Connection& connection = *of.connection;
+  link.to = fmt::format("worker:{}", of.worker);
+  link.kind = std::string(connection.kind());
+  link.encrypted = connection.encrypted();
+  link.round_trip = connection.round_trip();
+  link.bytes_sent += connection.traffic().bytes_sent;
+  link.bytes_received += connection.traffic().bytes_received;
+}
+
+std::vector<StoreLink> CollectiveDriver::links() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<StoreLink> links = gone_links_;
+  for (std::size_t w = 0; w < current_.size(); ++w) {
+    if (current_[w] != nullptr) add_link(links[w], *current_[w]);
+  }
+  std::erase_if(links, [](const StoreLink& link) { return link.to.empty(); });
+  return links;
+}
+
+// The values that a joiner is sent, and the states of workers for a checkpoint.
+
+namespace {
+
+// It marks the state of a joiner in the checkpoint that training resumes from; others are for a
+// save.
+constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
+
+// Frames that borrow values until they are sent.
+class SentFrames {
+ public:
+  void begin() { ++under_way_; }
+  static void sent(void* self) {
+    SentFrames& frames = *static_cast<SentFrames*>(self);
+    const std::lock_guard lock(frames.mutex_);
+    --frames.under_way_;
+    frames.changed_.notify_all();
+  }
+  // They end with the connection at the latest.
+  void wait() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return under_way_ == 0; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::atomic<int> under_way_{0};
+};
+
+}  // namespace
+
+// Values that a joiner lacks change no more until it has contributed.
+void CollectiveDriver::send_lacking_values() {
+  while (true) {
+    int worker = -1;
+    std::uint64_t epoch = 0;
+    std::int64_t step = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      if (group_.lacking().empty() || applied_ != group_.commits()) return;
+      worker = group_.lacking().front();
+      epoch = group_.epoch();
+      step = group_.step();
+    }
+    send_values(worker, epoch, step);
+    change([&] {
+      if (group_.epoch() == epoch) group_.sent_values(worker);
+    });
+  }
+}
+
+// Epoch 0 is for a worker that trains no more.
+void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t step) {
+  const std::unique_lock values = change_values();
+  const std::shared_ptr<Connection> connection = connection_of(worker);
+  if (connection == nullptr) return;
+  std::deque<std::int64_t> scalars;
+  SentFrames frames;
+  for (const HeldVariables::Range& range : variables_.ranges(scalars)) {
+    const FrameHeader header{.payload_bytes = std::uint32_t(range.bytes.size()),
+                             .type = std::uint16_t(MessageType::kWrite),
+                             .flags = range.array,
+                             .id = range.variable,
+                             .offset = range.offset,
+                             .step = epoch};
+    frames.begin();
+    connection->send(header, range.bytes, &SentFrames::sent, &frames);
+  }
+  std::optional<TaskState> restored;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = std::ranges::find(restored_, worker, &TaskState::worker);
+    if (found != restored_.end()) {
+      restored = std::move(*found);
+      restored_.erase(found);
+    }
+  }
+  if (restored) send_state_frames(worker, *restored, kRestoredState);
+  const auto number = encode_number(step);
+  connection->send_copy({.payload_bytes = std::uint32_t(number.size()),
+                         .type = std::uint16_t(MessageType::kValuesSent),
+                         .step = epoch},
+                        number);
+  frames.wait();
+}
+
+// They are taken only while the step thread reads none.
+bool CollectiveDriver::takes_values_of(std::uint64_t epoch) {
+  if (!parked_) return false;
+  if (epoch == 0) return group_.standing() != Standing::kMember;
+  return group_.wants_values_of(epoch);
+}
+
+void CollectiveDriver::take_value_frame(int worker, const FrameHeader& header,
+                                        std::span<const std::byte> payload) {
+  if (header.type == std::uint16_t(MessageType::kValuesSent)) {
+    const std::int64_t step = decode_number(payload, MessageType::kValuesSent);
+    return change([&] {
+      if (receives_from_ != worker || !takes_values_of(header.step)) return;
+      receives_from_ = -1;
+      group_.take_values(header.step, step, now(), out_);
+    });
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (!takes_values_of(header.step)) return;
+    const bool first = header.id == 0 && header.flags == 0 && header.offset == 0;
+    if (first) receives_from_ = worker;
+    if (receives_from_ != worker) return;
+  }
+  variables_.write(header.id, header.flags, header.offset, payload);
+}
+
+void CollectiveDriver::send_state_frames(int worker, const TaskState& state, std::uint64_t save) {
+  const std::shared_ptr<Connection> connection = connection_of(worker);
+  if (connection == nullptr) return;
+  const std::vector<std::byte> bytes = encode(state);
+  for_state_frames(bytes, [&](std::uint16_t flags, std::span<const std::byte> frame) {
+    connection->send_copy({.payload_bytes = std::uint32_t(frame.size()),
+                           .type = std::uint16_t(MessageType::kTaskState),
+                           .flags = flags,
+                           .step = save},
+                          frame);
+  });
+}
+
+void CollectiveDriver::take_state(CollectiveConnection& from, const FrameHeader& header,
+                                  std::span<const std::byte> payload) {
+  const std::optional<std::vector<std::byte>> whole = from.state.add(header.flags, payload);
+  if (!whole) return;
+  TaskState state = decode_task_state(*whole);
+  if (header.step == kRestoredState) {
+    const std::lock_guard lock(mutex_);
+    own_restored_ = std::move(state);
+  } else {
+    state.worker = from.worker;
+    inbox_.put(from.worker, header.step, std::move(state));
+  }
+}
+
+std::optional<TaskState> CollectiveDriver::restored() const {
+  const std::lock_guard lock(mutex_);
+  return own_restored_;
+}
+
+// A worker that has not answered is not asked again, so that nothing piles up for one that stands
+// still.
+void CollectiveDriver::ask_progress() {
+  const std::lock_guard lock(mutex_);
+  for (CollectiveConnection* const peer : current_) {
+    if (peer == nullptr || std::exchange(peer->progress_asked, true)) continue;
+    send_message(*peer, {MessageType::kAskProgress});
+  }
+}
+
+// The worker that has called is the one of a pair that asks.
+void CollectiveDriver::ask_clocks() {
+  const std::lock_guard lock(mutex_);
+  for (CollectiveConnection* const peer : current_) {
+    if (peer != nullptr && peer->expected() >= 0 && !peer->closed) {
+      peer->clock.ask(*peer->connection);
+    }
+  }
+}
+
+void CollectiveDriver::tell_progress(int worker) {
+  const std::string text = options_.progress == nullptr ? "" : options_.progress->asked();
+  const std::vector<std::byte> bytes = encode_text(text);
+  send_copy(
+      worker,
+      {.payload_bytes = std::uint32_t(bytes.size()), .type = std::uint16_t(MessageType::kProgress)},
+      bytes);
+}
+
+void CollectiveDriver::hear_progress(CollectiveConnection& from, std::string text) {
+  {
+    const std::lock_guard lock(mutex_);
+    from.progress_asked = false;
+  }
+  if (options_.progress == nullptr) return;
+  options_.progress->heard(fmt::format("worker:{}", from.worker), std::move(text));
+}
+
+// A worker that is not asked makes no step any more: whoever saves last needs its state.
+void CollectiveDriver::send_state(const TaskState& state) {
+  const std::uint64_t save = shown_.state_asked.exchange(0);
+  std::vector<int> to;
+  {
+    const std::lock_guard lock(mutex_);
+    for (int w = 0; w < int(current_.size()); ++w) {
+      if (current_[std::size_t(w)] != nullptr && (save == 0 || w == state_asker_)) to.push_back(w);
+    }
+  }
+  for (const int worker : to) send_state_frames(worker, state, save);
+}
+
+void CollectiveDriver::ask_states() {
+  std::set<int> asked;
+  const std::lock_guard lock(mutex_);
+  ++saves_;
+  for (int w = 0; w < int(current_.size()); ++w) {
+    if (current_[std::size_t(w)] != nullptr && group_.standing_of(w) != Standing::kJoining) {
+      asked.insert(w);
+    }
+  }
+  asked = inbox_.ask(saves_, std::move(asked));
+  for (const int worker : asked) {
+    send_message(*current_[std::size_t(worker)], {MessageType::kAskState, {}, saves_});
+  }
+}
+
+// Sums in the middle of a step, for --sync-batch-norm: batch norm needs the sums of n, x and x²
+// over all parts of a batch in the forward pass, and two more in the backward pass.
+//
+// The executor hands the store's exchange() to kernels (KernelCall::exchange), and a batch norm
+// kernel calls add_up(sums) on it; graph, plan and executor know no more of it. All parts make the
+// same calls in the same order. Towers add up behind a barrier (TowerSums). Members of an
+// all-reduce send each other their numbers (ExchangedSums), tagged with the attempt at the step.
+//
+// If the members change while one of them waits here, or for the commit after it, it throws
+// RepeatStep: the executor makes the step again from begin_step on, of the same inputs. The group
+// therefore forgets a step that was begun but not committed (repeats_steps); without such sums it
+// would reduce the kept contributions again.
+
+// The members have changed, and nobody commits what this worker has begun.
+bool CollectiveDriver::must_repeat() const {
+  return options_.sync_batch_norm && group_.begun_by(options_.task.index) == nullptr &&
+         group_.commits() == begun_commits_ && group_.takes() == begun_takes_;
+}
+
+void CollectiveDriver::add_up(std::span<double> sums) {
+  std::vector<std::int32_t> members;
+  FrameHeader header{.type = std::uint16_t(MessageType::kExchangedSums)};
+  const auto bytes = std::as_bytes(sums);
+  header.payload_bytes = std::uint32_t(bytes.size());
+  {
+    const std::lock_guard lock(mutex_);
+    if (must_repeat()) throw RepeatStep();
+    members = group_.members();
+    header.step = begun_tag_;
+    header.id = exchanged_.give(begun_tag_, sums);
+  }
+  for (const std::int32_t member : members) {
+    if (member != options_.task.index) send_copy(member, header, bytes);
+  }
+  enum class State { kWaits, kWhole, kRepeats, kOver } state = State::kWaits;
+  const auto ready = [&] {
+    const std::lock_guard lock(mutex_);
+    state = must_repeat()                    ? State::kRepeats
+            : exchanged_.whole(members)      ? State::kWhole
+            : group_.epoch() != begun_epoch_ ? State::kOver
+                                             : State::kWaits;
+    return state != State::kWaits;
+  };
+  wait_in_step(std::cref(ready));
+  if (state == State::kRepeats) throw RepeatStep();
+  if (state == State::kOver) {
+    throw Error(ErrorCode::kUnavailable,
+                fmt::format("[all-reduce] {}: a worker was lost whose sums a step lacks that was "
+                            "committed",
+                            options_.task.str()));
+  }
+  const std::lock_guard lock(mutex_);
+  exchanged_.sum(members, sums);
+}
+
+void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
+                                 std::span<const std::byte> payload) {
+  if (payload.size() % sizeof(double) != 0) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] sums of {} bytes", payload.size()));
+  }
+  std::vector<double> numbers(payload.size() / sizeof(double));
+  if (!numbers.empty()) std::memcpy(numbers.data(), payload.data(), payload.size());
+  {
+    const std::lock_guard lock(mutex_);
+    exchanged_.take(worker, header.step, header.id, numbers);
+  }
+  wakeup_.notify();
+}
+
+// The part of the driver that depends on the engine that reduces, and the ends of a job.
+
+namespace {
+
+// The worker whose contribution was bad finds it at the same time as the others.
+constexpr Duration kBlameWithin = std::chrono::seconds(10);
+
+}  // namespace
+
+std::unique_ptr<Collectives> CollectiveDriver::make_collectives() {
+  const int worker = options_.task.index, workers = int(options_.spec.workers.size());
+  if (!collectives_kind(options_.collectives).over_links) {
+    const MpiCalls& calls = mpi_calls();
+    if (!calls.started()) {
+      throw Error(ErrorCode::kFailedPrecondition,
+                  fmt::format("--collectives mpi: mpirun has not started {}", options_.task.str()));
+    }
+    return std::make_unique<MpiCollectives>(variables_.specs(), layout_, worker, workers, calls,
+                                            *this);
+  }
+  auto over_links =
+      std::make_unique<LinkCollectives>(variables_.specs(), layout_, worker, workers, *this, *this);
+  over_links_ = over_links.get();
+  return over_links;
+}
+
+// All workers must reduce alike.
+std::uint64_t CollectiveDriver::fingerprint_of_step(const std::vector<Bucket>& buckets) const {
+  const std::uint64_t engine = over_links_ == nullptr ? 2 : 0;
+  return paceline::fingerprint_of(buckets) ^ std::uint64_t(options_.sync_batch_norm) ^ engine;
+}
+
+// With the lock.
+void CollectiveDriver::tell_end(const Error& why) {
+  for (const CollectiveConnection* peer : current_) {
+    if (peer != nullptr) send_message(*peer, {MessageType::kRefuse, std::string(why.what())});
+  }
+  fail(why);
+}
+
+void CollectiveDriver::end_job(const Error& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    tell_end(why);
+  }
+  throw why;
+}
+
+void CollectiveDriver::wait_job_end(const std::string& otherwise) {
+  wakeup_.wait(*link_, Deadline::after(kBlameWithin), [&] { return shown_.failed.load(); });
+  check();
+  throw Error(ErrorCode::kFailedPrecondition, otherwise);
+}
+
+// The others hear which worker was lost before they miss this one.
+void CollectiveDriver::lose_member(int worker, const Error& why) {
+  if (collectives_->survives_losses() || leaving_ || shown_.failed) return;
+  if (group_.standing_of(worker) == Standing::kRetired) return;
+  tell_end(
+      {ErrorCode::kUnavailable,
+       fmt::format("{} is lost: {}; with --collectives {} the job ends with any of its workers",
+                   text_of(worker), why.what(), options_.collectives)});
+}
+
+// The records that an all-reduce shares out, as a pipeline asks for them.
+
+RecordSet CollectiveDriver::unused_records() const {
+  const std::lock_guard lock(mutex_);
+  return group_.records().unused();
+}
+
+void CollectiveDriver::begin_records() {
+  const std::lock_guard lock(mutex_);
+  group_.records().begin();
+}
+
+RecordRange CollectiveDriver::take_records(std::int64_t limit, std::int64_t most) {
+  const std::lock_guard lock(mutex_);
+  return group_.records().take(limit, most);
+}
+
+bool CollectiveDriver::records_over(std::int64_t limit) {
+  const std::lock_guard lock(mutex_);
+  return group_.training_ended() || group_.records().over(limit);
+}
+
+bool CollectiveDriver::records_revoked() {
+  const std::lock_guard lock(mutex_);
+  return group_.records().revoked();
+}
+
+void CollectiveDriver::check_job() {
+  check();
+  if (options_.check_interrupt) options_.check_interrupt();
 }
 
 }  // namespace paceline

@@ -172,7 +172,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void leave_step_if_interrupted(std::optional<TimePoint>& leave_at);
   void fail(const Error& error);
   void check() const;
-  // Engines (collective_engine.cc).
+  // Engines.
   std::unique_ptr<Collectives> make_collectives();
   std::uint64_t fingerprint_of_step(const std::vector<Bucket>& buckets) const;
   void tell_end(const Error& why);
@@ -187,7 +187,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void finish_sums();
   void take_sums(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
-  // Connections (collective_links.cc).
+  // Connections.
   void listen();
   Receiver* accept(std::shared_ptr<Connection> connection);
   void keep_connected();
@@ -206,7 +206,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void send_message(const CollectiveConnection& to, const ControlMessage& message) const;
   std::shared_ptr<Connection> connection_of(int worker) const;
 
-  // Values of joiners, and states (collective_values.cc).
+  // Values of joiners, and states.
   void take_value_frame(int worker, const FrameHeader& header, std::span<const std::byte> payload);
   bool takes_values_of(std::uint64_t epoch);
   void ask_clocks();

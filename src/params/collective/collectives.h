@@ -66,11 +66,6 @@ class Collectives {
   virtual void rest() = 0;
   /// False when a member that is lost ends the job, since the others could not go on without it.
   virtual bool survives_losses() const { return true; }
-  /// While it is true, a waiter calls help() again and again, and no thread is woken for a piece of
-  /// work. An engine without such pieces ignores it.
-  virtual void set_spinning(bool /*spinning*/) {}
-  /// Does a piece of work on the calling thread. Returns false when there is none.
-  virtual bool help() { return false; }
   /// The sums of the last attempt, once it is reduced and until the next one is started.
   virtual void sum_of(std::size_t bucket, std::vector<SumPart>& parts) const = 0;
   virtual RowSums row_sums_of(std::size_t bucket) const = 0;

@@ -201,27 +201,6 @@ TEST_P(CollectivesTest, EveryMemberHasTheSameSumInEachStep) {
   }
 }
 
-// Without spinning their own threads do.
-TEST_P(CollectivesTest, WaitersThatSpinDoTheWork) {
-  for (step_ = 1; step_ <= 5; ++step_) {
-    for (const auto& worker : workers_) worker->collectives.set_spinning(true);
-    begin_all();
-    open_and_start(step_, everyone());
-    for (const std::int32_t w : everyone()) contribute(w);
-    const Deadline deadline = Deadline::after(30s);
-    const auto helped = [&](const auto& worker) {
-      worker->collectives.help();
-      return worker->has_reduced(step_);
-    };
-    std::size_t whole = 0;
-    while (whole < workers_.size() && !deadline.passed()) {
-      whole = std::size_t(std::ranges::count_if(workers_, helped));
-    }
-    ASSERT_EQ(whole, workers_.size());
-    expect_sums(everyone());
-  }
-}
-
 TEST_P(CollectivesTest, AStepIsReducedAgainFromWhatWasContributed) {
   begin_all();
   open_and_start(1, everyone());

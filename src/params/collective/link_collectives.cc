@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
+#include "base/copy_bytes.h"
 #include "base/denormals.h"
 #include "params/variable_arrays.h"
 #include "params/weighted_sum.h"
@@ -81,7 +83,7 @@ void LinkCollectives::start(const ReductionGroup& group) {
     if (group.tag != tag_) return;
     group_ = group;
     mapped_ = shared_;
-    wake_for_work();
+    changed_.notify_all();
   }
 }
 
@@ -89,7 +91,7 @@ void LinkCollectives::contribute(std::size_t bucket, std::size_t rows) {
   const std::lock_guard lock(mutex_);
   work_[bucket].contributed = true;
   work_[bucket].rows = rows;
-  if (tag_ != 0 && group_) wake_for_work();
+  if (tag_ != 0 && group_) changed_.notify_all();
 }
 
 void LinkCollectives::rest() {
@@ -100,28 +102,6 @@ void LinkCollectives::rest() {
   changed_.notify_all();
 }
 
-// With the lock.
-void LinkCollectives::wake_for_work() {
-  if (!spinning_) changed_.notify_all();
-}
-
-void LinkCollectives::set_spinning(bool spinning) {
-  const std::lock_guard lock(mutex_);
-  spinning_ = spinning;
-  wake_for_work();
-}
-
-bool LinkCollectives::help() {
-  const FlushDenormals flush;
-  Lock lock(mutex_);
-  try {
-    return work_on_one(lock);
-  } catch (const Error& error) {
-    fail(lock, error);
-    return false;
-  }
-}
-
 void LinkCollectives::run() {
   const FlushDenormals flush;
   Lock lock(mutex_);
@@ -129,7 +109,7 @@ void LinkCollectives::run() {
     try {
       if (resting_ && working_ == 0 && in_flight_ == 0) {
         notify_rested(lock);
-      } else if (spinning_ || !work_on_one(lock)) {
+      } else if (!work_on_one(lock)) {
         changed_.wait(lock);
       }
     } catch (const Error& error) {
@@ -153,13 +133,7 @@ void LinkCollectives::notify_rested(Lock& lock) {
 }
 
 bool LinkCollectives::work_on_one(Lock& lock) {
-  if (tag_ == 0 || !group_ || at_work_) return false;
-  struct AtWork {
-    bool& at_work;
-    explicit AtWork(bool& flag) : at_work(flag) { at_work = true; }
-    ~AtWork() { at_work = false; }
-  };
-  const AtWork working(at_work_);
+  if (tag_ == 0 || !group_) return false;
   return std::ranges::any_of(order_, [&](std::size_t bucket) { return work_on(bucket, lock); });
 }
 
@@ -250,7 +224,7 @@ void LinkCollectives::take_in_place(int worker, const FrameHeader& header, Lock&
   if ((header.flags & kSummed) == 0) {
     if (buckets_[header.id].sparse) read_ids(worker, header.id, header.offset);
     work.there[std::size_t(worker)] = true;
-    return wake_for_work();
+    return changed_.notify_all();
   }
   work.summed[std::size_t(worker)] = true;
   if (group_ && work.summed[std::size_t(worker_)] && all_members(work.summed)) {
@@ -305,6 +279,251 @@ void LinkCollectives::sum_of(std::size_t bucket, std::vector<SumPart>& parts) co
 RowSums LinkCollectives::row_sums_of(std::size_t bucket) const {
   const std::lock_guard lock(mutex_);
   return {work_[bucket].ids, work_[bucket].row_sums};
+}
+
+// The ring: a segment's sum begins behind its owner, goes around and is whole at its owner, and
+// goes around once more to all others.
+
+namespace {
+
+// The numbers of a frame: summing them takes some ten microseconds, and they stay in a cache.
+constexpr std::size_t kRingChunk = 64 * 1024;
+// Segments begin where cache lines do.
+constexpr std::size_t kLineNumbers = 16;
+
+}  // namespace
+
+LinkCollectives::Chunk LinkCollectives::segment(std::size_t bucket, int number) const {
+  const std::size_t lines = (buckets_[bucket].elements + kLineNumbers - 1) / kLineNumbers;
+  const auto begin = [&](int k) {
+    const std::size_t line = lines * std::size_t(k) / std::size_t(size());
+    return std::min(line * kLineNumbers, buckets_[bucket].elements);
+  };
+  return {begin(number), begin(number + 1) - begin(number)};
+}
+
+// Throws unless the numbers are all of one segment.
+int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
+  for (int k = 0; k < size(); ++k) {
+    const Chunk whole = segment(bucket, k);
+    if (chunk.first >= whole.first && chunk.first + chunk.count <= whole.first + whole.count) {
+      return k;
+    }
+  }
+  throw Error(ErrorCode::kDataLoss,
+              fmt::format("[all-reduce] {} numbers at {} are not of one segment", chunk.count,
+                          chunk.first));
+}
+
+// This worker has contributed: it begins the segment of the worker before it, and adds to what has
+// arrived meanwhile.
+void LinkCollectives::scatter(std::size_t bucket, Lock& lock) {
+  const std::uint64_t tag = tag_;
+  const std::vector<Chunk> early = std::exchange(work_[bucket].early, {});
+  const Chunk own = segment(bucket, (group_->rank + size() - 1) % size());
+  const float weight = group_->weights[std::size_t(group_->rank)];
+  const float* const numbers = numbers_of(worker_, kContributions, bucket);
+  auto* const sums = const_cast<float*>(numbers_of(worker_, kSums, bucket));
+  for (std::size_t at = own.first; at < own.first + own.count; at += kRingChunk) {
+    const Chunk chunk{at, std::min(kRingChunk, own.first + own.count - at)};
+    unlocked(lock, [&] { scale(weight, {numbers + at, chunk.count}, sums + at); });
+    if (tag_ != tag) return;
+    send_chunks(bucket, chunk, 0, lock);
+    if (tag_ != tag) return;
+  }
+  for (const Chunk chunk : early) {
+    add_and_pass_on(bucket, chunk, sums + chunk.first, lock);
+    if (tag_ != tag) return;
+  }
+}
+
+// Sends sums to the next member.
+void LinkCollectives::send_chunks(std::size_t bucket, Chunk chunk, std::uint16_t flags,
+                                  Lock& lock) {
+  const int next = member_at((group_->rank + 1) % size());
+  const std::span<const float> numbers(numbers_of(worker_, kSums, bucket) + chunk.first,
+                                       chunk.count);
+  const auto payload = std::as_bytes(numbers);
+  const FrameHeader header{.payload_bytes = std::uint32_t(payload.size()),
+                           .type = std::uint16_t(MessageType::kPartialSum),
+                           .flags = flags,
+                           .id = std::uint32_t(bucket),
+                           .offset = chunk.first * sizeof(float),
+                           .step = tag_};
+  ++in_flight_;
+  unlocked(lock, [&] { sender_.send(next, header, payload, &LinkCollectives::sent, this); });
+}
+
+void LinkCollectives::sent(void* self) {
+  LinkCollectives& collectives = *static_cast<LinkCollectives*>(self);
+  const std::lock_guard lock(collectives.mutex_);
+  if (--collectives.in_flight_ == 0 && collectives.resting_) collectives.changed_.notify_all();
+}
+
+void LinkCollectives::take_partial(int worker, const FrameHeader& header,
+                                   std::span<const std::byte> payload, Lock& lock) {
+  const std::size_t bytes = buckets_[header.id].elements * sizeof(float);
+  if (payload.empty() || payload.size() % sizeof(float) != 0 ||
+      header.offset % sizeof(float) != 0 || header.offset > bytes ||
+      payload.size() > bytes - header.offset) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] partial_sum of {} bytes at {}",
+                                                  payload.size(), header.offset));
+  }
+  const Chunk chunk{header.offset / sizeof(float), payload.size() / sizeof(float)};
+  const auto* const numbers = reinterpret_cast<const float*>(payload.data());
+  Work& work = work_[header.id];
+  if (group_ && member_at((group_->rank + size() - 1) % size()) != worker) {
+    throw Error(ErrorCode::kDataLoss, "[all-reduce] partial_sum of no neighbour");
+  }
+  if ((header.flags & kFinal) != 0) {
+    if (!group_ || !work.contributed) {
+      throw Error(ErrorCode::kDataLoss, "[all-reduce] a sum is whole without this worker");
+    }
+    return take_final(header.id, chunk, numbers, lock);
+  }
+  if (group_ && work.begun) return add_and_pass_on(header.id, chunk, numbers, lock);
+  copy_bytes(const_cast<float*>(numbers_of(worker_, kSums, header.id)) + chunk.first, numbers,
+             payload.size());
+  work.early.push_back(chunk);
+}
+
+void LinkCollectives::add_and_pass_on(std::size_t bucket, Chunk chunk, const float* sum,
+                                      Lock& lock) {
+  const int owner = segment_of(bucket, chunk);
+  const bool final = owner == group_->rank;
+  const std::uint64_t tag = tag_;
+  const float weight = group_->weights[std::size_t(group_->rank)];
+  const float* const numbers = numbers_of(worker_, kContributions, bucket) + chunk.first;
+  auto* const into = const_cast<float*>(numbers_of(worker_, kSums, bucket)) + chunk.first;
+  unlocked(lock, [&] { add_scaled(sum, weight, {numbers, chunk.count}, into); });
+  if (tag_ != tag) return;
+  send_chunks(bucket, chunk, final ? kFinal : 0, lock);
+  if (tag_ == tag && final) note_summed(bucket, chunk.count, lock);
+}
+
+void LinkCollectives::take_final(std::size_t bucket, Chunk chunk, const float* sum, Lock& lock) {
+  const int owner = segment_of(bucket, chunk);
+  const std::uint64_t tag = tag_;
+  auto* const into = const_cast<float*>(numbers_of(worker_, kSums, bucket)) + chunk.first;
+  unlocked(lock, [&] { copy_bytes(into, sum, chunk.count * sizeof(float)); });
+  if (tag_ != tag) return;
+  if ((group_->rank + 1) % size() != owner) send_chunks(bucket, chunk, kFinal, lock);
+  if (tag_ == tag) note_summed(bucket, chunk.count, lock);
+}
+
+void LinkCollectives::note_summed(std::size_t bucket, std::size_t count, Lock& lock) {
+  Work& work = work_[bucket];
+  work.summed_numbers += count;
+  if (work.summed_numbers == buckets_[bucket].elements) note_whole(bucket, lock);
+}
+
+// Rows of sparse variables: every member gets those of all others, and sums them in their order.
+
+// Rows travel with their ids: first all ids of a frame, then the rows. The offset is the number of
+// rows in the frame.
+void LinkCollectives::send_rows(std::size_t bucket, Lock& lock) {
+  const VariableId variable = buckets_[bucket].variables.front();
+  const std::byte* const ids = contributions_->bytes().data() + layout_.ids_offset(variable);
+  const std::byte* const rows = contributions_->bytes().data() + layout_.offset(variable);
+  const std::size_t row_bytes = row_elements(bucket) * sizeof(float);
+  const std::size_t count = work_[bucket].rows;
+  const std::size_t at_once =
+      std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)));
+  const std::vector<std::int32_t> members = group_->members;
+  const std::uint64_t tag = tag_;
+  unlocked(lock, [&] {
+    std::size_t first = 0;
+    do {
+      const std::size_t some = std::min(at_once, count - first);
+      const bool last = first + some == count;
+      frame_.resize(some * (row_bytes + sizeof(std::int32_t)));
+      copy_bytes(frame_.data(), ids + first * sizeof(std::int32_t), some * sizeof(std::int32_t));
+      copy_bytes(frame_.data() + some * sizeof(std::int32_t), rows + first * row_bytes,
+                 some * row_bytes);
+      const FrameHeader header{.payload_bytes = std::uint32_t(frame_.size()),
+                               .type = std::uint16_t(MessageType::kContributedRows),
+                               .flags = last ? kLastRows : std::uint16_t{0},
+                               .id = std::uint32_t(bucket),
+                               .offset = some,
+                               .step = tag};
+      for (const std::int32_t member : members) {
+        if (member != worker_) sender_.send_copy(member, header, frame_);
+      }
+      first += some;
+    } while (first < count);
+  });
+}
+
+void LinkCollectives::take_rows(int worker, const FrameHeader& header,
+                                std::span<const std::byte> payload, Lock&) {
+  const std::size_t row = row_elements(header.id);
+  const VariableSpec& variable = variables_[std::size_t(buckets_[header.id].variables.front())];
+  GatheredRows& gathered = work_[header.id].gathered[std::size_t(worker)];
+  const std::size_t count = header.offset;
+  const std::size_t each = sizeof(std::int32_t) + row * sizeof(float);
+  if (gathered.whole || count > payload.size() || count * each != payload.size() ||
+      gathered.ids.size() + count > std::size_t(variable.shape[0])) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] {} rows of {} in {} bytes", count,
+                                                  variable.name, payload.size()));
+  }
+  const std::size_t before = gathered.ids.size();
+  gathered.ids.resize(before + count);
+  gathered.rows.resize((before + count) * row);
+  copy_bytes(gathered.ids.data() + before, payload.data(), count * sizeof(std::int32_t));
+  copy_bytes(gathered.rows.data() + before * row, payload.data() + count * sizeof(std::int32_t),
+             count * row * sizeof(float));
+  check_rows(header.id, std::span(gathered.ids).subspan(before));
+  if ((header.flags & kLastRows) == 0) return;
+  gathered.whole = true;
+  work_[header.id].there[std::size_t(worker)] = true;
+  changed_.notify_all();
+}
+
+void LinkCollectives::check_rows(std::size_t bucket, std::span<const std::int32_t> ids) const {
+  const VariableSpec& variable = variables_[std::size_t(buckets_[bucket].variables.front())];
+  for (const std::int32_t id : ids) {
+    if (id >= 0 && id < variable.shape[0]) continue;
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] row {} of {}", id, variable.name));
+  }
+}
+
+// A peer may change its memory at any time: the ids are copied, then checked.
+void LinkCollectives::read_ids(int worker, std::size_t bucket, std::size_t count) {
+  const VariableId variable = buckets_[bucket].variables.front();
+  if (count > std::size_t(variables_[std::size_t(variable)].shape[0])) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[all-reduce] in_place with {} rows", count));
+  }
+  GatheredRows& gathered = work_[bucket].gathered[std::size_t(worker)];
+  gathered.ids.resize(count);
+  const SharedMemory& memory = *shared_[std::size_t(worker)].memories[kContributions];
+  copy_bytes(gathered.ids.data(), memory.bytes().data() + layout_.ids_offset(variable),
+             count * sizeof(std::int32_t));
+  check_rows(bucket, gathered.ids);
+}
+
+void LinkCollectives::sum_gathered(std::size_t bucket, Lock& lock) {
+  const VariableId variable = buckets_[bucket].variables.front();
+  Work& work = work_[bucket];
+  std::vector<WeightedRows> members;
+  for (int rank = 0; rank < size(); ++rank) {
+    const int member = member_at(rank);
+    WeightedRows rows{.weight = group_->weights[std::size_t(rank)], .ids = {}, .rows = nullptr};
+    const GatheredRows& gathered = work.gathered[std::size_t(member)];
+    if (member == worker_) {
+      const std::byte* const ids = contributions_->bytes().data() + layout_.ids_offset(variable);
+      rows.ids = {reinterpret_cast<const std::int32_t*>(ids), work.rows};
+    } else {
+      rows.ids = gathered.ids;
+    }
+    const bool lies_there = member == worker_ || group_->in_place;
+    rows.rows = lies_there ? numbers_of(member, kContributions, bucket) : gathered.rows.data();
+    members.push_back(rows);
+  }
+  const std::uint64_t tag = tag_;
+  const std::size_t row = row_elements(bucket);
+  unlocked(lock, [&] { sum_rows(members, row, work.ids, work.row_sums); });
+  if (tag_ != tag) return;
+  note_whole(bucket, lock);
 }
 
 }  // namespace paceline

@@ -39,8 +39,6 @@ class LinkCollectives : public Collectives {
   void start(const ReductionGroup& group) override;
   void contribute(std::size_t bucket, std::size_t rows) override;
   void rest() override;
-  void set_spinning(bool spinning) override;
-  bool help() override;
   void sum_of(std::size_t bucket, std::vector<SumPart>& parts) const override;
   RowSums row_sums_of(std::size_t bucket) const override;
 
@@ -83,7 +81,6 @@ class LinkCollectives : public Collectives {
 
   void run();
   bool work_on_one(Lock& lock);
-  void wake_for_work();
   void fail(Lock& lock, const Error& error);
   bool work_on(std::size_t bucket, Lock& lock);
   /// Calls it without the lock. Meanwhile the attempt may be given up, but no other one is opened.
@@ -114,7 +111,7 @@ class LinkCollectives : public Collectives {
   void sum_part(std::size_t bucket, Lock& lock);
   const float* numbers_of(int worker, std::uint32_t memory, std::size_t bucket) const;
   void take_in_place(int worker, const FrameHeader& header, Lock& lock);
-  // The ring (ring_reduction.cc).
+  // The ring.
   Chunk segment(std::size_t bucket, int number) const;
   void scatter(std::size_t bucket, Lock& lock);
   void send_chunks(std::size_t bucket, Chunk chunk, std::uint16_t flags, Lock& lock);
@@ -125,7 +122,7 @@ class LinkCollectives : public Collectives {
   void take_final(std::size_t bucket, Chunk chunk, const float* sum, Lock& lock);
   void note_summed(std::size_t bucket, std::size_t count, Lock& lock);
   int segment_of(std::size_t bucket, Chunk chunk) const;
-  // Rows (row_gathering.cc).
+  // Rows.
   void send_rows(std::size_t bucket, Lock& lock);
   void take_rows(int worker, const FrameHeader& header, std::span<const std::byte> payload,
                  Lock& lock);
@@ -143,8 +140,6 @@ class LinkCollectives : public Collectives {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopped_ = false;
-  bool spinning_ = false;       // a waiter does the work
-  bool at_work_ = false;        // a thread is inside work_on_one
   std::vector<Shared> shared_;  // by worker
   std::vector<Shared> mapped_;  // the same, as this attempt has begun with them
   std::shared_ptr<const std::vector<Bucket>> bucket_list_;

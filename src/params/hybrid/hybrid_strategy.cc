@@ -15,11 +15,11 @@ std::string why_not_hybrid(const Cluster& cluster, int workers) {
     return "needs several workers, among which dense variables are reduced: with one, take "
            "--strategy sync";
   }
-  if (cluster.on_nan == OnNan::kSkip) {
+  if (cluster.train.on_nan == OnNan::kSkip) {
     return "does not go with --on-nan skip: the ps tasks and the workers would leave out different "
            "steps; take --strategy sync";
   }
-  if (cluster.sharding == Sharding::kDynamic) {
+  if (cluster.train.sharding == Sharding::kDynamic) {
     return "does not go with --shard dynamic: take --strategy sync";
   }
   return "";

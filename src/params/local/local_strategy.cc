@@ -11,7 +11,7 @@ namespace paceline {
 JoinedStrategy make_local_strategy(const JoinOptions& options,
                                    std::vector<VariableSpec> variables) {
   return {make_local_store(std::move(variables), options.pool, options.account, options.timeline,
-                           options.cluster.on_nan),
+                           options.cluster.train.on_nan),
           std::make_shared<LocalControl>()};
 }
 

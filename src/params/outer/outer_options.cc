@@ -47,7 +47,7 @@ OuterOptions outer_options_of(const Strategy& strategy, bool with_ps, int worker
                    .fragments = strategy.outer_fragments};
   if (how.fragments == 0) how.fragments = usual_fragments(strategy.local_steps, with_ps);
   // The workers' changes count as much as in a round of all of them.
-  if (strategy.outer_async) how.delay = strategy.outer_delay > 0 ? strategy.outer_delay : workers;
+  if (strategy.outer_async) how.delay = workers;
   return how;
 }
 

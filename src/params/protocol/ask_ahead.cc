@@ -11,10 +11,6 @@ constexpr int kPullsAfterWaste = 16;
 
 }  // namespace
 
-bool AskAhead::may_have_come(VariableId variable, bool next_asked) const {
-  return next_asked || values_[std::size_t(variable)].rest > 0;
-}
-
 bool AskAhead::must_pull(const KnownValue& value) {
   if (!value.by_fetch) return true;
   const bool settled = value.changes_after_reads ? value.next_asked : !value.changed;

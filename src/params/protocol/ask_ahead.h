@@ -26,8 +26,6 @@ class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
 
-  /// True when the value may have arrived by itself since the last step.
-  bool may_have_come(VariableId variable, bool next_asked) const;
   /// True when a step has to ask for the value: neither the one that is held nor one that has
   /// arrived ahead is the newest that is known of.
   static bool must_pull(const KnownValue& value);

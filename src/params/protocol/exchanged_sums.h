@@ -19,7 +19,7 @@ class ExchangedSums {
   /// further ahead than a worker can be.
   void take(int worker, std::uint64_t attempt, std::uint32_t which,
             std::span<const double> numbers);
-  /// Which numbers of the attempt this worker has given last.
+  /// The numbers of the attempt that this worker has given last.
   std::uint32_t which() const { return which_; }
   /// True when all members have given what this worker has given last.
   bool whole(std::span<const std::int32_t> members) const;

@@ -38,7 +38,7 @@ class GroupRecordSharing {
   void freeze() { frozen_ = true; }
   /// This member has left its group, which goes on without it: what it has taken is revoked.
   void leave();
-  /// What was taken and is not used.
+  /// The records that were taken and are not used.
   std::vector<RecordRange> held() const { return {held_.begin(), held_.end()}; }
   /// A committed step has read these, which were this member's own or another's.
   void use_own(std::span<const RecordRange> ranges);
@@ -62,7 +62,7 @@ class GroupRecordSharing {
   std::int64_t done_ = 0;         // records since begin() that are held no more
 };
 
-/// What each of the members holds of the unused records, nothing twice. In the order of the
+/// The unused records that each member holds, none twice. In the order of the
 /// members.
 std::vector<std::vector<RecordRange>> held_by_members(
     const RecordSet& unused, const std::vector<std::vector<RecordRange>>& claims);

@@ -104,8 +104,6 @@ class PsTask {
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
-  /// Some worker has asked that this ps polls.
-  bool spins() const { return spinning_ > 0; }
   /// Another job has taken its place (any_job).
   bool given_up() const { return given_up_; }
   /// The chief has asked to forget all that was, since another ps has lost its values: this machine
@@ -130,7 +128,6 @@ class PsTask {
     int worker = -1;  // −1: has not said hello, or is another ps
     int shard = -1;   // the index of the ps that it is
     std::uint64_t incarnation = 0;
-    bool spin = false;
     bool agreed = false;  // on the variables
     bool trains = false;  // it was told that they are initialised
     bool refused = false, left = false;
@@ -254,7 +251,6 @@ class PsTask {
   std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
   std::optional<TimePoint> waits_for_absent_;  // until then
   bool initialised_ = false;
-  int spinning_ = 0;
   JobState told_;
   std::vector<PeerId> trainers_;    // by worker: the connection that trains; or kNobody
   std::vector<KnownState> states_;  // by worker

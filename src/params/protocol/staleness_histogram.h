@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "paceline/staleness.h"
+#include "paceline/strategy.h"
 
 namespace paceline {
 

@@ -29,7 +29,7 @@ TEST(WorkerGreeting, WhateverDiffersIsNamed) {
     return greeting_refusal(hello_of(0, 1), theirs);
   };
   EXPECT_EQ(refusal([](Hello& h) { h.version = 3; }),
-            "it speaks protocol version 3, and worker:0 version 20");
+            "it speaks protocol version 3, and worker:0 version 21");
   EXPECT_EQ(refusal([](Hello& h) { h.cluster_id = "worker=a:1,c:2"; }),
             "it is of another cluster: worker:1 is b:2 here, c:2 there");
   EXPECT_EQ(refusal([](Hello& h) { h.cluster_id = "other"; }), "it is of another cluster");

@@ -23,7 +23,6 @@ struct WorkerTaskOptions {
   std::vector<std::string> ps;  // what each is called in messages: "ps:0 at host:2222"
   std::string cluster_id;
   std::uint64_t incarnation = 0;        // of this process
-  bool spin = false;                    // asks each ps to poll
   std::string process;                  // for messages: "pid 4711 on host b"
   std::uint64_t fingerprint = 0;        // of the variables
   std::vector<std::string> flags = {};  // on which workers must agree

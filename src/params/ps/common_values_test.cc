@@ -6,7 +6,6 @@
 #include <cstring>
 #include <vector>
 
-#include "params/shard/chunk_versions.h"
 #include "params/wire/rounded_floats.h"
 
 namespace paceline {
@@ -30,10 +29,8 @@ class CommonValuesTest : public ::testing::Test {
 
   const VariableSpec variable_{.name = "w", .shape = {4}, .rule = Sgd{}};
   Buffer memory_{4 * sizeof(float)};
-  std::vector<std::uint64_t> versions_ =
-      std::vector<std::uint64_t>(version_count(4 * sizeof(float)));
   ApplyPool pool_{1};
-  ShardPiece piece_{variable_, Piece{.rows = 4}, memory_.span(), versions_, pool_};
+  ShardPiece piece_{variable_, Piece{.rows = 4}, memory_.span(), pool_};
   const std::shared_ptr<ReplyBlocks> blocks_ = std::make_shared<ReplyBlocks>(ReplyBudget(1 << 20));
   CommonValues values_{piece_, {2 * sizeof(float), 2 * sizeof(float)}, *blocks_};
 };

@@ -99,8 +99,6 @@ class PsDriver {
   KeptOnPs kept() const;
   /// Threads of the link.
   int threads() const { return threads_; }
-  /// True while some worker asks that this ps polls.
-  bool spins() const { return spins_; }
   /// True when another job has taken its place (any_job).
   bool given_up() const;
   /// PsTask::begins_again: a new PsDriver is to take this one's place.
@@ -149,7 +147,6 @@ class PsDriver {
   const std::function<void()> wake_;
   PsAccount account_;
   std::atomic<std::int64_t> applied_{0}, late_{0};
-  std::atomic<bool> spins_{false};
   UseMeter use_;
 
   mutable std::mutex mutex_;

@@ -20,9 +20,6 @@
 namespace paceline {
 namespace {
 
-// While it polls for a worker, the main thread looks at everything else this often.
-constexpr Duration kSpinTurn = std::chrono::milliseconds(1);
-
 std::string address_of(const PsOptions& options) {
   if (!options.bind.empty()) return options.bind;
   if (std::size_t(options.task.index) >= options.spec.ps.size()) {
@@ -152,15 +149,9 @@ class ServingPs {
 
   /// Returns when the driver has something to do, when this ps is told to stop, and at `next`.
   void wait(TimePoint next) {
-    if (driver_.spins() != spinning_) link_->set_spinning(spinning_ = !spinning_);
-    if (spinning_) return spin(std::min(next, now() + kSpinTurn));
     const Deadline deadline = Deadline::at(next, *options_.clock);
     link_->wait(wake_, deadline.or_when_readable(stops_ ? -1 : options_.stop_fd),
                 [this] { return woken_.exchange(false); });
-  }
-
-  void spin(TimePoint until) {
-    while (now() < until) link_->help();
   }
 
   /// True once the user has asked for it and nothing was done about it yet.
@@ -175,7 +166,6 @@ class ServingPs {
   std::atomic<bool> woken_{false};
   PsDriver driver_;
   IntervalTimer progress_due_;
-  bool spinning_ = false;
   std::optional<TimePoint> stops_;  // at the latest, once it was told to
   std::unique_ptr<Link> link_;      // last: its threads call the driver
 };

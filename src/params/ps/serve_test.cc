@@ -262,7 +262,6 @@ class FlightyLink : public Link {
                 std::exchange(met_, true) ? "nobody listens at " + address : "wants no memory");
   }
   bool help() override { return false; }
-  void set_spinning(bool /*spinning*/) override {}
 
  private:
   bool met_ = false;

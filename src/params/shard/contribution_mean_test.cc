@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "params/shard/chunk_versions.h"
 #include "params/shard/shard_piece.h"
 
 namespace paceline {
@@ -57,8 +56,7 @@ TEST(ContributionMean, APieceAppliesItOnItsWayAsIfItHadBeenMadeBefore) {
   std::vector<std::vector<float>> results;
   for (const bool on_its_way : {true, false}) {
     Buffer memory(size * sizeof(float));
-    std::vector<std::uint64_t> versions(version_count(memory.size()));
-    ShardPiece piece(variable, where, memory.span(), versions, pool);
+    ShardPiece piece(variable, where, memory.span(), pool);
     const std::vector<float> one = numbers(size, 1), other = numbers(size, -20);
     const MeanPart parts[] = {{.gradient = one.data(), .rows = {}, .weight = 0.5f},
                               {.gradient = other.data(), .rows = {}, .weight = 0.5f}};

@@ -1,10 +1,7 @@
 #include "params/shard/layout.h"
 
-#include <cstdint>
-
 #include "base/buffer.h"
 #include "base/row_count.h"
-#include "params/shard/chunk_versions.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
@@ -22,12 +19,6 @@ ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<cons
     if (piece.ps != ps) continue;
     const std::size_t bytes = piece_bytes(variable, piece);
     layout.bytes += round_up(bytes, kBufferAlignment);
-  }
-  for (const Piece& piece : pieces) {
-    layout.versions.push_back(layout.bytes);
-    if (piece.ps != ps) continue;
-    const std::size_t bytes = piece_bytes(variables[std::size_t(piece.variable)], piece);
-    layout.bytes += version_count(bytes) * sizeof(std::uint64_t);
   }
   return layout;
 }

@@ -11,11 +11,10 @@
 namespace paceline {
 
 /// One piece lies after the other, each at a multiple of 64 bytes. A piece of a split variable that
-/// begins at a page of the variable lies at a page. The versions of the chunks of each piece
-/// (chunk_versions.h) follow. The layout depends on the arguments only, so that both sides of
-/// shared memory agree.
+/// begins at a page of the variable lies at a page. The layout depends on the arguments only, so
+/// that both sides of shared memory agree.
 struct ShardLayout {
-  std::vector<std::size_t> offsets, versions;  // by piece id; only of those on this ps
+  std::vector<std::size_t> offsets;  // by piece id; only of those on this ps
   std::size_t bytes = 0;
 };
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,

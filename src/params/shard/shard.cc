@@ -8,7 +8,6 @@
 #include "base/machine_memory.h"
 #include "net/frame.h"
 #include "paceline/error.h"
-#include "params/shard/chunk_versions.h"
 #include "params/shard/layout.h"
 #include "params/variable_arrays.h"
 
@@ -76,10 +75,8 @@ Shard::Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int
     const std::size_t bytes = piece_bytes(variable, piece);
     offsets_.push_back(layout.offsets[piece.id]);
     std::byte* const start = values_->bytes().data();
-    const std::span versions(reinterpret_cast<std::uint64_t*>(start + layout.versions[piece.id]),
-                             version_count(bytes));
     local_.push_back(std::make_unique<ShardPiece>(
-        variable, piece, std::span(start + layout.offsets[piece.id], bytes), versions, pool));
+        variable, piece, std::span(start + layout.offsets[piece.id], bytes), pool));
     bytes_ += local_.back()->all_bytes();
     const auto change = after_reads.find(variable.name);
     if (change != after_reads.end()) local_.back()->change_after_reads(change->second);

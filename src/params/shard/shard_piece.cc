@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/copy_bytes.h"
-#include "params/shard/chunk_versions.h"
 #include "params/shard/copy_past_caches.h"
 
 namespace paceline {
@@ -18,7 +17,7 @@ constexpr std::size_t kMeanElements = std::size_t{1} << 12;
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
 // The part that is locked at a time. A rule takes longer for it than waking a thread takes.
-constexpr std::size_t kRegionBytes = kVersionedBytes;
+constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
 // The elements of a region. As many elements of rows are worth a thread.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 // More than this is no longer in a cache when it is read.
@@ -63,10 +62,9 @@ void assign_changed(std::span<float> values, std::int64_t time, const AfterRead&
 }  // namespace
 
 ShardPiece::ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
-                       std::span<std::uint64_t> versions, ApplyPool& pool)
+                       ApplyPool& pool)
     : where_(where),
       memory_(variable, where.first_row, where.rows, value),
-      versions_(versions),
       region_bytes_(variable.sparse ? std::max<std::size_t>(value.size(), 1) : kRegionBytes),
       pool_(pool),
       regions_(std::max<std::size_t>(1, (value.size() + region_bytes_ - 1) / region_bytes_)) {}
@@ -82,14 +80,6 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
     function(begin, stop);
     begin = stop;
   }
-}
-
-template <typename F>
-void ShardPiece::write_regions(std::size_t begin, std::size_t end, F&& function) {
-  for_regions(begin, end, [&](std::size_t from, std::size_t to) {
-    const ChunkWriting writing(versions_[from / region_bytes_]);
-    function(from, to);
-  });
 }
 
 // Nobody else holds one region while waiting for another.
@@ -143,8 +133,8 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
   const std::size_t first = offset / region_bytes_;
   const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;
   pool_.for_ranges(std::int64_t(last - first), 1, [&](std::int64_t from, std::int64_t to) {
-    write_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
-                  std::min(end, (first + std::size_t(to)) * region_bytes_), part);
+    for_regions(std::max(offset, (first + std::size_t(from)) * region_bytes_),
+                std::min(end, (first + std::size_t(to)) * region_bytes_), part);
   });
   changes_.tell(*this);
 }
@@ -161,8 +151,8 @@ void ShardPiece::apply_mean(const RuleStep& step, std::span<const MeanPart> part
     }
   };
   pool_.for_ranges(std::int64_t(regions_.size()), 1, [&](std::int64_t from, std::int64_t to) {
-    write_regions(std::size_t(from) * region_bytes_,
-                  std::min(bytes(), std::size_t(to) * region_bytes_), part);
+    for_regions(std::size_t(from) * region_bytes_,
+                std::min(bytes(), std::size_t(to) * region_bytes_), part);
   });
   changes_.tell(*this);
 }
@@ -172,8 +162,6 @@ void ShardPiece::apply_whole(const RuleStep& step, std::span<const std::byte> gr
   PACELINE_CHECK(gradient.size() == bytes());
   {
     const auto locks = lock_all();
-    std::deque<ChunkWriting> writing;
-    for (std::uint64_t& version : versions_) writing.emplace_back(version);
     pool_.with_threads([&](ThreadPool& threads) {
       memory_.apply_whole(step, reinterpret_cast<const float*>(gradient.data()), threads);
     });
@@ -221,7 +209,7 @@ void ShardPiece::change_after_reads(const AfterRead& change) {
 
 void ShardPiece::change(Reading reading) {
   const std::int64_t time = reads_++;
-  write_regions(0, bytes(), [&](std::size_t begin, std::size_t end) {
+  for_regions(0, bytes(), [&](std::size_t begin, std::size_t end) {
     memory_.before_change(begin, end);
     const std::span values(reinterpret_cast<float*>(memory_.value().data() + begin),
                            (end - begin) / sizeof(float));
@@ -235,8 +223,6 @@ void ShardPiece::write(std::size_t array, std::size_t offset, std::span<const st
   if (bytes.empty()) return;
   {
     const auto locks = lock_all();
-    std::deque<ChunkWriting> writing;
-    for (std::uint64_t& version : versions_) writing.emplace_back(version);
     memory_.write(array, offset, bytes);
   }
   changes_.tell(*this);

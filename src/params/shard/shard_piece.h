@@ -28,10 +28,10 @@ namespace paceline {
 /// are bytes into the piece; offsets and lengths are checked by the caller.
 class ShardPiece {
  public:
-  /// The value lies in `value`, and the versions of its chunks in `versions`; both are zero-filled
-  /// and must outlive the piece, as must the pool. Throws as VariableMemory does.
+  /// The value lies in `value`, which is zero-filled and must outlive the piece, as must the pool.
+  /// Throws as VariableMemory does.
   ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
-             std::span<std::uint64_t> versions, ApplyPool& pool);
+             ApplyPool& pool);
 
   const VariableSpec& variable() const { return memory_.spec(); }
   const Piece& where() const { return where_; }
@@ -109,8 +109,6 @@ class ShardPiece {
   /// Calls function(begin, end) for parts of [begin, end) bytes, each with its region locked.
   template <typename F>
   void for_regions(std::size_t begin, std::size_t end, F&& function);
-  template <typename F>
-  void write_regions(std::size_t begin, std::size_t end, F&& function);
   std::vector<std::unique_lock<std::mutex>> lock_all();
   void change(Reading reading);
   void apply_whole(const RuleStep& step, std::span<const std::byte> gradient,
@@ -118,7 +116,6 @@ class ShardPiece {
 
   const Piece where_;
   VariableMemory memory_;
-  const std::span<std::uint64_t> versions_;
   const std::size_t region_bytes_;
   ApplyPool& pool_;
   std::deque<std::mutex> regions_;

@@ -10,7 +10,6 @@
 #include <thread>
 
 #include "paceline/error.h"
-#include "params/shard/chunk_versions.h"
 
 namespace paceline {
 namespace {
@@ -24,11 +23,9 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values) {
 struct HeldPiece {
   HeldPiece(const VariableSpec& variable, const Piece& where, int threads = 1)
       : memory(piece_bytes(variable, where)),
-        versions(version_count(memory.size())),
         pool(threads),
-        piece(variable, where, memory.span(), versions, pool) {}
+        piece(variable, where, memory.span(), pool) {}
   Buffer memory;
-  std::vector<std::uint64_t> versions;
   ApplyPool pool;
   ShardPiece piece;
 };
@@ -246,10 +243,6 @@ TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
   }
   for (auto& worker : workers) worker.get();
   EXPECT_EQ(values_of(held.piece), std::vector<float>(kElements, 4.0f));
-  for (const std::uint64_t version : held.versions) {
-    EXPECT_GE(version, 8u) << "four were written, each";
-    EXPECT_EQ(version % 2, 0u);
-  }
 }
 
 TEST(ShardPiece, RowsOnSeveralThreadsAreThoseOnOne) {

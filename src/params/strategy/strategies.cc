@@ -170,7 +170,8 @@ std::string why_no_sync_batch_norm(const Cluster& cluster) {
            "computed at once";
   }
   if (workers && cluster.towers > 1) return "does not go with --towers under an all-reduce";
-  if (workers && cluster.accumulate > 1) return "does not go with --accumulate under an all-reduce";
+  if (workers && cluster.train.accumulate > 1)
+    return "does not go with --accumulate under an all-reduce";
   if (device_kind(cluster.device.kind).is_simulated) {
     return "needs a device that computes on the host: --device cpu";
   }
@@ -199,7 +200,7 @@ JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpe
     throw Error(ErrorCode::kInvalidArgument,
                 fmt::format("[strategy] '{}' {}", strategy.name, needs_of(strategy.cluster)));
   }
-  const std::string why_not = cluster.sync_batch_norm ? why_no_sync_batch_norm(cluster) : "";
+  const std::string why_not = cluster.train.sync_batch_norm ? why_no_sync_batch_norm(cluster) : "";
   if (!why_not.empty()) {
     throw Error(ErrorCode::kInvalidArgument,
                 "[strategy] batch norm of the whole batch (--sync-batch-norm) " + why_not);
@@ -218,8 +219,8 @@ JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpe
   JoinOptions of_strategy = options;
   of_strategy.cluster.strategy = settled(strategy, cluster.strategy);
   JoinedStrategy made = strategy.make(of_strategy, std::move(variables));
-  if (cluster.accumulate <= 1) return made;
-  return accumulate(std::move(made), cluster.accumulate, options.pool);
+  if (cluster.train.accumulate <= 1) return made;
+  return accumulate(std::move(made), cluster.train.accumulate, options.pool);
 }
 
 }  // namespace paceline

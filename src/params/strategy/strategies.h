@@ -51,11 +51,11 @@ const StrategyKind& strategy_kind(const Cluster& cluster);
 const StrategyKind& strategy_kind(const Strategy& strategy, ClusterKind cluster);
 std::string strategy_name(const Cluster& cluster);
 
-/// Why Cluster::sync_batch_norm does not go with the rest of the cluster: "needs …", "does not go
-/// with …"; empty when it does.
+/// Why TrainOptions::sync_batch_norm does not go with the rest of the cluster: "needs …", "does not
+/// go with …"; empty when it does.
 std::string why_no_sync_batch_norm(const Cluster& cluster);
 
-/// Makes the cluster's strategy, and over it what Cluster::accumulate asks for. Joins the job.
+/// Makes the cluster's strategy, and over it what TrainOptions::accumulate asks for. Joins the job.
 /// Throws as strategy_named does, kInvalidArgument when the strategy or batch norm of the whole
 /// batch does not fit the cluster or the variables, and what the strategy throws.
 JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables);

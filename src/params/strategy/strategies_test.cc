@@ -77,7 +77,7 @@ TEST(Strategies, AccumulateIsAStoreOverTheStrategys) {
   JoinOptions with = options_of("alone", Cluster::Process::kAlone);
   const PlanBinding plan{.uses = {{.variable = 0, .updated = true}}};
   EXPECT_EQ(join_strategy(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kPlan);
-  with.cluster.accumulate = 4;
+  with.cluster.train.accumulate = 4;
   EXPECT_EQ(join_strategy(with, kOneVariable).store->bind(plan, 0)->norm_by(), NormBy::kStore);
 }
 

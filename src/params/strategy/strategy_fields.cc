@@ -20,9 +20,6 @@ bool ps_closes_rounds(const StrategyKind& kind, const Strategy& options) {
   return kind.ps_closes_rounds(options);
 }
 bool makes_local_steps(const StrategyKind& kind, const Strategy&) { return kind.makes_local_steps; }
-bool has_no_rounds(const StrategyKind& kind, const Strategy& options) {
-  return kind.makes_local_steps && !kind.in_rounds(options);
-}
 
 template <typename Number>
 void read(std::string_view text, Number& number) {
@@ -124,13 +121,6 @@ std::span<const StrategyField> strategy_fields() {
        .value = WordOption{{"sync", "async"},
                            [](const Strategy& strategy) { return int(strategy.outer_async); },
                            [](Strategy& strategy, int word) { strategy.outer_async = word == 1; }}},
-      {.flag = "--outer-delay",
-       .argument = "N",
-       .help = "With --outer async, the number of changes that count as one mean; the last of them "
-               "brings the momentum (default: the number of workers)",
-       .needs = "needs --outer async: a round brings the momentum once",
-       .traits_have_it = has_no_rounds,
-       .value = WholeOption{&Strategy::outer_delay, 1, kMostWorkers, "the usual"}},
   };
   return fields;
 }

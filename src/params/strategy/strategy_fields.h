@@ -37,7 +37,7 @@ struct StrategyField {
   const char* flag;
   const char* argument;  // as --help shows it
   const char* help;
-  /// What the flag is refused with for a strategy that does not have the option: "needs …".
+  /// The words that refuse the flag for a strategy without the option: "needs …".
   const char* needs;
   bool (*traits_have_it)(const StrategyKind& kind, const Strategy& options);
   std::variant<WholeOption, RateOption, WordOption> value;

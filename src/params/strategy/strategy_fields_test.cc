@@ -30,8 +30,7 @@ TEST(StrategyFields, WhatIsWrittenIsRead) {
                      .outer_rate = 0.25f,
                      .outer_momentum = 0.1f,
                      .outer_fragments = 4,
-                     .outer_async = true,
-                     .outer_delay = 5};
+                     .outer_async = true};
   Flags flags;
   for (const StrategyField& field : strategy_fields()) {
     EXPECT_FALSE(field.is_usual(all)) << field.flag;
@@ -63,7 +62,7 @@ TEST(StrategyFields, EachStrategyHasItsOptions) {
                           "--outer-momentum", "--outer-fragments", "--outer"));
   EXPECT_THAT(flags_for("local_sgd", with_ps, {.outer_async = true}),
               ElementsAre("--local-steps", "--outer-rate", "--outer-momentum", "--outer-fragments",
-                          "--outer", "--outer-delay"));
+                          "--outer"));
 }
 
 TEST(StrategyFields, TheFlagsOfAWayNameWhatTheStrategyHasAndIsNotAsUsual) {

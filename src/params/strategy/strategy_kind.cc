@@ -6,7 +6,7 @@ namespace paceline {
 
 ClusterKind kind_of(const Cluster& cluster) {
   if (!cluster.distributed()) return ClusterKind::kOneProcess;
-  const bool ps = !cluster.spec.ps.empty() || cluster.local_ps > 0;
+  const bool ps = !cluster.spec.ps.empty() || cluster.launch.ps > 0;
   return ps ? ClusterKind::kWithPs : ClusterKind::kWorkersOnly;
 }
 

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// What a process says of itself at the meeting point.
+/// A process's words about itself at the meeting point.
 struct Attendance {
   std::uint32_t version = kProtocolVersion;
   std::int32_t rank = 0;          // which of the processes it is

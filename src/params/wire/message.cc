@@ -107,7 +107,7 @@ void check_flags(const FrameHeader& header) {
 
 void fields(auto& wire, Of<Hello> auto& hello) {
   wire(hello.version, hello.role, hello.index, hello.cluster_id, hello.incarnation, hello.epoch,
-       hello.handled, hello.fingerprint, hello.spin, hello.ps, hello.ps_incarnation, hello.workers);
+       hello.handled, hello.fingerprint, hello.ps, hello.ps_incarnation, hello.workers);
   constexpr std::array kTypes{DType::kFloat32, DType::kBFloat16, DType::kFloat16, DType::kUInt8};
   wire.choice("wire", hello.wire, kTypes);
   wire(hello.kept, hello.flags, hello.process, hello.credentials);

@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-constexpr std::uint32_t kProtocolVersion = 20;
+constexpr std::uint32_t kProtocolVersion = 21;
 /// No frame with values or contributions is longer, unless one row is.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
 /// No other payload is longer.
@@ -157,7 +157,6 @@ struct Hello {
   std::uint64_t epoch = 0;              // membership epoch last seen; 0: none
   std::uint64_t handled = 0;            // numbered messages of this ps, on all its connections
   std::uint64_t fingerprint = 0;        // of the variables
-  bool spin = false;                    // asks the ps to poll while it is connected
   std::int32_t ps = 0;                  // which one it takes the other for
   std::uint64_t ps_incarnation = 0;     // of the ps that has welcomed it; 0: none has
   std::int32_t workers = 0;             // in its cluster spec; 0: unknown

@@ -32,7 +32,6 @@ TEST(Message, HelloComesBack) {
                     .epoch = 2,
                     .handled = 77,
                     .fingerprint = 0xdeadbeef,
-                    .spin = true,
                     .wire = DType::kBFloat16,
                     .flags = {"--accumulate\t2", "--late\tfold"},
                     .process = "pid 4711 on host b",
@@ -66,7 +65,7 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
                     .process = "pid 7 on b",
                     .credentials = {}};
   EXPECT_EQ(hex(encode(hello)),
-            "14000000"
+            "15000000"
             "0600776f726b6572"
             "01000000"
             "050072756e2d37"
@@ -74,7 +73,6 @@ TEST(Message, HelloHasTheBytesOfItsFormat) {
             "0000000000000000"
             "0000000000000000"
             "1807f6e5d4c3b2a1"
-            "00"
             "00000000"
             "0000000000000000"
             "02000000"

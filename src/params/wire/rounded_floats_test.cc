@@ -9,7 +9,7 @@
 #include <limits>
 #include <vector>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 namespace {

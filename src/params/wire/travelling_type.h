@@ -10,7 +10,7 @@
 #include <span>
 #include <string_view>
 
-#include "paceline/dtype.h"
+#include "paceline/tensor.h"
 
 namespace paceline {
 

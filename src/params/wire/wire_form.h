@@ -1,4 +1,4 @@
-// What a form of --wire and --top-k is called.
+// The names of the forms of --wire and --top-k.
 #pragma once
 
 #include <string>

@@ -2,18 +2,10 @@
 // takes it. If a step knows of a newer version when it begins, it pulls that one instead.
 #include "params/worker/fetch_ahead.h"
 
-#include <algorithm>
-
 namespace paceline {
 
 FetchAhead::FetchAhead(WorkerContext& context)
     : context_(context), core_(context.core), machine_(core_.variables().size()) {}
-
-bool FetchAhead::may_have_come(const std::vector<PlanBinding::Use>& uses) const {
-  return std::ranges::any_of(uses, [this](const PlanBinding::Use& use) {
-    return machine_.may_have_come(use.variable, core_.pulled(use.variable).next_asked());
-  });
-}
 
 // A thread of the link notes that the next value is there before it notes the version. Since both
 // are read in this order, a value that arrives in between is not pulled as well.

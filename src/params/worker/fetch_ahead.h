@@ -2,8 +2,6 @@
 // real driver of protocol/ask_ahead.h.
 #pragma once
 
-#include <vector>
-
 #include "exec/parameter_store.h"
 #include "params/protocol/ask_ahead.h"
 #include "params/worker/worker_context.h"
@@ -15,8 +13,6 @@ class FetchAhead {
  public:
   explicit FetchAhead(WorkerContext& context);
 
-  /// True when a value that the plan uses is known to change.
-  bool may_have_come(const std::vector<PlanBinding::Use>& uses) const;
   /// True when the step has to ask for the value.
   bool must_pull(VariableId variable) const;
   /// Notes that this step pulls the value.

@@ -3,14 +3,13 @@
 // over several ps tasks is cut between pages, if its rows allow, and its pieces are mapped into one
 // range of addresses; otherwise the worker puts it together from frames.
 //
-// An asynchronous reader may see some elements before and some after another worker's update;
-// --torn-free copies chunks of one moment instead (chunk_versions.h). If others may contribute in
-// the middle of a step, a variable that more than one kernel of the step reads is read in a copy,
-// since forward and backward kernels must see one value. When it was read in place, another
-// worker's update fell between the two in each step, and ptb with two workers and learning rate 1
-// ended at perplexity 640, not 115. The ps keeps the copy for this worker alone and writes it in
-// the pass that applies the worker's contribution, while the new values are in a cache: so the
-// worker sees what it would see in frames.
+// An asynchronous reader may see some elements before and some after another worker's update. If
+// others may contribute in the middle of a step, a variable that more than one kernel of the step
+// reads is read in a copy, since forward and backward kernels must see one value. When it was read
+// in place, another worker's update fell between the two in each step, and ptb with two workers and
+// learning rate 1 ended at perplexity 640, not 115. The ps keeps the copy for this worker alone and
+// writes it in the pass that applies the worker's contribution, while the new values are in a
+// cache: so the worker sees what it would see in frames.
 #include "params/worker/mapped_shards.h"
 
 #include <fmt/format.h>
@@ -34,8 +33,7 @@ MappedShards::MappedShards(std::span<const VariableSpec> variables, std::span<co
       counts_(variables.size()),
       memories_(std::size_t(num_ps)),
       joined_(variables.size()),
-      mapped_(variables.size()),
-      versions_(pieces.size(), nullptr) {
+      mapped_(variables.size()) {
   for (const Piece& piece : pieces_) ++counts_[std::size_t(piece.variable)];
 }
 
@@ -53,7 +51,6 @@ void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
     const std::size_t v = std::size_t(piece.variable);
     if (piece.ps != ps) continue;
     const std::byte* const start = memory->bytes().data();
-    versions_[piece.id] = reinterpret_cast<const std::uint64_t*>(start + layout.versions[piece.id]);
     if (counts_[v] == 1) {
       mapped_[v] = start + layout.offsets[piece.id];
     } else if (can_be_joined(variables_, pieces_, piece.variable)) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -26,8 +25,6 @@ class MappedShards {
   /// Returns the whole variable; null when it has no place there, or when its pieces cannot be put
   /// one after the other.
   const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
-  /// Returns the versions of the chunks of a piece that is mapped.
-  const std::uint64_t* versions(const Piece& piece) const { return versions_[piece.id]; }
 
  private:
   struct Joined {
@@ -44,7 +41,6 @@ class MappedShards {
   std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
   std::vector<Joined> joined_;                         // of variables that are split, by variable
   std::vector<std::atomic<const std::byte*>> mapped_;  // by variable
-  std::vector<const std::uint64_t*> versions_;         // by piece
 };
 
 }  // namespace paceline

@@ -1,24 +1,793 @@
 #include "params/worker/ps_store.h"
 
 #include <fmt/format.h>
+#include <sys/random.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "base/check.h"
 #include "base/copy_bytes.h"
+#include "checkpoint/checkpoint_save.h"
+#include "exec/parameter_store.h"
 #include "net/tls/link_security.h"
+#include "paceline/error.h"
 #include "params/protocol/frame_cuts.h"
+#include "params/protocol/value_requests.h"
+#include "params/round_fence.h"
+#include "params/savable_store.h"
+#include "params/shard/saved_variables.h"
 #include "params/variable_arrays.h"
 #include "params/wire/fields.h"
+#include "params/wire/round_messages.h"
 #include "params/wire/traced_messages.h"
-#include "params/worker/checkpoint_client.h"
+#include "params/worker/contribution_sender.h"
+#include "params/worker/fetch_ahead.h"
 #include "params/worker/ps_connection.h"
-#include "params/worker/ps_round_fence.h"
-#include "params/worker/ps_steps.h"
+#include "params/worker/worker_context.h"
 #include "params/worker/worker_driver.h"
 #include "params/worker/worker_state.h"
 
 namespace paceline {
 namespace {
+
+// The steps of one plan on a worker's store.
+
+class PsSteps : public StoreSteps {
+ public:
+  /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
+  /// In rounds the store clips by `clip_norm`; else the plan does, if it is above 0.
+  PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm);
+
+  NormBy norm_by() const override { return in_rounds() ? NormBy::kStore : NormBy::kPlan; }
+  bool wants_next_rows() const override;
+  void begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) override;
+  AsyncView need(VariableId variable) override;
+  AsyncView place(VariableId variable) override;
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override;
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
+
+ private:
+  class Handle : public StepHandle {
+   public:
+    explicit Handle(WorkerContext& context) : context_(context) {}
+    void wait_for(std::int64_t steps) { steps_ = steps; }
+    std::int64_t global_step() override;
+
+   private:
+    WorkerContext& context_;
+    std::int64_t steps_ = 0;
+  };
+
+  /// The way in which kernels read values in the memory of a ps: where they lie, or in the copy
+  /// that the ps makes for this worker, since several kernels read them and others change them.
+  enum class MappedRead : std::uint8_t { kInPlace, kInCopy };
+
+  void check(const PlanBinding::Use& use);
+  MappedRead read_of(const PlanBinding::Use& use) const;
+  /// True when the step reads the variable in memory of its ps.
+  bool reads_in_place(VariableId variable) const;
+  ValueUse use_of(const PlanBinding::Use& use) const;
+  bool must_pull(const PlanBinding::Use& use, StepKind kind) const;
+  void pull_stale(StepKind kind);
+  template <typename Asks>
+  void send_pulls(std::uint16_t flags, Asks&& asks);
+  bool reads(VariableId variable, MappedRead how) const {
+    return reads_in_place(variable) && reads_[std::size_t(variable)] == how;
+  }
+  void pull_rows(std::span<const RowSet> rows);
+  void wait_for_values(VariableId variable);
+  const std::byte* copy_by_ps(VariableId variable);
+  void send_order();
+  template <typename F>
+  void for_pieces_on(const PsConnection& ps, F&& function) const;
+  void forget_values();
+  bool reads_now(std::span<const RowSet> rows) const;
+  bool was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const;
+  void send_step_begin(const StepScalars& scalars, bool reads_now);
+  void send_contribution(VariableId variable);
+  void send_kept(float clip_scale);
+  void send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows);
+  void send_read_done();
+  void check_use(VariableId variable, const char* call) const;
+  PsConnection& connection(const Piece& piece) const {
+    return *context_.connections[std::size_t(piece.ps)];
+  }
+
+  /// True when contributions wait for the factor by which the plan clips them: a ps that knows it
+  /// applies and answers each chunk when it comes, so that values return while others leave.
+  bool keeps_contributions() const { return clipped_ && !in_rounds(); }
+  bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
+
+  WorkerContext& context_;
+  WorkerState& core_;
+  const std::vector<PlanBinding::Use> uses_;
+  const bool clipped_;
+  std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
+  std::vector<bool> contributed_;                 // by variable
+  std::vector<VariableId> kept_;                  // contributions that are not sent yet
+  FetchAhead ahead_;
+  ContributionSender sender_;
+  // These are kept from step to step for their memory.
+  StepBegin begin_;
+  std::vector<StepEnd> ends_;  // by ps
+  RowsAhead next_rows_;
+  StepKind kind_ = StepKind::kTrain;
+  bool fetched_ = false;    // since the last train step
+  std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
+  Handle handle_;
+};
+
+PsSteps::PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm)
+    : context_(context),
+      core_(context.core),
+      uses_(plan.uses),
+      clipped_(clip_norm > 0),
+      reads_(core_.variables().size()),
+      contributed_(core_.variables().size(), false),
+      ahead_(context),
+      sender_(context),
+      begin_{.clipped = clipped_,
+             .clip_norm = in_rounds() && std::isfinite(clip_norm) ? clip_norm : 0,
+             .learning_rates = {}},
+      ends_(context.connections.size()),
+      handle_(context) {
+  for (const PlanBinding::Use& use : uses_) check(use);
+  sender_.make_spaces(uses_);
+}
+
+void PsSteps::check(const PlanBinding::Use& use) {
+  PACELINE_CHECK(use.variable >= 0 && std::size_t(use.variable) < reads_.size());
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  reads_[std::size_t(use.variable)] = read_of(use);
+  if (variable.sparse) next_rows_.add(use.variable);
+  if (use.updated && !variable.trained) {
+    throw Error(ErrorCode::kInvalidArgument,
+                "[store] a plan updates the frozen variable " + variable.name);
+  }
+}
+
+PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  const bool changes = variable.trained || core_.changes_after_reads(use.variable);
+  // In rounds nobody changes what a contribution in time is made from.
+  const AggregationSpec& how = core_.options().aggregation;
+  const bool late_count = !in_rounds() || how.late == LateContribution::kFold;
+  const bool others_contribute = core_.options().spec.workers.size() > 1 && late_count;
+  return use.reread && changes && others_contribute ? MappedRead::kInCopy : MappedRead::kInPlace;
+}
+
+bool PsSteps::wants_next_rows() const {
+  return next_rows_.any([this](VariableId rows) { return core_.mapped(rows) == nullptr; });
+}
+
+void PsSteps::check_use(VariableId variable, const char* call) const {
+  if (variable < 0 || std::size_t(variable) >= reads_.size() || !reads_[std::size_t(variable)]) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("[store] {} of variable {}, which the plan does not use", call, variable));
+  }
+}
+
+void PsSteps::begin_step(StepKind kind, std::span<const RowSet> rows, const StepScalars& scalars) {
+  core_.check();
+  context_.driver.wait_initialised();
+  kind_ = kind;
+  send_order();
+  if (kind == StepKind::kTrain) {
+    bool outdated = false;
+    step_ = context_.driver.begin_step(outdated);
+    if (outdated) forget_values();
+    send_step_begin(scalars, reads_now(rows) && !fetched_);
+  }
+  fetched_ = kind == StepKind::kFetch || (fetched_ && kind == StepKind::kEvaluate);
+  pull_stale(kind);
+  if (kind != StepKind::kEvaluate) pull_rows(rows);
+  ++context_.uses;
+}
+
+template <typename F>
+void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
+  for (const PlanBinding::Use& use : uses_) {
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      if (piece.ps == ps.ps()) function(use, piece);
+    }
+  }
+}
+
+// Once, unless plans take turns.
+void PsSteps::send_order() {
+  if (std::exchange(context_.ordered_by, this) == this) return;
+  for (const auto& ps : context_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    WireWriter writer(buffer.bytes);
+    for_pieces_on(*ps, [&](const PlanBinding::Use&, const Piece& piece) { writer.put(piece.id); });
+    ps->send_control(MessageType::kOrder, {}, buffer);
+  }
+}
+
+// Others have made steps since this worker's last one ended: what its answers brought is too old
+// for the bound.
+void PsSteps::forget_values() {
+  std::ranges::fill(context_.held, Freshness::kNothing);
+  ++context_.uses;
+}
+
+// A contribution may also be made from what fetch steps have read before.
+bool PsSteps::reads_now(std::span<const RowSet> rows) const {
+  return std::ranges::none_of(uses_,
+                              [&](const PlanBinding::Use& use) { return was_brought(use, rows); });
+}
+
+// The answers to the last train step say so.
+bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const {
+  const ValueUse how = use_of(use);
+  const Freshness held = context_.held[std::size_t(use.variable)];
+  if (!how.trained) return false;
+  if (how.in_place) return how.in_copy && !must_renew_copy(StepKind::kTrain, held, how);
+  if (!how.sparse) return !paceline::must_pull(StepKind::kTrain, held, how);
+  const auto asked = std::ranges::find(rows, use.variable, &RowSet::variable);
+  return asked == rows.end() || next_rows_.on_their_way(*asked, context_.uses);
+}
+
+void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
+  PACELINE_CHECK(scalars.learning_rates.size() == core_.variables().size());
+  std::fill(contributed_.begin(), contributed_.end(), false);
+  kept_.clear();
+  begin_.examples = scalars.examples;
+  begin_.round = in_rounds() ? core_.global_step.load() : 0;
+  begin_.learning_rates.assign(scalars.learning_rates.begin(), scalars.learning_rates.end());
+  const bool finite = core_.options().on_nan == OnNan::kStop;
+  const auto flags = std::uint16_t((reads_now ? kReadsNow : 0) | (finite ? kMustBeFinite : 0));
+  for (const auto& ps : context_.connections) {
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    encode(begin_, buffer.bytes);
+    ps->send_control(MessageType::kStepBegin, {.flags = flags, .step = step_}, buffer);
+  }
+}
+
+// An evaluation reads what was read for it.
+bool PsSteps::reads_in_place(VariableId variable) const {
+  return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
+}
+
+ValueUse PsSteps::use_of(const PlanBinding::Use& use) const {
+  const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
+  return {.in_place = reads_in_place(use.variable),
+          .in_copy = reads(use.variable, MappedRead::kInCopy),
+          .sparse = variable.sparse,
+          .trained = variable.trained,
+          .updated = use.updated};
+}
+
+bool PsSteps::must_pull(const PlanBinding::Use& use, StepKind kind) const {
+  const ValueUse how = use_of(use);
+  if (kind == StepKind::kFetch && !how.in_place && !how.sparse) {
+    return ahead_.must_pull(use.variable);
+  }
+  return paceline::must_pull(kind, context_.held[std::size_t(use.variable)], how);
+}
+
+template <typename Asks>
+void PsSteps::send_pulls(std::uint16_t flags, Asks&& asks) {
+  for (const auto& ps : context_.connections) {
+    ControlBuffers::Buffer* buffer = nullptr;
+    for_pieces_on(*ps, [&](const PlanBinding::Use& use, const Piece& piece) {
+      if (!asks(use, piece)) return;
+      if (buffer == nullptr) WireWriter((buffer = &ps->control().take())->bytes);
+      WireWriter(buffer->bytes, WireWriter::kAppend).put(piece.id);
+    });
+    if (buffer != nullptr) {
+      ps->send_control(MessageType::kPull, {.flags = flags, .step = step_}, *buffer);
+    }
+  }
+}
+
+void PsSteps::pull_stale(StepKind kind) {
+  const std::uint16_t flags = kind == StepKind::kFetch ? kTellChanges : 0;
+  send_pulls(flags, [&](const PlanBinding::Use& use, const Piece& piece) {
+    if (!must_pull(use, kind)) return false;
+    if (kind == StepKind::kFetch) ahead_.note_pulled(use.variable);
+    core_.allocate(use.variable);
+    core_.pulled(use.variable).forget_next();
+    core_.expect(piece, core_.bytes_of(piece));
+    return true;
+  });
+  send_pulls(kIntoCopy, [&](const PlanBinding::Use& use, const Piece& piece) {
+    const Freshness held = context_.held[std::size_t(use.variable)];
+    if (!must_renew_copy(kind, held, use_of(use))) return false;
+    core_.expect(piece, 1);
+    return true;
+  });
+  for (const PlanBinding::Use& use : uses_) {
+    context_.held[std::size_t(use.variable)] = freshness_after(kind, use_of(use));
+  }
+}
+
+void PsSteps::pull_rows(std::span<const RowSet> rows) {
+  for (const RowSet& set : rows) {
+    check_use(set.variable, "rows");
+    if (reads_in_place(set.variable) || next_rows_.on_their_way(set, context_.uses)) continue;
+    core_.allocate(set.variable);
+    for (const Piece& piece : core_.pieces_of(set.variable)) {
+      const std::span<const std::int32_t> ids = rows_in(piece, set.ids);
+      if (ids.empty()) continue;
+      PsConnection& ps = connection(piece);
+      ControlBuffers::Buffer& buffer = ps.control().take();
+      WireWriter(buffer.bytes).put_all(ids);
+      core_.expect(piece, ids.size() * core_.row_bytes(set.variable));
+      ps.send_control(MessageType::kPullRows, {.id = piece.id, .step = step_}, buffer);
+    }
+  }
+}
+
+void PsSteps::wait_for_values(VariableId variable) {
+  const auto come = [&] {
+    return core_.missing(variable) == nullptr &&
+           !(kind_ == StepKind::kFetch && ahead_.waits(variable));
+  };
+  if (core_.wait_for_reply(come)) return;
+  const Piece* const missing = core_.missing(variable);
+  const Piece& piece = missing == nullptr ? core_.pieces_of(variable).front() : *missing;
+  core_.fail_late("no values of " + core_.variables()[std::size_t(variable)].name + " came",
+                  "from " + context_.connection(piece).text());
+}
+
+// It has come, if the ps tasks say the truth.
+const std::byte* PsSteps::copy_by_ps(VariableId variable) {
+  const std::byte* const copy = core_.copies().variable(variable);
+  if (copy == nullptr) {
+    core_.fail(Error(ErrorCode::kDataLoss,
+                     fmt::format("[store] the copy of {} is in memory that was not shared",
+                                 core_.variables()[std::size_t(variable)].name)));
+    core_.check();
+  }
+  return copy;
+}
+
+AsyncView PsSteps::need(VariableId variable) {
+  check_use(variable, "need");
+  wait_for_values(variable);
+  const VariableSpec& spec = core_.variables()[std::size_t(variable)];
+  if (!reads_in_place(variable)) {
+    core_.allocate(variable);
+    if (kind_ == StepKind::kFetch) ahead_.go_on(variable);
+    return core_.value(variable).view();
+  }
+  // Kernels only read mapped memory: a variable changes by contributions alone.
+  const std::byte* const mapped =
+      reads(variable, MappedRead::kInCopy) ? copy_by_ps(variable) : core_.mapped(variable);
+  return TensorView{const_cast<std::byte*>(mapped), spec.dtype, spec.shape};
+}
+
+AsyncView PsSteps::place(VariableId variable) {
+  check_use(variable, "place");
+  ContributionBuffer& space = core_.space(variable);
+  context_.wait_until_taken(variable);
+  return space.values;
+}
+
+void PsSteps::ready(VariableId variable, const Contribution& contribution, const Event& event) {
+  check_use(variable, "ready");
+  contributed_[std::size_t(variable)] = true;
+  wait_on_host(event);
+  sender_.take(variable, contribution);
+  if (keeps_contributions()) return kept_.push_back(variable);
+  send_contribution(variable);
+}
+
+void PsSteps::send_contribution(VariableId variable) {
+  sender_.send(variable, step_, reads(variable, MappedRead::kInCopy));
+}
+
+// A step that is skipped has no factor.
+void PsSteps::send_kept(float clip_scale) {
+  if (!keeps_contributions()) return;
+  for (const auto& ps : context_.connections) {
+    if (is_skipped(clip_scale)) break;
+    ControlBuffers::Buffer& buffer = ps->control().take();
+    encode(StepClip{clip_scale}, buffer.bytes);
+    ps->send_control(MessageType::kClip, {.step = step_}, buffer);
+  }
+  for (const VariableId variable : kept_) send_contribution(variable);
+  kept_.clear();
+}
+
+StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_rows) {
+  core_.check();
+  if (kind_ == StepKind::kTrain) {
+    context_.driver.end_step();
+    if (is_skipped(clip_scale)) ++context_.skipped;
+    send_kept(clip_scale);
+    if (core_.options().aggregation.outdates_answers()) next_rows = {};
+    for (const auto& ps : context_.connections) send_step_end(*ps, clip_scale, next_rows);
+    handle_.wait_for(core_.steps_sent);
+    next_rows_.ended(++context_.uses, next_rows);
+  } else if (kind_ == StepKind::kFetch) {
+    send_read_done();
+  }
+  return handle_;
+}
+
+// A ps that sends the values knows by itself that they are read.
+void PsSteps::send_read_done() {
+  for (const PlanBinding::Use& use : uses_) {
+    if (!core_.changes_after_reads(use.variable)) continue;
+    if (!reads_in_place(use.variable)) continue;
+    for (const Piece& piece : core_.pieces_of(use.variable)) {
+      connection(piece).send(MessageType::kReadDone, {.id = piece.id}, {}, nullptr, nullptr);
+    }
+  }
+}
+
+void PsSteps::send_step_end(PsConnection& ps, float clip_scale, std::span<const RowSet> next_rows) {
+  StepEnd& end = ends_[std::size_t(ps.ps())];
+  end.clip_scale = keeps_contributions() || is_skipped(clip_scale) ? clip_scale : 1.0f;
+  std::size_t count = 0;
+  for_pieces_on(ps, [&](const PlanBinding::Use&, const Piece& piece) {
+    if (count == end.entries.size()) end.entries.emplace_back();
+    StepEnd::Entry& entry = end.entries[count++];
+    entry.piece = piece.id;
+    entry.contributed = contributed_[std::size_t(piece.variable)];
+    entry.next_rows.clear();
+    if (!reads_in_place(piece.variable)) {
+      const auto ids = rows_in(piece, ids_of(next_rows, piece.variable));
+      entry.next_rows.assign(ids.begin(), ids.end());
+    }
+    core_.expect(piece, entry.next_rows.size() * core_.row_bytes(piece.variable));
+  });
+  ControlBuffers::Buffer& buffer = ps.control().take();
+  encode(end, buffer.bytes);
+  ps.send_control(MessageType::kStepEnd, {.step = step_}, buffer);
+}
+
+std::int64_t PsSteps::Handle::global_step() {
+  WorkerState& core = context_.core;
+  if (core.options().aggregation.kind == AggregationKind::kRounds) {
+    context_.driver.wait_for_rounds(steps_);
+  }
+  if (!core.wait_for_reply([&] { return core.steps_done >= steps_; })) {
+    throw Error(ErrorCode::kDeadlineExceeded,
+                "no global step from " + context_.connections.front()->text());
+  }
+  return core.global_step;
+}
+
+// The ps tasks as the fence of rounds that the workers commit among themselves: a worker's side.
+
+class PsRoundFence : public RoundFence {
+ public:
+  explicit PsRoundFence(WorkerContext& context) : context_(context) {}
+
+  void begin(std::int64_t round) override;
+  void wait_given() override;
+  float commit(std::span<const std::int32_t> contributors, std::optional<double> squares) override;
+  void lose(std::int64_t round) override;
+  void wait_closed() override;
+  void begin_again(const std::string& why, std::vector<std::int32_t> unreached) override {
+    context_.driver.begin_again(why, {std::move(unreached)});
+  }
+  void check() const override;
+  bool is_cut_off() const override;
+  std::uint64_t ps_incarnation() const override;
+
+ private:
+  template <typename Predicate>
+  void wait_for_ps(const char* what, Predicate&& come);
+  bool is_done() const;
+  bool lets_others_tell() const;
+  template <typename Predicate>
+  void tell_commit(Predicate&& known);
+  [[noreturn]] void others_went_on(std::int64_t round) const;
+
+  WorkerContext& context_;
+  std::int64_t round_ = 0;                  // of the step that was begun last
+  bool settled_ = false;                    // all that the last answers brought is of one round
+  std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
+  std::optional<CommittedRound> untold_;    // the others are to tell first
+};
+
+// The others tell within a fraction of this, unless they are lost.
+constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
+
+// No ps waits for another worker before it answers.
+template <typename Predicate>
+void PsRoundFence::wait_for_ps(const char* what, Predicate&& come) {
+  WorkerState& core = context_.core;
+  std::optional<AccountScope> scope;
+  if (core.options().account != nullptr) scope.emplace(*core.options().account, Activity::kWait);
+  if (core.wait_for_reply(come)) return;
+  core.fail_late(fmt::format("{} of round {} did not come", what, round_), "from the ps tasks");
+}
+
+bool PsRoundFence::is_done() const { return context_.core.steps_done >= context_.core.steps_sent; }
+
+void PsRoundFence::others_went_on(std::int64_t round) const {
+  throw LeftBehind(
+      fmt::format("the others went on without worker:{}: the ps tasks have closed {} rounds, and "
+                  "its own group {}",
+                  context_.core.options().task.index, context_.core.global_step.load(), round));
+}
+
+void PsRoundFence::begin(std::int64_t round) {
+  wait_closed();
+  round_ = round;
+  WorkerState& core = context_.core;
+  if (!settled_ || core.global_step < round) {
+    context_.driver.await_round(round);
+    wait_for_ps("the end", [&] { return core.round_is_open.load(); });
+    std::ranges::fill(context_.held, Freshness::kNothing);
+    ++context_.uses;
+  }
+  if (core.global_step != round) others_went_on(round);
+  settled_ = true;
+}
+
+bool PsRoundFence::lets_others_tell() const {
+  return untold_->contributors.size() > 1 &&
+         untold_->contributors.front() == context_.core.options().task.index;
+}
+
+// The member that has committed first may be lost with its word to the others, who then make the
+// step again without it: the ps tasks must not know more than they do. So it lets them tell. It
+// tells all the same, since the round may have been closed by the word of yet others.
+template <typename Predicate>
+void PsRoundFence::tell_commit(Predicate&& known) {
+  if (!untold_) return;
+  if (lets_others_tell()) context_.core.wait(Deadline::after(kOthersTellWithin), known);
+  context_.driver.commit(*untold_);
+  untold_.reset();
+}
+
+// A contribution that is late is dropped at once, and its step done.
+void PsRoundFence::wait_given() {
+  committed_.reset();
+  wait_for_ps("the receipt", [this] {
+    return context_.core.steps_given >= context_.core.steps_sent || is_done();
+  });
+}
+
+float PsRoundFence::commit(std::span<const std::int32_t> contributors,
+                           std::optional<double> squares) {
+  committed_ = fingerprint_of(contributors);
+  WorkerState& core = context_.core;
+  untold_ = {.round = round_,
+             .contributors = {contributors.begin(), contributors.end()},
+             .squares = squares.value_or(0)};
+  if (!lets_others_tell()) tell_commit([] { return false; });  // at once
+  if (!squares) return 1;
+  const auto has_scale = [&] { return core.scaled_round == round_ || is_done(); };
+  tell_commit(has_scale);
+  wait_for_ps("the norm", has_scale);
+  if (core.scaled_round != round_) others_went_on(round_ + 1);
+  return core.scale;
+}
+
+// Otherwise the word of those that have committed the round without this worker is on its way.
+void PsRoundFence::lose(std::int64_t round) {
+  settled_ = false;
+  if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
+  wait_for_ps("the end", [this] { return is_done(); });
+}
+
+void PsRoundFence::wait_closed() {
+  tell_commit([this] { return is_done(); });
+  if (!is_done()) wait_for_ps("the end", [this] { return is_done(); });
+  if (committed_ && *committed_ != context_.core.last_contributors) others_went_on(round_ + 1);
+}
+
+void PsRoundFence::check() const { context_.core.check(); }
+
+bool PsRoundFence::is_cut_off() const { return context_.core.cut_off > 0; }
+
+std::uint64_t PsRoundFence::ps_incarnation() const { return context_.driver.ps_incarnation(); }
+
+// The chief's part of a checkpoint of parameter servers.
+
+/// Every ps that sees the folder writes its own shard, in parallel; the shards of the others are
+/// written here, from what they send. Core and connections must outlive it.
+class CheckpointClient : public StoreSaving {
+ public:
+  CheckpointClient(WorkerState& core, std::vector<std::unique_ptr<PsConnection>>& connections)
+      : core_(core), connections_(connections) {}
+
+  std::vector<std::string> prepare_saving(const std::string& folder) override;
+  void mark() override;
+  SavedShards write_shards(const std::string& folder) override;
+
+ private:
+  void send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
+            FrameHeader header = {});
+  void check_files_are_found(const std::string& path, const std::string& content);
+  int shard_count() const;
+  std::string shard_path(const std::string& folder, std::size_t ps) const;
+  void wait_saved(std::size_t ps);
+  WrittenFile write_here(const std::string& path, std::size_t ps);
+  std::span<const std::byte> fetch(const Piece& piece, std::size_t array, std::size_t offset,
+                                   std::size_t bytes);
+  template <typename Predicate>
+  auto saving_wait(Predicate& come) {
+    return [&](Deadline deadline) { return core_.save_inbox().wait(deadline, come); };
+  }
+  void add_other_workers(SavedShards& shards, const SavedShard& counts);
+
+  WorkerState& core_;
+  std::vector<std::unique_ptr<PsConnection>>& connections_;
+  std::vector<bool> sees_;  // the folder, by ps
+  std::vector<std::byte> fetched_;
+  std::uint64_t save_ = 0;
+};
+
+namespace fs = std::filesystem;
+
+// A worker tells its state between two of its steps; one that validates takes longer.
+constexpr Duration kWaitForStates = std::chrono::seconds(5);
+
+/// A file with a content that no other file has, for as long as it lives.
+class TokenFile {
+ public:
+  explicit TokenFile(const std::string& folder) {
+    std::uint64_t number = 0;
+    if (getrandom(&number, sizeof(number), 0) != sizeof(number)) number = 1;
+    content = fmt::format("{:016x}", number);
+    path = fmt::format("{}/step-seen-by-all-{}.part", fs::canonical(folder).string(), content);
+    std::ofstream(path, std::ios::binary) << content;
+  }
+  ~TokenFile() {
+    std::error_code ignored;
+    fs::remove(path, ignored);
+  }
+  TokenFile(const TokenFile&) = delete;
+  TokenFile& operator=(const TokenFile&) = delete;
+
+  std::string path, content;
+};
+
+// Not through the connection's own buffers, which belong to the thread that makes steps.
+void CheckpointClient::send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
+                            FrameHeader header) {
+  ControlBuffers::Buffer& buffer = ps.saving_control().take();
+  buffer.bytes.assign(payload.begin(), payload.end());
+  header.step = save_;
+  ps.send_control(type, header, buffer);
+}
+
+std::vector<std::string> CheckpointClient::prepare_saving(const std::string& folder) {
+  const TokenFile token(folder);
+  check_files_are_found(token.path, token.content);
+  std::vector<std::string> lines;
+  const auto found = core_.save_inbox().found();
+  for (std::size_t ps = 0; ps < found.size(); ++ps) {
+    sees_.push_back(*found[ps]);
+    if (sees_.back()) continue;
+    lines.push_back(fmt::format("{} does not see {}: what it has to save is sent to this task",
+                                connections_[ps]->name(), folder));
+  }
+  return lines;
+}
+
+void CheckpointClient::check_files_are_found(const std::string& path, const std::string& content) {
+  for (const auto& ps : connections_) {
+    send(*ps, MessageType::kFindFile, encode(FindFile{path, content}));
+  }
+  const auto answered = [&] {
+    core_.check();
+    return std::ranges::all_of(core_.save_inbox().found(),
+                               [](const auto& found) { return found.has_value(); });
+  };
+  if (core_.wait_patiently(saving_wait(answered))) return;
+  throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
+}
+
+// What the workers keep themselves is the last shard.
+int CheckpointClient::shard_count() const {
+  return int(connections_.size()) + (core_.options().aggregation.workers_commit ? 1 : 0);
+}
+
+void CheckpointClient::mark() {
+  core_.save_inbox().begin(++save_);
+  for (const auto& ps : connections_) {
+    ps->send_control(MessageType::kMark, {.step = save_}, ps->control().take_empty());
+  }
+}
+
+std::string CheckpointClient::shard_path(const std::string& folder, std::size_t ps) const {
+  return fs::canonical(folder).string() + "/" + shard_name(int(ps), shard_count());
+}
+
+SavedShards CheckpointClient::write_shards(const std::string& folder) {
+  for (std::size_t ps = 0; ps < connections_.size(); ++ps) {
+    send(*connections_[ps], MessageType::kSaveShard,
+         encode_text(sees_[ps] ? shard_path(folder, ps) : ""));
+  }
+  SavedShards shards;
+  shards.variables = saved_variables(core_.variables(), core_.pieces(), shard_count());
+  for (std::size_t ps = 0; ps < connections_.size(); ++ps) {
+    wait_saved(ps);
+    const SavedShard saved = *core_.save_inbox().saved()[ps];
+    shards.files.push_back(
+        sees_[ps] ? WrittenFile{shard_name(int(ps), shard_count()), saved.bytes, saved.checksum}
+                  : write_here(shard_path(folder, ps), ps));
+  }
+  const SavedShard counts = *core_.save_inbox().saved()[0];
+  shards.global_step = counts.global_step;
+  if (!counts.unused.empty()) shards.unused = RecordSet(counts.unused);
+  add_other_workers(shards, counts);
+  return shards;
+}
+
+// As long as it takes: a disk may be slow. A ps that is lost fails the store.
+void CheckpointClient::wait_saved(std::size_t ps) {
+  const auto answered = [&] {
+    core_.check();
+    return core_.save_inbox().saved()[ps].has_value();
+  };
+  while (!core_.save_inbox().wait(core_.reply_deadline(), answered)) {
+  }
+  const std::string error = core_.save_inbox().saved()[ps]->error;
+  if (error.empty()) return;
+  throw Error(ErrorCode::kUnavailable, fmt::format("{}: {}", connections_[ps]->name(), error));
+}
+
+WrittenFile CheckpointClient::write_here(const std::string& path, std::size_t ps) {
+  return write_shard(path, core_.variables(), core_.pieces(), int(ps), shard_count(),
+                     [this](const Piece& piece, std::size_t array, std::size_t offset,
+                            std::size_t bytes) { return fetch(piece, array, offset, bytes); });
+}
+
+std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size_t array,
+                                                   std::size_t offset, std::size_t bytes) {
+  fetched_.resize(bytes);
+  core_.save_inbox().expect(piece.id, std::uint16_t(array), offset, fetched_);
+  send(*connections_[std::size_t(piece.ps)], MessageType::kReadMarked,
+       encode_number(std::int64_t(bytes)),
+       {.flags = std::uint16_t(array), .id = piece.id, .offset = offset});
+  const auto come = [&] {
+    core_.check();
+    return core_.save_inbox().missing() == 0;
+  };
+  if (!core_.wait_patiently(saving_wait(come))) {
+    throw Error(ErrorCode::kDeadlineExceeded,
+                connections_[std::size_t(piece.ps)]->name() + " does not send what is to be saved");
+  }
+  return fetched_;
+}
+
+// A worker that does not tell its position has at least a known number of applied steps.
+void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& counts) {
+  const auto knows = [&](std::size_t worker) {
+    return std::ranges::find(shards.others, int(worker), &TaskState::worker) != shards.others.end();
+  };
+  const auto told = [&] {
+    core_.check();
+    shards.others = core_.save_inbox().states();
+    for (std::size_t worker = 1; worker < counts.workers.size(); ++worker) {
+      if (counts.workers[worker].asked && !knows(worker)) return false;
+    }
+    return true;
+  };
+  core_.save_inbox().wait(Deadline::after(kWaitForStates), told);
+  for (std::size_t worker = 1; worker < counts.workers.size(); ++worker) {
+    if (knows(worker)) continue;
+    TaskState& state = shards.others.emplace_back();
+    state.worker = int(worker);
+    state.step = counts.workers[worker].applied;
+    if (!counts.workers[worker].asked) continue;
+    shards.lines.push_back(fmt::format(
+        "worker:{} did not say within {} s where it is: its place in its data and its local "
+        "variables are not in this checkpoint",
+        worker, std::chrono::duration_cast<std::chrono::seconds>(kWaitForStates).count()));
+  }
+}
 
 // The time for the last frames of a worker that leaves.
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
@@ -146,7 +915,6 @@ void PsStoreImpl::join_all() {
   }
   driver_.use(*link_, connections_);
   driver_.join();
-  if (options_.spin) core_.start_spinning();
 }
 
 void PsStoreImpl::check_state(const VariableState& state) const {

@@ -35,7 +35,6 @@ struct PsStoreOptions {
   Duration reconnect_timeout = std::chrono::seconds(30);
   /// No reply within this ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
-  bool spin = false;  // poll instead of sleeping, here and on the ps (workload `fetch`)
   /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
   /// several in pieces that begin at pages, is then read where it lies, while other workers'
   /// updates change it: a reader may see some elements before an update and others after it. Where
@@ -45,12 +44,6 @@ struct PsStoreOptions {
   /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
   /// the same pass. Contributions are taken from where they lie. Else values come in frames.
   bool share_memory = true;
-  /// Values are copied when they are read, so that each chunk (256 KiB of a variable, or the rows
-  /// of a batch) is of one moment.
-  bool torn_free = false;
-  /// So often is a chunk copied that is being written meanwhile; then the ps is asked for the
-  /// values in frames, so that a reader gets them even among writers that never pause.
-  int torn_free_tries = 16;
   /// The form in which contributions of float32 travel in frames, and values by type_of_values().
   /// With ps tasks that share memory nothing is rounded.
   ContributionForm wire = {};
@@ -73,7 +66,8 @@ struct PsStoreOptions {
   std::function<void()> check_interrupt;
   /// Gets an event for each frame; null: none. Must outlive the store.
   Timeline* timeline = nullptr;
-  /// What this task tells of itself, and hears of others; null: nothing. Must outlive the store.
+  /// The board on which this task tells of itself and hears of others; null: none. Must outlive the
+  /// store.
   ProgressBoard* progress = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;

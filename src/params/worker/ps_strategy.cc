@@ -25,16 +25,14 @@ PsStoreOptions ps_store_options(const JoinOptions& options) {
   ps.task = cluster.task;
   ps.cluster_id = cluster.cluster_id;
   ps.agreed_flags = agreed_flags(cluster, options.seed, options.data);
-  ps.link = cluster.link;
-  ps.security = cluster.security;
-  ps.join_timeout = from_seconds(cluster.join_timeout_s);
-  ps.reconnect_timeout = from_seconds(cluster.reconnect_timeout_s);
-  ps.spin = cluster.spin;
-  ps.torn_free = cluster.torn_free;
-  ps.wire = {cluster.wire, cluster.top_k};
-  ps.error_feedback = cluster.error_feedback;
+  ps.link = cluster.links.kind;
+  ps.security = cluster.links.security;
+  ps.join_timeout = from_seconds(cluster.links.join_timeout_s);
+  ps.reconnect_timeout = from_seconds(cluster.links.reconnect_timeout_s);
+  ps.wire = {cluster.links.wire, cluster.links.top_k};
+  ps.error_feedback = cluster.links.error_feedback;
   ps.aggregation = aggregation_of(strategy_kind(cluster), cluster.strategy, cluster.spec);
-  ps.on_nan = cluster.on_nan;
+  ps.on_nan = cluster.train.on_nan;
   ps.shares_records = cluster.shares_records();
   ps.last_step = options.last_step;
   ps.timeline = options.timeline;
@@ -51,14 +49,15 @@ std::shared_ptr<PsStore> join_ps_store(const JoinOptions& options,
                                        std::vector<VariableSpec> variables) {
   const Cluster& cluster = options.cluster;
   const PsStoreOptions how = ps_store_options(options);
-  if (cluster.existing_servers && !cluster.launched && how.say) {
+  if (cluster.existing_servers && !cluster.launch.launched && how.say) {
     how.say(fmt::format("uses existing servers, which stay: {}", fmt::join(how.spec.ps, ", ")));
   }
   std::shared_ptr<PsStore> joined = PsStore::join(how, std::move(variables));
   if (!how.wire.exact() && cluster.is_chief() && !joined->rounds() && how.say) {
-    const std::string flag = cluster.top_k > 0
-                                 ? fmt::format("--top-k {} leaves out", cluster.top_k)
-                                 : fmt::format("--wire {} rounds", travelling_name(cluster.wire));
+    const std::string flag =
+        cluster.links.top_k > 0
+            ? fmt::format("--top-k {} leaves out", cluster.links.top_k)
+            : fmt::format("--wire {} rounds", travelling_name(cluster.links.wire));
     how.say(flag +
             " nothing: all parameter servers share this worker's memory, and no values travel "
             "(--link tcp sends them)");

@@ -27,7 +27,6 @@ WorkerTaskOptions machine_options(const PsStoreOptions& options, const WorkerSta
   machine.cluster_id = options.cluster_id;
   machine.incarnation = std::uint64_t(std::chrono::system_clock::now().time_since_epoch().count());
   machine.process = this_process();
-  machine.spin = options.spin;
   machine.fingerprint = fingerprint_of(core.variables());
   machine.flags = options.agreed_flags;
   machine.declare = {.last_step = options.last_step,

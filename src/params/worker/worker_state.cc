@@ -4,17 +4,12 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 
-#include "params/shard/chunk_versions.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
 
 namespace {
-
-// A look is a system call, which a step of some microseconds feels.
-constexpr Duration kLookEvery = std::chrono::milliseconds(1);
 
 int num_ps(const PsStoreOptions& options) { return int(options.spec.ps.size()); }
 
@@ -46,30 +41,6 @@ WorkerState::WorkerState(std::vector<VariableSpec> variables, const PsStoreOptio
 std::span<const Piece> WorkerState::pieces_of(VariableId variable) const {
   const std::size_t first = first_piece_[std::size_t(variable)];
   return std::span(pieces_).subspan(first, first_piece_[std::size_t(variable) + 1] - first);
-}
-
-bool WorkerState::copy_mapped_chunks(VariableId variable) {
-  allocate(variable);
-  return std::ranges::all_of(pieces_of(variable),
-                             [this](const Piece& piece) { return copy_piece(piece); });
-}
-
-bool WorkerState::copy_piece(const Piece& piece) {
-  const int tries = options_.torn_free_tries;
-  const std::span<std::byte> to = value_of(piece);
-  const std::byte* const from =
-      mapped(piece.variable) + std::size_t(piece.first_row) * row_bytes(piece.variable);
-  for (std::size_t begin = 0; begin < to.size(); begin += kVersionedBytes) {
-    const std::span chunk(from + begin, std::min(kVersionedBytes, to.size() - begin));
-    const std::uint64_t& version = shards_.versions(piece)[begin / kVersionedBytes];
-    int tried = 0;
-    while (tried < tries && !copy_chunk(version, chunk, to.data() + begin)) {
-      ++tried;
-      std::this_thread::yield();
-    }
-    if (tried == tries) return false;
-  }
-  return true;
 }
 
 std::span<std::byte> WorkerState::value_of(const Piece& piece) const {
@@ -166,14 +137,6 @@ void WorkerState::take_next(VariableId variable) {
   pulled(variable).take_next();
   Arrival& arrival = arrivals_[pieces_of(variable).front().id];
   arrival.held_version = arrival.next_version.load();
-}
-
-void WorkerState::look(bool at_once) {
-  if (!spinning_) return;
-  const TimePoint now = options_.clock->now();
-  if (!at_once && now - looked_ < kLookEvery) return;
-  looked_ = now;
-  link_->help();
 }
 
 void WorkerState::fail(const Error& error) {

@@ -50,15 +50,9 @@ class WorkerState {
   /// The copies of values that ps tasks of this host write for this worker alone. A variable is
   /// there once all ps tasks that keep some of it have shared theirs.
   MappedShards& copies() { return copies_; }
-  /// Copies what is mapped to value(), each chunk as of one moment. Returns false when a chunk was
-  /// being written each of PsStoreOptions::torn_free_tries times; the copy is then of no use.
-  bool copy_mapped_chunks(VariableId variable);
   /// The whole variable in memory of ps tasks of this host, to be read there; null when it is not
-  /// there. With PsStoreOptions::torn_free rows come in frames.
-  const std::byte* mapped(VariableId variable) const {
-    const bool framed = options_.torn_free && variables_[std::size_t(variable)].sparse;
-    return framed ? nullptr : shards_.variable(variable);
-  }
+  /// there.
+  const std::byte* mapped(VariableId variable) const { return shards_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
   /// More bytes of the piece were asked for, or have come.
@@ -108,15 +102,6 @@ class WorkerState {
     link_ = link;
     spin_ = spin;
   }
-  /// From now on waits poll and never sleep. The link leaves all that comes to them, between waits
-  /// too: else every reply would wake a thread of the link as well.
-  void start_spinning() {
-    link_->set_spinning(true);
-    spinning_ = true;
-  }
-  /// Reads what has come between waits, where no thread of the link does: at once, or once a
-  /// millisecond.
-  void look(bool at_once);
   Deadline reply_deadline() const { return Deadline::after(options_.reply_timeout); }
   void notify() { wakeup_.notify(); }
   Wakeup& wakeup() { return wakeup_; }
@@ -124,7 +109,7 @@ class WorkerState {
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
     const auto come = [&] { return failed() || predicate(); };
-    if (!poll_for(come, deadline) && !wakeup_.wait(*link_, deadline, come)) return false;
+    if (!poll_for(come) && !wakeup_.wait(*link_, deadline, come)) return false;
     check();
     return true;
   }
@@ -180,12 +165,11 @@ class WorkerState {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
   };
-  bool copy_piece(const Piece& piece);
-  // Spins for a little before the caller sleeps: a reply is often on its way.
+  // Polls for a little before the caller sleeps: a reply is often on its way.
   template <typename Predicate>
-  bool poll_for(Predicate&& come, Deadline deadline) {
+  bool poll_for(Predicate&& come) {
     if (come()) return true;
-    const Deadline end = spinning_ ? deadline : Deadline::after(spin_);
+    const Deadline end = Deadline::after(spin_);
     while (!end.passed()) {
       link_->help();
       if (come()) return true;
@@ -206,8 +190,6 @@ class WorkerState {
   SaveInbox save_inbox_;
   Link* link_ = nullptr;
   Duration spin_{};
-  bool spinning_ = false;
-  TimePoint looked_{};
 
   std::atomic<PendingRead*> reading_{nullptr};
   std::unique_ptr<PendingRead> read_;

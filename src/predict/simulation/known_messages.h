@@ -1,5 +1,5 @@
-// What the simulator knows of the protocol. Something new in it does not compile, or fails a test,
-// until somebody has decided what it costs.
+// The part of the protocol that the simulator knows. Something new in it does not compile, or fails
+// a test, until somebody has decided what it costs.
 #pragma once
 
 #include <concepts>

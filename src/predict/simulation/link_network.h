@@ -26,7 +26,7 @@ struct SimulatedHost {
   }
 };
 
-/// What goes from one host to another.
+/// The traffic from one host to another.
 struct SimulatedPair {
   int from = 0, to = 0;
   double bytes_per_s = 0;         // payload of all streams together; 0: the links' limit alone

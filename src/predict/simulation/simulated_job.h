@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "exec/parameter_store.h"
-#include "paceline/security.h"
+#include "paceline/cluster.h"
 #include "params/outer/outer_options.h"
 #include "params/strategy/strategies.h"
 #include "params/wire/wire_form.h"
@@ -17,7 +17,7 @@
 
 namespace paceline {
 
-/// What the step thread of a worker does next.
+/// The next action of a worker's step thread.
 struct StepAction {
   enum class Kind : std::uint8_t { kRun, kNeed, kReady };
   Kind kind = Kind::kRun;

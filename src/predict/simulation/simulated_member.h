@@ -52,7 +52,7 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
     std::size_t summed_bytes = 0;  // in a ring
     std::vector<SimulatedFrame> early = {};
   };
-  /// What a plan reduces together.
+  /// The contributions that a plan reduces together.
   struct Layout {
     std::vector<Bucket> buckets;
     std::vector<std::size_t> bucket_of;  // by variable

@@ -1,4 +1,4 @@
-// What the step of a simulated worker asks of the store of its variables: the calls of StoreSteps,
+// The calls of a simulated worker's step to the store of its variables: those of StoreSteps,
 // whose waits are questions.
 #pragma once
 

@@ -25,7 +25,7 @@ struct DevicePace {
 SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> specs,
                              const DevicePace& pace, double examples);
 
-/// What is known of a model of which there is no graph.
+/// The facts of a model of which there is no graph.
 struct ModelSizes {
   double parameters = 0;
   int tensors = 10;

@@ -43,6 +43,7 @@ enum class Limit : std::uint8_t {
   kLock,            // contributions to one variable wait for each other
   kSlowMemory,      // one worker's copies between host and device take longer than those of others
   kCopies,          // copies between host and device
+  kHostOps,         // ops that the host computes for the device
   kWay,             // another way to distribute is faster
   kSmallBatch,      // updates take more than the examples
   kCheckpoints,     // they are written slowly
@@ -83,6 +84,7 @@ constexpr LimitName kLimits[] = {{"link", Limit::kLink, true},
                                  {"lock", Limit::kLock},
                                  {"slow memory", Limit::kSlowMemory},
                                  {"copies to the device", Limit::kCopies},
+                                 {"ops on the host", Limit::kHostOps},
                                  {"way to distribute", Limit::kWay},
                                  {"small batch", Limit::kSmallBatch},
                                  {"checkpoints", Limit::kCheckpoints}};

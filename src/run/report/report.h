@@ -82,6 +82,8 @@ struct TaskReport {
   /// Per step: the time for which copies to and from a device's own memory kept it busy. Only of a
   /// device that can tell.
   std::optional<double> copies_ms;
+  /// Per step: the time for which the host computed ops that the device has no kernels for.
+  std::optional<double> host_ops_ms;
   std::optional<double> step_sent, step_received;  // per step of a worker: bytes over links
   /// The staleness of a worker's contributions: updates of others between the read of the values
   /// and their own.
@@ -133,12 +135,12 @@ struct Report {
   std::string model;
   Circumstances circumstances;        // empty: not known, and not written
   std::string strategy;               // Cluster::strategy
-  std::int64_t accumulate = 1;        // Cluster::accumulate
+  std::int64_t accumulate = 1;        // TrainOptions::accumulate
   std::int64_t towers = 1;            // Cluster::towers
-  std::string precision = "float32";  // name of Cluster::precision
+  std::string precision = "float32";  // name of TrainOptions::precision
   std::string tls = {};      // the links that were encrypted, in words; empty: there were none
   std::optional<int> cores;  // of worker 0's machine
-  std::vector<std::pair<std::string, std::string>> flags;  // RunOptions::flags of worker 0
+  std::vector<std::pair<std::string, std::string>> flags;  // ProgramRun::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
   /// Of worker 0's first and last steps. Nothing in a run of few, and from earlier versions.

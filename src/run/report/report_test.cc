@@ -33,6 +33,7 @@ TaskReport worker(int index, double rate) {
   task.step_sent = 1e5 / 3;
   task.step_received = 7;
   task.copies_ms = 2.0 / 3;
+  task.host_ops_ms = 0.25;
   task.staleness_mean = 1.0 / 3;
   task.staleness_p95 = 2;
   task.links = {{.to = "ps:0",

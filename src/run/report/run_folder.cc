@@ -11,6 +11,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/checkpoints.h"
 #include "paceline/error.h"
+#include "run/program_run.h"
 #include "run/usage_errors.h"
 
 namespace paceline {
@@ -67,7 +68,7 @@ void check_init_from(const RunOptions& run) {
 std::string checkpoints_folder(const RunOptions& run) { return run.out + "/checkpoints"; }
 
 bool decides_for_job(const Cluster& cluster) {
-  if (cluster.launched && !cluster.launched_in_command) return false;
+  if (cluster.launch.launched && !cluster.launch.in_command) return false;
   return cluster.process != Cluster::Process::kTask || cluster.is_chief();
 }
 
@@ -92,7 +93,8 @@ std::string how_to_go_on(const RunOptions& run) {
   if (run.out.empty()) return "; nothing was saved (no --out)";
   const auto newest = Checkpoints(checkpoints_folder(run)).newest_to_name();
   if (!newest) return "; no checkpoint was written yet";
-  return fmt::format("; to go on from step {}: {}", newest->step, run.resume_command);
+  return fmt::format("; to go on from step {}: {}", newest->step,
+                     program_run_of(run).resume_command);
 }
 
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run) {
@@ -103,7 +105,7 @@ std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& 
 }
 
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report) {
-  if (run.last_report != nullptr) *run.last_report = report;
+  if (Report* const kept = program_run_of(run).last_report) *kept = report;
   Report complete = report;
   complete.circumstances = circumstances();
   for (const std::string& file : report_files(cluster, run)) {
@@ -118,7 +120,7 @@ bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::st
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   // The launcher gives its tasks the names of their files.
-  const bool of_launcher = cluster.launched && !cluster.launched_in_command;
+  const bool of_launcher = cluster.launch.launched && !cluster.launch.in_command;
   if (!run.timeline.empty() || run.out.empty() || of_launcher) return run.timeline;
   const std::string folder = run.out + "/timeline";
   std::error_code ignored;  // the file cannot be written then, which is said

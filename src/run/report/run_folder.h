@@ -32,7 +32,7 @@ std::string how_to_go_on(const RunOptions& run);
 /// The files of this process's report: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
 /// Writes all of these files but those that are left as they are, and keeps the report in
-/// RunOptions::last_report. What stands at a path is never removed. Throws kUnavailable, naming the
+/// ProgramRun::last_report. What stands at a path is never removed. Throws kUnavailable, naming the
 /// file that cannot be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
 /// True for a file of an earlier run, if the run that `report` describes made no step: it was

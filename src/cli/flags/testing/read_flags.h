@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// What a command line says.
+/// The flags of a command line.
 struct Parsed {
   Cluster cluster;
   RunOptions run;

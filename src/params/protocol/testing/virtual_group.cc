@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <utility>
 
 namespace paceline {
@@ -367,6 +369,424 @@ void VirtualGroup::check_end() {
     fence_ ? check_rounds(*process) : check_records(*process);
     result_.steps = std::max(result_.steps, std::int64_t(process->history.size()));
   }
+}
+
+// What goes wrong in an all-reduce in virtual time.
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kDeadAfter = 4s;
+
+}  // namespace
+
+VirtualGroup::Process* VirtualGroup::random_process() {
+  std::vector<Process*> running;
+  for (auto& [number, process] : processes_) {
+    if (process->alive && !process->stopped && !process->retired) running.push_back(process.get());
+  }
+  return running.empty() ? nullptr : running[time_.random() % running.size()];
+}
+
+// Some other worker goes on with values that are as new; ps tasks may have closed the round of a
+// step that it has not heard of.
+bool VirtualGroup::can_spare(const Process& process) const {
+  const std::int64_t behind = options_.hybrid ? 0 : 1;
+  return std::ranges::any_of(processes_, [&](const auto& entry) {
+    const Process& other = *entry.second;
+    const CollectiveGroup& group = *other.group;
+    return &other != &process && other.alive && !other.stopped && !other.retired &&
+           group.standing() == Standing::kMember && group.has_values() &&
+           group.step() + behind >= process.group->step() &&
+           (group.epoch() == process.group->epoch() || !process.group->has_values());
+  });
+}
+
+void VirtualGroup::fault() {
+  last_fault_ = time_.now();
+  Process* const process = random_process();
+  if (process == nullptr) return;
+  const double kind = time_.uniform();
+  const bool retires = !options_.hybrid;
+  if (kind < 0.15 && options_.hybrid) return cut_from_ps(*process);
+  if (kind < 0.3) return cut();
+  if (!can_spare(*process)) return;
+  if (kind < 0.65) return kill(*process);
+  if (kind < 0.9 || !retires) return stop(*process);
+  retire(*process);
+}
+
+void VirtualGroup::kill(Process& process, bool comes_back) {
+  ++result_.kills;
+  process.alive = false;
+  const bool host = time_.happens(0.2);
+  if (fence_) {
+    time_.after(host ? kDeadAfter : 5ms,
+                [this, number = process.number] { fence_->cut_off(number, true); });
+  }
+  for (auto& [number, wire] : wires_) {
+    for (int end : {0, 1}) {
+      if (wire.ends[end] != process.number) continue;
+      wire.open[end] = false;
+      if (host) wire.lost_after = time_.now();
+      close_end(number, 1 - end, host ? kDeadAfter : 5ms, "it has died");
+    }
+  }
+  if (comes_back && time_.happens(0.7)) {
+    const Duration wait = time_.between(100ms, 8s);
+    time_.after(wait, [this, worker = process.worker] { start(worker); });
+  }
+}
+
+void VirtualGroup::stop(Process& process) {
+  ++result_.stops;
+  process.stopped = true;
+  const std::uint64_t number = process.number;
+  const Duration pause = time_.between(500ms, 12s);
+  for (auto& [id, wire] : wires_) {
+    for (int end : {0, 1}) {
+      if (wire.ends[end] != number || !wire.open[end] || pause < kDeadAfter) continue;
+      time_.after(kDeadAfter, [this, id = id, end] {
+        wires_.at(id).lost_after = time_.now();
+        close_end(id, 1 - end, 250ms, "it was silent for 4 s");
+        close_end(id, end, 10ms, "it has gone");
+      });
+    }
+  }
+  const bool noticed = fence_ != nullptr && pause > kDeadAfter;
+  if (noticed) time_.after(kDeadAfter, [this, number] { fence_->cut_off(number, false); });
+  time_.after(pause, [this, number, noticed] {
+    Process* const on = find(number);
+    on->stopped = false;
+    if (noticed) fence_->came_back(number);
+    for (const auto& act : std::exchange(on->held, {})) act();
+  });
+}
+
+void VirtualGroup::cut() {
+  std::vector<std::uint64_t> open;
+  for (const auto& [number, wire] : wires_) {
+    if (wire.open[0] && wire.open[1] && !wire.cut) open.push_back(number);
+  }
+  if (open.empty()) return;
+  ++result_.cuts;
+  const std::uint64_t number = open[time_.random() % open.size()];
+  Wire& wire = wires_.at(number);
+  wire.cut = true;
+  wire.lost_after = time_.now();
+  if (options_.hybrid && time_.happens(0.3)) {
+    const std::pair workers{find(wire.ends[0])->worker, find(wire.ends[1])->worker};
+    apart_until_[workers] = time_.now() + time_.between(1s, 6s);
+  }
+  for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
+}
+
+// It may be over before anybody has noticed.
+void VirtualGroup::cut_from_ps(Process& process) {
+  const std::uint64_t number = process.number;
+  if (std::exchange(process.cut_off, true)) return;
+  ++result_.ps_cuts;
+  const Duration pause = time_.between(100ms, 12s);
+  const Duration noticed = time_.happens(0.5) ? 10ms : kDeadAfter;
+  const auto set_cut_off = [this, number](bool cut_off) {
+    on(number, [this, cut_off](Process& p) {
+      if (p.retired) return;
+      drive(p, [&](Outbox& out) { p.group->set_cut_off(cut_off, time_.now(), out); });
+    });
+  };
+  fence_->cut(number);
+  if (noticed < pause) {
+    time_.after(noticed, [this, number, set_cut_off] {
+      if (!find(number)->alive) return;
+      fence_->cut_off(number, false);
+      set_cut_off(true);
+    });
+  }
+  time_.after(pause, [this, number, noticed = noticed < pause, set_cut_off] {
+    Process& back = *find(number);
+    if (!back.alive) return;
+    back.cut_off = false;
+    if (noticed) fence_->came_back(number);
+    fence_->mend(number);
+    set_cut_off(false);
+  });
+}
+
+void VirtualGroup::retire(Process& process) {
+  ++result_.retired;
+  drive(process, [&](Outbox& out) { process.group->retire(false, time_.now(), out); });
+  process.retired = true;
+}
+
+// The sums that the workers of an all-reduce in virtual time make in the middle of a step.
+
+using namespace std::chrono_literals;
+
+void VirtualGroup::begin_exchanges(Process& process) {
+  const Tag tag{process.group->epoch(), process.group->step()};
+  if (process.exchanges_of && process.exchanges_of->step == tag.step) ++result_.repeated;
+  process.exchanges_of = tag;
+  process.exchanged = 0;
+  process.gave = false;
+}
+
+// The exchanges of the step that the process has begun, one after the other.
+void VirtualGroup::exchange(Process& process) {
+  const CollectiveGroup& group = *process.group;
+  if (group.begun_by(process.worker) == nullptr) return;
+  const Tag tag{group.begun_by(process.worker)->epoch, group.step()};
+  if (process.exchanges_of != tag || process.gave) return;
+  if (process.exchanged == options_.exchanges) return;
+  process.gave = true;
+  time_.after(time_.between(100us, 20ms), [this, number = process.number, tag] {
+    on(number, [this, tag](Process& p) { give_sums(p, tag); });
+  });
+}
+
+void VirtualGroup::give_sums(Process& process, Tag tag) {
+  const CollectiveGroup& group = *process.group;
+  const CollectiveBegin* const begun = group.begun_by(process.worker);
+  if (begun == nullptr || Tag{begun->epoch, group.step()} != tag) return;
+  const std::vector<double> own{1, double(process.worker)};
+  const std::uint32_t which = process.sums->give(number_of(tag), own);
+  for (const std::int32_t member : group.members()) {
+    if (member == process.worker) continue;
+    send(process, member, 1000, [this, tag, which, own, from = process.worker](Process& to) {
+      to.sums->take(from, number_of(tag), which, own);
+      finish_exchange(to);
+    });
+  }
+  finish_exchange(process);
+}
+
+void VirtualGroup::finish_exchange(Process& process) {
+  const CollectiveGroup& group = *process.group;
+  const CollectiveBegin* const begun = group.begun_by(process.worker);
+  if (begun == nullptr || !process.gave || process.exchanged == options_.exchanges) return;
+  if (process.exchanges_of != Tag{begun->epoch, group.step()}) return;
+  const std::vector<std::int32_t>& members = group.members();
+  if (process.sums->which() != std::uint32_t(process.exchanged)) return;
+  if (!process.sums->whole(members)) return;
+  std::vector<double> sums(2), expected{double(members.size()), 0};
+  process.sums->sum(members, sums);
+  for (const std::int32_t member : members) expected[1] += member;
+  if (sums != expected) complain(fmt::format("worker:{} has other sums", process.worker));
+  ++process.exchanged;
+  process.gave = false;
+  look(process);
+}
+
+// VirtualGroup: a part of each contribution goes to ps tasks.
+
+using namespace std::chrono_literals;
+
+void VirtualGroup::make_fence() {
+  VirtualFence::World world;
+  world.on = [this](std::uint64_t process, const std::function<void()>& act) {
+    on(process, [act](Process&) { act(); });
+  };
+  world.look = [this](std::uint64_t number) {
+    Process& process = *find(number);
+    finish_if_whole(process);
+    look(process);
+  };
+  world.left_behind = [this](std::uint64_t process) { fall_behind(process); };
+  world.complain = [this](const std::string& trouble) { complain(trouble); };
+  world.delay = [this] { return delay(); };
+  fence_ = std::make_unique<VirtualFence>(time_, options_.workers, std::move(world));
+}
+
+bool VirtualGroup::may_contribute(Process& process) {
+  return fence_ == nullptr || fence_->begin(process.number, process.group->step());
+}
+
+// The step thread asks as soon as it has begun the step.
+void VirtualGroup::count_rounds(Process& process) {
+  const CollectiveGroup& group = *process.group;
+  if (fence_ == nullptr || group.begun_by(process.worker) == nullptr) return;
+  if (!may_contribute(process) || process.counted == group.step()) return;
+  process.counted = group.step();
+  drive(process,
+        [&](Outbox& out) { process.group->set_counted(process.counted, time_.now(), out); });
+}
+
+// Its session ends, and the program begins another one.
+void VirtualGroup::fall_behind(std::uint64_t number) {
+  time_.after(0s, [this, number] {
+    Process* const process = find(number);
+    if (!process->alive || process->retired) return;
+    ++result_.left_behind;
+    process->alive = false;
+    fence_->cut_off(number, true);
+    for (auto& [wire_number, wire] : wires_) {
+      for (int end : {0, 1}) {
+        if (wire.ends[end] != number) continue;
+        wire.open[end] = false;
+        close_end(wire_number, 1 - end, 5ms, "it begins again");
+      }
+    }
+    time_.after(100ms, [this, worker = process->worker] { start(worker); });
+  });
+}
+
+// Each step that counts is one round, of the same contributors.
+void VirtualGroup::check_rounds(const Process& process) {
+  const auto& closed = fence_->closed();
+  const std::size_t both = std::min(closed.size(), process.history.size());
+  if (std::equal(closed.begin(), closed.begin() + std::ptrdiff_t(both), process.history.begin()) &&
+      std::max(closed.size(), process.history.size()) <= both + 1) {
+    return;
+  }
+  complain(fmt::format("worker:{} has {} steps, and the ps tasks {} other rounds", process.worker,
+                       process.history.size(), closed.size()));
+}
+
+// VirtualGroup: the records that its workers share out.
+
+// It takes more than its next step reads, as a pipeline does. A frozen deal gives none.
+void VirtualGroup::take_records(Process& process) {
+  constexpr std::int64_t kBatch = 40, kAhead = 100, kLimit = 1'000'000;
+  GroupRecordSharing& records = process.group->records();
+  if (records.revoked()) {
+    records.begin();
+    process.read = 0;
+  }
+  std::int64_t held = 0;
+  for (const RecordRange& range : records.held()) held += range.size();
+  while (held < kAhead) {
+    const RecordRange taken = records.take(kLimit);
+    if (taken.size() == 0) break;
+    held += taken.size();
+  }
+  process.read += std::min(held, kBatch);
+}
+
+// A step that was committed by processes that are no more may be made again, from other records.
+void VirtualGroup::use_records(Process& process) {
+  const std::int64_t step = std::int64_t(process.history.size()) - 1;
+  std::vector<RecordRange>& used = process.used.emplace_back();
+  for (const std::int32_t worker : process.history.back()) {
+    const auto& begun = read_[{step, worker}];
+    const auto after = begun.upper_bound(process.group->epoch());
+    if (after == begun.begin()) continue;
+    const auto& read = std::prev(after)->second;
+    used.insert(used.end(), read.begin(), read.end());
+  }
+}
+
+// A record is unused until a step that counts has read it.
+void VirtualGroup::check_records(Process& process) {
+  std::set<std::int64_t> used;
+  for (const auto& step : process.used) {
+    for (const RecordRange& range : step) {
+      for (std::int64_t record = range.first; record < range.end; ++record) {
+        if (used.insert(record).second) continue;
+        return complain(fmt::format("worker:{} has used record {} again", process.worker, record));
+      }
+    }
+  }
+  const RecordSet& unused = process.group->records().unused();
+  for (std::int64_t record = 0; record < unused.ranges().back().first + 100; ++record) {
+    if (used.contains(record) != unused.contains({record, record + 1})) continue;
+    return complain(fmt::format("worker:{}: record {} is {}", process.worker, record,
+                                used.contains(record) ? "used, and unused" : "lost"));
+  }
+  result_.records = std::int64_t(used.size());
+}
+
+// The end of an all-reduce in virtual time: who saves.
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr Duration kEndPatience = 10s;  // as a session's
+constexpr Duration kEndWithin = 60s;
+
+}  // namespace
+
+// One worker ends the training of all, as early stopping does; some are killed meanwhile.
+void VirtualGroup::run_end() {
+  std::vector<Process*> running;
+  for (auto& [number, process] : processes_) {
+    if (process->alive && !process->retired) running.push_back(process.get());
+  }
+  Process& first = *running[time_.random() % running.size()];
+  drive(first, [&](Outbox& out) { first.group->end_training(out); });
+  for (std::size_t left = running.size(); left > 1 && time_.happens(0.4); --left) {
+    time_.after(time_.between(0s, 3s), [this] { kill_at_end(); });
+  }
+  end_ = time_.now() + kEndWithin;
+  while (time_.now() < end_ && result_.trouble.empty() && time_.run_one()) {
+  }
+  if (result_.trouble.empty()) check_saves();
+}
+
+void VirtualGroup::kill_at_end() {
+  std::vector<Process*> running;
+  for (auto& [number, process] : processes_) {
+    if (process->alive && !process->retired) running.push_back(process.get());
+  }
+  if (running.size() > 1) kill(*running[time_.random() % running.size()], false);
+}
+
+// What a session does between two steps and after the last one.
+void VirtualGroup::end(Process& process) {
+  CollectiveGroup& group = *process.group;
+  if (group.training_ended() && !process.ended_since && !group.begun_by(process.worker)) {
+    process.ended_since = time_.now();
+    drive(process, [&](Outbox& out) { group.retire(true, time_.now(), out); });
+  }
+  if (!process.ended_since || process.saves || process.retired) return;
+  const EndSave by = group.end_save(time_.now() - *process.ended_since < kEndPatience);
+  if (by == EndSave::kElsewhere) return leave(process);
+  if (by != EndSave::kHere) return;
+  process.saves = true;
+  const std::int64_t step = std::int64_t(process.history.size());
+  saves_.push_back({process.number, step, time_.now(), TimePoint::max()});
+  time_.after(time_.between(10ms, 2s), [this, number = process.number, at = saves_.size() - 1] {
+    on(number, [this, at](Process& p) {
+      saves_[at].ended = time_.now();
+      drive(p, [&](Outbox& out) { p.group->set_saved(out); });
+      leave(p);
+    });
+  });
+}
+
+void VirtualGroup::leave(Process& process) {
+  process.retired = true;
+  drive(process, [&](Outbox& out) { process.group->retire(false, time_.now(), out); });
+  time_.after(time_.between(1s, 3s), [this, number = process.number] {
+    on(number, [this](Process& p) { kill(p, false); });
+  });
+}
+
+// The newest values that a living worker has committed are saved, and by no two at a time.
+void VirtualGroup::check_saves() {
+  std::int64_t newest = -1, saved = -1;
+  for (const auto& [number, process] : processes_) {
+    if (process->ended_since && process->retired) {
+      newest = std::max(newest, process->group->committed_step());
+    }
+    if (process->alive && process->ended_since && !process->retired)
+      complain("a worker does not end");
+  }
+  for (std::size_t i = 0; i < saves_.size(); ++i) {
+    const Save& save = saves_[i];
+    if (save.ended == TimePoint::max()) continue;  // its worker was killed
+    saved = std::max(saved, save.step);
+    for (std::size_t j = 0; j < i; ++j) {
+      const Save& before = saves_[j];
+      if (before.ended == TimePoint::max()) continue;
+      if (before.ended > save.begun) complain("two workers save at once");
+    }
+  }
+  if (saved < newest) {
+    complain(
+        fmt::format("the newest checkpoint is of step {}, the last step is {}", saved, newest));
+  }
+  result_.saves = int(saves_.size());
 }
 
 }  // namespace paceline

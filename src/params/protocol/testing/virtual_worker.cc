@@ -7,6 +7,7 @@
 
 #include "paceline/error.h"
 #include "params/protocol/testing/virtual_ps.h"
+#include "params/wire/task_state.h"
 
 namespace paceline {
 
@@ -252,6 +253,248 @@ std::string VirtualWorker::standing() const {
                      machine_->joined() ? "joined" : "apart", done_ ? ", done," : "",
                      machine_->may_begin_step() ? "" : ", may not begin,", machine_->next_step(),
                      step_, missing);
+}
+
+// VirtualWorker: its training, and its steps on their way.
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::int64_t kVirtualBatch = 10;  // records of a step
+
+}  // namespace
+
+void VirtualWorker::train() {
+  if (!machine_->initialised()) return initialise();
+  if (done_) {
+    if (machine_->job_state().all_done) say_goodbye();
+    return;
+  }
+  if (!has_values()) return;
+  if (step_ >= 0) {
+    if (sent_ && machine_->steps_done() > step_) end_step();
+    return;
+  }
+  const bool early = leaves_early_ && machine_->next_step() > 5;
+  if (machine_->global_step() >= world_.options.last_step || early) return finish();
+  if (world_.options.records > 0 && !has_records()) {
+    since_ = world_.time.now();
+    if (records_over_ && records_.empty()) finish();
+    return;
+  }
+  if (!std::exchange(training_, true)) since_ = world_.time.now();
+  if (machine_->may_begin_step()) begin_step();
+}
+
+// The chief writes the variables, once.
+void VirtualWorker::initialise() {
+  if (index_ != 0) return machine_->wait_initialised(world_.time.now());
+  const auto has_joined = [](const auto& worker) { return worker->joined(); };
+  if (world_.options.start_together && !std::ranges::all_of(world_.workers, has_joined)) {
+    return world_.time.after(10ms, [this] { act(); });
+  }
+  if (machine_->was_initialised()) return machine_->wait_initialised(world_.time.now());
+  if (std::exchange(wrote_, true)) return;
+  const VirtualWorld::Checkpoint& from = world_.checkpoint;
+  if (from.global_step > 0) ++world_.checks.result().restores;
+  for (int worker = 0; from.global_step > 0 && worker < world_.options.workers; ++worker) {
+    TaskState state;
+    state.worker = worker;
+    state.step = from.own_steps[std::size_t(worker)];
+    if (worker == 0 && world_.options.records > 0) tell_unused(from.unused, state.position);
+    send_control(0, {MessageType::kTaskState,
+                     std::make_shared<const std::vector<std::byte>>(encode(state)), 0});
+  }
+  for (int ps = 0; ps < world_.options.ps; ++ps) {
+    send_control(ps, {MessageType::kWriteEnd, from.global_step, 0});
+  }
+}
+
+bool VirtualWorker::has_values() const {
+  return std::ranges::all_of(links_,
+                             [](const Link& link) { return link.ready && link.missing == 0; });
+}
+
+void VirtualWorker::begin_step() {
+  note_wait();
+  step_ = machine_->begin_step();
+  sent_ = false;
+  if (world_.options.records > 0) read_records();
+  world_.checks.began_ahead(ahead());
+  const Duration takes = world_.time.between(compute_ / 2, compute_ * 3 / 2);
+  world_.time.after(takes, [this, incarnation = incarnation_] {
+    if (machine_ && incarnation_ == incarnation && step_ >= 0) send_own_step();
+  });
+}
+
+// Returns the steps that the worker is ahead of the slowest one, as the ps that counts knows them:
+// an answer may still be on its way.
+std::int64_t VirtualWorker::ahead() const {
+  std::int64_t least = step_;
+  for (std::size_t i = 0; i < world_.workers.size(); ++i) {
+    if (!world_.workers[i]->trains()) continue;
+    least = std::min(least, world_.checks.ended_on_first(int(i)));
+  }
+  return step_ - least;
+}
+
+void VirtualWorker::send_own_step() {
+  sent_ = true;
+  since_ = world_.time.now();
+  for (int ps = 0; ps < world_.options.ps; ++ps) {
+    send_step(ps, step_);
+    // In rounds a step that is begun twice is refused: the first is not decided yet.
+    if (world_.in_rounds() || !world_.time.happens(world_.options.repeats)) continue;
+    ++world_.checks.result().repeated_steps;
+    send_step(ps, step_);
+  }
+}
+
+void VirtualWorker::end_step() {
+  note_wait();
+  if (index_ == 0 && world_.options.ps_deaths > 0) save();
+  step_ = -1;
+  since_ = world_.time.now();
+  world_.time.after(Duration(0), [this] { act(); });
+}
+
+// It is as if the chief had made a checkpoint of this moment.
+void VirtualWorker::save() {
+  const PsTask& first = world_.ps.front()->machine();
+  VirtualWorld::Checkpoint& newest = world_.checkpoint;
+  const std::int64_t every = world_.in_rounds() ? 3 : 20;
+  if (!first.initialised() || first.global_step() < newest.global_step + every) return;
+  newest.global_step = first.global_step();
+  for (std::size_t i = 0; i < newest.own_steps.size(); ++i) {
+    newest.own_steps[i] = world_.checks.ended_on_first(int(i));
+  }
+  if (first.shares() == nullptr) return;
+  newest.unused = first.shares()->unused();
+  newest.used = world_.checks.used_records();
+}
+
+// True when a step's records are there, or the last ones.
+bool VirtualWorker::has_records() {
+  if (!std::exchange(asks_, true)) {
+    for (int ahead = 0; ahead < 3; ++ahead) ask_records();
+  }
+  const GivenRecords given = machine_->take_records();
+  records_.insert(records_.end(), given.ranges.begin(), given.ranges.end());
+  records_over_ = records_over_ || given.over;
+  std::int64_t here = 0;
+  for (const RecordRange& range : records_) here += range.size();
+  if (!given.ranges.empty()) starves_ = false;
+  if (here < kVirtualBatch && !records_over_ && !std::exchange(starves_, true)) ask_records(true);
+  return here >= kVirtualBatch || (records_over_ && here > 0);
+}
+
+void VirtualWorker::read_records() {
+  std::vector<RecordRange> read;
+  for (std::int64_t missing = kVirtualBatch; missing > 0 && !records_.empty();) {
+    RecordRange& first = records_.front();
+    const std::int64_t count = std::min(missing, first.size());
+    read.push_back({first.first, first.first + count});
+    first.first += count;
+    missing -= count;
+    records_read_ += count;
+    if (first.size() == 0) records_.pop_front();
+  }
+  world_.checks.reads(index_, incarnation_, step_, read);
+  const bool lies = world_.planted(VirtualOptions::Plant::kReadsTooMuch) && index_ == 1;
+  Outbox out;
+  machine_->reads_records(records_read_ - (lies ? kVirtualBatch / 2 : 0), out);
+  carry_out(out);
+  ask_records();
+}
+
+void VirtualWorker::ask_records(bool starves) {
+  Outbox out;
+  machine_->ask_records(
+      {.records = starves ? 0 : kVirtualBatch, .limit = world_.options.records, .starves = starves},
+      out);
+  carry_out(out);
+}
+
+void VirtualWorker::note_wait() { world_.checks.waited(index_, world_.time.now() - since_); }
+
+void VirtualWorker::finish() {
+  done_ = true;
+  Outbox out;
+  machine_->set_done(out);
+  carry_out(out);
+  // Whoever leaves early does not wait for the others.
+  const Duration patience = leaves_early_ ? 0s : 60s;
+  world_.time.after(patience, [this, incarnation = incarnation_] {
+    if (machine_ && incarnation_ == incarnation) say_goodbye();
+  });
+  if (machine_->job_state().all_done) say_goodbye();
+}
+
+void VirtualWorker::say_goodbye() {
+  if (std::exchange(left_, true)) return;
+  Outbox out;
+  machine_->leave(out);
+  carry_out(out);
+  for (const Link& link : links_) {
+    if (link.wire != 0) world_.network.cut_after_last_to_ps(link.wire);
+  }
+}
+
+// Steps on their way.
+
+// The messages that the ps has not handled are sent again.
+void VirtualWorker::go_on(Link& link, PeerId id, std::uint64_t handled) {
+  if (world_.planted(VirtualOptions::Plant::kSendAllAgain)) handled = link.resumed_at;
+  link.resumed_at = handled;
+  link.stream.go_on(id, handled, world_.planted(VirtualOptions::Plant::kForgetLost));
+}
+
+void VirtualWorker::pull(int ps) {
+  std::vector<std::uint32_t> order;
+  Link& link = links_[std::size_t(ps)];
+  for (const AssemblyTarget& target : world_.needed_from(ps)) {
+    order.push_back(target.where.id);
+    link.missing += std::int64_t(target.bytes());
+  }
+  link.stream.push({kVirtualControlBytes, nullptr, [this, ps, order](PeerId wire) {
+                      world_.ps[std::size_t(ps)]->pulled(wire, order);
+                    }});
+}
+
+// The step is answered chunk by chunk.
+void VirtualWorker::send_step(int ps, std::int64_t step) {
+  Link& link = links_[std::size_t(ps)];
+  FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin),
+                     .offset = std::uint64_t(machine_->global_step()),
+                     .step = std::uint64_t(step)};
+  plan_frame(link, ps, header);
+  header.type = std::uint16_t(MessageType::kChunk);
+  for (const AssemblyTarget& target : world_.needed_from(ps)) {
+    header.id = target.where.id;
+    for (const Cut cut : byte_cuts(target.bytes())) {
+      header.offset = cut.begin;
+      header.payload_bytes = std::uint32_t(cut.size);
+      link.missing += std::int64_t(cut.size);
+      plan_frame(link, ps, header);
+    }
+    link.free_at += 3ms;  // until a kernel has finished the next piece
+  }
+  header = {.type = std::uint16_t(MessageType::kStepEnd), .step = std::uint64_t(step)};
+  plan_frame(link, ps, header);
+}
+
+// Frames to one ps follow one another, whatever they belong to.
+void VirtualWorker::plan_frame(Link& link, int ps, const FrameHeader& header) {
+  link.free_at = std::max(link.free_at, world_.time.now());
+  world_.time.at(link.free_at, [this, ps, incarnation = incarnation_, header] {
+    if (!machine_ || incarnation_ != incarnation) return;
+    const auto arrived = [this, ps, header](PeerId wire) {
+      world_.ps[std::size_t(ps)]->step_frame(wire, header);
+    };
+    links_[std::size_t(ps)].stream.push(
+        {kFrameHeaderBytes + header.payload_bytes, nullptr, arrived});
+  });
 }
 
 }  // namespace paceline

@@ -14,7 +14,7 @@ constexpr const char* kWrittenReport =
    "share": {"input": 0.125, "compute": 0.5, "pull": 0.25, "push": 0.0625, "apply": 0.0, "wait": 0.0,
     "other": 0.0625},
    "hidden_ms": 1.5, "network_bytes_per_step": {"sent": 423.0, "received": 316.0},
-   "staleness": {"mean": 1.25, "p95": 3.0}, "copies_ms": 0.5, "dropped": 1, "skipped": 0,
+   "staleness": {"mean": 1.25, "p95": 3.0}, "copies_ms": 0.5, "host_ops_ms": 0.25, "dropped": 1, "skipped": 0,
    "use": {"cores": 0.873, "device_busy": 0.5,
     "network_bytes_per_s": {"sent": 11600.0, "received": 8660.0},
     "disk_bytes_per_s": {"read": 0.0, "written": 0.0}, "peak_memory_bytes": 313978880.0,

@@ -1,0 +1,62 @@
+// What run_program tells the sessions of a run beside the options that a user chooses.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "paceline/run_options.h"
+
+namespace paceline {
+
+class Interrupt;
+class Log;
+struct Report;
+
+/// RunOptions::program. What it points to must outlive the run.
+struct ProgramRun {
+  /// It reports SIGINT, SIGTERM and SIGHUP. If it is null, nobody watches for them.
+  const Interrupt* interrupt = nullptr;
+  /// The log of the task, for lines such as who joined and what it waits for. If it is null, they
+  /// are printed.
+  const Log* log = nullptr;
+  std::string log_level = "info";   // debug, info, warning or error
+  std::string log_format = "text";  // or json: one object a line
+  std::string resume_command;       // the command that resumes the run; empty: not known
+  /// The global step of this task when a ps was lost with its values; the run goes on from a
+  /// checkpoint since then. Empty: none was lost.
+  std::optional<std::int64_t> lost_at;
+  /// The last report is kept here, to which run_program adds the error of a program that fails. If
+  /// it is null, the report is not kept.
+  Report* last_report = nullptr;
+  /// How many seconds a session has counted towards RunOptions::seconds is kept here; run_program
+  /// goes on counting after a ps was lost. If it is null, it is not kept.
+  double* seconds_counted = nullptr;
+  /// It is called with a message when a session at its end cannot save, or cannot write its report
+  /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
+  /// prints the message.
+  std::function<void(const std::string&)> on_failed_end;
+  double link_gbps = 0;  // the rate of each emulated host's link; 0: no host is emulated
+  /// The flags of the command line and of its files by name, and the settings of the program with
+  /// their values, for the report.
+  std::vector<std::pair<std::string, std::string>> flags;
+};
+
+/// That of the run; of a run that has none, one that says nothing.
+inline const ProgramRun& program_run_of(const RunOptions& run) {
+  static const ProgramRun none;
+  return run.program == nullptr ? none : *run.program;
+}
+
+/// That of these options alone, to be changed: copies that were made of them keep theirs.
+inline ProgramRun& own_program_run(RunOptions& run) {
+  auto own = std::make_shared<ProgramRun>(program_run_of(run));
+  run.program = own;
+  return *own;
+}
+
+}  // namespace paceline

@@ -1,0 +1,59 @@
+// What this library's own hooks, stores and models do with a session.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "paceline/session.h"
+
+namespace paceline {
+
+/// The part of a session that programs need not know: SessionInside(session).begin_save().
+class SessionInside {
+ public:
+  /// The session must outlive it.
+  explicit SessionInside(Session& session) : session_(session), impl_(*session.impl_) {}
+
+  /// Ends the session as its destructor does, but keeps its memory: what lies there can be read
+  /// until the session is destroyed. Nothing else can be called after it.
+  void close();
+  /// The options, with the actual examples_per_step: those of the batches of all towers.
+  const SessionOptions& options() const;
+  /// The graph that is trained (of several, the first), or the one that the session was made with.
+  const Graph& graph() const;
+  /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
+  /// evaluations.
+  std::vector<std::pair<std::string, double>> seconds_spent() const;
+  /// The staleness of this worker's contributions so far. Nothing is counted in one process.
+  Staleness staleness() const;
+  /// Reads all variables from the store and calls `see` with the name and the value of each. It
+  /// counts as an evaluation.
+  void see_variables(const std::function<void(const std::string&, const Tensor&)>& see);
+  /// The records that the job shares out among its workers; null where it shares out none.
+  std::shared_ptr<RecordBlocks> record_blocks() const;
+  /// Moves the value of a variable to memory of its type and shape, where each step then changes
+  /// it, and which must outlive the session. Returns false where it stays with the job: only one
+  /// process without accumulation keeps values so. Between two steps.
+  bool move_value(std::string_view name, const TensorView& to);
+  /// The position that was saved with the checkpoint from which this task resumes; empty when it
+  /// begins anew, or was restarted in a job that went on.
+  const TaskPosition& restored() const;
+  /// Begins to save the state between two steps, on another thread, in RunOptions::out. Returns
+  /// false when nothing is begun: the last save is still under way, or this is not the chief, or
+  /// RunOptions::out is empty. When the save fails a line says why, and training goes on.
+  bool begin_save();
+  /// Prints a line that the next one replaces on a terminal. Elsewhere it does the same as
+  /// Session::print.
+  void print_progress(const std::string& line);
+
+ private:
+  Session& session_;
+  Session::Impl& impl_;
+};
+
+}  // namespace paceline
