@@ -72,8 +72,7 @@ void compute_in_bfloat16(const Cluster& cluster, RunOptions run) {
   Graph graph;
   const Model model = build(graph, 32);
   Cluster mixed = cluster;
-  mixed.train.precision =
-      DType::kBFloat16;  // --precision bfloat16: products alone, summed in float32
+  mixed.train.precision = DType::kBFloat16;  // --precision bfloat16: products, summed in float32
   Session session(minimize(model.loss, Adam{}), mixed, run);
   session.run(noise(model));
 }

@@ -18,7 +18,6 @@ class ConstantEvaluator {
 };
 
 struct RewriteOptions {
-  bool inference = false;  // the roots are those of inference, not of training
   bool fold_constants = true;
   bool merge_common = true;
   bool fuse = true;  // bias + activation, and element-wise chains
@@ -28,6 +27,7 @@ struct RewriteOptions {
   /// Those operands are float32 again, for a device that multiplies float32 faster.
   bool widened_products = false;
   bool channels_last = true;  // images are computed on as (N,H,W,C)
+  bool inference = false;     // the roots are those of inference, not of training
 };
 
 struct RewrittenGraph {
