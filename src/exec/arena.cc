@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// Which bytes of an arena are taken in which positions of a schedule.
+// The bytes of an arena that are taken in each position of a schedule.
 
 /// Ranges of bytes [begin, end), in order; ranges that touch or overlap are one.
 class ByteRanges {

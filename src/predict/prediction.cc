@@ -96,7 +96,7 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
-// Who waits for others is not faster than the slowest of them, or than as many as a round needs.
+// A worker that waits for others is as slow as the slowest of them, or of those that a round needs.
 std::vector<double> own_rates(const SimulatedJob& job, double device) {
   std::vector<double> rates(job.cluster.workers.size());
   for (std::size_t w = 0; w < rates.size(); ++w) {

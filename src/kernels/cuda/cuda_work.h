@@ -120,7 +120,7 @@ struct CudaWork {
   std::optional<CudaFault> fault;
   bool exchanges = false;  // sums with other parts of the batch, where there are any
 
-  /// Where so many bytes more of the scratch memory begin.
+  /// The place at which so many bytes more of the scratch memory begin.
   std::size_t add_scratch(std::size_t bytes) {
     constexpr std::size_t kLine = 256;
     const std::size_t begin = (scratch_bytes + kLine - 1) / kLine * kLine;

@@ -479,7 +479,7 @@ bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& ou
       take_back(other, id, hello, now, out);
       return true;
     }
-    // Which messages of its older connection are handled is known only when that has ended.
+    // The ps knows which messages of the older connection it handles only when that has ended.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;

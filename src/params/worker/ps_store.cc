@@ -688,7 +688,7 @@ void CheckpointClient::check_files_are_found(const std::string& path, const std:
   throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
 }
 
-// What the workers keep themselves is the last shard.
+// The last shard has the variables that the workers keep themselves.
 int CheckpointClient::shard_count() const {
   return int(connections_.size()) + (core_.options().aggregation.workers_commit ? 1 : 0);
 }

@@ -371,7 +371,7 @@ void VirtualGroup::check_end() {
   }
 }
 
-// What goes wrong in an all-reduce in virtual time.
+// The faults of an all-reduce in virtual time.
 
 using namespace std::chrono_literals;
 
@@ -731,7 +731,7 @@ void VirtualGroup::kill_at_end() {
   if (running.size() > 1) kill(*running[time_.random() % running.size()], false);
 }
 
-// What a session does between two steps and after the last one.
+// A session's work between two steps and after the last one.
 void VirtualGroup::end(Process& process) {
   CollectiveGroup& group = *process.group;
   if (group.training_ended() && !process.ended_since && !group.begun_by(process.worker)) {
