@@ -112,7 +112,8 @@ struct InferenceGraph {
 struct OnnxModel {
   std::vector<std::string> open = {"batch"};  // the names of these dimensions
   /// Builds the graph with a size for each of them, in their order; only shapes may depend on the
-  /// sizes. Which shapes do is known from graphs of several sizes.
+  /// sizes. Which shapes do is known from graphs of several sizes. It may be the graph that trains:
+  /// dropout and batch_norm become those of inference (Mode::kInfer).
   std::function<InferenceGraph(std::span<const std::int64_t> sizes)> build;
   std::map<std::string, std::string> metadata = {};  // texts that the file keeps, by their keys
 };

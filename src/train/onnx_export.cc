@@ -17,6 +17,7 @@
 
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/by_value.h"
+#include "graph/passes.h"
 #include "graph/sources.h"
 #include "ops/axis.h"
 #include "ops/image.h"
@@ -35,15 +36,29 @@ using Names = std::vector<std::string>;
               fmt::format("[{}] {}: {}", node.op().name, node.name(), why));
 }
 
+// A graph that trains is exported as it serves.
+InferenceGraph for_inference(InferenceGraph built) {
+  if (!has_modes(*built.graph)) return built;
+  std::vector<Value> roots;
+  for (const NamedValue& input : built.inputs) roots.push_back(input.value);
+  for (const NamedValue& output : built.outputs) roots.push_back(output.value);
+  RewrittenGraph served = with_inference({*built.graph, roots, false});
+  auto root = served.roots.begin();
+  for (NamedValue& input : built.inputs) input.value = *root++;
+  for (NamedValue& output : built.outputs) output.value = *root++;
+  built.graph = std::move(served.graph);
+  return built;
+}
+
 /// The graph for one size of each open dimension, and with another size of one after the other.
 class SizedGraphs {
  public:
   explicit SizedGraphs(const OnnxModel& model) : open_(model.open) {
     Numbers sizes(open_.size(), kSize);
-    graphs_.push_back(model.build(sizes));
+    graphs_.push_back(for_inference(model.build(sizes)));
     for (std::int64_t& size : sizes) {
       size = kOtherSize;
-      graphs_.push_back(model.build(sizes));
+      graphs_.push_back(for_inference(model.build(sizes)));
       size = kSize;
     }
     for (std::size_t i = 1; i < graphs_.size(); ++i) check_like_first(i);

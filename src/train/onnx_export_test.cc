@@ -227,6 +227,30 @@ TEST_F(OnnxExport, HasNamesTypesAndOpenDimensions) {
   EXPECT_THAT(read.node_names, ElementsAre("layer/matmul", "layer/bias", "softmax"));
 }
 
+TEST_F(OnnxExport, AGraphThatTrainsIsExportedAsItServes) {
+  const Build train = [](std::int64_t batch, std::int64_t) {
+    InferenceGraph made = empty_graph();
+    Graph& graph = *made.graph;
+    const Value x = graph.input("x", {batch, 4});
+    const Value labels = graph.input("labels", {batch}, DType::kInt32);
+    const Value logits = dropout(batch_norm(dense(x, 3, "layer"), "norm"), 0.5);
+    minimize(reduce_mean(softmax_cross_entropy(logits, labels)), Sgd{});
+    made.inputs = {{"rows", x}};
+    made.outputs = {{"probabilities", softmax(logits)}};
+    return made;
+  };
+  const ReadModel read = exported(train);
+  EXPECT_THAT(read.inputs, ElementsAre("rows: 1 (batch,4)"));
+  EXPECT_THAT(read.outputs, ElementsAre("probabilities: 1 (batch,3)"));
+  EXPECT_THAT(read.nodes,
+              ElementsAre("layer/matmul = MatMul(rows, layer/w)",
+                          "layer/bias = Add(layer/matmul, layer/b)",
+                          testing::HasSubstr("= BatchNormalization(layer/bias, norm/gains, "
+                                             "norm/offsets, norm/moving_mean, "
+                                             "norm/moving_variance)"),
+                          testing::HasSubstr("probabilities = Softmax(")));
+}
+
 TEST_F(OnnxExport, OfElementwiseOps) {
   const auto of = [&](const std::function<Value(Value)>& op) { return nodes_of({4}, op); };
   EXPECT_THAT(of(relu), ElementsAre("y = Relu(x)"));
