@@ -43,7 +43,7 @@ TEST(Airbench, FirstFiltersHandOnTheirChannel) {
   RunOptions run;
   run.quiet = true;
   Session session(airbench_minimize(airbench, small()), {}, run);
-  const Tensor weights = session.variable("group2/conv1/w");  // (32,24,3,3)
+  const Tensor weights = session.variables().get("group2/conv1/w");  // (32,24,3,3)
   for (std::int64_t i = 0; i < 24 * 24 * 9; ++i) {
     const bool centre = i % 9 == 4 && i / 9 % 24 == i / 9 / 24;
     EXPECT_EQ(weights.data<float>()[std::size_t(i)], centre ? 1 : 0) << i;
@@ -82,10 +82,10 @@ TEST(Airbench, LearnsItsImages) {
   }
   EXPECT_NEAR(first, std::log(4.0), 0.2);
   EXPECT_LT(session.last_step().loss, 0.8) << "0.57 is the entropy of labels smoothed by 0.2";
-  EXPECT_TRUE(std::ranges::equal(session.variable("whiten/w").data<float>(),
+  EXPECT_TRUE(std::ranges::equal(session.variables().get("whiten/w").data<float>(),
                                  config.whitening.data<float>()))
       << "the filters stay as they are";
-  EXPECT_NEAR(norm_of(session.variable("group3/conv2/w")), std::sqrt(32.0), 0.5);
+  EXPECT_NEAR(norm_of(session.variables().get("group3/conv2/w")), std::sqrt(32.0), 0.5);
   const Value fetches[] = {views.logits};
   const Tensor logits = session.evaluate(
       evaluation, fetches, [&](Feed& feed) { feed.set(views.images, data.images); })[0];

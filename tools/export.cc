@@ -8,7 +8,6 @@
 
 #include "base/printed.h"
 #include "checkpoint/checkpoint_reader.h"
-#include "checkpoint/safetensors_writer.h"
 #include "checkpoint/torch_names.h"
 #include "cli/flags/command_line.h"
 #include "models/model.h"
@@ -66,18 +65,6 @@ void check_averages(const CheckpointReader& reader) {
                           reader.path()));
 }
 
-// Of one variable at a time, which may be large.
-void write_tensors(const CheckpointReader& reader, std::span<const TorchTensor> tensors,
-                   bool averages, SafetensorsWriter& writer) {
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    SavedRows rows = reader.read(tensors[i].variable);
-    const SavedVariable& saved = reader.index().variable(tensors[i].variable);
-    const std::size_t array = averages ? saved.array_of_slot(kAverageSlot) : 0;
-    const Tensor made = to_torch(tensors[i], array == 0 ? rows.value : rows.slots[array - 1]);
-    writer.write(i, {static_cast<const std::byte*>(made.raw()), made.bytes()});
-  }
-}
-
 void write_for_torch(const std::string& file, const CheckpointReader& reader,
                      const FlagValues& values) {
   const std::string pattern = values.given("--only") ? values.text("--only") : "*";
@@ -87,14 +74,13 @@ void write_for_torch(const std::string& file, const CheckpointReader& reader,
   std::erase_if(tensors, [&](const TorchTensor& tensor) {
     return std::ranges::find(names, tensor.variable) == names.end();
   });
-  std::vector<TensorInfo> infos;
-  infos.reserve(tensors.size());
-  for (const TorchTensor& tensor : tensors) {
-    infos.push_back({tensor.name, tensor.dtype, tensor.shape});
-  }
-  SafetensorsWriter writer(file, std::move(infos), {{"format", "pt"}});
-  write_tensors(reader, tensors, values.given("--averages"), writer);
-  const WrittenFile written = writer.finish();
+  const bool averages = values.given("--averages");
+  const WrittenFile written = write_torch_file(file, tensors, [&](const std::string& variable) {
+    SavedRows rows = reader.read(variable);
+    const SavedVariable& saved = reader.index().variable(variable);
+    const std::size_t array = averages ? saved.array_of_slot(kAverageSlot) : 0;
+    return array == 0 ? rows.value : rows.slots[array - 1];
+  });
   say(fmt::format("{}: {} of {} in {}, {:.1f} MB\n", file,
                   counted(std::int64_t(tensors.size()), "tensor"),
                   counted(std::int64_t(names.size()), "variable"), reader.path(),

@@ -25,7 +25,7 @@ void print_what_is_there(const Cluster& cluster, RunOptions run) {
   const Model model = build(graph, 32);
   Session session(minimize(model.loss, Adam{}), cluster, run);
   session.print(graph.text());  // ops, shapes, FLOPs; graph.dot() is for Graphviz
-  for (const std::string& name : session.variable_names()) {
-    session.print(name + " " + session.variable(name).shape().str());
+  for (const std::string& name : session.variables().names()) {
+    session.print(name + " " + session.variables().get(name).shape().str());
   }
 }

@@ -144,6 +144,34 @@ struct SessionOptions {
   bool nan_guard = true;
 };
 
+/// The shared variables of a session (Session::variables), which must outlive it. All functions are
+/// called between two steps.
+class SharedVariables {
+ public:
+  /// Their scoped names, in the order in which the graphs of the session make them.
+  std::vector<std::string> names() const;
+  /// A copy of the newest value. Throws kNotFound with the nearest name when none has this name.
+  Tensor get(std::string_view name) const;
+  /// Makes `value` the value of a variable; the slots of its rule stay as they are. Checkpoints have
+  /// it from the next step on. Throws kNotFound, kInvalidArgument with both sides when the type or the shape is another one, and
+  /// kFailedPrecondition in a job of several tasks: their variables begin with other values by
+  /// Initializer::values or RunOptions::init_from, and change by contributions alone.
+  void set(std::string_view name, const Tensor& value);
+  /// Writes the newest values to the safetensors file `path`, named and laid out as PyTorch modules
+  /// have them (SessionOptions::modules), as `paceline export` does. RunOptions::init_from,
+  /// Predictor and load() take the file. Throws as a write to a disk does; then nothing is there.
+  void save(const std::string& path) const;
+  /// Sets all variables from `checkpoint`, which is named as for RunOptions::init_from; the slots
+  /// stay as they are. Throws kNotFound when there is none, and kFailedPrecondition with a line for
+  /// each variable that does not fit (nothing is set then), and in a job of several tasks.
+  void load(const std::string& checkpoint);
+
+ private:
+  friend class Session;
+  explicit SharedVariables(Session& session) : session_(&session) {}
+  Session* session_;
+};
+
 /// A session trains on one thread. Its steps throw the earliest error of the store: kAborted when a
 /// ps is lost with its values (run_program then makes a new session, which goes on from the newest
 /// checkpoint), kUnavailable when a task refuses or cannot be reached, kDeadlineExceeded when a
@@ -274,10 +302,8 @@ class Session {
   /// the save fails. It does nothing on other workers than the chief and where RunOptions::out is
   /// empty. The session does this by itself when training ends for good.
   void save();
-  /// The names of the shared variables.
-  std::vector<std::string> variable_names() const;
-  /// A copy of the newest value of a variable. Throws kNotFound when none has this name.
-  Tensor variable(std::string_view name);
+  /// The shared variables, to be read, set, saved and loaded between two steps.
+  SharedVariables variables();
 
   /// Ends training for all workers of the job, as a limit of steps does: this one begins no further
   /// step, and another one none once it has heard of it, so that each may make one or two more. A
@@ -296,6 +322,7 @@ class Session {
  private:
   friend class Evaluator;
   friend class SessionInside;
+  friend class SharedVariables;
   class Impl;
   void add_hook(std::unique_ptr<Hook> hook);
   std::unique_ptr<Impl> impl_;

@@ -180,4 +180,18 @@ bool from_torch(const TorchTensor& tensor, const Tensor& values, const Tensor& v
   return true;
 }
 
+WrittenFile write_torch_file(const std::string& path, std::span<const TorchTensor> tensors,
+                             const std::function<Tensor(const std::string& variable)>& value_of) {
+  std::vector<TensorInfo> infos;
+  for (const TorchTensor& tensor : tensors) {
+    infos.push_back({tensor.name, tensor.dtype, tensor.shape});
+  }
+  SafetensorsWriter writer(path, std::move(infos), {{"format", "pt"}});
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const Tensor made = to_torch(tensors[i], value_of(tensors[i].variable));
+    writer.write(i, {static_cast<const std::byte*>(made.raw()), made.bytes()});
+  }
+  return writer.finish();
+}
+
 }  // namespace paceline

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "checkpoint/safetensors_header.h"
+#include "checkpoint/safetensors_writer.h"
 #include "paceline/tensor.h"
 
 namespace paceline {
@@ -47,5 +49,10 @@ Tensor to_torch(const TorchTensor& tensor, const Tensor& variable);
 /// all of its tensors were put there. Returns false when they cannot stand there: a weight of
 /// kOnes that is not 1.
 bool from_torch(const TorchTensor& tensor, const Tensor& values, const Tensor& variable);
+
+/// Writes the tensors to the safetensors file `path`; `value_of` gives the values of a variable, and
+/// is asked for one at a time. Throws as SafetensorsWriter does.
+WrittenFile write_torch_file(const std::string& path, std::span<const TorchTensor> tensors,
+                             const std::function<Tensor(const std::string& variable)>& value_of);
 
 }  // namespace paceline

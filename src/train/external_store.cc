@@ -720,7 +720,7 @@ void ExternalStore::with_session(const std::function<void(Session&)>& use) {
 Tensor ExternalStore::read(int variable) {
   Tensor value;
   const std::string& name = impl_->board->variable(variable).name;
-  with_session([&](Session& session) { value = session.variable(name); });
+  with_session([&](Session& session) { value = session.variables().get(name); });
   return value;
 }
 

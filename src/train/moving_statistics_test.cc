@@ -32,8 +32,8 @@ TEST_F(MovingStatisticsTest, AStepMovesThemAndAnEvaluationReadsThem) {
   for (int step = 0; step < 2; ++step) {
     session.step([&](Feed& feed) { feed_images(feed, graph.find("x")); });
   }
-  const Tensor mean = session.variable("norm/moving_mean");
-  const Tensor variance = session.variable("norm/moving_variance");
+  const Tensor mean = session.variables().get("norm/moving_mean");
+  const Tensor variance = session.variables().get("norm/moving_variance");
   EXPECT_THAT(mean.data<float>()[0], FloatNear(0.19f * 2.5f, 1e-6f));
   EXPECT_THAT(mean.data<float>()[1], FloatNear(0.19f * 5, 1e-6f));
   EXPECT_THAT(variance.data<float>()[0], FloatNear(0.81f + 0.19f * 1.25f, 1e-6f));

@@ -12,8 +12,8 @@ namespace {
 
 // "layer1/weights[17] is nan"; empty: all of them are finite.
 std::string first_not_finite(Session& session) {
-  for (const std::string& name : session.variable_names()) {
-    const Tensor value = session.variable(name);
+  for (const std::string& name : session.variables().names()) {
+    const Tensor value = session.variables().get(name);
     if (value.dtype() != DType::kFloat32) continue;
     const auto values = value.data<float>();
     const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });

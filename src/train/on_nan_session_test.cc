@@ -78,8 +78,8 @@ TrainedThroughNan train(const Cluster& cluster, const NanCase& test, RunOptions 
       }
     });
     trained.global_step = session.last_step().global_step;
-    for (const std::string& name : session.variable_names()) {
-      const Tensor value = session.variable(name);
+    for (const std::string& name : session.variables().names()) {
+      const Tensor value = session.variables().get(name);
       trained.values.insert(trained.values.end(), value.data<float>().begin(),
                             value.data<float>().end());
     }

@@ -91,7 +91,7 @@ Begun train_worker(const Cluster& cluster, const RunOptions& run, std::latch& al
   const Value h = embedding_lookup(graph.variable("words", {kWords, kWordWidth}), ids);
   Session session(minimize(mean_squared_error(dense(h, 2, "out"), y), Adam{.learning_rate = 1e-2f}),
                   cluster, run);
-  Begun begun{session.last_step().global_step, session.variable("words")};
+  Begun begun{session.last_step().global_step, session.variables().get("words")};
   all.arrive_and_wait();
   session.run([&](Feed& feed) {
     const auto words = feed.data<std::int32_t>(ids);

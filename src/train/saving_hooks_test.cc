@@ -236,12 +236,5 @@ TEST_F(SavingHooks, EvaluateEveryCallsAndMayEndTraining) {
   EXPECT_EQ(at, (std::vector<std::int64_t>{4, 8, 12}));
 }
 
-TEST_F(SavingHooks, VariablesCanBeRead) {
-  const auto session = make();
-  EXPECT_EQ(session->variable_names(), std::vector<std::string>{"w"});
-  EXPECT_EQ(session->variable("w").shape(), (Shape{2, 3}));
-  EXPECT_THROW(session->variable("v"), Error);
-}
-
 }  // namespace
 }  // namespace paceline

@@ -20,6 +20,7 @@
 #include "base/print_text.h"
 #include "base/printed.h"
 #include "checkpoint/checkpoint_reader.h"
+#include "checkpoint/torch_names.h"
 #include "graph/gradient_norm.h"
 #include "kernels/device_kind.h"
 #include "kernels/traced_device.h"
@@ -41,6 +42,7 @@
 #include "trace/task_timeline.h"
 #include "train/dimensions.h"
 #include "train/precision.h"
+#include "train/saved_values.h"
 #include "train/session_impl.h"
 #include "train/worker_device.h"
 
@@ -706,26 +708,103 @@ void Session::reset_locals(const Graph& graph) {
   for (DeviceContext* const each : impl_->contexts()) each->plans().locals(graph).reset();
 }
 
-std::vector<std::string> Session::variable_names() const {
-  std::vector<std::string> names;
-  for (const VariableSpec& spec : impl_->variables()) names.push_back(spec.name);
-  return names;
-}
-
 VariableId Session::Impl::variable_of(std::string_view name) const {
   const std::vector<VariableSpec> specs = variables();
   const auto found = std::ranges::find(specs, name, &VariableSpec::name);
   if (found != specs.end()) return VariableId(found - specs.begin());
-  throw Error(ErrorCode::kNotFound, fmt::format("[session] no variable '{}'", name));
+  std::vector<std::string_view> known;
+  for (const VariableSpec& spec : specs) known.emplace_back(spec.name);
+  throw Error(ErrorCode::kNotFound,
+              fmt::format("[session] no variable '{}'{}", name, did_you_mean(name, known)));
 }
 
-Tensor Session::variable(std::string_view name) {
-  return impl_->guarded([&] {
-    const VariableId id = impl_->variable_of(name);
-    if (started()) return impl_->job->store().read({&id, 1}).front().value;
-    const VariableSpec spec = impl_->variables()[std::size_t(id)];
+SharedVariables Session::variables() { return SharedVariables(*this); }
+
+std::vector<std::string> SharedVariables::names() const {
+  std::vector<std::string> names;
+  for (const VariableSpec& spec : session_->impl_->variables()) names.push_back(spec.name);
+  return names;
+}
+
+Tensor SharedVariables::get(std::string_view name) const {
+  Session::Impl& session = *session_->impl_;
+  return session.guarded([&] {
+    const VariableId id = session.variable_of(name);
+    if (session.started()) return session.job->store().read({&id, 1}).front().value;
+    const VariableSpec spec = session.variables()[std::size_t(id)];
     return Tensor(spec.dtype, spec.shape);
   });
+}
+
+void SharedVariables::set(std::string_view name, const Tensor& value) {
+  Session::Impl& session = *session_->impl_;
+  session.guarded([&] {
+    const VariableId id = session.variable_of(name);
+    session.change_variables({&id, 1}, [&](std::vector<VariableState>& states) {
+      const Tensor& old = states[0].value;
+      if (!value.defined() || value.dtype() != old.dtype() || value.shape() != old.shape()) {
+        const std::string given =
+            value.defined() ? ValueType{value.dtype(), value.shape()}.str() : "empty";
+        throw Error(ErrorCode::kInvalidArgument,
+                    fmt::format("[session] variable '{}' is {}, the tensor is {}", name,
+                                ValueType{old.dtype(), old.shape()}.str(), given));
+      }
+      states[0].value = value.clone();
+    });
+  });
+}
+
+void SharedVariables::save(const std::string& path) const {
+  Session::Impl& session = *session_->impl_;
+  if (!session.started()) return;
+  session.guarded([&] {
+    std::vector<TensorInfo> variables;
+    for (const VariableSpec& spec : session.variables()) {
+      variables.push_back({spec.name, spec.dtype, spec.shape});
+    }
+    write_torch_file(path, torch_tensors(variables, session.options.modules),
+                     [this](const std::string& name) { return get(name); });
+  });
+}
+
+void SharedVariables::load(const std::string& checkpoint) {
+  Session::Impl& session = *session_->impl_;
+  session.guarded([&] {
+    const CheckpointReader reader(find_checkpoint(checkpoint, WholeCheck::kChecksums).path);
+    const std::vector<VariableSpec> specs = session.variables();
+    std::vector<VariableId> all(specs.size());
+    std::iota(all.begin(), all.end(), VariableId(0));
+    session.change_variables(all, [&](std::vector<VariableState>& states) {
+      const std::vector<std::string> lines =
+          take_values(states, specs, reader, {.modules = session.options.modules});
+      if (!lines.empty()) refuse_other_model(reader.path(), lines);
+    });
+  });
+}
+
+void Session::Impl::change_variables(std::span<const VariableId> ids,
+                                     const std::function<void(std::vector<VariableState>&)>& by) {
+  if (cluster.distributed()) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                "[session] the variables of a job of several tasks cannot be set: they begin with "
+                "other values by Initializer::values or RunOptions::init_from");
+  }
+  std::vector<VariableState> states;
+  if (started()) {
+    states = job->store().read(ids);
+  } else {
+    const std::vector<VariableSpec> specs = variables();
+    for (const VariableId id : ids) {
+      const VariableSpec& spec = specs[std::size_t(id)];
+      states.push_back({.variable = id, .value = Tensor(spec.dtype, spec.shape), .slots = {}});
+    }
+  }
+  by(states);
+  if (!started()) return;
+  job->store().write(std::move(states), job->store().global_step());
+  snapshot_step = -1;  // of no step: the next evaluation reads the new values
+  evaluated = {};
+  saving->values_were_set();
 }
 
 void Session::begin_evaluation(const std::string& checkpoint, EvaluateWith with) {

@@ -48,6 +48,11 @@ class Session::Impl {
   template <typename F>
   auto guarded(F&& part);
 
+  /// Lets `by` change the states of some variables, which the store then has. Throws
+  /// kFailedPrecondition in a job of several tasks.
+  void change_variables(std::span<const VariableId> ids,
+                        const std::function<void(std::vector<VariableState>&)>& by);
+
   // Steps.
   void begin_run(Session& session);
   /// Makes a step. Returns false when none was made. Ends the run when it goes no further. A step

@@ -170,9 +170,9 @@ TEST_F(SessionObserversTest, LetASessionNotStart) {
   EXPECT_EQ(evaluated.data<float>()[15], 0);
   EXPECT_EQ(session.evaluate("loss", never).item<float>(), 0);
   EXPECT_EQ(session.fetch(graph_, {{prediction_}}, never)[0].shape, Shape({16, 1}));
-  EXPECT_THAT(session.variable_names(), ElementsAre("layer/w", "layer/b"));
-  EXPECT_EQ(session.variable("layer/w").shape(), Shape({1, 1}));
-  EXPECT_THROW(session.variable("layer/v"), Error);
+  EXPECT_THAT(session.variables().names(), ElementsAre("layer/w", "layer/b"));
+  EXPECT_EQ(session.variables().get("layer/w").shape(), Shape({1, 1}));
+  EXPECT_THROW(session.variables().get("layer/v"), Error);
   int variables = 0;
   SessionInside(session).see_variables([&](const std::string&, const Tensor&) { ++variables; });
   EXPECT_EQ(variables, 2);

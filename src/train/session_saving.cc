@@ -174,6 +174,7 @@ bool SessionSaving::values_stand_still() const {
 
 SessionSaving::ToEvaluate SessionSaving::save_to_evaluate() {
   if (!parts_.run.keep_best || parts_.loop == nullptr || !saves()) return {};
+  if (set_at_ == parts_.loop->last().step) return {};
   if (saver_ == nullptr) make_saver(0);
   const bool still = values_stand_still();
   // A save may take until the other workers have made a step, for which they wait for this one.

@@ -67,6 +67,8 @@ class SessionSaving {
   bool marked_none() const;
   /// A number by which checkpoints are compared, of one that was evaluated.
   void note_number(EvaluatedCheckpoint& checkpoint, double value);
+  /// The program has set variables: no checkpoint of this step has the present values.
+  void values_were_set() { set_at_ = parts_.loop != nullptr ? parts_.loop->last().step : 0; }
   /// Begins a checkpoint when it is time, takes what evaluations beside the run have reported, and
   /// answers others that ask for this task's state. To be called after each step.
   void tend();
@@ -95,6 +97,7 @@ class SessionSaving {
   IntervalTimer due_, reports_due_;
   std::unique_ptr<Saver> saver_;  // null: this task begins no checkpoint
   std::int64_t begun_at_ = -1;    // the own step of the last save; before the first, none
+  std::int64_t set_at_ = -1;      // the own step after which the program has set variables; or none
   std::function<void(TaskPosition&)> tell_position_;
   std::optional<TimePoint> late_since_;  // a checkpoint was due while the last one was written
   Duration late_{0}, waited_{0};         // in all

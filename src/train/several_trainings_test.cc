@@ -229,11 +229,11 @@ class Players {
       const auto made = session_->step(kTurns[turn], [this](Feed& feed) { fill(feed); });
       ASSERT_TRUE(made.has_value());
       seen_.push_back(made->loss);
-      if (turn == 3) seen_.push_back(session_->variable("g/out/w").data<float>()[0]);
+      if (turn == 3) seen_.push_back(session_->variables().get("g/out/w").data<float>()[0]);
       if (turn == 6) seen_.push_back(session_->evaluate("d/out/w", nullptr).data<float>()[0]);
     }
-    for (const std::string& name : session_->variable_names()) {
-      const Tensor value = session_->variable(name);
+    for (const std::string& name : session_->variables().names()) {
+      const Tensor value = session_->variables().get(name);
       seen_.insert(seen_.end(), value.data<float>().begin(), value.data<float>().end());
     }
   }

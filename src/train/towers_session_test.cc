@@ -289,7 +289,7 @@ TEST(TowersSession, MovingStatisticsAreThoseOfTheMeanOverTheTowers) {
   session.step([&](Feed& feed) {
     for (float& value : feed.data<float>(x)) value = feed.step() == 0 ? 1.0f : 3.0f;
   });
-  EXPECT_NEAR(session.variable("norm/moving_mean").data<float>()[0], 0.1f * 2, 1e-6f);
+  EXPECT_NEAR(session.variables().get("norm/moving_mean").data<float>()[0], 0.1f * 2, 1e-6f);
 }
 
 TEST(TowersSession, TrainingsThatTakeTurnsHaveTheirTowers) {

@@ -49,8 +49,8 @@ void train(const Cluster& cluster, const RunOptions& run) {
     if (stop_file != nullptr && access(stop_file, F_OK) == 0) feed.stop();
   });
   say(fmt::format("ended at {}", session.last_step().global_step));
-  for (const std::string& name : session.variable_names()) {
-    const Tensor value = session.variable(name);
+  for (const std::string& name : session.variables().names()) {
+    const Tensor value = session.variables().get(name);
     const auto [least, most] = std::ranges::minmax(value.data<float>());
     say(fmt::format("{} counts {} to {}", name, -most, -least));
   }

@@ -78,7 +78,7 @@ void train(const Cluster& cluster, const RunOptions& run) {
   if (!session.cluster().is_chief()) return;
   session.finish_training();
   std::int64_t once = 0, never = 0;
-  const Tensor counts = session.variable("uses");
+  const Tensor counts = session.variables().get("uses");
   for (const float count : counts.data<float>()) {
     const long sixths = std::lround(-6 * count);
     once += sixths == 6 || sixths == 3 || sixths == 2 ? 1 : 0;
