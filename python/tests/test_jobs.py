@@ -64,10 +64,10 @@ def test_workers_train_together(command: str, program: str, flags: list[object])
     assert done.returncode == 0, done.stdout + done.stderr
     values = values_in(done.stdout)
     assert len(values) == 2, done.stdout + done.stderr
-    # A worker that nobody waits for may have the last word.
+    # Each worker pulls to a number of its own, 1 or 2; one that nobody waits for may have the last word.
     together = not {"async", "ssp"} & set(map(str, flags))
     for value in values:
-        assert value == pytest.approx(1.5, abs=0.15 if together else 0.5)
+        assert value == pytest.approx(1.5, abs=0.15 if together else 0.51)
 
 
 @pytest.mark.parametrize("strategy", ["sync", "allreduce", "local_sgd"])
