@@ -152,10 +152,11 @@ class SharedVariables {
   std::vector<std::string> names() const;
   /// A copy of the newest value. Throws kNotFound with the nearest name when none has this name.
   Tensor get(std::string_view name) const;
-  /// Makes `value` the value of a variable; the slots of its rule stay as they are. Checkpoints have
-  /// it from the next step on. Throws kNotFound, kInvalidArgument with both sides when the type or the shape is another one, and
-  /// kFailedPrecondition in a job of several tasks: their variables begin with other values by
-  /// Initializer::values or RunOptions::init_from, and change by contributions alone.
+  /// Makes `value` the value of a variable; the slots of its rule stay as they are. Checkpoints
+  /// have it from the next step on. Throws kNotFound, kInvalidArgument with both sides when the
+  /// type or the shape is another one, and kFailedPrecondition in a job of several tasks: their
+  /// variables begin with other values by Initializer::values or RunOptions::init_from, and change
+  /// by contributions alone.
   void set(std::string_view name, const Tensor& value);
   /// Writes the newest values to the safetensors file `path`, named and laid out as PyTorch modules
   /// have them (SessionOptions::modules), as `paceline export` does. RunOptions::init_from,

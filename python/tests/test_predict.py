@@ -54,6 +54,15 @@ def test_the_table_of_all_ways_is_printed(command: str, roof: str, tmp_path: pat
     assert ways["one process"]["steps_per_s"] <= 50
 
 
+def test_workers_that_wait_for_a_device_are_not_predicted_to_share_the_cores(command: str, roof: str, tmp_path: pathlib.Path) -> None:
+    done = predict(command, PROGRAM, "--workers", 4, "--strategy", "allreduce",
+                   flags=("--roof", roof, "--json", tmp_path / "ways.json"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    ways = {way["way"]: way for way in json.loads((tmp_path / "ways.json").read_text())["ways"]}
+    # Four workers on two cores: as fast as one each, since all that they do is sleep.
+    assert ways["allreduce, 4 workers"]["steps_per_s"] > 0.7 * ways["one process"]["steps_per_s"]
+
+
 def test_predicts_own_flags_count_in_place_of_the_commands(command: str, roof: str, tmp_path: pathlib.Path) -> None:
     hosts = tmp_path / "hosts.toml"
     hosts.write_text("[[host]]\nname = 'one'\ncount = 3\ncores = 2\ngflops = 100\ngbytes_per_s = 20\ndevices = 1\n"

@@ -50,8 +50,8 @@ Tensor to_torch(const TorchTensor& tensor, const Tensor& variable);
 /// kOnes that is not 1.
 bool from_torch(const TorchTensor& tensor, const Tensor& values, const Tensor& variable);
 
-/// Writes the tensors to the safetensors file `path`; `value_of` gives the values of a variable, and
-/// is asked for one at a time. Throws as SafetensorsWriter does.
+/// Writes the tensors to the safetensors file `path`; `value_of` gives the values of a variable,
+/// and is asked for one at a time. Throws as SafetensorsWriter does.
 WrittenFile write_torch_file(const std::string& path, std::span<const TorchTensor> tensors,
                              const std::function<Tensor(const std::string& variable)>& value_of);
 

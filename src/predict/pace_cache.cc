@@ -31,7 +31,8 @@ std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
     return found != value.end() && found->is_number() ? found->get<double>() : -1;
   };
   if (threads <= 0 || !value.is_object()) return std::nullopt;
-  const Pace pace{threads, number("seconds"), number("others_share")};
+  const Pace pace{threads, number("seconds"), number("others_share"),
+                  std::max(0.0, number("busy_cores"))};
   return pace.seconds > 0 && pace.others_share >= 0 ? std::optional(pace) : std::nullopt;
 }
 
@@ -71,6 +72,7 @@ void PaceCache::keep(const std::string& key, const Pace& pace) const {
     const bool is_better = known && !is_beside_others(known->others_share);
     if (!is_better || !is_beside_others(pace.others_share)) {
       paces[name] = {{"seconds", pace.seconds}, {"others_share", pace.others_share}};
+      if (pace.busy_cores > 0) paces[name]["busy_cores"] = pace.busy_cores;
     }
     return paces;
   });

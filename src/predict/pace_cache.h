@@ -22,6 +22,7 @@ struct Pace {
   int threads = 0;
   double seconds = 0;
   double others_share = 0;  // of that time, in which other programs had the cores
+  double busy_cores = 0;    // that other code kept busy in it; 0: kernels kept all threads busy
   bool operator==(const Pace&) const = default;
 };
 

@@ -65,6 +65,14 @@ TEST(PaceCacheTest, WhatOthersDisturbedIsMarkedAndReplacesNothingElse) {
   EXPECT_EQ(nearest_pace(cache.find("a"), 2), (Pace{2, 0.5}));
 }
 
+TEST(PaceCacheTest, KeepsTheCoresThatOtherCodeKeptBusy) {
+  const TemporaryFolder folder;
+  const PaceCache cache(folder.path() + "/pace.json");
+  const Pace waiting{.threads = 2, .seconds = 0.5, .busy_cores = 0.125};
+  cache.keep("a", waiting);
+  EXPECT_EQ(nearest_pace(cache.find("a"), 2), waiting);
+}
+
 TEST(PaceCacheTest, OfAVersionThatDidNotNoteWhatRanBesideItIsNone) {
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/pace.json";

@@ -121,7 +121,8 @@ class TrialSteps {
     const double computed = trial_seconds(account_.spent(Activity::kCompute));
     return {.pace = {.threads = device_->threads().threads(),
                      .seconds = computed * ran / made,
-                     .others_share = queued_share(before, read_pressure_counters()).value_or(0)},
+                     .others_share = queued_share(before, read_pressure_counters()).value_or(0),
+                     .busy_cores = busy_cores_outside(*plan_)},
             .steps = made};
   }
 
@@ -539,6 +540,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   pace.threads = std::max(1, threads / of.towers);
   pace.roof = roof_of(worker_host(), pace.threads);
   pace.step_seconds = kernel_seconds(plan, pace.roof, pace.threads);
+  const std::optional<Pace> known = nearest_pace(paces_, pace.threads);
+  if (known && known->busy_cores > 0) pace.busy = std::min(1.0, known->busy_cores / pace.threads);
   return pace;
 }
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/row_count.h"
 #include "params/variable_arrays.h"
+#include "train/external_board.h"
 
 namespace paceline {
 namespace {
@@ -74,6 +75,14 @@ double slot_bytes(const VariableSpec& spec, double rows) {
 bool is_computed_outside(const Plan& plan) {
   return std::ranges::any_of(
       plan.kernels, [](const Plan::KernelUse& use) { return bool(use.node->op().first_to_come); });
+}
+
+double busy_cores_outside(const Plan& plan) {
+  for (const Plan::KernelUse& use : plan.kernels) {
+    const Attributes& attributes = use.node->attributes();
+    if (attributes.has(kBusyCores)) return attributes.get<double>(kBusyCores);
+  }
+  return 0;
 }
 
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables) {

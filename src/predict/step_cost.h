@@ -40,6 +40,8 @@ double slot_bytes(const VariableSpec& spec, double rows);
 
 /// True when other code computes a part of the step: what its ops cost says nothing of that.
 bool is_computed_outside(const Plan& plan);
+/// Returns the cores that this code keeps busy; 0: there is none, or it is not known.
+double busy_cores_outside(const Plan& plan);
 
 /// Returns the work of a step of the plan, which was made for these variables.
 StepCost step_work(const Plan& plan, std::span<const VariableSpec> variables);

@@ -1,6 +1,7 @@
 #include "train/external_board.h"
 
 #include <fmt/format.h>
+#include <time.h>
 
 #include <algorithm>
 #include <chrono>
@@ -30,6 +31,12 @@ std::size_t elements_of_row(const Shape& shape) {
   return elements;
 }
 
+double cpu_seconds_of_process() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
 }  // namespace
 
 ExternalBoard::ExternalBoard(std::vector<ExternalVariable> variables,
@@ -56,7 +63,7 @@ void ExternalBoard::open(std::vector<std::int64_t> rows) {
     handed_[v].there = handed_[v].taken = false;
   }
   opened_ = clock_.now();
-  ++steps_;
+  if (++steps_ == kUntimed + 1) timed_from_ = {opened_, cpu_seconds_of_process()};
   open_ = true;
   ending_ = false;
   changed_.notify_all();
@@ -65,6 +72,14 @@ void ExternalBoard::open(std::vector<std::int64_t> rows) {
 void ExternalBoard::note_time(ExternalTimes::OfSteps& of) {
   if (steps_ <= kUntimed || steps_ > kUntimed + kTimed) return;
   of.push_back(std::chrono::duration<double>(clock_.now() - opened_).count());
+}
+
+// The time between two steps counts, too: loading data keeps cores busy as computing does.
+void ExternalBoard::note_busy_cores() {
+  if (steps_ <= kUntimed || steps_ > kUntimed + kTimed) return;
+  const double seconds = std::chrono::duration<double>(clock_.now() - timed_from_.at).count();
+  if (seconds <= 0) return;
+  times_.busy_cores = (cpu_seconds_of_process() - timed_from_.cpu_seconds) / seconds;
 }
 
 ExternalTimes ExternalBoard::times() const {
@@ -263,6 +278,7 @@ void ExternalBoard::end(std::optional<double> loss) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] end_step outside a step");
   }
   note_time(times_.ended);
+  note_busy_cores();
   ending_ = true;
   if (loss) loss_ = *loss;
   changed_.notify_all();

@@ -19,12 +19,17 @@
 
 namespace paceline {
 
+/// An attribute of nodes that other code computes: the cores that it keeps busy meanwhile (double,
+/// 0: not known). Code that waits for a GPU keeps hardly one busy.
+constexpr char kBusyCores[] = "busy_cores";
+
 /// When some steps needed each variable and had each gradient, in seconds since they began, and
 /// when they ended.
 struct ExternalTimes {
   using OfSteps = std::vector<double>;
   std::vector<OfSteps> needed, handed_over;  // by variable
   OfSteps ended;
+  double busy_cores = 0;  // of the process from the first of the steps to the last; 0: not known
 };
 
 /// The thread of the session shows values and takes gradients; any others need values and hand
@@ -101,6 +106,7 @@ class ExternalBoard {
   bool wait_for_gradient(Lock& lock, int variable);
   void release(int variable);
   void note_time(ExternalTimes::OfSteps& of);
+  void note_busy_cores();
 
   const std::vector<ExternalVariable> variables_;
   const std::function<void()> check_wait_;
@@ -115,6 +121,11 @@ class ExternalBoard {
   std::optional<std::string> abandoned_;
   double loss_ = 0;
   TimePoint opened_{};
+  struct Moment {
+    TimePoint at{};
+    double cpu_seconds = 0;  // of the process
+  };
+  Moment timed_from_;
   int steps_ = 0;
   ExternalTimes times_;
   std::exception_ptr error_;

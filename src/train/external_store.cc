@@ -39,9 +39,10 @@ namespace paceline {
 class ExternalModel {
  public:
   /// Throws kInvalidArgument, naming the variable, for one that cannot be trained so.
-  /// `threads` had the other code when it took the seconds that the variables tell.
+  /// `busy_cores` kept the other code busy while it took the seconds that the variables tell; 0: it
+  /// was not measured.
   ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
-                const MinimizeOptions& options, int threads = 1);
+                const MinimizeOptions& options, double busy_cores = 0);
   ExternalModel(const ExternalModel&) = delete;
   ExternalModel& operator=(const ExternalModel&) = delete;
 
@@ -60,7 +61,7 @@ class ExternalModel {
     Value value;  // as the other code reads it
   };
 
-  OpRegistry ops(int threads);
+  OpRegistry ops();
   Read read_of(std::size_t variable);
   Value needs_in_order();
   std::vector<VariableUpdate> gradients(Value forward, std::vector<Value>& all);
@@ -68,6 +69,7 @@ class ExternalModel {
 
   const std::shared_ptr<ExternalBoard> board_;
   const std::shared_ptr<std::vector<std::atomic<double>>> factors_;  // of learning rates
+  const double busy_cores_;  // while it took the seconds that the variables tell; 0: not known
   const OpRegistry ops_;
   Graph graph_;
   std::vector<Read> reads_;
@@ -117,13 +119,15 @@ int variable_of(const Node& node) { return int(node.attributes().get<std::int64_
 
 double seconds_of(const Node& node) { return node.attributes().get<double>(kSeconds); }
 
+double busy_cores_of(const Node& node) { return node.attributes().get<double>(kBusyCores); }
+
 void write_token(const KernelCall& call) { *call.outputs.back().as<std::uint8_t>() = 0; }
 
-// Where only the time of a step is tried, it passes: on fewer threads than the other code had, as
-// much longer.
-void pass_time(const Node& node, const KernelCall& call, int threads) {
+// Where only the time of a step is tried, it passes: on fewer cores than the other code kept busy,
+// as much longer.
+void pass_time(const Node& node, const KernelCall& call) {
   const int here = call.threads == nullptr ? 1 : call.threads->count();
-  const double times = std::max(1.0, double(threads) / double(here));
+  const double times = std::max(1.0, busy_cores_of(node) / double(here));
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of(node) * times));
 }
 
@@ -147,11 +151,12 @@ Op without_gradient(std::string name) {
 }  // namespace
 
 ExternalModel::ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
-                             const MinimizeOptions& options, int threads)
+                             const MinimizeOptions& options, double busy_cores)
     : board_(std::move(board)),
       factors_(
           std::make_shared<std::vector<std::atomic<double>>>(checked(board_->variables()).size())),
-      ops_(ops(threads)),
+      busy_cores_(busy_cores),
+      ops_(ops()),
       graph_(ops_) {
   for (std::atomic<double>& factor : *factors_) factor = 1;
   const std::size_t count = board_->variables().size();
@@ -164,14 +169,14 @@ ExternalModel::ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& r
   training_ = train_with(loss, std::move(updates), rule, with_groups(options));
 }
 
-OpRegistry ExternalModel::ops(int threads) {
+OpRegistry ExternalModel::ops() {
   OpRegistry ops = copy_of_builtin_ops();
   Op value = without_gradient("external_value");
   value.infer = [](const OpInputs&) { return std::vector{kToken}; };
   value.cost = [](const Node& node) { return cost_of(node, 2); };
-  value.kernel = [board = board_, threads](const Node& node, const KernelCall& call) {
+  value.kernel = [board = board_](const Node& node, const KernelCall& call) {
     write_token(call);
-    if (!board->is_open()) return pass_time(node, call, threads);
+    if (!board->is_open()) return pass_time(node, call);
     board->show(variable_of(node), call.inputs.back());
   };
   register_op(ops, std::move(value));
@@ -184,12 +189,12 @@ OpRegistry ExternalModel::ops(int threads) {
         {DType::kInt32, Shape{type.shape[0]}}, type, {DType::kInt32, Shape{}}, kToken};
   };
   gradient.cost = [](const Node& node) { return cost_of(node, 4); };
-  gradient.kernel = [board = board_, threads](const Node& node, const KernelCall& call) {
+  gradient.kernel = [board = board_](const Node& node, const KernelCall& call) {
     write_token(call);
     const bool by_rows = node.attributes().get<bool>(kByRows);
     if (!board->is_open()) {
       if (by_rows) *call.outputs[2].as<std::int32_t>() = 0;
-      return pass_time(node, call, threads);
+      return pass_time(node, call);
     }
     by_rows ? board->take_rows(variable_of(node), call) : board->take(variable_of(node), call);
   };
@@ -233,7 +238,9 @@ Value ExternalModel::needs_in_order() {
     inputs.push_back(reads_[v].value);
     token = graph_
                 .add("external_value", inputs,
-                     {{kVariable, std::int64_t(v)}, {kSeconds, of.seconds_to_need}},
+                     {{kVariable, std::int64_t(v)},
+                      {kSeconds, of.seconds_to_need},
+                      {kBusyCores, busy_cores_}},
                      "paceline/value/" + of.name)
                 .output(0);
   }
@@ -254,10 +261,12 @@ std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<
     }
     const Value inputs[] = {forward, reads_[v].value};
     const bool by_rows = of.most_rows > 0;
-    const Node& node = graph_.add(
-        "external_gradient", inputs,
-        {{kVariable, std::int64_t(v)}, {kSeconds, of.seconds_to_ready}, {kByRows, by_rows}},
-        "paceline/gradient/" + of.name);
+    const Node& node = graph_.add("external_gradient", inputs,
+                                  {{kVariable, std::int64_t(v)},
+                                   {kSeconds, of.seconds_to_ready},
+                                   {kByRows, by_rows},
+                                   {kBusyCores, busy_cores_}},
+                                  "paceline/gradient/" + of.name);
     VariableUpdate update{reads_[v].variable, {}, {}, Sgd{}, 0, 0, {}};
     if (by_rows) {
       update.contribution = {node.output(0), node.output(1)};
@@ -467,9 +476,9 @@ class ExternalStore::Impl {
     if (!run.predicts || predicted || ++learned_of < kStepsToLearn) return;
     predicted = true;
     call([this] {
-      const auto learned =
-          std::make_shared<ExternalBoard>(with_times(board->variables(), board->times()));
-      const ExternalModel timed(learned, rule, minimize, worker_device(cluster).threads);
+      const ExternalTimes times = board->times();
+      const auto learned = std::make_shared<ExternalBoard>(with_times(board->variables(), times));
+      const ExternalModel timed(learned, rule, minimize, times.busy_cores);
       const Session planned(timed.training(), cluster, run, options);
     });
   }

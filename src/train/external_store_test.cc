@@ -18,6 +18,7 @@
 #include "checkpoint/checkpoints.h"
 #include "paceline/error.h"
 #include "paceline/hooks.h"
+#include "train/external_board.h"
 #include "train/planned_only.h"
 #include "train/session_inside.h"
 #include "train/testing/external_trainee.h"
@@ -567,11 +568,15 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
   run.predicts = true;
   int planned = 0, workers = 0;
   std::map<std::string, double> flops;  // of each node
+  double busy_cores = 0;
   run.observers.push_back(planned_only([&](const PlannedSession& session) {
     ++planned;
     workers = session.cluster.launch.workers;
     for (const auto& node : session.graphs[0]->nodes()) {
       if (node->name().starts_with("paceline/")) flops[node->name()] = node->op().cost(*node).flops;
+      if (node->attributes().has(kBusyCores)) {
+        busy_cores = node->attributes().get<double>(kBusyCores);
+      }
     }
     return true;
   }));
@@ -607,6 +612,8 @@ TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
   store.close();
   ASSERT_EQ(flops.size(), 9) << "a node for each value and gradient, and the loss";
   EXPECT_GE(flops["paceline/gradient/" + store_->variable(3).name], 0.02 * 1e9);
+  EXPECT_GT(busy_cores, 0);
+  EXPECT_LT(busy_cores, 0.75) << "it sleeps in its steps";
 }
 
 TEST_F(ExternalStoreTest, APredictionNeedsTenSteps) {

@@ -242,13 +242,13 @@ TEST_F(OnnxExport, AGraphThatTrainsIsExportedAsItServes) {
   const ReadModel read = exported(train);
   EXPECT_THAT(read.inputs, ElementsAre("rows: 1 (batch,4)"));
   EXPECT_THAT(read.outputs, ElementsAre("probabilities: 1 (batch,3)"));
-  EXPECT_THAT(read.nodes,
-              ElementsAre("layer/matmul = MatMul(rows, layer/w)",
-                          "layer/bias = Add(layer/matmul, layer/b)",
-                          testing::HasSubstr("= BatchNormalization(layer/bias, norm/gains, "
-                                             "norm/offsets, norm/moving_mean, "
-                                             "norm/moving_variance)"),
-                          testing::HasSubstr("probabilities = Softmax(")));
+  EXPECT_THAT(
+      read.nodes,
+      ElementsAre("layer/matmul = MatMul(rows, layer/w)", "layer/bias = Add(layer/matmul, layer/b)",
+                  testing::HasSubstr("= BatchNormalization(layer/bias, norm/gains, "
+                                     "norm/offsets, norm/moving_mean, "
+                                     "norm/moving_variance)"),
+                  testing::HasSubstr("probabilities = Softmax(")));
 }
 
 TEST_F(OnnxExport, OfElementwiseOps) {

@@ -93,9 +93,9 @@ TEST_F(SharedVariablesTest, AreSetForAllTowers) {
 TEST_F(SharedVariablesTest, KeepTheirTypesAndShapes) {
   const auto session = make();
   const auto refused = [&](const char* name, const Tensor& value) {
-    return error_of(name == std::string("layer/v") ? ErrorCode::kNotFound
-                                                   : ErrorCode::kInvalidArgument,
-                    [&] { session->variables().set(name, value); });
+    return error_of(
+        name == std::string("layer/v") ? ErrorCode::kNotFound : ErrorCode::kInvalidArgument,
+        [&] { session->variables().set(name, value); });
   };
   EXPECT_THAT(refused("layer/w", Tensor(DType::kFloat32, {3, 2})),
               HasSubstr("variable 'layer/w' is float32 (2,3), the tensor is float32 (3,2)"));
@@ -131,10 +131,9 @@ TEST_F(SharedVariablesTest, OfAnotherModelAreNotLoaded) {
   const Tensor before = session.variables().get("layer/w");
   EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { session.variables().load(path); }),
               testing::AllOf(HasSubstr("model.safetensors"), HasSubstr("more/w")));
-  EXPECT_TRUE(std::ranges::equal(session.variables().get("layer/w").data<float>(),
-                                 before.data<float>()));
-  EXPECT_EQ(error_of(ErrorCode::kNotFound,
-                     [&] { session.variables().load(folder_.path("none")); })
+  EXPECT_TRUE(
+      std::ranges::equal(session.variables().get("layer/w").data<float>(), before.data<float>()));
+  EXPECT_EQ(error_of(ErrorCode::kNotFound, [&] { session.variables().load(folder_.path("none")); })
                 .empty(),
             false);
 }

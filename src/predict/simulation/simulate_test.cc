@@ -48,6 +48,20 @@ TEST(SimulateTest, WorkersOfFastLinksAreAsFastAsTheirDevices) {
   EXPECT_THAT(speed.workers.size(), 4u);
 }
 
+// Two workers on one core share it, unless they wait for something else most of the time.
+TEST(SimulateTest, WorkersThatWaitForADeviceLeaveTheCoresToOthers) {
+  SimulatedStep step = two_layers();
+  step.threads = 1;
+  SimulatedCluster cluster = one_host(1, 2);
+  cluster.machines[0].cores = 1;
+  const double busy = simulate_free(step, cluster, "async").steps_per_s;
+  step.busy = 0.1;
+  EXPECT_THAT(simulate_free(step, cluster, "async").steps_per_s, DoubleNear(2 * busy, 0.2 * busy));
+  step.busy = 0.75;  // of the core in turn: 1.5 of it are asked for
+  EXPECT_THAT(simulate_free(step, cluster, "async").steps_per_s,
+              DoubleNear(busy / 0.75, 0.1 * busy));
+}
+
 // In shared memory there is nothing to send.
 TEST(SimulateTest, AStepHandsItsContributionsOver) {
   const SimulatedStep step = two_layers();

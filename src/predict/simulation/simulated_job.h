@@ -45,6 +45,7 @@ struct SimulatedStep {
   double examples = 1;
   double input_seconds = 0;  // of a core, to make or copy a batch
   int threads = 0;           // of its kernels, on the cores of its host; 0: on a device of its own
+  double busy = 1;           // the part of the kernels' time in which these threads compute
   int towers = 1;            // devices that make it at once, each of a batch of its own
   int rule_threads = 1;      // that apply rules in the worker
 

@@ -88,6 +88,7 @@ SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> spe
   step.examples = examples;
   step.input_seconds = input_seconds(plan);
   step.threads = pace.threads * pace.towers;
+  step.busy = pace.busy;
   step.towers = pace.towers;
   step.rule_threads = pace.rule_threads;
   add_variables(step, plan);

@@ -14,6 +14,7 @@ struct DevicePace {
   double step_seconds = 0;      // of all kernels of a step; 0: they follow from their costs
   Roof roof = {};               // then: of all threads of the worker
   int threads = 0;              // of kernels on the cores of the host; 0: a device of its own
+  double busy = 1;              // the part of the kernels' time in which these threads compute
   int towers = 1;               // such devices of the worker, which make its steps together
   int rule_threads = 1;         // that apply rules in the worker
   double copy_bytes_per_s = 0;  // to and from a memory of its own; 0: it has none
