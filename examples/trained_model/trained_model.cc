@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   Graph graph;
-  const Value x = graph.input("x", {16, 1});  // batches of 16, of which a call may fill a part
+  const Value x = graph.input("x", {graph.open("points"), 1});
   const Value y = dense(tanh(dense(x, 32, "hidden")), 1, "out");
   const Tensor points(DType::kFloat32, {argc - 2, 1});
   const auto at = points.data<float>();

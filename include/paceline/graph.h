@@ -27,7 +27,7 @@ class Rule;
 /// The part of a value that is known before it is computed.
 struct ValueType {
   DType dtype = DType::kFloat32;  // the type of its elements
-  Shape shape;                    // static
+  Shape shape;                    // static, but for open dimensions (Graph::open)
   /// The number of bytes that the value takes, as byte_count() counts them.
   std::size_t bytes() const { return byte_count(dtype, shape); }
   /// The type as text: "float32 (3,4)".
@@ -196,6 +196,18 @@ class Graph {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
+  /// A dimension whose size is known when the graph is computed:
+  ///
+  ///     const auto batch = graph.open("batch");
+  ///     const Value x = graph.input("x", {batch, 64});
+  ///
+  /// Shapes have the number that is returned in its place, or products of it with others, as in
+  /// reshape(x, {batch * 8, 8}); where they are printed, they have its name. Names mean the same in
+  /// all graphs of a process, which have at most 16. A variable's shape has none. A Predictor
+  /// computes such a graph for any sizes, and write_onnx writes it; a session needs numbers:
+  /// `build(graph, 64)` to train what `build(graph, graph.open("batch"))` serves. Throws
+  /// kInvalidArgument when the name is empty, or one too many.
+  std::int64_t open(const std::string& name);
   /// A value that is fed before each step.
   Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// A shared variable. It lives in the parameter store, and graphs that use the same scoped name

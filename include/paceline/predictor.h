@@ -56,12 +56,17 @@ struct PredictorOptions {
 ///     const Tensor probabilities = predictor.predict({{x, points}})[0];  // of any number of
 ///     points
 ///
-/// Dimension 0 of every output, and of every input that they depend on, is the batch. The graph is
-/// made for batches of one size. An input of more rows is computed in several batches; the last one
-/// is filled up with zeros, whose rows are left out of the result. So a row of an output may depend
-/// on the same row of the inputs alone, as it does in a graph for inference, and a graph of a large
-/// batch is slow for few rows. Local variables are zero in every batch. A graph that trains serves
-/// as well: dropout and batch_norm are those of inference (Mode::kInfer).
+/// A graph with open dimensions (Graph::open) is computed for the sizes that the inputs have; a
+/// plan is made for sizes that are new, and some sixteen are kept. Every open dimension is the only
+/// one on an axis of some input.
+///
+/// Of a graph without, dimension 0 of every output, and of every input that they depend on, is the
+/// batch. The graph is made for batches of one size. An input of more rows is computed in several
+/// batches; the last one is filled up with zeros, whose rows are left out of the result. So a row
+/// of an output may depend on the same row of the inputs alone, as it does in a graph for
+/// inference, and a graph of a large batch is slow for few rows. Local variables are zero in every
+/// batch. A graph that trains serves as well: dropout and batch_norm are those of inference
+/// (Mode::kInfer).
 class Predictor {
  public:
   /// Reads the values. `checkpoint` is what RunOptions::init_from takes: the --out folder of a run,
@@ -76,14 +81,15 @@ class Predictor {
   Predictor(const Predictor&) = delete;
   Predictor& operator=(const Predictor&) = delete;
 
-  /// Computes the outputs, in their order. Each tensor is of an input (n, …), with the same number
-  /// n of rows for all, at least 1; the outputs are (n, …). Any number of threads may call it at
+  /// Computes the outputs, in their order. Each tensor is of an input: where it has open
+  /// dimensions, of sizes that are at least 1 and that agree; else (n, …), with the same number n
+  /// of rows for all, at least 1, and the outputs are (n, …). Any number of threads may call it at
   /// once; each of them computes in memory of its own, which later calls use again. Throws
   /// kInvalidArgument, naming the input, when a tensor does not fit it; kFailedPrecondition, naming
   /// the input, when one is missing.
   std::vector<Tensor> predict(const std::vector<std::pair<Value, Tensor>>& inputs) const;
 
-  /// The rows of the batches for which the graph is made.
+  /// The rows of the batches for which the graph is made; 0 of one with open dimensions.
   std::int64_t batch() const;
   /// The global step of the checkpoint; −1 of a lone safetensors file, which has none.
   std::int64_t global_step() const;
@@ -134,5 +140,10 @@ struct OnnxFile {
 /// variable is not there, and kDataLoss when the checkpoint is torn.
 OnnxFile write_onnx(const std::string& file, const OnnxModel& model, const std::string& checkpoint,
                     EvaluateWith with = EvaluateWith::kVariables);
+/// The same of a graph with open dimensions (Graph::open), which stay open in the file: what its
+/// outputs need of it, from these inputs.
+OnnxFile write_onnx(const std::string& file, const Graph& graph,
+                    const std::vector<NamedValue>& inputs, const std::vector<NamedValue>& outputs,
+                    const std::string& checkpoint, EvaluateWith with = EvaluateWith::kVariables);
 
 }  // namespace paceline

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/open_dimension.h"
 #include "paceline/error.h"
 
 namespace paceline {
@@ -47,7 +48,14 @@ std::int64_t Shape::elements() const {
   return product;
 }
 
-std::string Shape::str() const { return fmt::format("({})", fmt::join(dims(), ",")); }
+std::string Shape::str() const {
+  std::string text = "(";
+  for (int i = 0; i < rank_; ++i) {
+    if (i > 0) text += ',';
+    text += dimension_text(dims_[std::size_t(i)]);
+  }
+  return text + ')';
+}
 
 bool Shape::operator==(const Shape& other) const {
   return std::ranges::equal(dims(), other.dims());

@@ -9,6 +9,7 @@
 #include <new>
 
 #include "base/nearest.h"
+#include "base/open_dimension.h"
 #include "graph/initializer_of.h"
 #include "graph/sources.h"
 #include "paceline/error.h"
@@ -108,6 +109,8 @@ Value Graph::declare(std::string_view op, const std::string& name, const Shape& 
   return append(ops_->find(op), {}, std::move(attributes), full).output(0);
 }
 
+std::int64_t Graph::open(const std::string& name) { return open_dimension(name); }
+
 Value Graph::input(const std::string& name, const Shape& shape, DType dtype) {
   return declare("input", name, shape, dtype, {});
 }
@@ -117,6 +120,10 @@ Value Graph::variable(const std::string& name, const Shape& shape, Initializer i
   index_names();
   const auto known = nodes_by_name_.find(scoped(name));
   if (known == nodes_by_name_.end() || !is_variable(*known->second)) {
+    if (std::ranges::any_of(shape.dims(), is_open)) {
+      invalid(fmt::format("[variable] '{}' cannot have the open dimensions of {}", scoped(name),
+                          shape.str()));
+    }
     check_initializer(scoped(name), initializer, {dtype, shape});
     Attributes attributes;
     set_initializer(attributes, initializer);

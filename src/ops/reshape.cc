@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/open_dimension.h"
 #include "ops/builtin_ops.h"
 #include "paceline/ops.h"
 
@@ -10,7 +11,9 @@ namespace paceline {
 namespace {
 
 std::string dims_str(const std::vector<std::int64_t>& dims) {
-  return fmt::format("({})", fmt::join(dims, ","));
+  std::vector<std::string> texts;
+  for (const std::int64_t dim : dims) texts.push_back(dimension_text(dim));
+  return fmt::format("({})", fmt::join(texts, ","));
 }
 
 /// Replaces a −1 by what is left of the elements.

@@ -17,6 +17,7 @@
 
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/by_value.h"
+#include "graph/open_graph.h"
 #include "graph/passes.h"
 #include "graph/sources.h"
 #include "ops/axis.h"
@@ -36,18 +37,28 @@ using Names = std::vector<std::string>;
               fmt::format("[{}] {}: {}", node.op().name, node.name(), why));
 }
 
+std::vector<Value> values_of(std::span<const NamedValue> inputs,
+                             std::span<const NamedValue> outputs) {
+  std::vector<Value> values;
+  for (const NamedValue& input : inputs) values.push_back(input.value);
+  for (const NamedValue& output : outputs) values.push_back(output.value);
+  return values;
+}
+
+// `made` has the same values, in another graph.
+InferenceGraph in_place_of(std::vector<NamedValue> inputs, std::vector<NamedValue> outputs,
+                           RewrittenGraph made) {
+  auto root = made.roots.begin();
+  for (NamedValue& input : inputs) input.value = *root++;
+  for (NamedValue& output : outputs) output.value = *root++;
+  return {std::move(made.graph), std::move(inputs), std::move(outputs)};
+}
+
 // A graph that trains is exported as it serves.
 InferenceGraph for_inference(InferenceGraph built) {
   if (!has_modes(*built.graph)) return built;
-  std::vector<Value> roots;
-  for (const NamedValue& input : built.inputs) roots.push_back(input.value);
-  for (const NamedValue& output : built.outputs) roots.push_back(output.value);
-  RewrittenGraph served = with_inference({*built.graph, roots, false});
-  auto root = served.roots.begin();
-  for (NamedValue& input : built.inputs) input.value = *root++;
-  for (NamedValue& output : built.outputs) output.value = *root++;
-  built.graph = std::move(served.graph);
-  return built;
+  const std::vector<Value> roots = values_of(built.inputs, built.outputs);
+  return in_place_of(built.inputs, built.outputs, with_inference({*built.graph, roots, false}));
 }
 
 /// The graph for one size of each open dimension, and with another size of one after the other.
@@ -729,7 +740,36 @@ void check_saved(const TensorInfo& variable, const CheckpointReader& reader) {
                           name_of(variable.dtype), variable.shape.str()));
 }
 
+/// What is written of a graph. Its pointers are the caller's.
+OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
+                   const std::vector<NamedValue>& outputs) {
+  for (const auto* const list : {&inputs, &outputs}) {
+    for (const NamedValue& each : *list) {
+      if (each.value && &each.value.graph() == &graph) continue;
+      throw Error(ErrorCode::kInvalidArgument,
+                  fmt::format("ONNX: '{}' is no value of the graph", each.name));
+    }
+  }
+  const std::vector<Value> roots = values_of(inputs, outputs);
+  OnnxModel model{.open = open_names(values_of(inputs, {})), .build = {}};
+  model.build = [&graph, &inputs, &outputs, roots,
+                 open = model.open](std::span<const std::int64_t> sizes) {
+    OpenSizes by_name;
+    for (std::size_t i = 0; i < open.size(); ++i) by_name[open[i]] = sizes[i];
+    // In a copy nobody knows which variables follow a batch norm.
+    RewrittenGraph served = with_inference({graph, roots, false});
+    return in_place_of(inputs, outputs, with_sizes({*served.graph, served.roots, false}, by_name));
+  };
+  return model;
+}
+
 }  // namespace
+
+OnnxFile write_onnx(const std::string& file, const Graph& graph,
+                    const std::vector<NamedValue>& inputs, const std::vector<NamedValue>& outputs,
+                    const std::string& checkpoint, EvaluateWith with) {
+  return write_onnx(file, model_of(graph, inputs, outputs), checkpoint, with);
+}
 
 OnnxFile export_onnx(const OnnxModel& model, const OnnxWriter::Values& values, NewFile& file) {
   const SizedGraphs graphs(model);

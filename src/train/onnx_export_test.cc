@@ -251,6 +251,28 @@ TEST_F(OnnxExport, AGraphThatTrainsIsExportedAsItServes) {
                   testing::HasSubstr("probabilities = Softmax(")));
 }
 
+TEST_F(OnnxExport, AGraphWithOpenDimensionsIsWrittenAsItIs) {
+  Graph graph;
+  const auto batch = graph.open("batch"), time = graph.open("time");
+  const Value x = graph.input("x", {batch, time, 6});
+  const Value rows = dense(reshape(x, {batch * time, 6}), 3, "layer");
+  const Value y = softmax(reshape(dropout(rows, 0.5), {batch, time, 3}));
+  RunOptions run;
+  run.quiet = true;
+  run.out = folder_.path("run");
+  run.steps = 1;
+  Graph trained;
+  const Value fixed = trained.input("x", {2, 6});
+  Session session(minimize(reduce_mean(dense(fixed, 3, "layer")), Sgd{}), Cluster(), run);
+  session.run([&](Feed& feed) { feed.normal(fixed); });
+  const OnnxFile written =
+      write_onnx(path(), graph, {{"words", x}}, {{"probabilities", y}}, run.out);
+  EXPECT_THAT(written.inputs, ElementsAre("words float32 (batch,time,6)"));
+  EXPECT_THAT(written.outputs, ElementsAre("probabilities float32 (batch,time,3)"));
+  EXPECT_THAT(read_model(path()).nodes,
+              testing::Not(testing::Contains(testing::HasSubstr("ropout"))));
+}
+
 TEST_F(OnnxExport, OfElementwiseOps) {
   const auto of = [&](const std::function<Value(Value)>& op) { return nodes_of({4}, op); };
   EXPECT_THAT(of(relu), ElementsAre("y = Relu(x)"));

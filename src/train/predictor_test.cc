@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <future>
+#include <optional>
 
 #include "base/temporary_folder.h"
 #include "base/testing/error_of.h"
@@ -271,6 +272,95 @@ TEST_F(PredictorTest, RefusesTensorsThatDoNotFit) {
   EXPECT_THAT(refused(ErrorCode::kFailedPrecondition, {{network_.x, numbers(2)}}),
               HasSubstr("'ids'"));
   expect_first_rows(predict(predictor, 2), predict(predictor, 9));  // it goes on
+}
+
+// One function builds the graph that trains, for a batch, and the one that serves.
+TEST_F(PredictorTest, OpenDimensionsTakeTheSizesOfTheInputs) {
+  const Tensor expected = trained();
+  Graph open;
+  const Network network = build(open, open.open("batch"));
+  const Predictor predictor(open, {network.logits}, run_.out, options_);
+  EXPECT_EQ(predictor.batch(), 0);
+  for (const std::int64_t rows : {kRows, std::int64_t{1}, std::int64_t{3}, kRows}) {
+    const Tensor logits =
+        predictor.predict({{network.x, numbers(rows)}, {network.ids, words(rows)}})[0];
+    ASSERT_EQ(logits.shape(), (Shape{rows, 4}));
+    for (std::int64_t i = 0; i < 4 * rows; ++i) {
+      EXPECT_NEAR(logits.data<float>()[std::size_t(i)], expected.data<float>()[std::size_t(i)],
+                  1e-6f)
+          << rows << " rows";
+    }
+  }
+  const auto refused = [&](ErrorCode code, const Tensor& x, std::optional<Tensor> ids) {
+    return error_of(code, [&] {
+      std::vector<std::pair<Value, Tensor>> inputs = {{network.x, x}};
+      if (ids) inputs.emplace_back(network.ids, *ids);
+      predictor.predict(inputs);
+    });
+  };
+  EXPECT_THAT(refused(ErrorCode::kInvalidArgument, numbers(3), words(2)),
+              AllOf(HasSubstr("'ids' is int32 (batch), the tensor is int32 (2)"),
+                    HasSubstr("batch is 3 in another input")));
+  EXPECT_THAT(refused(ErrorCode::kInvalidArgument, Tensor(DType::kFloat32, {0, 3}), words(1)),
+              HasSubstr("'x' is float32 (batch,3), the tensor is float32 (0,3): batch is 0"));
+  EXPECT_THAT(refused(ErrorCode::kInvalidArgument, Tensor(DType::kFloat32, {2, 5}), words(2)),
+              HasSubstr("(2,5)"));
+  EXPECT_THAT(refused(ErrorCode::kFailedPrecondition, numbers(2), {}), HasSubstr("'ids'"));
+}
+
+// Two open dimensions, with their product, a mean over one of them, and what a mode changes.
+TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
+  const auto made = [](Graph& graph, std::int64_t batch, std::int64_t time) {
+    const Value x = graph.input("x", {batch, time, 3});
+    const Value rows = dense(reshape(x, {batch * time, 3}), 4, "layer");
+    const Value normed = batch_norm(dropout(rows, 0.5), "norm");
+    return std::pair(x, reduce_mean(reshape(normed, {batch, time, 4}), {1}));
+  };
+  Graph graph;
+  const auto [x, y] = made(graph, 2, 5);
+  Session session(minimize(reduce_mean(square(y)), Sgd{0.1f}), cluster_, run_);
+  while (session.run([&](Feed& feed) { feed.normal(x); })) {
+  }
+  Graph open;
+  const auto [any, means] = made(open, open.open("batch"), open.open("time"));
+  EXPECT_EQ(means.type().str(), "float32 (batch,4)");
+  const Predictor predictor(open, {means}, run_.out, options_);
+  Tensor input(DType::kFloat32, {2, 5, 3});
+  for (std::size_t i = 0; i < 30; ++i) input.data<float>()[i] = 0.1f * float(i) - 1;
+  const Tensor expected = session.evaluate(y, [&](Feed& feed) { feed.set(x, input); });
+  const Tensor computed = predictor.predict({{any, input}})[0];
+  for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_NEAR(computed.data<float>()[i], expected.data<float>()[i], 1e-5f) << i;
+  }
+  // Some more sizes than are kept; the mean over the same value is that value.
+  for (std::int64_t time = 1; time < 25; ++time) {
+    const Tensor same(DType::kFloat32, {1, time, 3});
+    const Tensor once(DType::kFloat32, {1, 1, 3});
+    const Tensor mean = predictor.predict({{any, same}})[0];
+    const Tensor one = predictor.predict({{any, once}})[0];
+    ASSERT_EQ(mean.shape(), (Shape{1, 4}));
+    for (std::size_t i = 0; i < 4; ++i) {
+      EXPECT_NEAR(mean.data<float>()[i], one.data<float>()[i], 1e-5f);
+    }
+  }
+}
+
+TEST_F(PredictorTest, ASessionAndVariablesNeedNumbers) {
+  Graph open;
+  const Network network = build(open, open.open("batch"));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] { Session(minimize(network.loss, Sgd{}), cluster_, run_); }),
+              HasSubstr("'x' is float32 (batch,3): a session computes with fixed sizes"));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] {
+                         open.variable("w", {open.open("batch"), 2});
+                       }),
+              HasSubstr("'w' cannot have the open dimensions of (batch,2)"));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] {
+                         matmul(network.x, open.input("y", {4, 2}));
+                       }),
+              HasSubstr("(batch,3)"));
 }
 
 }  // namespace

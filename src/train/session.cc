@@ -22,6 +22,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "checkpoint/torch_names.h"
 #include "graph/gradient_norm.h"
+#include "graph/open_graph.h"
 #include "kernels/device_kind.h"
 #include "kernels/traced_device.h"
 #include "net/link_kind.h"
@@ -49,12 +50,22 @@
 namespace paceline {
 namespace {
 
+// Feeds fill memory of fixed sizes.
+const Graph& check_sizes(const Graph& graph) {
+  const Value open = open_input(graph);
+  if (!open) return graph;
+  throw Error(ErrorCode::kInvalidArgument,
+              fmt::format("[session] '{}' is {}: a session computes with fixed sizes: build the "
+                          "graph with a number in place of Graph::open",
+                          open.name(), open.type().str()));
+}
+
 // Returns the graphs of the trainings, each once.
 std::vector<const Graph*> graphs_of(std::span<const Training> trainings) {
   std::vector<const Graph*> graphs;
   for (const Training& training : trainings) {
     if (std::ranges::find(graphs, &training.graph()) == graphs.end()) {
-      graphs.push_back(&training.graph());
+      graphs.push_back(&check_sizes(training.graph()));
     }
   }
   return graphs;
@@ -85,7 +96,7 @@ Session::Session(std::vector<Training> trainings, const Cluster& cluster, const 
 
 Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
-  const std::vector<const Graph*> graphs = {&graph};
+  const std::vector<const Graph*> graphs = {&check_sizes(graph)};
   SessionObservers observers({{}, graphs, cluster, run, options});
   impl_ = std::make_unique<Impl>(std::vector<Training>(), graphs, cluster, run, options,
                                  std::move(observers));
@@ -640,7 +651,7 @@ void check_known(std::span<const Graph* const> graphs, Value value) {
 Session& Session::share(const Graph& graph) {
   impl_->guarded([&] {
     std::vector<const Graph*> with_it = impl_->graphs;
-    with_it.push_back(&graph);
+    with_it.push_back(&check_sizes(graph));
     const std::vector<VariableSpec> known = impl_->variables();
     for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
       if (std::ranges::find(known, spec.name, &VariableSpec::name) != known.end()) continue;
