@@ -1,4 +1,4 @@
-#include "models/image_views.h"
+#include "models/airbench_graph.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "data/record_cache.h"
+#include "data/pipeline_plan.h"
 
 #include <algorithm>
 
