@@ -1,4 +1,4 @@
-#include "exec/arena.h"
+#include "exec/value_memory.h"
 
 #include <gtest/gtest.h>
 

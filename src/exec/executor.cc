@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,182 @@
 #include "exec/plan.h"
 #include "kernels/device.h"
 #include "paceline/error.h"
+#include "paceline/op.h"
 
 namespace paceline {
+namespace {
+
+// True, by storage, where something of the plan reads what lies there.
+std::vector<bool> read_storages(const Plan& plan) {
+  std::vector<bool> read(plan.storages.size());
+  const auto note = [&](SlotIndex slot) {
+    if (slot >= 0) read[std::size_t(plan.slots[std::size_t(slot)].storage)] = true;
+  };
+  for (const Instruction& instruction : plan.instructions) {
+    std::ranges::for_each(instruction.inputs, note);
+  }
+  for (const RowReads& reads : plan.row_reads) std::ranges::for_each(reads.ids, note);
+  std::ranges::for_each(plan.fetches, note);
+  note(plan.loss);
+  note(plan.global_norm);
+  return read;
+}
+
+}  // namespace
+
+FedInputs::FedInputs(const Plan& plan) {
+  const std::vector<bool> read = read_storages(plan);
+  for (const auto& [name, slot] : plan.inputs) {
+    Input input;
+    input.name = name;
+    input.read = read[std::size_t(plan.slots[std::size_t(slot)].storage)];
+    inputs_.push_back(std::move(input));
+  }
+}
+
+void FedInputs::begin() {
+  for (Input& input : inputs_) {
+    input.fed = input.kept;
+    input.filled = false;
+  }
+}
+
+FedInputs::Input* FedInputs::find(std::string_view name) {
+  const auto found = std::ranges::find(inputs_, name, &Input::name);
+  return found != inputs_.end() ? &*found : nullptr;
+}
+
+void FedInputs::note(std::string_view name) {
+  Input* const input = find(name);
+  if (input == nullptr) return;
+  input->fed = input->filled = true;
+  input->kept = false;
+  input->once = Tensor();
+}
+
+void FedInputs::keep(std::string_view name) {
+  Input* const input = find(name);
+  if (input == nullptr || !input->fed) {
+    throw Error(ErrorCode::kFailedPrecondition,
+                fmt::format("[feed] '{}' is to be kept, but was not fed for this step", name));
+  }
+  input->kept = true;
+}
+
+void FedInputs::keep(std::string_view name, const Tensor& tensor) {
+  keep(name);
+  find(name)->once = tensor;
+}
+
+bool FedInputs::keeps(std::string_view name, const Tensor& tensor) const {
+  const auto input = std::ranges::find(inputs_, name, &Input::name);
+  return input != inputs_.end() && input->kept && input->once.defined() &&
+         input->once.raw() == tensor.raw();
+}
+
+void FedInputs::check() const {
+  const auto unfed =
+      std::ranges::find_if(inputs_, [](const Input& input) { return input.read && !input.fed; });
+  if (unfed == inputs_.end()) return;
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[feed] input '{}' was not fed for this step: fill it in every step, or "
+                          "let it stay the same (Feed::set_once, Feed::keep)",
+                          unfed->name));
+}
+
+TensorView HostCopies::of(const TensorView& view, Device& device) {
+  if (device.space().host()) return view;
+  copies_.push_back({view, Buffer(view.bytes())});
+  return {copies_.back().to.data(), view.dtype, view.shape};
+}
+
+void HostCopies::refresh(Device& device) const {
+  for (const Copy& copy : copies_) {
+    device.download(copy.to.data(), copy.from.data, copy.from.bytes());
+  }
+}
+
+LocalMemory::LocalMemory(const Graph& graph, Device& device) : device_(device) {
+  std::size_t bytes = 0;
+  std::map<std::string, std::size_t> offsets;
+  for (const auto& node : graph.nodes()) {
+    if (node->op().name != "local") continue;
+    const ValueType& type = node->outputs()[0];
+    const TensorView view{nullptr, type.dtype, type.shape};
+    views_[node->name()] = view;
+    offsets[node->name()] = bytes;
+    bytes += round_up(std::max<std::size_t>(view.bytes(), 1), kBufferAlignment);
+  }
+  memory_ = device.allocate(bytes);
+  for (auto& [name, view] : views_) view.data = memory_.data() + offsets[name];
+}
+
+TensorView LocalMemory::view(std::string_view name) const {
+  const auto found = views_.find(name);
+  if (found != views_.end()) return found->second;
+  throw Error(ErrorCode::kNotFound, fmt::format("[locals] no local variable {}", name));
+}
+
+Tensor LocalMemory::read(std::string_view name) const {
+  const TensorView from = view(name);
+  Tensor tensor(from.dtype, from.shape);
+  device_.download(tensor.raw(), from.data, from.bytes());
+  device_.synchronize();
+  return tensor;
+}
+
+void LocalMemory::write(std::string_view name, const Tensor& value) {
+  const TensorView to = view(name);
+  PACELINE_CHECK(to.bytes() == value.bytes());
+  device_.upload(to.data, value.raw(), value.bytes());
+  device_.synchronize();
+}
+
+void LocalMemory::reset() {
+  if (memory_.size() == 0) return;
+  const Buffer zeros(memory_.size());
+  device_.upload(memory_.data(), zeros.data(), zeros.size());
+  device_.synchronize();
+}
+
+RowCollector::RowCollector(std::span<const RowReads> reads,
+                           std::span<const std::vector<TensorView>> ids) {
+  for (std::size_t i = 0; i < reads.size(); ++i) {
+    Reads own{reads[i].rows, reads[i].all, ids[i], {}};
+    std::int64_t most = own.all ? own.rows : 0;
+    for (const TensorView& view : own.ids) most += view.shape.elements();
+    own.unique.resize(std::size_t(most));
+    if (own.all) std::iota(own.unique.begin(), own.unique.end(), 0);
+    reads_.push_back(std::move(own));
+    sets_.push_back({reads[i].variable, {}});
+  }
+}
+
+std::span<const RowSet> RowCollector::collect() {
+  for (std::size_t i = 0; i < reads_.size(); ++i) {
+    const std::size_t size = reads_[i].all ? reads_[i].unique.size() : unite(reads_[i]);
+    sets_[i].ids = {reads_[i].unique.data(), size};
+  }
+  return sets_;
+}
+
+std::size_t RowCollector::unite(Reads& reads) {
+  auto end = reads.unique.begin();
+  for (const TensorView& ids : reads.ids) {
+    const std::int32_t* first = ids.as<std::int32_t>();
+    end = std::copy(first, first + ids.shape.elements(), end);
+  }
+  std::sort(reads.unique.begin(), end);
+  end = std::unique(reads.unique.begin(), end);
+  const std::size_t size = std::size_t(end - reads.unique.begin());
+  if (size > 0 && (reads.unique[0] < 0 || reads.unique[size - 1] >= reads.rows)) {
+    const std::int32_t wrong = reads.unique[0] < 0 ? reads.unique[0] : reads.unique[size - 1];
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[embedding_lookup] id {} is outside [0,{})", wrong, reads.rows));
+  }
+  return size;
+}
+
 namespace {
 
 // Makes a store in host memory usable for a device whose kernels do not reach that memory.

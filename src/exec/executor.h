@@ -7,18 +7,123 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
-#include "exec/fed_inputs.h"
-#include "exec/host_copies.h"
-#include "exec/local_memory.h"
 #include "exec/plan.h"
-#include "exec/row_collector.h"
 #include "exec/step_observer.h"
+#include "kernels/device.h"
+#include "paceline/tensor.h"
 #include "trace/step_account.h"
 
 namespace paceline {
+
+/// The inputs of a plan that were filled for the next step.
+/// Allocates nothing once it is made, except for the names of errors.
+class FedInputs {
+ public:
+  explicit FedInputs(const Plan& plan);
+  /// From now on inputs are filled for another step. Those that are kept count as filled.
+  void begin();
+  /// A name that is no input of the plan is ignored.
+  void note(std::string_view input);
+  /// The input counts as filled in later steps too. Throws kFailedPrecondition when it was not
+  /// filled for this step.
+  void keep(std::string_view input);
+  /// `tensor` is what the input keeps.
+  void keep(std::string_view input, const Tensor& tensor);
+  /// The input keeps the values of this very tensor.
+  bool keeps(std::string_view input, const Tensor& tensor) const;
+  /// For the same plan on another device: an input that was not filled for this step, and that
+  /// `other` keeps, becomes what it is there. Calls copy(name) for each.
+  template <typename Copy>
+  void take_kept(const FedInputs& other, Copy copy) {
+    for (std::size_t i = 0; i < inputs_.size(); ++i) {
+      Input& own = inputs_[i];
+      const Input& its = other.inputs_[i];
+      if (own.filled || !its.kept || (own.fed && !its.filled)) continue;
+      copy(own.name);
+      own.fed = own.kept = true;
+    }
+  }
+  /// Throws kFailedPrecondition, naming an input that the plan reads and that was not filled.
+  void check() const;
+
+ private:
+  struct Input {
+    std::string name;
+    bool read = false;  // by the plan
+    bool fed = false, kept = false;
+    bool filled = false;  // for this step, and not only kept
+    Tensor once;          // the value that it keeps, where that is a tensor of the program
+  };
+  Input* find(std::string_view name);
+
+  std::vector<Input> inputs_;
+};
+
+/// Copies of a device's memory that the host reads.
+class HostCopies {
+ public:
+  /// Returns a view that the host can read: `view` itself where `device` computes in host memory,
+  /// else a copy that has its values once a refresh was made. It is valid as long as this object.
+  TensorView of(const TensorView& view, Device& device);
+  /// Queues a copy of every view on the device that has them. Allocates nothing.
+  void refresh(Device& device) const;
+
+ private:
+  struct Copy {
+    TensorView from;
+    Buffer to;
+  };
+  std::vector<Copy> copies_;
+};
+
+/// The memory of a graph's local variables in this task, which all plans of the graph share.
+class LocalMemory {
+ public:
+  /// Makes all locals of `graph` in memory of `device`, which must outlive it, and sets them to
+  /// zero.
+  LocalMemory(const Graph& graph, Device& device);
+  /// Returns the local in the device's memory. Throws kNotFound.
+  TensorView view(std::string_view name) const;
+  bool contains(std::string_view name) const { return views_.contains(name); }
+  const std::map<std::string, TensorView, std::less<>>& views() const { return views_; }
+  /// Returns a copy of the local as the steps so far have left it. Throws kNotFound.
+  Tensor read(std::string_view name) const;
+  /// Sets the local to `value`, which must have its type and shape. Throws kNotFound.
+  void write(std::string_view name, const Tensor& value);
+  /// Sets all locals to zero.
+  void reset();
+
+ private:
+  Device& device_;
+  Buffer memory_;
+  std::map<std::string, TensorView, std::less<>> views_;
+};
+
+/// Collects the rows of sparse variables that a batch reads, in memory that is made once.
+class RowCollector {
+ public:
+  /// `ids[i]` are the memories of reads[i].ids; they must outlive the collector.
+  RowCollector(std::span<const RowReads> reads, std::span<const std::vector<TensorView>> ids);
+  /// Returns the rows, whose unique ids ascend; they are valid until the next call. Allocates
+  /// nothing. Throws kInvalidArgument naming an id that is no row.
+  std::span<const RowSet> collect();
+
+ private:
+  struct Reads {
+    std::int64_t rows;
+    bool all;
+    std::vector<TensorView> ids;
+    std::vector<std::int32_t> unique;  // has room for all ids
+  };
+  std::size_t unite(Reads& reads);
+
+  std::vector<Reads> reads_;
+  std::vector<RowSet> sets_;
+};
 
 /// The caller's part of one step.
 struct StepRequest {

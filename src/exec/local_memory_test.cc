@@ -1,4 +1,4 @@
-#include "exec/local_memory.h"
+#include "exec/executor.h"
 
 #include <gtest/gtest.h>
 

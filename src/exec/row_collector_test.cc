@@ -1,4 +1,4 @@
-#include "exec/row_collector.h"
+#include "exec/executor.h"
 
 #include <gmock/gmock.h>
 

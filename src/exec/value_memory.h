@@ -1,16 +1,35 @@
 // Decides which memory each value of a scheduled graph lives in, and for how long.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <map>
+#include <span>
 #include <vector>
 
-#include "exec/arena.h"
 #include "exec/node_order.h"
 #include "exec/plan.h"
 #include "graph/by_value.h"
 
 namespace paceline {
+
+/// A buffer that is alive from position `first` to `last` of the schedule, both included.
+struct ArenaBuffer {
+  std::size_t bytes = 0;
+  int first = 0, last = 0;
+};
+
+struct ArenaLayout {
+  std::vector<std::size_t> offsets;  // by buffer; multiples of kBufferAlignment
+  std::size_t bytes = 0;
+  std::int64_t looks = 0;  // how often taken memory was looked for: a measure of the work
+};
+
+/// Lays out buffers that are not all alive at the same time in one arena. Places the largest first,
+/// and each at the lowest offset where it meets no buffer that is
+/// alive with it. No two buffers share an offset while both are alive, not even empty ones.
+ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers);
 
 /// A position is an index into the nodes of the order; position end() is after the last of them.
 class ValueMemory {

@@ -1,4 +1,4 @@
-#include "graph/copy.h"
+#include "graph/passes.h"
 
 #include <set>
 #include <utility>
