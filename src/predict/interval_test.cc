@@ -1,4 +1,4 @@
-#include "predict/interval.h"
+#include "predict/prediction.h"
 
 #include <gtest/gtest.h>
 

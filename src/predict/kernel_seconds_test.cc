@@ -1,4 +1,4 @@
-#include "predict/kernel_seconds.h"
+#include "predict/measured_machine.h"
 
 #include <gtest/gtest.h>
 

@@ -1,22 +1,217 @@
 #include "predict/machine_facts.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <time.h>
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
+#include <span>
+#include <thread>
+#include <utility>
+#include <vector>
 
 #include "base/cache_folder.h"
 #include "base/cores.h"
+#include "base/crc32c.h"
+#include "base/pinned.h"
 #include "base/printed.h"
+#include "net/poll/file_descriptor.h"
 #include "predict/cipher_rate.h"
 #include "predict/core_trip.h"
 #include "predict/hosts_file.h"
 #include "predict/roof.h"
-#include "predict/tcp_rates.h"
 #include "run/report/circumstances.h"
 
 namespace paceline {
+namespace {
+
+using RoofJson = nlohmann::json;
+
+bool is_of(const RoofJson& entry, DType precision, int threads) {
+  return entry.is_object() &&
+         entry.value("precision", RoofJson()) == RoofJson(name_of(precision)) &&
+         entry.value("threads", RoofJson()) == RoofJson(threads);
+}
+
+bool is_rate(const RoofJson& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found != entry.end() && found->is_number() && found->get<double>() > 0;
+}
+
+std::optional<Roof> roof_of(const RoofJson& entry) {
+  if (!is_rate(entry, "flops_per_s") || !is_rate(entry, "bytes_per_s") ||
+      !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
+    return std::nullopt;
+  }
+  // Versions that did not note it may have measured beside other programs.
+  const auto others = entry.find("others_share");
+  const bool noted = others != entry.end() && others->is_number();
+  return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
+              .bytes_per_s = entry["bytes_per_s"].get<double>(),
+              .rule_bytes_per_s = entry["rule_bytes_per_s"].get<double>(),
+              .link_bytes_per_s = 0,
+              .cache_bytes = entry["cache_bytes"].get<std::size_t>(),
+              .others_share = noted ? others->get<double>() : 1};
+}
+
+RoofJson entry_of(const Roof& roof, DType precision, int threads) {
+  return {{"precision", name_of(precision)},           {"threads", threads},
+          {"flops_per_s", roof.flops_per_s},           {"bytes_per_s", roof.bytes_per_s},
+          {"rule_bytes_per_s", roof.rule_bytes_per_s}, {"cache_bytes", roof.cache_bytes},
+          {"others_share", roof.others_share}};
+}
+
+void take_higher(Roof& roof, const std::optional<Roof>& kept) {
+  if (!kept) return;
+  roof.flops_per_s = std::max(roof.flops_per_s, kept->flops_per_s);
+  roof.bytes_per_s = std::max(roof.bytes_per_s, kept->bytes_per_s);
+  roof.rule_bytes_per_s = std::max(roof.rule_bytes_per_s, kept->rule_bytes_per_s);
+  roof.others_share = std::min(roof.others_share, kept->others_share);
+}
+
+}  // namespace
+
+std::optional<Roof> RoofCache::find(DType precision, int threads) const {
+  const RoofJson roofs = file_.read();
+  for (const RoofJson& entry : roofs) {
+    if (is_of(entry, precision, threads)) return roof_of(entry);
+  }
+  return std::nullopt;
+}
+
+Roof RoofCache::measure(DType precision, int threads) const {
+  Roof roof = measure_(precision, threads);
+  file_.change([&](const RoofJson& kept) {
+    RoofJson roofs = RoofJson::array();
+    for (const RoofJson& entry : kept) {
+      if (is_of(entry, precision, threads)) {
+        take_higher(roof, roof_of(entry));
+      } else {
+        roofs.push_back(entry);
+      }
+    }
+    roofs.insert(roofs.begin(), entry_of(roof, precision, threads));
+    return roofs;
+  });
+  return roof;
+}
+
+Roof RoofCache::roof(DType precision, int threads) const {
+  const std::optional<Roof> kept = find(precision, threads);
+  if (kept && !is_beside_others(kept->others_share)) return *kept;
+  return measure(precision, threads);
+}
+
+namespace {
+
+constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
+// Each pass goes over a part of the memory that no other one has touched, at both ends.
+constexpr std::size_t kPasses = TcpMeter::kBytes / (2 * kPassBytes);
+
+/// The time of both ends' threads in one pass.
+struct PassSeconds {
+  double send = 0, receive = 0;
+  double sum() const { return send + receive; }
+};
+
+// The system does a part of the work now in the sender's time and now in the receiver's, so that
+// only their sum says how fast a pass was. Returns the mean of the middle third.
+PassSeconds usual_pass(std::vector<PassSeconds> passes) {
+  std::ranges::sort(passes, {}, &PassSeconds::sum);
+  const std::size_t third = passes.size() / 3, counted = passes.size() - 2 * third;
+  PassSeconds usual;
+  for (std::size_t i = third; i < third + counted; ++i) {
+    usual.send += passes[i].send / double(counted);
+    usual.receive += passes[i].receive / double(counted);
+  }
+  return usual;
+}
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
+
+/// The two ends of a connection over loopback.
+struct Loopback {
+  FileDescriptor sender, receiver;
+  bool connected = false;
+};
+
+Loopback connect_loopback() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  auto* const at = reinterpret_cast<sockaddr*>(&address);
+  socklen_t bytes = sizeof address;
+  const FileDescriptor listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  Loopback ends;
+  if (!listener) return ends;
+  if (::bind(listener.get(), at, bytes) != 0 || ::listen(listener.get(), 1) != 0 ||
+      ::getsockname(listener.get(), at, &bytes) != 0) {
+    return ends;
+  }
+  ends.sender = FileDescriptor(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (::connect(ends.sender.get(), at, bytes) != 0) return ends;
+  ends.receiver = FileDescriptor(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ends.connected = bool(ends.receiver);
+  return ends;
+}
+
+// Moves the bytes piece by piece, and looks at each as the checksum of a frame does. Returns the
+// seconds of this thread; 0 when the connection has ended.
+template <typename Move>
+double timed_pass(std::span<std::byte> all, const Move& move) {
+  const double begun = thread_seconds();
+  std::uint32_t sum = 0;
+  for (std::size_t done = 0; done < all.size();) {
+    const auto rest = all.subspan(done, std::min(kPieceBytes, all.size() - done));
+    const ssize_t moved = move(rest);
+    if (moved <= 0) return 0;
+    sum = crc32c(rest.first(std::size_t(moved)), sum);
+    done += std::size_t(moved);
+  }
+  volatile std::uint32_t seen = sum;  // so that it is computed
+  static_cast<void>(seen);
+  return thread_seconds() - begun;
+}
+
+}  // namespace
+
+TcpRates TcpMeter::measure(StreamEnds ends) const {
+  const Loopback loopback = connect_loopback();
+  if (!loopback.connected) return {};
+  const Pinned here(0);
+  std::vector<PassSeconds> passes;
+  for (std::size_t pass = 0; pass < kPasses; ++pass) {
+    const auto sent = memory_.subspan(2 * pass * kPassBytes, kPassBytes);
+    const auto received = memory_.subspan((2 * pass + 1) * kPassBytes, kPassBytes);
+    PassSeconds seconds;
+    std::thread receiver([&] {
+      if (ends == StreamEnds::kOnTwoCores) here.leave();
+      seconds.receive = timed_pass(received, [&](std::span<std::byte> rest) {
+        return ::recv(loopback.receiver.get(), rest.data(), rest.size(), 0);
+      });
+      // Nobody waits for ever.
+      if (seconds.receive <= 0) ::shutdown(loopback.receiver.get(), SHUT_RDWR);
+    });
+    seconds.send = timed_pass(sent, [&](std::span<std::byte> rest) {
+      return ::send(loopback.sender.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
+    });
+    if (seconds.send <= 0) ::shutdown(loopback.sender.get(), SHUT_RDWR);
+    receiver.join();
+    if (seconds.send > 0 && seconds.receive > 0) passes.push_back(seconds);
+  }
+  if (passes.empty()) return {};
+  const PassSeconds usual = usual_pass(std::move(passes));
+  return {.send = kPassBytes / usual.send, .receive = kPassBytes / usual.receive};
+}
+
 namespace {
 
 constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine that was seen

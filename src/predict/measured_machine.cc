@@ -10,7 +10,6 @@
 #include "paceline/observer.h"
 #include "params/strategy/strategies.h"
 #include "predict/bound.h"
-#include "predict/kernel_seconds.h"
 #include "predict/machine_facts.h"
 #include "run/report/report.h"
 #include "run/task_devices.h"

@@ -1,4 +1,4 @@
-#include "predict/roof_cache.h"
+#include "predict/machine_facts.h"
 
 #include <gmock/gmock.h>
 

@@ -1,4 +1,4 @@
-#include "predict/tcp_rates.h"
+#include "predict/machine_facts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "summary/histogram.h"
+#include "summary/event.h"
 
 #include <gtest/gtest.h>
 

@@ -2,14 +2,94 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "trace/clock_alignment.h"
-#include "trace/critical_path.h"
-#include "trace/timeline_arrows.h"
+#include "trace/frame_trips.h"
+#include "trace/task_timeline.h"
 
 namespace paceline {
+
+/// How a task's clock was found to be.
+struct TaskClock {
+  /// From the task's clock to that of the first task.
+  ClockLine line;
+  /// The two tasks read one clock.
+  bool is_same = false;
+  /// False: no round trip leads to the first task, and the clock is taken as it is.
+  bool is_known = false;
+};
+
+/// By task. Each goes over the round trips that leave the least uncertainty.
+std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks);
+
+/// Moves clocks within their uncertainty until every frame arrives after it was sent.
+void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
+                      std::vector<TaskClock>& clocks);
+
+/// Changes all times to those of the first task's clock.
+void change_to_one_clock(std::vector<TaskTimeline>& tasks, std::span<const TaskClock> clocks);
+
+/// "worker:0 kernels", "link worker:0 to ps:0", "ps:0 applies rules".
+struct PathPart {
+  std::string what;
+  std::int64_t begin = 0, end = 0;
+  bool operator==(const PathPart&) const = default;
+};
+
+/// The critical path of a step: what each moment of it waited for. Goes back from the ends of
+/// steps, through the spans of the tasks. Where a task waited, the path goes on at the task that
+/// has sent what it waited for; where a frame had to wait for the thread that handles it, it stays.
+class CriticalPaths {
+ public:
+  /// The times of all tasks are of one clock. Both outlive this.
+  CriticalPaths(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips);
+
+  /// The parts of the step that this span ("step" of a worker) covers, in their order and without
+  /// a gap. Parts that follow one another and do the same are one.
+  std::vector<PathPart> path_of(SpanPlace step) const;
+
+ private:
+  class Walk;
+  static constexpr std::size_t kNone = std::size_t(-1);
+
+  struct Thread {
+    std::vector<std::size_t> spans;  // by their begin, the outer first
+  };
+  struct Task {
+    std::vector<Thread> threads;
+    std::vector<std::size_t> parents;  // by span
+    std::vector<std::size_t> trips;    // by span that handles a frame: its trip
+    std::vector<std::size_t> handled;  // spans that have a trip, by their begin
+    std::vector<std::size_t> worked;   // these, and those of other work, by their end
+  };
+
+  void index(std::size_t task);
+
+  const std::span<const TaskTimeline> tasks_;
+  const std::span<const FrameTrip> trips_;
+  std::vector<Task> index_;
+};
+
+/// An arrow of a job's timeline, from a cause in one task to its effect in another.
+struct TimelineArrow {
+  struct End {
+    SpanPlace place;
+    std::int64_t at = 0;  // within the span
+  };
+  std::string name;
+  std::vector<End> ends;  // two or more, in the order of their times
+};
+
+/// The times of all tasks are of one clock. The arrows:
+/// - a worker's push of a piece → the ps's rule → the frame that brings the new values, or says
+///   that they are there → the `need` that first uses them;
+/// - in an all-reduce, from each part of a sum to its receiver, from "my sums are whole" to the
+///   coordinator, and from there to the members that commit.
+std::vector<TimelineArrow> arrows_of(std::span<const TaskTimeline> tasks,
+                                     std::span<const FrameTrip> trips);
 
 struct JobTimeline {
   struct Step {
