@@ -1,17 +1,130 @@
 // Starts every task of a cluster as a process of its own, and sees them through.
 #pragma once
 
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
+#include "launch/child_process.h"
 #include "launch/lab/lab_options.h"
+#include "launch/running_task.h"
 #include "launch/ssh/ssh_options.h"
-#include "launch/task_group.h"
 #include "paceline/cluster.h"
 #include "paceline/run_options.h"
+#include "run/ending_signals.h"
+#include "run/limits.h"
 #include "run/report/report.h"
 
 namespace paceline {
+
+struct TaskGroupOptions {
+  OnFailure on_failure = OnFailure::kStop;
+  /// The time that a task has to end after it was asked to, before it is killed.
+  Duration stop_within = std::chrono::seconds(5);
+  /// The same after Ctrl-C, when tasks write their reports.
+  Duration interrupt_within = std::chrono::seconds(12);
+  /// The time that a ps may go on after every worker has ended, and a worker after every ps has.
+  Duration outlives_the_other_job = std::chrono::seconds(5);
+  /// Workers train with each other, and not with ps tasks alone.
+  bool workers_meet = false;
+  /// The time for which a task may be stopped (SIGSTOP) when nothing else is waited for.
+  Duration stopped_within = std::chrono::seconds(10);
+  int out = 1, err = 2;  // descriptors for the tasks' lines
+  /// Gets a line for the user; may be empty.
+  std::function<void(const std::string&)> say;
+};
+
+/// A task that failed by itself, before anybody asked it to end.
+struct TaskFailure {
+  std::string task;
+  ExitStatus status;
+  std::string host = {};  // on which it ran; empty: this one
+};
+
+struct TaskGroupResult {
+  std::optional<TaskFailure> first_failure;      // of a task of the job
+  std::optional<TaskFailure> evaluator_failure;  // which ends nothing
+  std::vector<std::string> stopped;  // tasks that were killed, since they were stopped for too long
+  bool interrupted = false;
+};
+
+/// The processes of one job: started together, watched, and ended together. Takes the signals that
+/// ask to end (EndingSignals) for itself while it runs: the first is passed on to every task, the
+/// second kills them. Single-threaded.
+class TaskGroup {
+ public:
+  explicit TaskGroup(const TaskGroupOptions& options);
+  ~TaskGroup();
+  TaskGroup(const TaskGroup&) = delete;
+  TaskGroup& operator=(const TaskGroup&) = delete;
+
+  /// Starts it on this host (null), or on another one, which outlives the group. Throws
+  /// kUnavailable.
+  void start(const TaskCommand& command, const std::string& prefix, TaskStarter* host = nullptr);
+  /// A descriptor that is readable once a signal asks to end; for whoever waits before run().
+  int ending_fd() const { return signals_.fd(); }
+  /// Returns when every task has ended.
+  TaskGroupResult run();
+
+ private:
+  struct Start {
+    TaskCommand command;
+    std::string prefix;
+    TaskStarter* host;
+    TimePoint at;
+    int short_lives = 0;  // of its processes, one after the other
+  };
+
+  std::unique_ptr<RunningTask> begin(const Start& start) const;
+  void wait_for_events();
+  void take_signal();
+  void take_stops();
+  void take_exits();
+  void judge(std::size_t task);
+  bool start_again(std::size_t task);
+  void end_without(const RunningTask& ps);
+  /// Called when the last worker has ended: the ps tasks are asked to end now or soon.
+  void after_workers();
+  void after_ps();
+  /// Tells workers that are left when those that they train with have ended well.
+  void after_peers();
+  /// Called when all others have ended: the evaluator is told so, and may take its time.
+  void after_job();
+  /// Kills the tasks that are waited for when each of them is stopped and does not go on.
+  void after_the_others();
+  bool is_waited_for(const RunningTask& child) const;
+  /// Asks all to end, workers first, and kills them when they have not in time.
+  void ask_all(int signal, Duration within);
+  void ask_ps();
+  /// Kills all; when it is called again, it waits no longer for those that cannot be reached.
+  void kill_all();
+  bool any_running() const;
+  bool any_running(bool ps) const;
+  bool evaluator_running() const;
+
+  TaskGroupOptions options_;
+  ThisHost this_host_;
+  MemoryKills memory_kills_;
+  EndingSignals signals_;
+  ChildSignals child_signals_;
+  /// By task; its process is the one that was started last.
+  std::vector<Start> starts_;
+  std::vector<std::unique_ptr<RunningTask>> children_;  // by task
+  TaskGroupResult result_;
+  TimePoint interrupted_at_;
+  bool killed_ = false;
+  bool asked_ = false;  // tasks were told to end: their failures are ours
+  int signal_ = 0;      // with which, and how long they may take
+  Duration within_{};
+  bool workers_over_ = false;               // only ps are left
+  bool ps_over_ = false;                    // only workers are left
+  std::optional<TimePoint> next_;           // when patience ends
+  std::optional<TimePoint> stopped_until_;  // when it ends with tasks that are stopped
+};
 
 /// The program that is started for each task. Its last arguments say which task it is, or else
 /// $PACELINE_TASK does.

@@ -1,4 +1,4 @@
-#include "net/accept/refusals.h"
+#include "net/accept/socket_acceptor.h"
 
 #include <gtest/gtest.h>
 

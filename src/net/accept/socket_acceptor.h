@@ -10,12 +10,27 @@
 #include <set>
 #include <string>
 
+#include "base/clock.h"
 #include "base/deadline.h"
-#include "net/accept/refusals.h"
 #include "net/poll/poller.h"
 #include "paceline/error.h"
 
 namespace paceline {
+
+/// Tells the user of a link which callers it has refused: the first few, and then at most one a
+/// second, since they may come by thousands. Thread-safe.
+class Refusals {
+ public:
+  /// `tell` may be empty.
+  explicit Refusals(std::function<void(const std::string&)> tell) : tell_(std::move(tell)) {}
+  void add(const std::string& caller, const std::string& why);
+
+ private:
+  const std::function<void(const std::string&)> tell_;
+  std::mutex mutex_;
+  TimePoint full_;  // when as many may be told at once as at the beginning
+  std::int64_t untold_ = 0;
+};
 
 class Greeting;
 

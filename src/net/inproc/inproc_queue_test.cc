@@ -1,4 +1,4 @@
-#include "net/inproc/inproc_queue.h"
+#include "net/inproc/inproc_connection.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "net/shm/shm_frame_writer.h"
+#include "net/shm/shm_connection.h"
 
 #include <gmock/gmock.h>
 #include <sys/socket.h>

@@ -6,15 +6,41 @@
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
+#include "net/liveness_timer.h"
 #include "net/poll/poller.h"
 #include "net/queued_connection.h"
+#include "net/stream/byte_stream.h"
 #include "net/tcp/frame_reader.h"
 #include "net/tcp/frame_writer.h"
-#include "net/tcp/heartbeat.h"
 #include "net/tcp/incoming_shares.h"
 #include "net/tcp/tcp_connections.h"
 
 namespace paceline {
+
+/// The control socket of a connection, over which a byte now and then says that the process runs: a
+/// stopped process looks alive to TCP. Not thread-safe.
+class Heartbeat {
+ public:
+  enum class Pulse { kAlive, kSilent, kGarbage };
+
+  explicit Heartbeat(StreamSocket control) : control_(std::move(control)) {}
+  /// Sends, listens and judges (LivenessTimer::tick). `heard` tells that data arrived, which is as
+  /// good as a beat.
+  Pulse tick(bool heard);
+  /// True when the other host has lately acknowledged what was sent: it can be reached, whatever
+  /// the process does. False when bytes wait for an acknowledgement, and none has come within
+  /// `lately`.
+  bool is_acknowledged(Duration lately) const;
+
+ private:
+  /// Reads what has arrived: nothing, beats or garbage.
+  enum class Sound { kNothing, kBeats, kGarbage };
+  Sound listen();
+
+  StreamSocket control_;
+  LivenessTimer silence_;
+};
 
 /// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
 /// inside Link::help or Link::wait. What the socket does not take at once is left to the poller.

@@ -1,17 +1,234 @@
 #include "net/tcp/tcp_link.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <map>
+#include <string>
 #include <utility>
 
+#include "net/accept/greeting.h"
+#include "net/accept/offer.h"
 #include "net/accept/preamble.h"
+#include "net/accept/socket_acceptor.h"
 #include "net/connection_end.h"
-#include "net/poll/poll_until.h"
-#include "net/tcp/tcp_acceptor.h"
 #include "net/tcp/tcp_connection.h"
 #include "net/tcp/tcp_socket.h"
 
 namespace paceline {
+
+// Where a waiter reads by itself, a reply wakes one thread instead of two; each waking takes some
+// 20 µs. Lending a socket and taking it back are one call of epoll_ctl each, and nothing has to be
+// cancelled: that is why the poller is ours (net/poll). A ps waits in the same call, so it reads
+// itself when its link has one thread; several threads go on reading in parallel.
+
+class TcpWaiter::Borrowing {
+ public:
+  explicit Borrowing(TcpWaiter& waiter) : borrowed_(waiter.borrowed_) {}
+  ~Borrowing() {
+    for (const auto& connection : borrowed_) connection->take_back();
+    borrowed_.clear();
+  }
+  Borrowing(const Borrowing&) = delete;
+  Borrowing& operator=(const Borrowing&) = delete;
+
+  void borrow(const TcpConnections& connections) {
+    connections.for_each([this](const std::shared_ptr<TcpConnection>& connection) {
+      borrowed_.push_back(connection);
+      if (!connection->lend()) borrowed_.pop_back();
+    });
+  }
+
+ private:
+  std::vector<std::shared_ptr<TcpConnection>>& borrowed_;
+};
+
+/// In the middle of a message it does not sleep at once: the rest is on its way.
+bool TcpWaiter::wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
+                     const std::function<bool()>& come) {
+  if (come()) return true;
+  Borrowing borrowing(*this);
+  borrowing.borrow(connections);
+  for (TimePoint awake_until; !come();) {
+    if (deadline.passed()) return false;
+    const TimePoint now = std::chrono::steady_clock::now();
+    const bool sleeps = now >= awake_until || !in_message();
+    if (read_until(wake, deadline, sleeps ? deadline.time() : now))
+      awake_until = std::chrono::steady_clock::now() + connections.spin();
+    if (given_up()) return come();
+  }
+  return true;
+}
+
+bool TcpWaiter::in_message() const {
+  return std::ranges::any_of(borrowed_,
+                             [](const auto& connection) { return connection->in_message(); });
+}
+
+/// Sleeps until something has arrived, and reads it. Returns false when it is woken, when `time` is
+/// reached, or when the deadline's descriptor can be read.
+bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint time) {
+  polled_.assign({{wake.fd(), POLLIN, 0}, {deadline.descriptor(), POLLIN, 0}});
+  for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});
+  if (poll_until(polled_, Deadline::at(time)) != 0) return false;
+  if (polled_.front().revents != 0) wake.clear();
+  bool read = false;
+  for (std::size_t i = 0; i < borrowed_.size(); ++i)
+    if (polled_[i + kFirstConnection].revents != 0) read = borrowed_[i]->help() || read;
+  return read;
+}
+
+bool TcpWaiter::given_up() const { return polled_[kDescriptor].revents != 0; }
+
+/// Accepts sockets at one address and joins them in pairs. A socket that stays silent or alone is
+/// dropped; until its pair is there it costs a few hundred bytes.
+class TcpAcceptor final : public SocketAcceptor {
+ public:
+  /// `offer` is told to callers who ask for shared memory.
+  TcpAcceptor(std::shared_ptr<TcpConnections> connections,
+              std::shared_ptr<const LinkStreams> streams, FileDescriptor listening,
+              Acceptor acceptor, std::optional<Offer> offer,
+              std::function<void(const std::string&)> refused);
+
+  const LinkStreams& streams() const { return *streams_; }
+
+  /// Is called when a socket has said what it is for.
+  void greeted(const Preamble& preamble, StreamSocket socket);
+
+ private:
+  struct Single {
+    SocketRole role;
+    StreamSocket socket;
+  };
+
+  std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) override;
+  std::size_t waiting() const override { return singles_.size(); }
+  void drop_waiting() override { singles_.clear(); }
+  void answer(const StreamSocket& socket) const;
+  void wait_for_twin(const Preamble& preamble, StreamSocket socket);
+  void drop_single(const Preamble::Token& token);
+  void open(StreamSocket data, StreamSocket control);
+  std::weak_ptr<TcpAcceptor> weak_self();
+
+  const std::shared_ptr<TcpConnections> connections_;
+  const std::shared_ptr<const LinkStreams> streams_;
+  const Acceptor acceptor_;
+  const std::optional<Offer> offer_;
+  std::map<Preamble::Token, Single> singles_;
+};
+
+namespace {
+
+constexpr std::size_t kMaxUnidentified = 1024, kMaxUnidentifiedOfOne = 512;
+
+/// The proof that the caller belongs to the job, where one is due, and a preamble.
+class TcpGreeting final : public Greeting {
+ public:
+  TcpGreeting(TcpAcceptor& acceptor, std::shared_ptr<Poller> poller, FileDescriptor socket,
+              std::string caller)
+      : Greeting(acceptor.weak_from_this(), std::move(poller), std::move(socket),
+                 std::move(caller)),
+        acceptor_(acceptor) {}
+
+ private:
+  ByteStream::Need hear(int fd) override {
+    if (!stream_ && !(stream_ = acceptor_.streams().of_accepted(fd)))
+      return ByteStream::Need::kReadable;
+    begins();
+    if (const auto need = stream_->open(); need != ByteStream::Need::kNothing) return need;
+    while (filled_ < kPreambleBytes) {
+      const iovec rest{bytes_.data() + filled_, bytes_.size() - filled_};
+      const std::ptrdiff_t got = stream_->read({&rest, 1});
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && errno == EAGAIN) return ByteStream::Need::kReadable;
+      if (got <= 0) throw Error(ErrorCode::kUnavailable, "closed before it had said what it is");
+      filled_ += std::size_t(got);
+    }
+    return ByteStream::Need::kNothing;
+  }
+  void hand_on(FileDescriptor socket) override {
+    acceptor_.greeted(decode_preamble(bytes_), {std::move(socket), std::move(stream_)});
+  }
+
+  TcpAcceptor& acceptor_;
+  std::unique_ptr<ByteStream> stream_;
+  std::array<std::byte, kPreambleBytes> bytes_;
+  std::size_t filled_ = 0;
+};
+
+}  // namespace
+
+TcpAcceptor::TcpAcceptor(std::shared_ptr<TcpConnections> connections,
+                         std::shared_ptr<const LinkStreams> streams, FileDescriptor listening,
+                         Acceptor acceptor, std::optional<Offer> offer,
+                         std::function<void(const std::string&)> refused)
+    : SocketAcceptor(connections->poller(), std::move(listening),
+                     {connections->dead_after(), kMaxUnidentified, kMaxUnidentifiedOfOne},
+                     std::move(refused)),
+      connections_(std::move(connections)),
+      streams_(std::move(streams)),
+      acceptor_(std::move(acceptor)),
+      offer_(offer) {}
+
+std::weak_ptr<TcpAcceptor> TcpAcceptor::weak_self() {
+  return std::static_pointer_cast<TcpAcceptor>(shared_from_this());
+}
+
+std::shared_ptr<Greeting> TcpAcceptor::greeting_of(FileDescriptor socket) {
+  set_up_socket(socket.get());
+  std::string caller = text_of(peer_of(socket.get()));
+  return std::make_shared<TcpGreeting>(*this, poller(), std::move(socket), std::move(caller));
+}
+
+void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
+  std::unique_lock lock(mutex_);
+  if (stopped()) return;
+  if (preamble.role == SocketRole::kOffer) return answer(socket);
+  if (preamble.role == SocketRole::kSharedMemory) return;  // not over TCP
+  const auto twin = singles_.find(preamble.token);
+  if (twin == singles_.end()) return wait_for_twin(preamble, std::move(socket));
+  if (twin->second.role == preamble.role) return;
+  StreamSocket other = std::move(twin->second.socket);
+  singles_.erase(twin);
+  lock.unlock();
+  if (preamble.role == SocketRole::kData) {
+    open(std::move(socket), std::move(other));
+  } else {
+    open(std::move(other), std::move(socket));
+  }
+}
+
+/// A new socket takes so few bytes at once.
+void TcpAcceptor::answer(const StreamSocket& socket) const {
+  if (!offer_) return;
+  auto bytes = encode(*offer_);
+  const iovec all{bytes.data(), bytes.size()};
+  socket.stream->write({&all, 1});
+}
+
+void TcpAcceptor::wait_for_twin(const Preamble& preamble, StreamSocket socket) {
+  singles_.emplace(preamble.token, Single{preamble.role, std::move(socket)});
+  call_late([weak = weak_self(), token = preamble.token] {
+    if (const auto self = weak.lock()) self->drop_single(token);
+  });
+}
+
+void TcpAcceptor::drop_single(const Preamble::Token& token) {
+  std::lock_guard lock(mutex_);
+  singles_.erase(token);
+}
+
+void TcpAcceptor::open(StreamSocket data, StreamSocket control) {
+  const std::string peer = text_of(peer_of(data.fd.get()));
+  const auto connection = std::make_shared<TcpConnection>(
+      connections_, std::move(data), std::move(control), peer, TcpConnection::Made::kByPeer);
+  try {
+    connection->start(*acceptor_(connection));
+  } catch (const std::exception&) {
+    connection->refuse();
+  }
+}
+
 namespace {
 
 /// Sends the preamble with one call: a new socket takes so few bytes at once.

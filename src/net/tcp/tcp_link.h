@@ -2,6 +2,8 @@
 // described in docs/wire.md.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -10,13 +12,36 @@
 #include "net/accept/rendezvous.h"
 #include "net/heartbeat_thread.h"
 #include "net/link.h"
+#include "net/poll/event_fd.h"
+#include "net/poll/poll_until.h"
 #include "net/tcp/incoming_shares.h"
 #include "net/tcp/name_lookup.h"
 #include "net/tcp/tcp_connections.h"
-#include "net/tcp/tcp_waiter.h"
 #include "net/tls/link_streams.h"
 
 namespace paceline {
+
+/// Reads on the thread of a waiter what the poller's threads would read. Makes one wait at a time.
+/// Connections lend it the reading of their sockets for as long as a wait lasts; those that are
+/// made meanwhile do not. It allocates only when it meets more connections than ever before.
+class TcpWaiter {
+ public:
+  /// Does what Link::wait does.
+  bool wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
+            const std::function<bool()>& come);
+
+ private:
+  class Borrowing;
+  bool in_message() const;
+  bool read_until(const EventFd& wake, Deadline deadline, TimePoint time);
+  bool given_up() const;
+
+  /// The event that wakes the waiter is polled first, then the deadline's descriptor.
+  static constexpr std::size_t kDescriptor = 1, kFirstConnection = 2;
+
+  std::vector<std::shared_ptr<TcpConnection>> borrowed_;
+  std::vector<pollfd> polled_;
+};
 
 class TcpAcceptor;
 
