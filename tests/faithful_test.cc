@@ -2,10 +2,17 @@
 // with naive kernels in float64 on the same numbers: every contribution within 1e-4.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <map>
+#include <memory>
+#include <variant>
+#include <vector>
 
 #include "graph/rewrite.h"
 #include "kernels/device.h"
+#include "kernels/evaluate.h"
 #include "models/airbench_graph.h"
 #include "models/cifar10_graph.h"
 #include "models/mlp.h"
@@ -14,13 +21,71 @@
 #include "models/resnet_graph.h"
 #include "models/testing/standardised_images.h"
 #include "models/whitening.h"
+#include "paceline/graph.h"
 #include "paceline/op.h"
 #include "paceline/session.h"
-#include "tests/graph_in_double.h"
 #include "tests/step_values.h"
 
 namespace paceline::testing {
 namespace {
+
+/// A graph again, with all that is float32 in float64, and by the old values the new ones.
+class GraphInDouble {
+ public:
+  explicit GraphInDouble(const Graph& graph);
+  Value operator()(const Value& old) const { return values_.at({old.node().id(), old.output()}); }
+
+ private:
+  Graph graph_;
+  std::map<std::pair<int, int>, Value> values_;
+};
+
+/// The tensor, in float64 if it is float32.
+Tensor in_double(const Tensor& tensor);
+
+/// ‖a − b‖ ÷ ‖b‖ of float32 `a` and float64 `b`.
+double relative_distance(const Tensor& a, const Tensor& b);
+
+Attributes attributes_in_double(const Attributes& attributes) {
+  Attributes result;
+  for (auto [name, item] : attributes.items()) {
+    const DType* dtype = std::get_if<DType>(&item);
+    if (dtype != nullptr && *dtype == DType::kFloat32) item = DType::kFloat64;
+    if (const Tensor* tensor = std::get_if<Tensor>(&item)) item = in_double(*tensor);
+    result.set(name, item);
+  }
+  return result;
+}
+
+GraphInDouble::GraphInDouble(const Graph& graph) : graph_(graph.ops()) {
+  for (const auto& node : graph.nodes()) {
+    std::vector<Value> inputs;
+    for (const Value& input : node->inputs()) inputs.push_back((*this)(input));
+    const Node& added =
+        graph_.add(node->op().name, inputs, attributes_in_double(node->attributes()), node->name());
+    for (int k = 0; k < int(node->outputs().size()); ++k) {
+      values_[{node->id(), k}] = added.output(k);
+    }
+  }
+}
+
+Tensor in_double(const Tensor& tensor) {
+  if (tensor.dtype() != DType::kFloat32) return tensor;
+  Tensor result(DType::kFloat64, tensor.shape());
+  std::ranges::copy(tensor.data<float>(), result.data<double>().begin());
+  return result;
+}
+
+double relative_distance(const Tensor& a, const Tensor& b) {
+  const Tensor wide = in_double(a);
+  double difference = 0, size = 0;
+  for (std::size_t i = 0; i < b.data<double>().size(); ++i) {
+    const double x = wide.data<double>()[i], y = b.data<double>()[i];
+    difference += (x - y) * (x - y);
+    size += y * y;
+  }
+  return difference == 0 ? 0 : std::sqrt(difference / size);
+}
 
 using namespace models;
 
@@ -155,4 +220,5 @@ TEST(Faithful, FiveStepsOfResnet8) {
 }
 
 }  // namespace
+
 }  // namespace paceline::testing

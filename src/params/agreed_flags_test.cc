@@ -1,4 +1,4 @@
-#include "params/agreed_flags.h"
+#include "params/joined_strategy.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>

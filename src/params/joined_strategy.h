@@ -4,14 +4,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/real_clock.h"
 #include "base/thread_pool.h"
 #include "paceline/cluster.h"
-#include "params/agreed_flags.h"
 #include "params/job_control.h"
 #include "params/progress_board.h"
 #include "params/savable_store.h"
@@ -19,6 +20,20 @@
 #include "trace/timeline.h"
 
 namespace paceline {
+
+/// SessionOptions::data_names, shared_records and agreed.
+struct AgreedData {
+  std::map<std::string, std::vector<std::string>> names = {};
+  std::int64_t records = 0;
+  std::map<std::string, std::string> others = {};
+};
+
+/// The flags that decide what a job computes, and the names of its data's numbers, with their
+/// values: "--accumulate\t2", "number 3 of the classes\t'cat'". With --shard dynamic
+/// also the number of records. Names that are too many have digests in their place. A worker says
+/// all of this when it joins.
+std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed,
+                                      const AgreedData& data);
 
 /// Both may be one object.
 struct JoinedStrategy {

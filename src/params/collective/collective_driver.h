@@ -3,8 +3,12 @@
 // machine wants, and sends values to those that join.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
@@ -12,22 +16,171 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/deadline.h"
+#include "exec/parameter_store.h"
 #include "net/heartbeat_thread.h"
 #include "net/link.h"
-#include "params/collective/collective_connection.h"
+#include "params/clock_questions.h"
 #include "params/collective/collective_options.h"
-#include "params/collective/group_record_blocks.h"
-#include "params/collective/held_variables.h"
 #include "params/collective/link_collectives.h"
-#include "params/collective/state_inbox.h"
 #include "params/protocol/collective_group.h"
 #include "params/protocol/exchanged_sums.h"
+#include "params/shard/variable_memory.h"
+#include "params/shared_record_blocks.h"
 #include "params/wakeup.h"
+#include "params/wire/task_state.h"
 
 namespace paceline {
+
+/// The states of other workers while a checkpoint is written, and the last that each has told.
+/// Thread-safe.
+class StateInbox {
+ public:
+  /// These workers are asked for a new save; those that train no more have told theirs. Returns
+  /// whom to ask.
+  std::set<int> ask(std::uint64_t save, std::set<int> workers) {
+    const std::lock_guard lock(mutex_);
+    save_ = save;
+    for (const int worker : told_last_) workers.erase(worker);
+    asked_ = std::move(workers);
+    return asked_;
+  }
+  /// A worker tells its state, for a save or, with 0, since it trains no more.
+  void put(int worker, std::uint64_t save, TaskState state) {
+    {
+      const std::lock_guard lock(mutex_);
+      states_[worker] = std::move(state);
+      if (save == 0) told_last_.insert(worker);
+      if (save == save_ || save == 0) asked_.erase(worker);
+    }
+    changed_.notify_all();
+  }
+  /// The worker is gone; nobody waits for its state.
+  void lose(int worker) {
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.erase(worker);
+      told_last_.erase(worker);
+    }
+    changed_.notify_all();
+  }
+  /// Returns once all that were asked have told, or are gone. Those that have not by the deadline
+  /// are left in `silent`.
+  std::vector<TaskState> wait(Deadline deadline, std::set<int>& silent) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_until(lock, deadline.time(), [this] { return asked_.empty(); });
+    silent = asked_;
+    std::vector<TaskState> states;
+    for (const auto& [worker, state] : states_) states.push_back(state);
+    return states;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t save_ = 0;
+  std::set<int> asked_, told_last_;
+  std::map<int, TaskState> states_;
+};
+
+/// A worker's variables in an all-reduce: all values and slots, which a joiner is sent. Not
+/// thread-safe: whoever changes values sees to it that nobody reads them meanwhile.
+class HeldVariables {
+ public:
+  /// All values are zeros at first. Throws kInvalidArgument as VariableMemory does, and for a name
+  /// that comes twice.
+  explicit HeldVariables(std::vector<VariableSpec> variables);
+
+  std::span<const VariableSpec> specs() const { return specs_; }
+  /// Throws kNotFound.
+  VariableMemory& at(VariableId variable);
+  std::deque<VariableMemory>& all() { return memories_; }
+
+  /// Bytes of one array as a frame carries them: `flags` is the array, `id` the variable.
+  struct Range {
+    std::uint32_t variable = 0;
+    std::uint16_t array = 0;
+    std::size_t offset = 0;
+    std::span<const std::byte> bytes;
+  };
+  /// Everything, in the order in which it is to be written elsewhere. Scalars are copied to
+  /// `scalars`, which must outlive the ranges.
+  std::vector<Range> ranges(std::deque<std::int64_t>& scalars) const;
+  /// Throws kDataLoss for a range that is not in a variable.
+  void write(std::uint32_t variable, std::uint16_t array, std::size_t offset,
+             std::span<const std::byte> bytes);
+
+ private:
+  const std::vector<VariableSpec> specs_;
+  std::vector<Tensor> values_;
+  std::deque<VariableMemory> memories_;
+};
+
+class CollectiveDriver;
+
+/// The records that this member of an all-reduce was dealt. The driver, which deals them, may end
+/// before the pipeline does.
+class GroupRecordBlocks : public SharedRecordBlocks {
+ public:
+  explicit GroupRecordBlocks(CollectiveDriver& driver) : driver_(&driver) {}
+  void leave();
+  /// There may be more, or what was taken is revoked. To be called without locks.
+  void look_again() { tell_changed(); }
+
+  RecordRange take(std::int64_t most) override;
+  bool over() const override;
+  bool revoked() const override;
+  void check_wait() override;
+
+ protected:
+  std::int64_t began(const Wish& wish) override;
+
+ private:
+  mutable std::mutex mutex_;
+  CollectiveDriver* driver_;  // null: it has ended
+  std::int64_t limit_ = 0;
+};
+
+/// One connection with another worker of an all-reduce. It hands what arrives to the driver. The
+/// peer is nobody before both know each other.
+class CollectiveConnection : public Receiver {
+ public:
+  /// `expected` is the worker that was called, or −1 when the peer has called.
+  CollectiveConnection(CollectiveDriver& driver, int expected, TimePoint since,
+                       Timeline* timeline = nullptr)
+      : clock(timeline, fmt::format("worker:{}", expected)),
+        driver_(driver),
+        expected_(expected),
+        since_(since) {}
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) override;
+  void on_closed(const Error& error) override;
+
+  int expected() const { return expected_; }
+  TimePoint since() const { return since_; }
+  /// The worker that it is; −1: unknown. Set once, by the driver.
+  std::atomic<int> worker{-1};
+  std::atomic<bool> closed{false};
+  std::uint64_t incarnation = 0;           // of the worker's process
+  std::optional<TimePoint> ended;          // when nothing more was to come
+  std::shared_ptr<Connection> connection;  // null until it is made
+  StateFrames state;                       // of a task, as it arrives
+  ClockQuestions clock;                    // to a worker that was called
+  bool progress_asked = false;             // and not told yet; under the lock of the driver
+
+ private:
+  CollectiveDriver& driver_;
+  const int expected_;
+  const TimePoint since_;
+  std::vector<std::byte> received_;
+};
 
 /// One thread joins, steps and leaves; connections call from threads of the link.
 class CollectiveDriver : public PeerSender, public ReductionListener {

@@ -5,18 +5,32 @@
 
 #include <array>
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "net/frame.h"
 #include "net/memory/shared_memory.h"
 #include "params/collective/collectives.h"
-#include "params/collective/peer_sender.h"
 
 namespace paceline {
+
+/// Sends frames to other workers, by their index.
+class PeerSender {
+ public:
+  virtual ~PeerSender() = default;
+  /// Sends as Connection::send does. To a worker that is not connected nothing is sent, and `sent`
+  /// is called.
+  virtual void send(int worker, const FrameHeader& header, std::span<const std::byte> payload,
+                    void (*sent)(void* context), void* context) = 0;
+  /// Sends as Connection::send_copy does.
+  virtual void send_copy(int worker, const FrameHeader& header,
+                         std::span<const std::byte> payload) = 0;
+};
 
 /// A thread of its own reduces beside the step, first what the next step needs first; ring chunks
 /// are summed where they arrive, on threads of the link.

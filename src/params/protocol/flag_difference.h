@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// "the chief's --accumulate is 1, that of worker:1 is 4", for the first line of agreed_flags.h
+/// "the chief's --accumulate is 1, that of worker:1 is 4", for the first line of agreed_flags()
 /// that differs between those of `whose` and those of `other`: flags, names of the data, or their
 /// number. Empty: all agree.
 std::string flag_difference(std::span<const std::string> flags, const std::string& whose,

@@ -1,4 +1,4 @@
-#include "params/protocol/group_record_sharing.h"
+#include "params/protocol/collective_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

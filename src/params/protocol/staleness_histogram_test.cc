@@ -1,4 +1,4 @@
-#include "params/protocol/staleness_histogram.h"
+#include "params/protocol/worker_task.h"
 
 #include <gtest/gtest.h>
 

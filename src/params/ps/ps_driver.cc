@@ -3,15 +3,462 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <utility>
+#include <filesystem>
+#include <fstream>
 
 #include "base/cores.h"
+#include "base/denormals.h"
+#include "base/failure_text.h"
+#include "checkpoint/checkpoint_save.h"
+#include "paceline/error.h"
 #include "params/job_control.h"
+#include "params/protocol/frame_cuts.h"
 #include "params/protocol/placement.h"
+#include "params/ps/common_values.h"
 #include "params/ps/ps_peer.h"
+#include "params/shard/not_finite.h"
 #include "params/shard/rule_label.h"
+#include "params/shard/saved_variables.h"
+#include "params/variable_arrays.h"
 
 namespace paceline {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A piece whose contributions overlap for longer than this is kept region by region.
+constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
+
+bool holds(const FindFile& file) {
+  std::error_code error;
+  if (!fs::is_regular_file(file.path, error) ||
+      fs::file_size(file.path, error) != file.content.size() || error) {
+    return false;
+  }
+  std::ifstream stream(file.path, std::ios::binary);
+  std::string content(file.content.size(), '\0');
+  stream.read(content.data(), std::streamsize(content.size()));
+  return bool(stream) && content == file.content;
+}
+
+}  // namespace
+
+ShardSaver::~ShardSaver() {
+  cancelled_ = true;
+  if (thread_.joinable()) thread_.join();
+}
+
+void ShardSaver::start(std::function<void()> work) {
+  if (thread_.joinable()) thread_.join();  // it is not busy
+  busy_ = true;
+  thread_ = std::thread([work = std::move(work)] {
+    run_in_background();
+    work();
+  });
+}
+
+bool ShardSaver::find(const FindFile& file, Shard& shard) {
+  const std::lock_guard lock(mutex_);
+  const bool found = sees_files_ && holds(file);
+  folder_ = found ? fs::path(file.path).parent_path().string() : "";
+  if (busy_) return found;
+  makes_room_ = true;
+  start([this, &shard] {
+    try {
+      for (std::size_t i = 0; i < shard.size() && !cancelled_; ++i) {
+        shard.at(i).snapshot().make_room();
+      }
+    } catch (const std::exception&) {
+      // The mark tries again, and ends its sender's connection.
+    }
+    busy_ = false;
+  });
+  return found;
+}
+
+void ShardSaver::mark(Shard& shard, const SavedShard& what) {
+  const std::lock_guard lock(mutex_);
+  if (makes_room_ && thread_.joinable()) thread_.join();
+  makes_room_ = false;
+  refused_ = busy_;
+  if (refused_) return;
+  what_ = what;
+  // A chief may ask for a shard before it has asked for any file.
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().make_room();
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
+}
+
+std::string ShardSaver::why_not(const std::string& path) const {
+  if (refused_) return "the last save is still under way";
+  const bool outside =
+      folder_.empty() || !path.starts_with(folder_ + "/") || path.find("/../") != std::string::npos;
+  if (!path.empty() && outside) return path + " is not in the folder of checkpoints";
+  return "";
+}
+
+void ShardSaver::write(Shard& shard, const std::string& path,
+                       std::function<void(const SavedShard&)> done) {
+  const std::lock_guard lock(mutex_);
+  if (const std::string why = why_not(path); !why.empty()) {
+    SavedShard refused;
+    refused.error = why;
+    return done(refused);
+  }
+  start([this, &shard, path, done = std::move(done)] {
+    const SavedShard saved = write_now(shard, path);
+    busy_ = false;  // before the chief hears of it, who may then ask for the next
+    done(saved);
+  });
+}
+
+SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
+  SavedShard saved = what_;
+  try {
+    const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
+    for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
+    if (path.empty()) return saved;
+    // Only the file's name, which the chief gives, says how many shards there are.
+    const WrittenFile file = write_shard(
+        path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
+        [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
+          if (cancelled_) throw Error(ErrorCode::kCancelled, "this ps ends");
+          return shard.at(shard.position(piece.id)).read_marked(array, offset, bytes);
+        });
+    saved.bytes = file.bytes;
+    saved.checksum = file.checksum;
+  } catch (const std::exception& error) {
+    saved.error = failure_text(error);
+  }
+  for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().drop();
+  return saved;
+}
+
+namespace {
+
+// The part of a sum of squares that one thread adds up. It depends on nothing but the length, so
+// that the sum has the same bits with any number of threads.
+constexpr std::size_t kSquaresElements = std::size_t{1} << 16;
+
+}  // namespace
+
+void RoundApplier::keep(int worker, std::uint64_t incarnation, KeptContribution contribution) {
+  const std::lock_guard lock(mutex_);
+  kept_[{worker, incarnation}] = std::move(contribution);
+}
+
+void RoundApplier::push(Shard& shard, Outbox::Decide decide) {
+  const std::lock_guard lock(mutex_);
+  if (shard_ == nullptr) shard_ = &shard;
+  waiting_.emplace_back(std::move(decide));
+}
+
+void RoundApplier::push(const RoundScale& scale) {
+  const std::lock_guard lock(mutex_);
+  scale_ = scale;
+}
+
+void RoundApplier::push(std::function<void()> act) {
+  const std::lock_guard lock(mutex_);
+  waiting_.emplace_back(std::move(act));
+}
+
+// Only a thread that runs calls it, with the lock.
+std::optional<RoundApplier::Work> RoundApplier::next() {
+  if (awaits_scale_) {
+    if (!scale_ || scale_->round != now_.decision.round) return {};
+    awaits_scale_ = false;
+    return [this, scale = scale_->scale] { finish(scale); };
+  }
+  if (waiting_.empty()) return {};
+  Work work = std::move(waiting_.front());
+  waiting_.pop_front();
+  return work;
+}
+
+void RoundApplier::run() {
+  std::unique_lock lock(mutex_);
+  if (running_) return;
+  running_ = true;
+  while (std::optional<Work> work = next()) {
+    lock.unlock();
+    try {
+      if (auto* const decide = std::get_if<Outbox::Decide>(&*work)) {
+        begin(std::move(*decide));
+      } else {
+        std::get<std::function<void()>> (*work)();
+      }
+    } catch (...) {
+      driver_.fail(std::current_exception());
+    }
+    lock.lock();
+  }
+  running_ = false;
+}
+
+void RoundApplier::take(std::span<const RoundContribution> named,
+                        std::vector<KeptContribution>& taken) {
+  const std::lock_guard lock(mutex_);
+  taken.clear();
+  for (const RoundContribution& it : named) {
+    const auto found = kept_.find({it.worker, it.incarnation});
+    if (found == kept_.end() || found->second.step->step() != it.step) continue;
+    taken.push_back(std::move(found->second));
+    kept_.erase(found);
+  }
+}
+
+void RoundApplier::begin(Outbox::Decide decide) {
+  now_ = std::move(decide);
+  const RoundDecision& decision = now_.decision;
+  take(decision.contributors, contributors_);
+  take(decision.displaced, dropped_);  // nobody is there to be answered
+  take(decision.dropped, dropped_);
+  if (contributors_.size() != decision.contributors.size()) {
+    throw Error(
+        ErrorCode::kInternal,
+        fmt::format("[ps] round {} counts contributions that are not here", decision.round));
+  }
+  row_means_.resize(shard_->size());
+  means_.resize(shard_->size());
+  if (contributors_.empty() || decision.contributors.front().clip_norm <= 0) return finish(1);
+  double squares = 0;
+  for (std::size_t position = 0; position < shard_->size(); ++position) {
+    squares += sum(position);
+  }
+  awaits_scale_ = true;
+  driver_.squares({decision.round, squares});
+}
+
+std::vector<MeanPart> RoundApplier::parts(std::size_t position) const {
+  std::vector<MeanPart> parts;
+  std::int64_t examples = 0;
+  std::vector<std::int64_t> weights;
+  for (std::size_t i = 0; i < contributors_.size(); ++i) {
+    if (!contributors_[i].entries[position].contributed) continue;
+    const IncomingPiece& piece = contributors_[i].step->piece(position);
+    parts.push_back(
+        {.gradient = reinterpret_cast<const float*>(piece.gradient.data()), .rows = piece.rows});
+    weights.push_back(now_.decision.contributors[i].examples);
+    examples += weights.back();
+  }
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i].weight =
+        examples > 0 ? float(double(weights[i]) / double(examples)) : 1.0f / float(parts.size());
+  }
+  return parts;
+}
+
+// Writes the mean of the contributions to a piece; returns the sum of its squares.
+double RoundApplier::sum(std::size_t position) {
+  const std::vector<MeanPart> parts = this->parts(position);
+  if (parts.empty()) return 0;
+  ShardPiece& piece = shard_->at(position);
+  const bool counts = piece.variable().rule.takes_gradient();
+  if (piece.variable().sparse) {
+    RowMean& mean = row_means_[position];
+    write_row_mean(parts, piece.row_bytes() / sizeof(float), mean);
+    return counts ? sum_of_squares(mean.values) : 0;
+  }
+  Buffer& memory = means_[position];
+  if (memory.size() < piece.bytes()) memory = Buffer(piece.bytes());
+  const std::span mean(reinterpret_cast<float*>(memory.span().data()),
+                       piece.bytes() / sizeof(float));
+  const std::size_t cuts = (mean.size() + kSquaresElements - 1) / kSquaresElements;
+  std::vector<double> squares(cuts);
+  const DenseMean dense(parts);
+  shard_->pool().for_ranges(std::int64_t(cuts), 1, [&](std::int64_t from, std::int64_t to) {
+    for (std::size_t cut = std::size_t(from); cut < std::size_t(to); ++cut) {
+      const std::size_t first = cut * kSquaresElements;
+      const auto some = mean.subspan(first, std::min(kSquaresElements, mean.size() - first));
+      dense.write(first, some);
+      squares[cut] = sum_of_squares(some);
+    }
+  });
+  double sum = 0;
+  for (const double part : squares) sum += part;
+  return counts ? sum : 0;
+}
+
+// A worker to which too much waits to be sent reads too slowly: its connection ends, and no other
+// one's.
+template <typename F>
+void RoundApplier::for_kept(F&& act) {
+  for (auto* list : {&contributors_, &dropped_}) {
+    for (const KeptContribution& kept : *list) {
+      try {
+        act(kept);
+      } catch (const Error&) {
+        kept.replies->close(Deadline::after(Duration()));
+      }
+    }
+  }
+}
+
+// The workers begin their next step with the end of the round, and values follow it: the first are
+// read while the others travel.
+void RoundApplier::finish(float scale) {
+  const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
+  for (std::size_t position = 0; position < shard_->size(); ++position) {
+    if (now_.decision.closes) {
+      const TimelineScope event(driver_.timeline(), driver_.label(position));
+      const TimePoint began = driver_.now();
+      const FlushDenormals flush;
+      apply(position, scale, clipped);
+      driver_.account().add_apply(driver_.now() - began);
+    }
+    for_kept([&](const KeptContribution& kept) { hand_back(kept, position); });
+  }
+  for_kept([](const KeptContribution& kept) { kept.step->end(); });
+  driver_.account().contribution_at(driver_.now());
+  driver_.tell(now_);
+  for (std::size_t position = 0; position < shard_->size(); ++position) send_values(position);
+  contributors_.clear();
+  dropped_.clear();
+}
+
+// The learning rate is that of the first worker that contributes: in rounds all go in step.
+void RoundApplier::apply(std::size_t position, float scale, bool clipped) {
+  const std::vector<MeanPart> parts = this->parts(position);
+  if (parts.empty()) return;
+  ShardPiece& piece = shard_->at(position);
+  const VariableSpec& spec = piece.variable();
+  const auto first = std::ranges::find_if(contributors_, [&](const KeptContribution& kept) {
+    return kept.entries[position].contributed;
+  });
+  const std::int64_t count = piece.begin_contribution();
+  const RuleStep step{.learning_rate = first->step->learning_rate(piece.where().variable),
+                      .clip_scale = scale,
+                      .weight_decay = spec.weight_decay,
+                      .count = count,
+                      .average_decay = average_decay_at(spec, count),
+                      .must_be_finite = first->step->must_be_finite()};
+  if (!clipped && (spec.sparse || spec.rule.whole())) sum(position);
+  try {
+    apply_mean(position, step, parts, clipped);
+  } catch (const NotFinite& of_mean) {
+    driver_.refuse_all(blame(position, of_mean).what());
+  }
+  piece.end_contribution();
+}
+
+void RoundApplier::apply_mean(std::size_t position, const RuleStep& step,
+                              std::span<const MeanPart> parts, bool clipped) {
+  ShardPiece& piece = shard_->at(position);
+  const VariableSpec& spec = piece.variable();
+  const RowMean& rows = row_means_[position];
+  if (spec.sparse) {
+    if (!rows.rows.empty()) piece.apply_rows(step, rows.rows, rows.values.data());
+  } else if (clipped || spec.rule.whole()) {
+    piece.apply(step, 0, means_[position].span().first(piece.bytes()), {});
+  } else {
+    piece.apply_mean(step, parts);
+  }
+}
+
+// Finds the contribution that has made the mean what it is.
+Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const {
+  for (const KeptContribution& kept : contributors_) {
+    if (!kept.entries[position].contributed) continue;
+    const std::span<const std::byte> gradient = kept.step->piece(position).gradient;
+    try {
+      check_finite(
+          of_mean.variable(), 0,
+          {reinterpret_cast<const float*>(gradient.data()), gradient.size() / sizeof(float)});
+    } catch (const NotFinite& own) {
+      const std::size_t at = std::size_t(&kept - contributors_.data());
+      return own.of(fmt::format("worker:{}", now_.decision.contributors[at].worker),
+                    kept.step->step());
+    }
+  }
+  return of_mean;
+}
+
+// The memory of a contribution is its worker's again, and the worker's copy of the values is new.
+void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position) {
+  if (!kept.entries[position].contributed) return;
+  ShardPiece& piece = shard_->at(position);
+  const StepAssembly::Part& part = kept.step->part(position);
+  if (part.wanted == WantedValues::kInItsCopy && kept.copy != nullptr) {
+    piece.copy(0, shard_->place_of(position, kept.copy->bytes()));
+  }
+  if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, kept.number);
+}
+
+// All workers get the same values: one copy of each part serves them all.
+void RoundApplier::send_values(std::size_t position) {
+  ShardPiece& piece = shard_->at(position);
+  for (const Cut part : byte_cuts(piece.bytes())) {
+    CommonValues values(piece, part, *common_blocks_);
+    for_kept([&](const KeptContribution& kept) {
+      if (kept.in_frames[position]) kept.replies->answer_values(values, kept.number);
+    });
+  }
+  for_kept([&](const KeptContribution& kept) {
+    kept.replies->send_rows(piece, kept.entries[position].next_rows, kept.number);
+  });
+}
+
+void PsAccount::contribution_at(TimePoint now) {
+  const std::int64_t time = now.time_since_epoch().count();
+  std::int64_t none = 0;
+  first_ns_.compare_exchange_strong(none, time);
+  last_ns_ = std::max(last_ns_.load(), time);
+}
+
+// Frames of several connections overlap on fewer threads, so that queue is what is left at most.
+PsAccount::Shares PsAccount::shares(int threads) const {
+  const double wall = double(last_ns_ - first_ns_);
+  if (wall <= 0) return {};
+  const double all = wall * std::max(threads, 1);
+  Shares shares;
+  shares.seconds = wall * 1e-9;
+  shares.apply = std::min(1.0, double(apply_ns_) / all);
+  const double queue = double(handling_ns_ - apply_ns_) / all;
+  shares.queue = std::clamp(queue, 0.0, 1.0 - shares.apply);
+  shares.idle = 1.0 - shares.apply - shares.queue;
+  return shares;
+}
+
+CoordinatorConnection::CoordinatorConnection(PsDriver& driver)
+    : driver_(driver), stream_(*this), inlet_(stream_) {}
+
+void CoordinatorConnection::connect(Link& link, const std::string& address, Deadline deadline) {
+  stream_.open(link.connect(address, inlet_, deadline));
+}
+
+void CoordinatorConnection::send(const ControlMessage& message) {
+  auto payload = std::make_unique<const std::vector<std::byte>>(encode(message));
+  const std::span<const std::byte> bytes = *payload;
+  const FrameHeader header{.type = std::uint16_t(message.type), .step = message.step};
+  stream_.send(
+      header, bytes, [](void* sent) { delete static_cast<const std::vector<std::byte>*>(sent); },
+      const_cast<std::vector<std::byte>*>(payload.release()));
+}
+
+std::span<std::byte> CoordinatorConnection::place_payload(const FrameHeader& header) {
+  if (header.payload_bytes > kMaxControlBytes) {
+    throw Error(ErrorCode::kDataLoss,
+                fmt::format("[ps] {} of {} bytes from ps:0 is too long",
+                            name_of(MessageType{header.type}), header.payload_bytes));
+  }
+  if (received_.size() < header.payload_bytes) received_.resize(header.payload_bytes);
+  return std::span(received_).first(header.payload_bytes);
+}
+
+void CoordinatorConnection::on_frame(const FrameHeader& header,
+                                     std::span<const std::byte> payload) {
+  check_flags(header);
+  const MessageType type{header.type};
+  if (!is_control_from_coordinator(type)) {
+    throw Error(ErrorCode::kDataLoss, "[ps] unexpected message " + name_of(type) + " from ps:0");
+  }
+  driver_.from_coordinator(decode_control(type, payload, header.step));
+}
+
+void CoordinatorConnection::on_closed(const Error&) {
+  driver_.coordinator_closed(stream_.handled());
+}
+
 namespace {
 
 int link_threads(const PsOptions& options) {

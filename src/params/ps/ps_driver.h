@@ -4,32 +4,185 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "base/clock.h"
 #include "net/link.h"
+#include "params/protocol/outbox.h"
 #include "params/protocol/ps_task.h"
-#include "params/ps/coordinator_connection.h"
-#include "params/ps/ps_account.h"
-#include "params/ps/round_applier.h"
+#include "params/ps/incoming_step.h"
+#include "params/ps/replies.h"
 #include "params/ps/serve.h"
-#include "params/ps/shard_saver.h"
+#include "params/resumable_connection.h"
 #include "params/shard/apply_pool.h"
+#include "params/shard/contribution_mean.h"
 #include "params/shard/shard.h"
 #include "params/wire/control_message.h"
+#include "params/wire/save_messages.h"
 
 namespace paceline {
+
+/// One ps's part of a checkpoint: it keeps a moment of its shard, and writes it in a thread of its
+/// own while contributions are applied. Calls may come from any thread; the calls of one save come
+/// one after the other.
+class ShardSaver {
+ public:
+  explicit ShardSaver(bool sees_files) : sees_files_(sees_files) {}
+  ~ShardSaver();
+  ShardSaver(const ShardSaver&) = delete;
+  ShardSaver& operator=(const ShardSaver&) = delete;
+
+  /// Returns true when this host sees the file with that content. Shards are then written into its
+  /// folder, or folders in that, and nowhere else. Begins to make memory for the moments.
+  bool find(const FindFile& file, Shard& shard);
+  /// Marks the values. `what` is the answer if all goes well.
+  void mark(Shard& shard, const SavedShard& what);
+  /// Writes the marked shard as `path`, then calls `done` in that thread. With an empty path the
+  /// chief reads the shard with read_marked, and `done` is called at once.
+  void write(Shard& shard, const std::string& path, std::function<void(const SavedShard&)> done);
+
+ private:
+  std::string why_not(const std::string& path) const;
+  SavedShard write_now(Shard& shard, const std::string& path);
+  /// Runs `work`, which sets busy_ to false at its end, in a thread.
+  void start(std::function<void()> work);
+
+  const bool sees_files_;
+  std::mutex mutex_;
+  std::string folder_;  // where the file was found
+  SavedShard what_;
+  bool makes_room_ = false;  // the thread's work, now or last
+  bool refused_ = false;     // a mark arrived while a shard was being written
+  std::atomic<bool> busy_{false}, cancelled_{false};
+  std::thread thread_;
+};
+
+class NotFinite;
+class PsDriver;
+
+/// One worker's contribution, whole on this ps, until its round has been applied.
+struct KeptContribution {
+  std::shared_ptr<IncomingStep> step;                         // where it lies, or what says where
+  std::vector<std::shared_ptr<const SharedMemory>> memories;  // of the worker: they must last
+  std::vector<StepEnd::Entry> entries;                        // by position in the shard
+  std::shared_ptr<SharedMemory> copy;  // the worker's, of the values; may be null
+  Replies* replies = nullptr;
+  std::uint64_t number = 0;     // of the step
+  std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
+};
+
+/// Carries out what was decided about rounds on one ps: it applies the mean of the contributions
+/// that wait here, and answers their workers. Decisions are carried out one after the other, each
+/// by the thread that finds none at work. While it waits for the scale of a round, so do those that
+/// follow. Safe from any thread.
+class RoundApplier {
+ public:
+  explicit RoundApplier(PsDriver& driver) : driver_(driver) {}
+
+  void keep(int worker, std::uint64_t incarnation, KeptContribution contribution);
+  // They are kept in the order in which the machine says them.
+  void push(Shard& shard, Outbox::Decide decide);
+  void push(const RoundScale& scale);
+  /// Calls `act` once everything that was pushed before is carried out.
+  void push(std::function<void()> act);
+  /// Carries out what can be.
+  void run();
+
+ private:
+  using Key = std::pair<int, std::uint64_t>;  // worker, incarnation
+  using Work = std::variant<Outbox::Decide, std::function<void()>>;
+
+  std::optional<Work> next();
+  void begin(Outbox::Decide decide);
+  void finish(float scale);
+  void take(std::span<const RoundContribution> named, std::vector<KeptContribution>& taken);
+  std::vector<MeanPart> parts(std::size_t position) const;
+  double sum(std::size_t position);
+  void apply(std::size_t position, float scale, bool clipped);
+  void apply_mean(std::size_t position, const RuleStep& step, std::span<const MeanPart> parts,
+                  bool clipped);
+  Error blame(std::size_t position, const NotFinite& of_mean) const;
+  template <typename F>
+  void for_kept(F&& act);
+  void hand_back(const KeptContribution& kept, std::size_t position);
+  void send_values(std::size_t position);
+
+  PsDriver& driver_;
+  std::mutex mutex_;
+  std::map<Key, KeptContribution> kept_;
+  std::deque<Work> waiting_;
+  std::optional<RoundScale> scale_;  // has come
+  bool running_ = false;
+
+  // These belong to the thread that runs.
+  Shard* shard_ = nullptr;
+  Outbox::Decide now_;
+  bool awaits_scale_ = false;
+  std::vector<KeptContribution> contributors_, dropped_;
+  std::vector<RowMean> row_means_;  // by position
+  std::vector<Buffer> means_;       // the same: of a round that is clipped, and of whole rules
+  // The budget of each worker limits what it lets wait.
+  const std::shared_ptr<ReplyBlocks> common_blocks_ =
+      std::make_shared<ReplyBlocks>(ReplyBudget(std::numeric_limits<std::size_t>::max() / 2));
+};
+
+/// Accounts for the time of the threads of a ps task. The time from the first contribution to the
+/// last is divided into three shares. Apply is the time in rules, without waiting for another
+/// thread that has the variable locked; queue is the time in which a frame had begun to arrive and
+/// was not dealt with yet, without apply; idle is the rest. Safe from any thread.
+class PsAccount {
+ public:
+  struct Shares {
+    double seconds = 0, apply = 0, queue = 0, idle = 1;
+  };
+
+  void add_apply(Duration time) { apply_ns_ += time.count(); }
+  void add_handling(Duration time) { handling_ns_ += time.count(); }
+  void contribution_at(TimePoint now);
+  Shares shares(int threads) const;
+
+ private:
+  std::atomic<std::int64_t> apply_ns_{0}, handling_ns_{0}, first_ns_{0}, last_ns_{0};
+};
+
+/// The connection of a ps to ps 0, which decides about rounds, over all connections that it takes.
+class CoordinatorConnection : public Receiver {
+ public:
+  explicit CoordinatorConnection(PsDriver& driver);
+
+  /// One try; throws what Link::connect throws.
+  void connect(Link& link, const std::string& address, Deadline deadline);
+  /// Sends a message, now or once there is a connection.
+  void send(const ControlMessage& message);
+  /// Numbered messages flow from now on.
+  void go_on(std::uint64_t handled) { stream_.go_on(handled); }
+
+  std::span<std::byte> place_payload(const FrameHeader& header) override;
+  void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override;
+  void on_closed(const Error& error) override;
+
+ private:
+  PsDriver& driver_;
+  std::vector<std::byte> received_;
+  ResumableConnection stream_;
+  Inlet inlet_;
+};
 
 class PsPeer;
 

@@ -1,4 +1,4 @@
-#include "params/ps/reply_queue.h"
+#include "params/ps/replies.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "params/ps/shard_saver.h"
+#include "params/ps/ps_driver.h"
 
 #include <gtest/gtest.h>
 

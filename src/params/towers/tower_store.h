@@ -1,17 +1,154 @@
 // The stores of towers: devices of one process that make each step together.
 #pragma once
 
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "base/check.h"
 #include "base/thread_pool.h"
 #include "exec/parameter_store.h"
-#include "params/towers/tower_group.h"
+#include "params/towers/tower_mean.h"
 
 namespace paceline {
+
+/// Sums that all towers make of their numbers in the middle of a step. A round of it is whole once
+/// every tower has given its numbers. They are added in the order of the towers. Not for several
+/// threads at once.
+class TowerSums {
+ public:
+  explicit TowerSums(int towers) : parts_(std::size_t(towers)) {}
+
+  /// Gives a tower's numbers, which stay valid until the round is whole. Returns the round.
+  std::int64_t give(int tower, std::span<const double> numbers) {
+    parts_[std::size_t(tower)] = numbers;
+    const std::int64_t round = whole_;
+    if (++given_ == parts_.size()) finish();
+    return round;
+  }
+  bool is_whole(std::int64_t round) const { return whole_ > round; }
+  /// Returns the sums of the last round, until all towers have given their next numbers.
+  std::span<const double> sums() const { return sums_; }
+
+ private:
+  void finish() {
+    sums_.assign(parts_[0].begin(), parts_[0].end());
+    for (std::size_t tower = 1; tower < parts_.size(); ++tower) {
+      PACELINE_CHECK(parts_[tower].size() == sums_.size());
+      for (std::size_t i = 0; i < sums_.size(); ++i) sums_[i] += parts_[tower][i];
+    }
+    given_ = 0;
+    ++whole_;
+  }
+
+  std::vector<std::span<const double>> parts_;  // by tower
+  std::vector<double> sums_;
+  std::size_t given_ = 0;
+  std::int64_t whole_ = 0;  // rounds
+};
+
+/// The towers of one training, which make each step together: to the store below, their plans are
+/// one plan. Tower 0 leads: in a step its thread alone calls the store below, which so sees one
+/// plan. The others take the values that tower 0 has asked for, and wait where it has not yet. The
+/// means of contributions go to the store below in the order in which tower 0 made its own, each as
+/// soon as all towers have theirs. No tower ends a step before tower 0 has taken what all of them
+/// made.
+class TowerGroup {
+ public:
+  /// `pool`, on which means are computed, may be null. Both must outlive the group. With
+  /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
+  TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
+             ThreadPool* pool, bool sync_batch_norm = false);
+  ~TowerGroup();
+  TowerGroup(const TowerGroup&) = delete;
+  TowerGroup& operator=(const TowerGroup&) = delete;
+
+  /// Makes the steps of one tower, from 0. The group must outlive them.
+  std::unique_ptr<StoreSteps> steps(int tower);
+  /// Ends every wait of every tower with this error, unless there was an earlier one; later waits
+  /// too. Any thread may call it.
+  void fail(const std::exception_ptr& error);
+  /// Returns the norm of the last step's means, if they are clipped and the store below does not
+  /// compute it. Between two steps.
+  std::optional<double> norm() const;
+
+ private:
+  class Lead;
+  class Follow;
+  /// The sums of a tower's kernels with those of the others.
+  class Exchange : public SumExchange {
+   public:
+    Exchange(TowerGroup& group, int tower) : group_(group), tower_(tower) {}
+    void count_waits(StepAccount& account) { account_ = &account; }
+    void add_up(std::span<double> sums) override;
+
+   private:
+    TowerGroup& group_;
+    const int tower_;
+    StepAccount* account_ = nullptr;
+  };
+  /// The contributions to a variable in this step.
+  struct Use {
+    Use(const PlanBinding::Use& use, const VariableSpec& spec, int towers, bool squares,
+        ThreadPool* pool)
+        : variable(use.variable),
+          mean(spec, use.most_rows, towers, squares, pool),
+          given(std::size_t(towers)),
+          events(std::size_t(towers)) {}
+    VariableId variable;
+    TowerMean mean;
+    std::vector<Contribution> given;  // by tower
+    std::vector<Event> events;        // the same
+    int arrived = 0;
+  };
+  /// The rows of a sparse variable that the batches of all towers read.
+  struct UnitedRows {
+    VariableId variable;
+    std::vector<std::int32_t> ids;
+  };
+
+  std::size_t use(VariableId variable) const;
+  TensorView place(int tower, VariableId variable) {
+    return uses_[use(variable)]->mean.place(tower);
+  }
+  void give(int tower, VariableId variable, const Contribution& contribution, const Event& event);
+  Exchange* exchange(int tower) {
+    return exchanges_.empty() ? nullptr : &exchanges_[std::size_t(tower)];
+  }
+  std::span<const RowSet> unite_rows();
+  void end_step();
+  template <typename Condition>
+  void wait(std::unique_lock<std::mutex>& lock, Condition condition);
+
+  const int towers_;
+  const std::unique_ptr<StoreSteps> below_;
+  const bool clips_;
+  const float clip_norm_;
+  std::vector<int> use_of_;                 // by variable: into uses_, or −1
+  std::vector<std::unique_ptr<Use>> uses_;  // in the order of the plan's uses
+  std::vector<double> squares_;             // the same, of the mean; 0: not part of the norm
+  std::vector<UnitedRows> united_;
+  std::vector<RowSet> united_sets_;
+
+  std::vector<Exchange> exchanges_;  // by tower; empty: none
+
+  std::mutex mutex_;  // of what follows, and of what a Use has of this step
+  std::condition_variable changed_;
+  std::vector<std::span<const RowSet>> rows_;     // by tower
+  std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
+  bool skipped_ = false;                          // the contribution of one of them has NaN
+  TowerSums sums_;
+  int begun_ = 0, ended_ = 0;  // towers other than 0, in this step
+  std::int64_t step_ = 0;      // steps that all have ended
+  std::exception_ptr error_;
+};
 
 /// Stands over any other store. Each tower has a store of its own, whose plans make their steps at
 /// once, each on a thread of its own: all read the values of the store below, and the mean of their

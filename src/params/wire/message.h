@@ -162,7 +162,7 @@ struct Hello {
   std::int32_t workers = 0;             // in its cluster spec; 0: unknown
   DType wire = DType::kFloat32;         // of kTravellingTypes: what contributions travel as
   std::uint8_t kept = 0;                // of each block's numbers, the largest; 0: all
-  std::vector<std::string> flags = {};  // on which workers must agree (params/agreed_flags.h)
+  std::vector<std::string> flags = {};  // on which workers must agree (params/joined_strategy.h)
   std::string process;                  // for messages: "pid 4711 on host b"
   std::string credentials;              // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;

@@ -1,4 +1,4 @@
-#include "params/worker/mapped_shards.h"
+#include "params/worker/worker_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "params/worker/pending_read.h"
+#include "params/worker/worker_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

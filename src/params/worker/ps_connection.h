@@ -2,6 +2,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <deque>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,10 +16,39 @@
 #include "params/wire/control_message.h"
 #include "params/wire/message.h"
 #include "params/wire/travelling_type.h"
-#include "params/worker/control_buffers.h"
 #include "params/worker/worker_state.h"
 
 namespace paceline {
+
+/// Payloads of small messages, kept until they are sent. Grows to as many buffers as are on their
+/// way at once, then allocates no more. One thread takes; any thread gives back.
+class ControlBuffers {
+ public:
+  struct Buffer {
+    std::vector<std::byte> bytes;
+    std::atomic<bool> busy{false};
+  };
+  /// A buffer that is busy until sent() is called with it.
+  Buffer& take() {
+    for (Buffer& buffer : buffers_) {
+      if (!buffer.busy.exchange(true)) return buffer;
+    }
+    Buffer& buffer = buffers_.emplace_back();
+    buffer.busy = true;
+    return buffer;
+  }
+  /// Returns a buffer for a message without payload.
+  Buffer& take_empty() {
+    Buffer& buffer = take();
+    buffer.bytes.clear();
+    return buffer;
+  }
+  /// To be given to Connection::send; the context is the buffer.
+  static void sent(void* context) { static_cast<Buffer*>(context)->busy = false; }
+
+ private:
+  std::deque<Buffer> buffers_;
+};
 
 class WorkerDriver;
 

@@ -1,4 +1,4 @@
-#include "params/worker/pulled_value.h"
+#include "params/worker/worker_state.h"
 
 #include <gtest/gtest.h>
 

@@ -4,10 +4,289 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/check.h"
+#include "base/row_count.h"
+#include "paceline/error.h"
+#include "params/shard/layout.h"
 #include "params/variable_arrays.h"
 
 namespace paceline {
+
+template <typename F>
+void SaveInbox::change(F&& function) {
+  {
+    const std::lock_guard lock(mutex_);
+    function();
+    ++changes_;
+  }
+  changed_.notify_all();
+}
+
+void SaveInbox::wake() {
+  change([] {});
+}
+
+void SaveInbox::begin(std::uint64_t save) {
+  change([&] {
+    save_ = save;
+    saved_.assign(saved_.size(), {});
+    states_.clear();
+  });
+}
+
+void SaveInbox::put_found(int ps, bool found) {
+  change([&] { found_[std::size_t(ps)] = found; });
+}
+
+void SaveInbox::put_saved(int ps, std::uint64_t save, SavedShard shard) {
+  change([&] {
+    if (save == save_) saved_[std::size_t(ps)] = std::move(shard);
+  });
+}
+
+void SaveInbox::put_state(TaskState state, std::uint64_t save) {
+  change([&] {
+    if (save == save_) states_.push_back(std::move(state));
+  });
+}
+
+std::vector<std::optional<bool>> SaveInbox::found() const {
+  const std::lock_guard lock(mutex_);
+  return found_;
+}
+
+std::vector<std::optional<SavedShard>> SaveInbox::saved() const {
+  const std::lock_guard lock(mutex_);
+  return saved_;
+}
+
+std::vector<TaskState> SaveInbox::states() const {
+  const std::lock_guard lock(mutex_);
+  return states_;
+}
+
+void SaveInbox::expect(std::uint32_t piece, std::uint16_t array, std::size_t first,
+                       std::span<std::byte> memory) {
+  change([&] {
+    expected_ = {piece, array, first, memory};
+    missing_ = memory.size();
+  });
+}
+
+std::span<std::byte> SaveInbox::place(const FrameHeader& header) {
+  const std::lock_guard lock(mutex_);
+  const Expected& expected = expected_;
+  if (header.id != expected.piece || header.flags != expected.array ||
+      header.offset < expected.first || header.payload_bytes > missing_ ||
+      header.offset - expected.first > expected.memory.size() - header.payload_bytes) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes at {} of piece {}, unasked",
+                                                  header.payload_bytes, header.offset, header.id));
+  }
+  return expected.memory.subspan(header.offset - expected.first, header.payload_bytes);
+}
+
+void SaveInbox::arrived(std::size_t bytes) {
+  change([&] { missing_ -= std::min(bytes, missing_); });
+}
+
+std::size_t SaveInbox::missing() const {
+  const std::lock_guard lock(mutex_);
+  return missing_;
+}
+
+namespace {
+
+VariableState empty_state(VariableId variable, const VariableSpec& spec) {
+  VariableState state{.variable = variable, .value = Tensor(spec.dtype, spec.shape), .slots = {}};
+  for (const SlotSpec& slot : slots_of(spec)) {
+    state.slots.emplace_back(slot.scalar ? DType::kInt64 : DType::kFloat32,
+                             slot.scalar ? Shape{1} : spec.shape);
+  }
+  return state;
+}
+
+}  // namespace
+
+PendingRead::PendingRead(std::span<const VariableSpec> specs, std::span<const Piece> pieces,
+                         std::span<const VariableId> asked, int num_ps)
+    : other_scalars_(pieces.size()), arrays_(pieces.size()), owed_(std::size_t(num_ps)) {
+  std::vector<int> index(specs.size(), -1);
+  for (const VariableId variable : asked) {
+    index.at(std::size_t(variable)) = int(states_.size());
+    states_.push_back(empty_state(variable, specs[std::size_t(variable)]));
+  }
+  for (const Piece& piece : pieces) {
+    const int at = index[std::size_t(piece.variable)];
+    if (at < 0) continue;
+    expect(piece, specs[std::size_t(piece.variable)], states_[std::size_t(at)]);
+  }
+}
+
+void PendingRead::expect(const Piece& piece, const VariableSpec& spec, VariableState& state) {
+  const std::size_t row = row_bytes(spec);
+  const auto rows_of = [&](const Tensor& tensor) -> std::span<std::byte> {
+    return {static_cast<std::byte*>(tensor.raw()) + std::size_t(piece.first_row) * row,
+            std::size_t(piece.rows) * row};
+  };
+  std::vector<Array>& arrays = arrays_[piece.id];
+  arrays.push_back({rows_of(state.value)});
+  const std::vector<SlotSpec> slots = slots_of(spec);
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    if (!slots[i].scalar) {
+      arrays.push_back({rows_of(state.slots[i])});
+    } else if (piece.first_row == 0) {
+      arrays.push_back({std::as_writable_bytes(state.slots[i].data<std::int64_t>())});
+    } else {
+      arrays.push_back({std::as_writable_bytes(std::span(other_scalars_).subspan(piece.id, 1))});
+    }
+  }
+  for (const Array& array : arrays) {
+    owed_[std::size_t(piece.ps)] += std::int64_t(array.memory.size());
+    missing_ += std::int64_t(array.memory.size());
+  }
+}
+
+std::span<std::byte> PendingRead::place(const FrameHeader& header) {
+  if (header.id >= arrays_.size() || header.flags >= arrays_[header.id].size()) {
+    throw Error(ErrorCode::kDataLoss, "[store] a state that nobody asked for");
+  }
+  const auto& [memory, arrived] = arrays_[header.id][header.flags];
+  if (header.offset != arrived || header.payload_bytes > memory.size() - arrived) {
+    throw Error(
+        ErrorCode::kDataLoss,
+        fmt::format("[store] state of {} bytes at {} of piece {}, of which {} of {} came",
+                    header.payload_bytes, header.offset, header.id, arrived, memory.size()));
+  }
+  return memory.subspan(arrived, header.payload_bytes);
+}
+
+bool PendingRead::arrived(int ps, const FrameHeader& header) {
+  const std::int64_t bytes = header.payload_bytes;
+  arrays_[header.id][header.flags].arrived += std::size_t(bytes);
+  owed_[std::size_t(ps)] -= bytes;
+  return (missing_ -= bytes) <= 0;
+}
+
+int PendingRead::first_missing() const {
+  const auto owes = [](const auto& bytes) { return bytes > 0; };
+  const auto first = std::ranges::find_if(owed_, owes);
+  return first == owed_.end() ? 0 : int(first - owed_.begin());
+}
+
+void PulledValue::allocate() {
+  if (held_) return;
+  memories_.front() = Tensor(spec_.dtype, spec_.shape);
+  held_ = true;
+}
+
+void PulledValue::ask_next() {
+  Tensor& back = memories_[std::size_t(1 - front_)];
+  if (!back.defined()) back = Tensor(spec_.dtype, spec_.shape);
+  next_ = Next::kAsked;
+}
+
+void PulledValue::take_next() {
+  PACELINE_CHECK(next_came());
+  front_ = 1 - front_;
+  next_ = Next::kUnasked;
+}
+
+std::span<std::byte> PulledValue::place_of_next() const {
+  if (!next_asked()) return {};
+  const Tensor& back = memories_[std::size_t(1 - front_)];
+  return {static_cast<std::byte*>(back.raw()), back.bytes()};
+}
+
+void PulledValue::next_arrived() {
+  Next asked = Next::kAsked;
+  next_.compare_exchange_strong(asked, Next::kCame);
+}
+
+// On one host a shard's values lie in shared memory that workers map read-only, and the shard reads
+// a worker's contributions where they lie: only headers go over the link. A variable that is split
+// over several ps tasks is cut between pages, if its rows allow, and its pieces are mapped into one
+// range of addresses; otherwise the worker puts it together from frames.
+//
+// An asynchronous reader may see some elements before and some after another worker's update. If
+// others may contribute in the middle of a step, a variable that more than one kernel of the step
+// reads is read in a copy, since forward and backward kernels must see one value. When it was read
+// in place, another worker's update fell between the two in each step, and ptb with two workers and
+// learning rate 1 ended at perplexity 640, not 115. The ps keeps the copy for this worker alone and
+// writes it in the pass that applies the worker's contribution, while the new values are in a
+// cache: so the worker sees what it would see in frames.
+
+static_assert(kSplitPageBytes == ContiguousMapping::kPageBytes,
+              "variables are cut where parts of them can be mapped");
+
+MappedShards::MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
+                           int num_ps)
+    : variables_(variables),
+      pieces_(pieces),
+      counts_(variables.size()),
+      memories_(std::size_t(num_ps)),
+      joined_(variables.size()),
+      mapped_(variables.size()) {
+  for (const Piece& piece : pieces_) ++counts_[std::size_t(piece.variable)];
+}
+
+void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
+  const ShardLayout layout = shard_layout(variables_, pieces_, ps);
+  if (memory->size() < layout.bytes) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] {} bytes are shared for values of {}",
+                                                  memory->size(), layout.bytes));
+  }
+  const std::lock_guard lock(mutex_);
+  if (memories_[std::size_t(ps)] != nullptr) {
+    throw Error(ErrorCode::kDataLoss, fmt::format("[store] ps:{} shares its memory twice", ps));
+  }
+  for (const Piece& piece : pieces_) {
+    const std::size_t v = std::size_t(piece.variable);
+    if (piece.ps != ps) continue;
+    const std::byte* const start = memory->bytes().data();
+    if (counts_[v] == 1) {
+      mapped_[v] = start + layout.offsets[piece.id];
+    } else if (can_be_joined(variables_, pieces_, piece.variable)) {
+      map_part(piece, memory, layout.offsets[piece.id]);
+    }
+  }
+  memories_[std::size_t(ps)] = std::move(memory);
+}
+
+// It is there as a whole when all of its ps tasks are on this host.
+void MappedShards::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
+                            std::size_t offset) {
+  const std::size_t v = std::size_t(piece.variable), row = row_bytes(variables_[v]);
+  Joined& joined = joined_[v];
+  if (joined.memory == nullptr) {
+    joined.memory =
+        std::make_unique<ContiguousMapping>(std::size_t(row_count(variables_[v].shape)) * row);
+  }
+  joined.memory->map(std::size_t(piece.first_row) * row, memory, offset,
+                     piece_bytes(variables_[v], piece));
+  if (++joined.pieces == counts_[v]) mapped_[v] = joined.memory->data();
+}
+
+void ContributionBuffer::use_own_memory(DType dtype, const Shape& shape) {
+  const auto tensor = std::make_shared<Tensor>(dtype, shape);
+  values = tensor->view();
+  owner_ = tensor;
+  shared.reset();
+}
+
+void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
+                             const Shape& shape) {
+  values = {memory->bytes().data() + place.offset, dtype, shape};
+  owner_ = memory;
+  shared = place;
+}
+
+void ContributionBuffer::sent(void* context) {
+  ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
+  Wakeup* const wakeup = space.wakeup;  // with the last one the space may be used again
+  if (--space.in_flight == 0) wakeup->notify();
+}
 
 namespace {
 

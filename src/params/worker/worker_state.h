@@ -1,7 +1,9 @@
 // The state of a worker's store: its connections write what has arrived, and its steps wait on it.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -11,19 +13,222 @@
 #include <string>
 #include <vector>
 
+#include "base/deadline.h"
 #include "exec/parameter_store.h"
+#include "net/frame.h"
 #include "net/link.h"
+#include "net/memory/contiguous_mapping.h"
+#include "net/memory/shared_memory.h"
+#include "paceline/tensor.h"
 #include "params/protocol/placement.h"
 #include "params/wakeup.h"
 #include "params/wire/message.h"
-#include "params/worker/contribution_buffer.h"
-#include "params/worker/mapped_shards.h"
-#include "params/worker/pending_read.h"
+#include "params/wire/save_messages.h"
+#include "params/wire/task_state.h"
 #include "params/worker/ps_store.h"
-#include "params/worker/pulled_value.h"
-#include "params/worker/save_inbox.h"
 
 namespace paceline {
+
+/// The answers of ps tasks while a checkpoint is written. The link's threads fill it, and the
+/// thread that saves waits for it.
+class SaveInbox {
+ public:
+  explicit SaveInbox(int num_ps) : found_(std::size_t(num_ps)), saved_(std::size_t(num_ps)) {}
+
+  /// Begins a new save. Answers to an older one are forgotten, and so are those that still arrive.
+  void begin(std::uint64_t save);
+  void put_found(int ps, bool found);
+  void put_saved(int ps, std::uint64_t save, SavedShard shard);
+  void put_state(TaskState state, std::uint64_t save);
+
+  std::vector<std::optional<bool>> found() const;
+  std::vector<std::optional<SavedShard>> saved() const;
+  std::vector<TaskState> states() const;
+
+  /// Makes the bytes of an array of a piece, from `first` on, arrive in `memory`.
+  void expect(std::uint32_t piece, std::uint16_t array, std::size_t first,
+              std::span<std::byte> memory);
+  /// Returns the memory for a frame's bytes. Throws kDataLoss for bytes that nobody expects.
+  std::span<std::byte> place(const FrameHeader& header);
+  void arrived(std::size_t bytes);
+  std::size_t missing() const;
+
+  /// Makes a waiting thread look again, since something else has changed.
+  void wake();
+  /// Waits until the predicate holds. Returns false when the deadline passed first. The predicate
+  /// may call this object.
+  template <typename Predicate>
+  bool wait(Deadline deadline, Predicate&& predicate) {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      const std::uint64_t seen = changes_;
+      lock.unlock();
+      if (predicate()) return true;
+      lock.lock();
+      const auto changed = [&] { return changes_ != seen; };
+      if (!changed_.wait_until(lock, deadline.time(), changed)) return false;
+    }
+  }
+
+ private:
+  template <typename F>
+  void change(F&& function);
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::uint64_t changes_ = 0, save_ = 0;
+  std::vector<std::optional<bool>> found_;
+  std::vector<std::optional<SavedShard>> saved_;
+  std::vector<TaskState> states_;
+  struct Expected {
+    std::uint32_t piece = 0;
+    std::uint16_t array = 0;
+    std::size_t first = 0;
+    std::span<std::byte> memory;
+  } expected_;
+  std::size_t missing_ = 0;
+};
+
+/// Values and slots of one moment, as the ps tasks answer a read. Threads of several connections
+/// fill it at once, each the pieces of its own ps.
+class PendingRead {
+ public:
+  PendingRead(std::span<const VariableSpec> specs, std::span<const Piece> pieces,
+              std::span<const VariableId> asked, int num_ps);
+
+  /// Where the bytes of a kState frame go. Throws kDataLoss unless they were asked for and follow
+  /// on those that came before, so that whatever a ps sends, what is whole stays as it is.
+  std::span<std::byte> place(const FrameHeader& header);
+  /// The bytes of a frame of that ps, for which there is a place, have come. True: they were the
+  /// last, and this may be gone.
+  bool arrived(int ps, const FrameHeader& header);
+  /// Bytes that have not come.
+  std::int64_t missing() const { return missing_; }
+  /// The first ps that owes some; any, when none does.
+  int first_missing() const;
+  /// Once none are missing; in the order in which they were asked for.
+  std::vector<VariableState> take() { return std::move(states_); }
+
+ private:
+  void expect(const Piece& piece, const VariableSpec& spec, VariableState& state);
+
+  std::vector<VariableState> states_;
+  /// By piece; a variable's scalar slots are taken from its first piece.
+  std::vector<std::int64_t> other_scalars_;
+  struct Array {
+    std::span<std::byte> memory;  // of `states_`, or in other_scalars_
+    std::size_t arrived = 0;      // bytes
+  };
+  std::vector<std::vector<Array>> arrays_;      // by piece: value, then slots; empty: not asked for
+  std::deque<std::atomic<std::int64_t>> owed_;  // bytes, by ps
+  std::atomic<std::int64_t> missing_{0};        // their sum
+};
+
+/// A variable's value as a worker has it from its ps, and the memory that receives the next one.
+/// One step thread holds, asks and takes; threads of the link, one at a time, fill.
+class PulledValue {
+ public:
+  /// The spec must outlive it.
+  explicit PulledValue(const VariableSpec& spec) : spec_(spec) {}
+
+  /// Makes the memory, once.
+  void allocate();
+  bool held() const { return held_; }
+  /// The value that kernels read. It is undefined until allocate().
+  const Tensor& value() const { return memories_[std::size_t(front_)]; }
+
+  /// Makes a newer value arrive in memory of its own, so that kernels can read this one meanwhile.
+  void ask_next();
+  /// Says that the next value is not wanted any more. It may arrive all the same.
+  void forget_next() { next_ = Next::kUnasked; }
+  bool next_asked() const { return next_ == Next::kAsked; }
+  bool next_came() const { return next_ == Next::kCame; }
+  /// Makes kernels read the value that has arrived, from now on.
+  void take_next();
+
+  /// Returns the memory for the next value, all of which arrives in one frame; empty when none was
+  /// asked for.
+  std::span<std::byte> place_of_next() const;
+  /// Says that the next value has arrived. No other is taken until it is asked for.
+  void next_arrived();
+
+ private:
+  enum class Next : std::uint8_t { kUnasked, kAsked, kCame };
+
+  const VariableSpec& spec_;
+  std::array<Tensor, 2> memories_;
+  std::atomic<int> front_{0};
+  std::atomic<bool> held_{false};
+  std::atomic<Next> next_{Next::kUnasked};
+};
+
+/// Memory that the ps tasks of this host share with a worker, variable by variable. One memory of
+/// each ps, laid out as shard_layout says.
+class MappedShards {
+ public:
+  /// The arguments must outlive it.
+  MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
+
+  /// Maps the memory of a ps, from any thread, before its pieces are used. Throws kDataLoss when
+  /// the memory is too small for them, or when that ps has shared such memory before.
+  void map(int ps, std::shared_ptr<const SharedMemory> memory);
+  /// Returns the whole variable; null when it has no place there, or when its pieces cannot be put
+  /// one after the other.
+  const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
+
+ private:
+  struct Joined {
+    std::unique_ptr<ContiguousMapping> memory;
+    std::size_t pieces = 0;
+  };
+  void map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
+                std::size_t offset);
+
+  const std::span<const VariableSpec> variables_;
+  const std::span<const Piece> pieces_;
+  std::vector<std::size_t> counts_;  // of pieces, by variable
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
+  std::vector<Joined> joined_;                         // of variables that are split, by variable
+  std::vector<std::atomic<const std::byte*>> mapped_;  // by variable
+};
+
+/// The memory in which a worker's contribution to one variable waits to be taken. In memory of this
+/// process it is free again when every frame of it was sent; in memory that ps tasks of this host
+/// read, when each has applied it.
+struct ContributionBuffer {
+  TensorView values;  // as large as the largest plan wants it
+  std::vector<std::int32_t> ids;
+  std::atomic<int> in_flight{0};
+  Wakeup* wakeup = nullptr;
+
+  /// The memory of this worker that it lies in, and its first byte there; none when it is not
+  /// shared.
+  struct Place {
+    std::uint32_t memory = 0;
+    std::size_t offset = 0;
+  };
+  std::optional<Place> shared;
+  /// The parts that rounding has left out so far, by element of the variable, with error feedback.
+  std::vector<float> errors;
+  /// The largest numbers as they travel, with --top-k: those of a frame where the frame's numbers
+  /// begin in `values`. Most of it is never touched.
+  std::unique_ptr<std::byte[]> largest;
+  /// Returns null when no errors are kept.
+  float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
+
+  bool fits(std::int64_t elements) const {
+    return values.data != nullptr && values.shape.elements() >= elements;
+  }
+  void use_own_memory(DType dtype, const Shape& shape);
+  void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
+           const Shape& shape);
+  /// It is given to Connection::send; the context is the buffer.
+  static void sent(void* context);
+
+ private:
+  std::shared_ptr<const void> owner_;
+};
 
 /// Values of all variables, and how much of what was asked for has arrived. One step thread asks
 /// and waits; threads of the link fill, and it too while it waits.

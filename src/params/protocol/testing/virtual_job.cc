@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
-#include <string>
 #include <utility>
 
 #include "params/protocol/testing/virtual_ps.h"
@@ -16,14 +15,6 @@ namespace paceline {
 namespace {
 
 constexpr Duration kLongestRun = std::chrono::hours(1);
-
-// Values of several chunks, of less than one, and of a few bytes.
-std::vector<VariableSpec> virtual_variables() {
-  return {{.name = "large", .shape = {1024, 1024}},
-          {.name = "middle", .shape = {600, 600}},
-          {.name = "small", .shape = {100, 1000}},
-          {.name = "tiny", .shape = {16}}};
-}
 
 /// One run.
 class VirtualJob {
@@ -109,44 +100,6 @@ class VirtualJob {
 };
 
 }  // namespace
-
-VirtualWorld::VirtualWorld(const VirtualOptions& the_options)
-    : options(the_options), time(the_options.seed), checks(time, options), network(time, options) {
-  declare.last_step = options.records > 0 ? 0 : options.last_step;
-  declare.aggregation = options.aggregation;
-  declare.shares_records = options.records > 0;
-  declare.aggregation.num_ps = options.ps;
-  declare.aggregation.coordinator = "ps:0";
-  declare.variables = virtual_variables();
-  declare.pieces = place_variables(declare.variables, options.ps);
-  checkpoint.own_steps.resize(std::size_t(options.workers));
-}
-
-VirtualWorld::~VirtualWorld() = default;
-
-void VirtualWorld::caller_received(PeerId wire, const ControlMessage& message) {
-  const int caller = network.wire(wire).worker;
-  if (caller < 0) return ps[std::size_t(-caller)]->from_coordinator(wire, message);
-  workers[std::size_t(caller)]->received(wire, message);
-}
-
-void VirtualWorld::caller_confirmed(PeerId wire, std::uint64_t handled) {
-  const int caller = network.wire(wire).worker;
-  if (caller < 0) return ps[std::size_t(-caller)]->coordinator_confirmed(wire, handled);
-  workers[std::size_t(caller)]->confirmed(wire, handled);
-}
-
-void VirtualWorld::caller_closed(PeerId wire) {
-  const int caller = network.wire(wire).worker;
-  if (caller < 0) return ps[std::size_t(-caller)]->coordinator_closed(wire);
-  workers[std::size_t(caller)]->closed(wire);
-}
-
-std::vector<AssemblyTarget> VirtualWorld::needed_from(int index) const {
-  std::vector<AssemblyTarget> targets = assembly_targets(declare.variables, declare.pieces, index);
-  std::ranges::reverse(targets);
-  return targets;
-}
 
 VirtualResult run_virtual_job(const VirtualOptions& options) { return VirtualJob(options).run(); }
 

@@ -1,17 +1,163 @@
 // The state that the tasks of a virtual job share.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <set>
+#include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/virtual_time.h"
+#include "net/frame.h"
+#include "paceline/task_position.h"
+#include "params/protocol/outbox.h"
 #include "params/protocol/record_set.h"
-#include "params/protocol/testing/virtual_checks.h"
+#include "params/protocol/step_assembly.h"
 #include "params/protocol/testing/virtual_job.h"
-#include "params/protocol/testing/virtual_network.h"
+#include "params/protocol/testing/virtual_link.h"
 
 namespace paceline {
+
+/// One connection of a worker's process, or of another ps, to a ps.
+struct VirtualWire {
+  int worker = 0, ps = 0;  // worker: −i is ps i
+
+  std::uint64_t incarnation = 0;
+  PeerId peer = 0;  // the name of the worker's process in the machine of the ps
+  VirtualLink to_ps, to_worker;
+  bool worker_open = true, ps_open = true;  // what each end knows
+  bool cut = false;
+  // Once it is cut, a message that would arrive later than this is lost.
+  TimePoint to_ps_until = TimePoint::max(), to_worker_until = TimePoint::max();
+};
+
+/// The connections of a virtual job. Delays messages at random, keeps their order on each
+/// connection, and cuts connections.
+class VirtualNetwork {
+ public:
+  VirtualNetwork(VirtualTime& time, const VirtualOptions& options)
+      : time_(time), options_(options) {}
+  /// Sets the functions that hear of the end of a connection.
+  void set_ends(std::function<void(PeerId)> ps, std::function<void(PeerId)> worker);
+
+  /// Returns the connection, whose `peer` has its number at first.
+  PeerId connect(int worker, int ps, std::uint64_t incarnation);
+  VirtualWire& wire(PeerId id) { return wires_.at(id); }
+  const std::map<PeerId, VirtualWire>& wires() const { return wires_; }
+
+  Duration delay();
+  void to_ps(PeerId id, std::size_t bytes, std::function<void()> arrived);
+  /// Sends to the worker. `sent` may be empty. It is called even if the connection is cut.
+  void to_worker(PeerId id, std::size_t bytes, std::function<void()> sent,
+                 std::function<void()> arrived);
+  /// Cuts the connection. Each end learns of it within `noticed`. Some of the messages that are on
+  /// their way still arrive.
+  void cut(PeerId id, Duration noticed);
+  /// Cut the connection once the messages that were sent to the worker, or to the ps, have arrived.
+  void cut_after_last_to_worker(PeerId id);
+  void cut_after_last_to_ps(PeerId id);
+  std::int64_t lost() const { return lost_; }
+
+ private:
+  bool loses(PeerId id, TimePoint& until);
+  std::function<void()> unless_lost(PeerId id, TimePoint VirtualWire::*until,
+                                    std::function<void()> arrived);
+
+  VirtualTime& time_;
+  const VirtualOptions& options_;
+  std::function<void(PeerId)> ps_sees_end_, worker_sees_end_;
+  PeerId made_ = 0;
+  std::map<PeerId, VirtualWire> wires_;
+  std::int64_t lost_ = 0;
+};
+
+/// One step of one worker's process on one ps.
+struct VirtualStep {
+  int worker = 0;
+  std::uint64_t incarnation = 0;
+  std::int64_t step = 0;
+  int ps = 0;
+  // NOLINTNEXTLINE(modernize-use-nullptr): clang-tidy sees a 0 in what the compiler writes.
+  auto operator<=>(const VirtualStep&) const = default;
+};
+
+/// The notes of a virtual job, and the checks of what must hold of it.
+class VirtualChecks {
+ public:
+  VirtualChecks(const VirtualTime& time, const VirtualOptions& options)
+      : time_(time), options_(options) {}
+
+  void fail(const std::string& why);
+  VirtualResult& result() { return result_; }
+
+  // Contributions.
+  void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
+  void ended(const VirtualStep& step);
+  /// A worker is told that the step counts.
+  void told(const VirtualStep& step);
+  /// A ps has closed the round, by the word of that process of ps 0, and sums these contributions:
+  /// all ps tasks must sum the same, in the same order.
+  void closed(int ps, std::uint64_t coordinator, std::int64_t round,
+              const std::vector<VirtualStep>& sums);
+  /// Rounds only: the worker was last sent the values that the ps has after so many rounds.
+  void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
+  /// A contribution of the worker counts: it was made from values of one round.
+  void check_read(int worker, std::uint64_t incarnation);
+  /// Returns the number of own steps that have ended on the ps that counts.
+  std::int64_t ended_on_first(int worker) const;
+  /// Training goes on from a checkpoint, with these numbers of next own steps by worker.
+  void goes_back(std::span<const std::int64_t> own_steps);
+  /// Checks, at the end of the run, that each byte was applied once, and all of them of a step that
+  /// has ended.
+  void check_contributions(int ps, std::span<const AssemblyTarget> targets);
+
+  // Records that are shared out.
+  /// The worker's step is made from these.
+  void reads(int worker, std::uint64_t incarnation, std::int64_t step,
+             const std::vector<RecordRange>& records);
+  const std::set<std::int64_t>& used_records() const { return used_; }
+  void set_used_records(std::set<std::int64_t> used) { used_ = std::move(used); }
+
+  // Replies of one connection.
+  void set_order(PeerId id, std::span<const std::uint32_t> pieces);
+  void pushed(PeerId id, std::uint32_t piece, std::size_t bytes);
+  /// Notes that the connection has the reply.
+  void given(PeerId id, std::uint32_t piece, std::size_t bytes);
+  void sent(PeerId id, std::size_t bytes);
+
+  // Workers.
+  void waited(int worker, Duration time);
+  void began_ahead(std::int64_t steps);
+
+ private:
+  struct Replies {
+    std::map<std::uint32_t, std::size_t> ranks;         // by piece
+    std::map<std::size_t, std::int64_t> waiting;        // by rank: how many
+    std::size_t in_connection = 0, connection_has = 0;  // bytes, replies
+  };
+  static std::size_t rank(const Replies& replies, std::uint32_t piece);
+
+  const VirtualTime& time_;
+  const VirtualOptions& options_;
+  VirtualResult result_;
+  /// The parts that were applied, by piece and by their begin; several of one begin are a fault.
+  std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
+  std::set<VirtualStep> ended_;
+  std::map<int, std::int64_t> ended_on_first_;  // by worker
+  /// The contributions that are summed, by the process of ps 0 and the round.
+  std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<VirtualStep>> rounds_;
+  /// The rounds of the values that a worker's process has, by ps.
+  std::map<std::pair<int, std::uint64_t>, std::map<int, std::int64_t>> read_;
+  std::map<PeerId, Replies> replies_;
+  void use_records(const VirtualStep& step);
+  std::map<VirtualStep, std::vector<RecordRange>> read_records_;
+  std::set<std::int64_t> given_, used_;
+};
 
 class VirtualPs;
 class VirtualWorker;
