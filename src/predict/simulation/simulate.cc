@@ -227,11 +227,15 @@ void StepThread::run(const StepAction& action) {
     go_on();
   };
   const int threads = job_.step->threads;
-  if (threads == 0) return time_.after(span_of(slowness_ * action.seconds), std::move(then));
-  machine_.run({.core_seconds = slowness_ * action.seconds * threads,
-                .bytes = action.bytes,
-                .threads = threads},
-               std::move(then));
+  const double seconds = slowness_ * action.seconds;
+  if (threads == 0) return time_.after(span_of(seconds), std::move(then));
+  const double on_cores = seconds * job_.step->busy;
+  auto compute = [this, threads, on_cores, bytes = action.bytes, then = std::move(then)]() mutable {
+    machine_.run({.core_seconds = on_cores * threads, .bytes = bytes, .threads = threads},
+                 std::move(then));
+  };
+  if (on_cores == seconds) return compute();
+  time_.after(span_of(seconds - on_cores), std::move(compute));
 }
 
 // The devices of towers compute while one contribution after the other is summed on the host, and
