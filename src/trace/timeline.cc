@@ -1,6 +1,6 @@
-// Wrappers of a device, of a plan's steps and of a link record a timeline (traced_device,
-// traced_steps, traced_link); without a timeline they are not there. Only rules, and a step as a
-// whole, test a pointer. Nothing travels with a frame for its arrow: both sides know its message,
+// Wrappers of a device, of a plan's steps and of a link record a timeline (TracedDevice,
+// TracedSteps, TracedConnection); without a timeline they are not there. Only rules, and a step as
+// a whole, test a pointer. Nothing travels with a frame for its arrow: both sides know its message,
 // piece, offset and step.
 #include "trace/timeline.h"
 

@@ -1,14 +1,88 @@
 #include "train/plan_set.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "base/machine_memory.h"
-#include "exec/traced_steps.h"
+#include "exec/parameter_store.h"
 #include "paceline/op.h"
+#include "trace/timeline.h"
 
 namespace paceline {
 namespace {
+
+constexpr std::int64_t kUnknown = -1;  // the number of rows is that of the ids
+
+/// Steps that do what `steps` do and record an event for each call: "need w", "place w", "ready w",
+/// "begin_step", "end_step". `variables` are the store's. `timeline` must outlive them.
+class TracedSteps : public StoreSteps {
+ public:
+  TracedSteps(std::unique_ptr<StoreSteps> steps, std::span<const VariableSpec> variables,
+              Timeline& timeline)
+      : steps_(std::move(steps)),
+        timeline_(timeline),
+        begin_(timeline.label({"begin_step", "step", {}})),
+        end_(timeline.label({"end_step", "step", {}})) {
+    for (const VariableSpec& variable : variables) {
+      const auto label = [&](const std::string& call) {
+        return timeline.label({call + " " + variable.name,
+                               call,
+                               {{"variable", variable.name}, {"shape", variable.shape.str()}}});
+      };
+      calls_.push_back(
+          {label("need"), label("place"), label("ready"),
+           variable.sparse ? kUnknown : std::int64_t(byte_count(variable.dtype, variable.shape))});
+    }
+  }
+
+  NormBy norm_by() const override { return steps_->norm_by(); }
+  MemorySpace space() const override { return steps_->space(); }
+  void count_waits(StepAccount& account) override { steps_->count_waits(account); }
+  bool wants_next_rows() const override { return steps_->wants_next_rows(); }
+  void begin_step(StepKind kind, std::span<const RowSet> rows,
+                  const StepScalars& scalars) override {
+    const TimelineScope scope(&timeline_, begin_);
+    steps_->begin_step(kind, rows, scalars);
+  }
+  SumExchange* exchange() override { return steps_->exchange(); }
+  AsyncView need(VariableId variable) override {
+    const TimelineScope scope(&timeline_, of(variable).need, of(variable).bytes);
+    return steps_->need(variable);
+  }
+  AsyncView place(VariableId variable) override {
+    const TimelineScope scope(&timeline_, of(variable).place, of(variable).bytes);
+    return steps_->place(variable);
+  }
+  OutputSink& sink(VariableId variable) override {
+    const TimelineScope scope(&timeline_, of(variable).place, of(variable).bytes);
+    return steps_->sink(variable);
+  }
+  void ready(VariableId variable, const Contribution& contribution, const Event& event) override {
+    const TimelineScope scope(&timeline_, of(variable).ready, of(variable).bytes);
+    steps_->ready(variable, contribution, event);
+  }
+  StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override {
+    const TimelineScope scope(&timeline_, end_);
+    return steps_->end_step(clip_scale, next_rows);
+  }
+
+ private:
+  struct Calls {
+    const TimelineLabel *need, *place, *ready;
+    std::int64_t bytes;
+  };
+  const Calls& of(VariableId variable) const { return calls_.at(std::size_t(variable)); }
+
+  const std::unique_ptr<StoreSteps> steps_;
+  Timeline& timeline_;
+  const TimelineLabel *const begin_, *const end_;
+  std::vector<Calls> calls_;  // by variable
+};
 
 // A plan of values that fit no memory would itself take long to make: the executor, which knows all
 // that a step needs, comes too late then.
@@ -48,7 +122,8 @@ PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
   train.plan = plan_that_fits(request, parts_);
   std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clip_norm);
   if (parts_.timeline != nullptr) {
-    steps = make_traced_steps(std::move(steps), parts_.store.variables(), *parts_.timeline);
+    steps =
+        std::make_unique<TracedSteps>(std::move(steps), parts_.store.variables(), *parts_.timeline);
   }
   train.executor = std::make_unique<Executor>(*train.plan, std::move(steps), locals(*request.graph),
                                               parts_.device, parts_.step_account);
