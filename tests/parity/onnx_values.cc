@@ -84,7 +84,7 @@ void write_zoo_model(const std::string& folder, const std::string& name, const M
   for (const auto& node : trained.nodes()) {
     if (is_variable(*node)) saved[node->name()] = node->outputs()[0].shape;
   }
-  const OnnxModel exported = model.inference(saved).value();
+  const OnnxModel exported = model.onnx_model(saved).value();
   write_model(fmt::format("{}/{}.onnx", folder, name), exported, variables);
   for (const std::int64_t size : {1, 5}) {
     std::vector<std::int64_t> sizes(exported.open.size(), size);

@@ -2,6 +2,7 @@
 // faults, in virtual_group_test.cc.
 #include "params/protocol/collective_group.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace paceline {
