@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/open_dimension.h"
-#include "graph/copy.h"
+#include "graph/passes.h"
 
 namespace paceline {
 

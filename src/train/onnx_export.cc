@@ -18,7 +18,6 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/by_value.h"
 #include "graph/open_graph.h"
-#include "graph/passes.h"
 #include "graph/sources.h"
 #include "ops/axis.h"
 #include "ops/image.h"

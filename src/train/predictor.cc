@@ -15,7 +15,6 @@
 #include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/open_graph.h"
-#include "graph/passes.h"
 #include "kernels/device.h"
 #include "paceline/error.h"
 #include "trace/step_account.h"
