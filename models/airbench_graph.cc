@@ -74,8 +74,8 @@ constexpr double kSmoothing = 0.2, kMomentum = 0.85, kDecay = 2e-6;
 constexpr double kBiasRate = 0.053, kHeadRate = 0.67;  // for the sum of an image's losses
 constexpr double kMuonRate = 0.24, kMuonMomentum = 0.6;
 
-// Weights uniform ±1/√(values of a window) (PyTorch's default), but the first as many filters as
-// there are channels hand on one channel each.
+// Draws weights evenly within ±1/√(values of a window), PyTorch's default. The first filters, one
+// for each channel, pass their channel on.
 Initializer partly_identity(const Shape& shape, std::uint64_t seed, const std::string& name) {
   const Tensor weights(DType::kFloat32, shape);
   const std::int64_t window = shape[2] * shape[3], channels = shape[1];
@@ -105,7 +105,7 @@ class AirbenchBuilder {
     }
     x = max_pool2d(x, {.size = {3, 3}, .strides = {3, 3}});
     x = reshape(x, {x.shape()[0], -1});
-    // Deviation 1, as the weights of the original have it.
+    // The weights of the original have deviation 1.
     const float bound = std::sqrt(3.0f);
     const Value weights = graph_.variable("head/w", {x.shape()[1], config_.classes},
                                           Initializer::uniform(-bound, bound));
@@ -120,7 +120,8 @@ class AirbenchBuilder {
         graph_.variable("w", {filters, channels, kPatch, kPatch},
                         config_.whitening.defined() ? Initializer::values(config_.whitening)
                                                     : Initializer::zeros());
-    // Biases of the convolution itself would get their gradient beside that of the filters.
+    // The convolution has no biases of its own, since their gradient would be computed beside that
+    // of the filters.
     const Value biases = reshape(graph_.variable("b", {filters}), {filters, 1, 1});
     return conv2d(images, weights, {.padding = Padding::valid()}) + biases;
   }

@@ -49,8 +49,8 @@ AirbenchGraph build_airbench(Graph& graph, const AirbenchConfig& config);
 /// Builds the graph for evaluation: the logits are a mean over six views of each image, as it is
 /// and shifted by a pixel up and left or down and right, each also mirrored.
 AirbenchGraph build_airbench_views(Graph& graph, const AirbenchConfig& config);
-/// Muon for the convolutions but the first, whose filters stay as they are, and SGD with Nesterov's
-/// momentum for biases and the last layer; all rates fall evenly to 0.
+/// Trains all convolutions but the first by Muon; the filters of the first stay as they are. Biases
+/// and the last layer have SGD with Nesterov's momentum. All rates fall evenly to 0.
 Training airbench_minimize(const AirbenchGraph& airbench, const AirbenchConfig& config);
 /// Returns SessionOptions::modules: the groups stand in one nn.Sequential.
 std::map<std::string, std::string> airbench_modules(const AirbenchConfig& config);

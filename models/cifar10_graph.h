@@ -19,7 +19,7 @@ struct Cifar10Config {
   std::int64_t examples = 50'000;  // of an epoch
   std::int64_t rate_epochs = 350;  // at each rate, which is a tenth of the one before
 
-  /// The steps of this batch that the rate stays the same for.
+  /// The number of steps with one rate, at this batch size.
   std::int64_t rate_steps() const { return rate_epochs * examples / batch; }
 };
 

@@ -28,7 +28,8 @@ class Cifar10Recipe {
  public:
   virtual ~Cifar10Recipe() = default;
   virtual ImageUse use() const = 0;
-  /// Reads what it has to know of the data; without it, graphs have no initial values of use.
+  /// Reads the facts of the data that initial values depend on; without them, initial values are of
+  /// no use.
   virtual void look_at(const ImageInput& /*input*/) {}
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
@@ -37,20 +38,21 @@ class Cifar10Recipe {
   virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
   /// The values that classify() is meant for.
   virtual EvaluateWith evaluated() const = 0;
-  /// True for few and long steps: the time that is left is shown, and only the last values are
-  /// evaluated unless the user says otherwise.
+  /// True for a recipe of few and long steps. Its line shows the time that is left, and only the
+  /// last values are evaluated unless the user says otherwise.
   virtual bool few_steps() const { return false; }
 };
 
-/// The global steps in which the recipe `fast` sees so many images 8 times.
+/// The global steps in which the recipe `fast` sees each of `images` images 8 times.
 std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster);
 
-/// Model::inference of the recipe whose variables these are.
+/// Returns Model::inference for the recipe that has these variables.
 OnnxModel cifar10_inference(const SavedShapes& saved);
 
 /// The settings of all recipes.
 std::vector<AnySetting> cifar10_settings();
-/// Returns the recipe that the settings name. Throws kUsage when a setting is not one of it.
+/// Returns the recipe that the settings name. Throws kUsage when the recipe does not have one of
+/// the given settings.
 std::unique_ptr<Cifar10Recipe> cifar10_recipe(const Settings& settings, const RunOptions& run,
                                               const Cluster& cluster);
 

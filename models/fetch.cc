@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kUntimed = 10;
 constexpr std::int64_t kTurn = 50;
-// The number of steps for whose times memory is reserved before the first step.
+// Memory for the times of this many steps is reserved before the first step.
 constexpr std::int64_t kReserved = 1 << 16;
 constexpr double kForever = 1e9;
 
@@ -36,7 +36,8 @@ double median(Seconds times) {
 }
 double median_us(Seconds times) { return median(std::move(times)) * 1e6; }
 
-/// The end of the timed steps of one kind and shape, at whichever of the two is reached first.
+/// The limit on the timed steps of one kind and shape: a number or a time, whichever is reached
+/// first.
 struct Limit {
   std::int64_t steps = 0;
   double seconds = 0;
@@ -78,13 +79,13 @@ class TimedSteps {
 
 TimedSteps own_steps(Session& session, const Graph& graph, const FetchGraph& fetch,
                      const Limit& limit) {
-  // X and the own W keep these values.
+  // X and this worker's own W keep these values.
   session.evaluate_in_place(graph, {&fetch.own, 1},
                             [&](Feed& feed) { feed.normal(fetch.x).normal(fetch.own_w); });
   return {limit, [&] { session.evaluate_in_place(graph, {&fetch.own, 1}, nullptr); }};
 }
 
-// Times the local steps, which are all that one process has.
+// Times the local steps; one process has no others.
 void measure_alone(Session& session, const Graph& graph, const FetchShape& shape,
                    const FetchGraph& fetch, const Limit& limit) {
   TimedSteps own = own_steps(session, graph, fetch, limit);

@@ -25,7 +25,7 @@ constexpr const char* kBinaryEnding = ".bin";
 constexpr const char* kTestBatch = "test_batch.bin";
 constexpr int kInterleavedFiles = 4;
 constexpr std::int64_t kCacheBytes = std::int64_t{1} << 30;
-// Without --data; the evaluated ones come after them.
+// The number of training images without --data; the images for evaluation follow them.
 constexpr std::int64_t kGeneratedImages = 5000;
 constexpr std::uint64_t kGeneratedSeed = 1;
 constexpr const char* kMakesImages = " (`paceline data images --out DIR` makes some)";
@@ -66,7 +66,7 @@ bool is_folder_of_images(const Settings& settings) {
   return is_folder(data) && !holds(data, is_binary_file);
 }
 
-// A path to nothing may be a pattern.
+// A path that does not exist may be a pattern.
 bool holds_binary_files(const fs::path& path) {
   std::error_code ignored;
   if (is_folder(path)) return holds(path, is_binary_file);
@@ -86,7 +86,7 @@ std::vector<std::string> names_beside(const std::string& data) {
   return names;
 }
 
-// Names in a folder but those that begin with a dot, sorted.
+// Returns the sorted names in a folder, without those that begin with a dot.
 std::vector<std::string> names_in(const fs::path& folder) {
   std::error_code error;
   std::vector<std::string> names;
@@ -99,7 +99,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The files or folders of both uses; `evaluation` is empty when there is no data for it.
+/// The files or folders for training and for evaluation; `evaluation` is empty when there are none.
 struct Paths {
   std::vector<std::string> training, evaluation;
   std::vector<std::string> left_out = {};  // names in the folder that holds both
@@ -134,7 +134,7 @@ constexpr const char* kTrain = "train";
 constexpr const char* kTests[] = {"test", "val", "valid", "validation"};
 constexpr const char* kTestNames = "'test', 'val', 'valid' or 'validation'";
 
-// A folder of folders is no class: it must be a part whose name is not known.
+// A folder that holds folders is not a class, but a part whose name this program does not know.
 void refuse_unknown_parts(const fs::path& folder) {
   for (const std::string& name : names_in(folder)) {
     const std::vector<std::string> inside = names_in(folder / name);
@@ -176,7 +176,7 @@ Paths folder_paths(const std::string& data, bool evaluation_named) {
   return paths;
 }
 
-/// The sources of both uses, and what to say of them.
+/// The sources for training and evaluation, and the lines about them for the user.
 struct Sources {
   std::shared_ptr<const RecordSource> training, evaluation;
   std::vector<std::string> notes = {};
@@ -202,7 +202,7 @@ void note_images(Sources& sources, const RecordSource& images, const std::string
   note_left_out(sources, path, images.left_out());
 }
 
-// Classes that are trained and of which an evaluation has no image.
+// Notes the classes that are trained and have no image in the evaluation.
 void note_lacking(Sources& sources, const std::string& path) {
   std::vector<std::string> lacking = sources.training->classes();
   std::erase_if(lacking, [&](const std::string& name) { return is_folder(fs::path(path) / name); });
@@ -251,7 +251,7 @@ Sources open_data(const Settings& settings, bool folder) {
   const auto open = folder ? open_folder : open_files;
   Sources sources;
   std::string evaluated = eval_data;
-  // An evaluation alone takes the images that it evaluates with for both.
+  // A run that only evaluates uses its images as the training source, too.
   open_named(data == eval_data ? "--eval-data" : "--data", data, folder, [&] {
     const Paths paths = folder ? folder_paths(data, !eval_data.empty()) : binary_paths(data);
     sources.training = open(paths.training, {});
@@ -289,7 +289,7 @@ class LeftOutRecords {
   std::set<std::string> said_;
 };
 
-// Both uses have this in common: pixels of one size, kept in memory.
+// Training and evaluation both begin with this pipeline: pixels of one size, kept in memory.
 Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Settings& settings,
                    const ImageUse& use, bool folder) {
   const ImageSettings own;
@@ -302,7 +302,7 @@ Pipeline images_of(const std::shared_ptr<const RecordSource>& source, const Sett
       .on_bad([left_out](const std::string& what) { left_out->say(what); });
 }
 
-// A folder has its images class after class: among some of them there would be one class alone.
+// A folder lists its images class after class, so a small pool would hold a single class.
 std::int64_t pool_of(const Settings& settings, const ImageUse& use, const Pipeline& pipeline,
                      bool folder) {
   if (const std::int64_t given = settings[ImageSettings().shuffle_pool]; given > 0) return given;

@@ -17,7 +17,8 @@ namespace paceline::models {
 /// The flags --data, --eval-data, --dataset, --shuffle-pool, --input-threads, --max-bad and
 /// --save-images.
 struct ImageSettings {
-  /// `pool` says the default of the shuffle pool. Reading values needs none.
+  /// `pool` describes the default of the shuffle pool in --help. A caller that only reads values
+  /// needs none.
   explicit ImageSettings(const std::string& pool = {});
   std::vector<AnySetting> all() const;
 
@@ -53,7 +54,7 @@ struct ImageData {
   std::optional<Pipeline> evaluation;  // nothing when there is no data for it
   Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
   std::int64_t classes = 10;
-  /// Those of the folders, or of batches.meta.txt beside binary files; empty: not known.
+  /// The class names of the folders, or of batches.meta.txt beside binary files; empty: not known.
   std::vector<std::string> class_names = {};
   /// SessionOptions::data_names: the classes, where they are known, and what evaluations do to an
   /// image.
@@ -73,8 +74,9 @@ ImageData image_data(const Settings& settings, const ImageUse& use, const Cluste
 /// evaluations see images, in batches of at most `batch`; the last one is filled up.
 struct NewImages {
   Pipeline images;
-  std::int64_t batch = 0;     // of these batches
-  std::string left_out = {};  // what lies beside them and is no image: "3 .gif"; empty: nothing
+  std::int64_t batch = 0;  // files beside the images that are no images: "3 .gif"; empty: none
+  std::string left_out =
+      {};  // the files beside the images that are not images: "3 .gif"; empty: none
 };
 /// Opens what --data of an inference names: an image file, a folder of such files at any depth, or
 /// CIFAR-10's binary files (a file, a quoted pattern, a folder). Throws as image_data.

@@ -25,7 +25,7 @@ std::vector<Value> values_of(const std::vector<LossTerm>& terms);
 /// images of all towers, and every 100 the terms of the loss and their total.
 class ImagesPerSecond : public Hook {
  public:
-  /// The session must watch the terms; each tower has a batch of so many images.
+  /// The session must watch the terms. `batch` is the number of images in a tower's batch.
   ImagesPerSecond(std::vector<LossTerm> terms, std::int64_t batch)
       : terms_(std::move(terms)), batch_(batch) {}
   void begin(Session& session) override;

@@ -28,13 +28,13 @@ class ImageInput {
   std::int64_t classes() const { return data_.classes; }
   /// Fills the inputs of a step: float32 (N,3,H,W) and int32 (N).
   std::function<void(Feed&)> feed(Value images, Value labels);
-  /// It is meant for SessionOptions::input, once feed() was called.
+  /// Returns the function for SessionOptions::input. Call it after feed().
   std::function<InputReport()> report() const { return report_; }
-  /// One pass over the images that models are evaluated with; null: there are none.
+  /// Returns one pass over the images for evaluation; null: there are none.
   const Pipeline* evaluation() const { return data_.evaluation ? &*data_.evaluation : nullptr; }
   /// The number of images of all workers' training data.
   std::int64_t images() const;
-  /// One pass over them, without distortions and batches.
+  /// Returns one pass over the training images, without distortions and batches.
   const Pipeline& undistorted() const { return data_.undistorted; }
   /// True when a task of its own evaluates the checkpoints, and the chief nothing.
   bool has_evaluator() const { return has_evaluator_; }
@@ -71,7 +71,8 @@ std::vector<std::string> image_numbers();
 
 /// The setting "evaluate_every": the seconds between two evaluations beside training.
 Setting<std::int64_t> evaluation_interval_setting();
-/// The interval that it says; `at_end` is for a model that by default evaluates only at the end.
+/// Returns the interval that the setting gives; `at_end` is for a model that by default evaluates
+/// only at the end.
 Interval evaluation_interval(const Settings& settings, bool at_end = false);
 
 /// Evaluations of a model while it is trained and at the end, by the chief.

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Counts those of convolutions and products, forwards; one is two FLOPs.
+// Counts the multiplications of convolutions and products in the forward pass; one is two FLOPs.
 double multiply_adds_of_image(const Graph& graph, std::int64_t batch) {
   double flops = 0;
   for (const auto& node : graph.nodes()) {

@@ -14,7 +14,7 @@ namespace paceline::models {
 namespace {
 
 constexpr std::int64_t kDefaultSteps = 100'000;
-// With β = 1 Adam would divide by zero.
+// The largest β of Adam; with β = 1 Adam would divide by zero.
 constexpr double kMostBeta = 0.999999;
 
 /// Prints `Step: 70 1.79 steps/sec, loss 1.0042` every `every` own steps. If `every` is 0, it

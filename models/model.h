@@ -22,7 +22,7 @@ namespace paceline::models {
 
 /// The graph of one step of a worker, from which its cost is known without running it.
 struct StepGraph {
-  std::string section;  // of the report that has this step's times; empty: the report itself
+  std::string section;  // the report's section with this step's times; empty: the report
   std::unique_ptr<Graph> graph;
   std::optional<Training> training;  // none: nothing is updated, `fetches` is computed
   std::vector<Value> fetches = {};
@@ -82,7 +82,7 @@ class Model {
   /// The outputs of the trained model, with the sizes of a checkpoint's variables; none where there
   /// is nothing to use once it is trained. Throws as saved_shape does.
   virtual std::optional<OnnxModel> onnx_model(const SavedShapes&) const { return {}; }
-  /// Nothing when the model has no results of use, and infer() may not be called.
+  /// Empty when the results of the model are of no use; infer() must not be called then.
   virtual std::optional<Inference> inference() const { return {}; }
   /// Gives the results of new data with the values of a checkpoint, of a run with these settings.
   /// Throws kUsage, naming --data, when there is nothing to read, kDataLoss when it is not what it

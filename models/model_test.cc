@@ -205,7 +205,7 @@ std::vector<std::string> texts_of(const std::vector<NamedValue>& values) {
   return texts;
 }
 
-// The model that a checkpoint with the variables of `trained` is of, whatever its settings were.
+// Returns the model whose checkpoint has the variables of `trained`, whatever its settings were.
 InferenceGraph inference_of(const Model& model, const Graph& trained,
                             const std::vector<std::int64_t>& sizes) {
   const SavedShapes saved = saved_shapes(trained);

@@ -1,4 +1,4 @@
-// Perplexity: the number of words between which a language model hesitates.
+// Perplexity: a language model is as uncertain as if it chose evenly among this number of words.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@ class Perplexity {
   std::int64_t time_steps_ = 0;
 };
 
-/// The perplexities over the first and over the last steps of a training, whatever epochs they are
-/// in. Adding a step allocates no memory.
+/// The perplexities over the first and over the last steps of a training, across epochs. Adding a
+/// step allocates no memory.
 class PerplexityEnds {
  public:
   static constexpr std::size_t kSteps = 10;  // at either end; fewer when there are no more

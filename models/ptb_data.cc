@@ -30,7 +30,7 @@ TextBatches batches_of(const std::string& path, std::vector<std::int32_t> stream
   }
 }
 
-// The rows of a text that is laid out in as many rows as all towers have together.
+// Returns a tower's rows of a text that is laid out in the rows of all towers together.
 std::vector<std::int32_t> rows_of_tower(const std::vector<std::int32_t>& text, std::int64_t rows,
                                         int tower, int towers) {
   if (towers == 1) return text;

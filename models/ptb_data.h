@@ -10,7 +10,8 @@
 namespace paceline::models {
 
 struct PtbData {
-  /// By tower: their rows are those of one device whose batch has as many rows as all of theirs.
+  /// The batches of each tower. All of them together have the rows of one device with a batch as
+  /// large as theirs.
   std::vector<TextBatches> train;       // of this worker's part, or of all
   TextBatches valid;                    // of this worker's part
   TextBatches test;                     // all of it, one row, one step

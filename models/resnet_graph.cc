@@ -46,7 +46,7 @@ class ResnetBuilder {
   }
 
  private:
-  // As it is, or its means over stride × stride pixels between channels of zeros.
+  // Returns x as it is, or its means over stride × stride pixels between channels of zeros.
   static Value shortcut(Value x, std::int64_t channels, std::int64_t stride) {
     const std::int64_t more = channels - x.shape()[1];
     if (more == 0) return x;

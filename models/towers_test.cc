@@ -15,7 +15,7 @@
 namespace paceline::models {
 namespace {
 
-// Simulated devices that compute, however few cores there are.
+// Returns a cluster of simulated devices that compute, however few cores there are.
 Cluster with_towers(int towers) {
   Cluster cluster;
   cluster.towers = towers;

@@ -22,7 +22,7 @@ Eigensystem eigensystem(std::vector<double> matrix, std::size_t n);
 
 constexpr std::int64_t kPatch = 2;  // height and width of a patch
 
-/// The number of filters for images of so many channels: two for each value of a patch.
+/// The number of filters for images of `channels` channels: two for each value of a patch.
 constexpr std::int64_t whitening_filter_count(std::int64_t channels) {
   return 2 * channels * kPatch * kPatch;
 }
@@ -30,7 +30,7 @@ constexpr std::int64_t whitening_filter_count(std::int64_t channels) {
 /// Filters (2·C·4, C, 2, 2) for images (N,C,H,W): the eigenvectors of E[p·pᵀ] over all patches p of
 /// 2 × 2 pixels, each divided by √(eigenvalue + 5e-4), then the same ones negated.
 Tensor whitening_filters(const Tensor& images);
-/// The same for the first batch of a pipeline.
+/// Returns the filters for the first batch of a pipeline.
 Tensor whitening_filters(const Pipeline& images);
 
 }  // namespace paceline::models

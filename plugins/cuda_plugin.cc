@@ -349,7 +349,7 @@ static_assert(int(CudnnCalls::kReducedReduction) ==
 }  // namespace
 }  // namespace paceline
 
-/// What was found, once for the life of the process.
+/// Returns the libraries that were found. The search runs once in a process.
 extern "C" __attribute__((visibility("default"))) const paceline::CudaPlugin*
 paceline_cuda_plugin() {
   static const paceline::CudaPlugin plugin = [] {

@@ -76,7 +76,7 @@ TEST_P(AllReduce, WhenTimeIsUpTheNewestCheckpointIsOfTheLastStep) {
   }
 }
 
-// A worker that ends earlier than another one is in that one's report all the same.
+// A worker's report has the links to a worker that ended earlier.
 TEST_P(AllReduce, AReportHasTheLinksToAllOtherWorkers) {
   const TemporaryFolder folder;
   const std::string file = folder.path("report.json");

@@ -68,7 +68,7 @@ TEST(DryRun, CountsWhatTheWireRoundsTo) {
 }
 
 TEST(DryRun, OfATaskConnectsToNobody) {
-  // Nobody listens there, and the names do not exist.
+  // Nothing listens at these addresses, and the names do not exist.
   const std::string text =
       dry_run({"mlp", "--cluster", "ps=no.invalid:1,no.invalid:2;worker=w.invalid:1", "--task",
                "worker:0"});

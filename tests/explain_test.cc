@@ -131,7 +131,7 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
-  // The prediction goes by what the run's machine can do, and not by this one.
+  // The prediction uses the speed of the run's machine, and not of this one.
   run.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
   run.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
   write_report(report, run);
@@ -175,7 +175,7 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(what_if("ps=2").output, HasSubstr("--predict makes a program of one's own predict"));
 }
 
-// On a loaded machine other causes may cost more, so that it need not be the first.
+// On a loaded machine other causes may cost more, so the stopped task need not come first.
 TEST_F(ExplainTest, FindsTheTaskThatWasStopped) {
   const std::string report = folder_.path("report.json"), ps = free_address(), a = free_address();
   const auto task = [&](const std::string& name) {
@@ -226,7 +226,7 @@ TEST_F(ExplainTest, TheChiefOfTasksThatWereStartedOneByOneSaysWhatAllOfThemMade)
   EXPECT_THAT(chief.output(), ContainsRegex("Expected [0-9.]+ steps/s .* and made [0-9.]+"));
 }
 
-// It is stopped again until that is what holds the run back most: the machine may be loaded.
+// The test stops the task again until that costs the run most, since the machine may be loaded.
 TEST_F(ExplainTest, SaysWhileAClusterTrainsWhichTaskStoodStill) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

@@ -198,7 +198,8 @@ class TrainingInDouble {
   std::vector<std::vector<double>> velocities_;
 };
 
-// At a tenth of the model's rate: at its own, rounding alone parts float32 and float64 by 1.6e-4.
+// The test uses a tenth of the model's rate. At the full rate rounding alone parts float32 and
+// float64 by 1.6e-4.
 TEST(Faithful, FiveStepsOfResnet8) {
   const ResnetConfig config{.batch = 8, .units = 1, .learning_rate = 0.01};
   Graph graph;

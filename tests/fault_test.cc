@@ -64,7 +64,8 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   /// Beyond the 5 s in which a loss is noticed, and the `join_timeout` for which the chief, if it
   /// saves, and the other worker wait for a ps that is lost: for a busy machine.
   static constexpr seconds kNoticed{60};
-  /// In seconds. Where a ps never starts, a loss must be noticed before the wait for that ps ends.
+  /// Returns seconds. If a ps never starts, the loss must be noticed before the wait for that ps
+  /// ends.
   const char* join_timeout() const { return GetParam().phase->second_ps ? "25" : "12"; }
 
   void SetUp() override {
@@ -96,7 +97,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   Process& task(const std::string& name) const {
     return *(name == "ps" ? ps_ : name == "chief" ? chief_ : other_);
   }
-  // One was announced, and the next one is under way.
+  // Waits until one save was announced and the next one is under way.
   void hold_a_save() {
     ASSERT_TRUE(chief_->wait_for("Saving model to ", seconds(60))) << chief_->output();
     held_.hold();

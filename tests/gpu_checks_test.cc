@@ -25,7 +25,7 @@ class GpuChecks : public ::testing::Test {
     return {status, process.output()};
   }
 
-  // Of the only file that the script has written.
+  // Returns the content of the only file that the script has written.
   nlohmann::json result() const {
     std::filesystem::path path;
     for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) {

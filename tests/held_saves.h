@@ -1,4 +1,4 @@
-// Saves that a test holds open, in tasks that know nothing of it.
+// Saves that a test holds open, in tasks that do not know it.
 #pragma once
 
 #include <string>

@@ -93,7 +93,7 @@ TEST_F(Hybrid, ALostPsTakesAllBackToACheckpointOfBothParts) {
   EXPECT_THAT(job.output(), HasSubstr("1,500 global steps")) << job.output();
 }
 
-// Nobody has the dense variables any more that belong to the values of the ps.
+// No task has the dense variables that belong to the values of the ps any more.
 TEST_F(Hybrid, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
   std::string spec = "ps=" + free_address() + ";worker=" + free_address();
   spec += "," + free_address();

@@ -94,7 +94,7 @@ TEST_F(ImageDataTest, SaysWhichClassesAnEvaluationLacks) {
   EXPECT_THAT(notes("train"), ::testing::Not(::testing::Contains(HasSubstr("lacks"))));
 }
 
-// They lie class after class in their folder.
+// The folder holds the images class after class.
 TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
   const std::vector<std::uint8_t> grey(4 * 4 * 3, 128);
   for (const std::string name : {"cat", "dog"}) {

@@ -139,7 +139,7 @@ TEST(Meeting, ContradictionsAreNamedBeforeAnythingIsBound) {
                                      HasSubstr("SLURM_STEP_NUM_TASKS=3, SLURM_PROCID=2")));
 }
 
-/// What a shell's command prints; empty when it fails.
+/// Returns the output of a shell command; empty when the command fails.
 std::string printed_by(const std::string& command) {
   Process shell({"sh", "-c", command});
   return shell.wait_exit(kMeetsWithin) == 0 ? shell.output() : "";

@@ -1,4 +1,4 @@
-// What models say of new data with a checkpoint of a run: as its evaluation sees it.
+// A model's inference from a run's checkpoint gives the results that the run's evaluation sees.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

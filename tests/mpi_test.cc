@@ -71,7 +71,8 @@ TEST_F(Mpi, TrainsWithoutAnyFlagOfACluster) {
   }
 }
 
-// Where not all processes are on one host MPI exchanges the addresses; the links are our own.
+// When the processes are on several hosts, MPI exchanges the addresses; the links are Paceline's
+// own.
 TEST_F(Mpi, ExchangesTheAddressesOfSeveralHosts) {
   const Finished trained =
       run(3, join({{"env", "OMPI_COMM_WORLD_LOCAL_SIZE=1"},
@@ -139,7 +140,7 @@ TEST(MpiEngine, NeedsMpirun) {
   }
 }
 
-// As in a build without MPI: the program lies alone in its folder.
+// A program that lies alone in its folder stands for a build without MPI.
 TEST(MpiEngine, ABuildWithoutItSaysWhatToInstall) {
   const TemporaryFolder folder;
   const std::string alone = folder.path("paceline");

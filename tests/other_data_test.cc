@@ -23,7 +23,7 @@ constexpr seconds kEndsWithin{60};
 
 class OtherData : public ::testing::Test {
  protected:
-  // So many images of each class; the name tells the folder.
+  // Writes this many images of each class; the name tells the folder.
   std::string images(const std::string& name, const Words& classes, int of_each = 4) const {
     const std::vector<std::uint8_t> grey(32 * 32 * 3, 128);
     for (const std::string& each : classes) {

@@ -119,7 +119,7 @@ class PredictTrialTest : public PredictTest {
   }
 };
 
-// Of the time that was measured, hosts that multiply faster shorten what the FLOPs explain, and
+// Hosts that multiply faster shorten the part of the measured time that the FLOPs explain, and
 // nothing else.
 TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
   const auto predicted_ms = [&](int gflops, const std::string& how) {
@@ -133,7 +133,7 @@ TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
   };
   const double of_costs = predicted_ms(200, "nothing was measured");
   predict({});
-  // As if steps had taken twice as long on as many threads.
+  // The file has steps that took twice as long on as many threads.
   const std::string path = file_of_paces();
   nlohmann::json all = nlohmann::json::parse(std::ifstream(path));
   const std::string any = all["paces"].begin().key();
@@ -254,7 +254,7 @@ TEST_F(PredictTest, OfSizesKnowsWhichStrategyHasParameterServers) {
               HasSubstr("--strategy sync: needs a parameter server: give --ps 1"));
 }
 
-/// What is predicted of a system with this transport.
+/// Returns the prediction for a system with this transport.
 Finished with_transport(const std::string& transport) {
   return run_paceline({"predict", "--parameters", "1e6", "--step-ms", "5", "--workers", "2",
                        "--transport", transport},

@@ -24,7 +24,7 @@ class Process {
   /// Reads output until it contains `text`; false when the deadline passes or the process ends
   /// before.
   bool wait_for(const std::string& text, std::chrono::seconds within);
-  /// The same for output that it writes from now on.
+  /// Waits for a text in the output that the process writes from now on.
   bool wait_for_more(const std::string& text, std::chrono::seconds within);
   /// The same for output after what the last wait has found: a line that is written once may come
   /// before the test asks for it.

@@ -14,7 +14,7 @@
 namespace paceline::testing {
 namespace {
 
-/// What a page says from the first line that begins like this on, up to the next blank line.
+/// Returns the part of a page from the first line with this beginning to the next blank line.
 std::string part_of(const std::string& page, const std::string& begin) {
   std::ifstream file(std::string(PACELINE_SOURCE) + "/docs/" + page);
   std::string part;

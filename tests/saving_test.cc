@@ -43,7 +43,7 @@ class Saving : public ::testing::Test {
     EXPECT_EQ(finished.status, status) << finished.output;
     return finished.output;
   }
-  /// Returns the report of a run of so many steps without a break.
+  /// Returns the report of an unbroken run of `steps` steps.
   json unbroken(const Words& words, int steps) {
     run(join({words, {"--steps", std::to_string(steps), "--report", folder_.path("whole")}}));
     return json::parse(std::ifstream(folder_.path("whole")));
@@ -268,7 +268,7 @@ TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
   EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
 }
 
-// In one process, a limit on the size of files, which a checkpoint exceeds, stands for a full disk.
+// A limit on the size of files, which a checkpoint exceeds, stands for a full disk, in one process.
 TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
   run(join({kMlp, {"--steps", "10", "--out", out()}}));
   Process training(
@@ -326,7 +326,7 @@ TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
   EXPECT_THAT(disk.output(), HasSubstr("Goes on from step 10"));
 }
 
-// A worker's own steps go on from the number that the ps has of it.
+// A worker's own steps continue from the number that the ps has kept.
 TEST_F(Saving, ARestartedWorkerGoesOnAtItsNextStep) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

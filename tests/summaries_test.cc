@@ -246,7 +246,8 @@ for image in events.Images('images/images/2'):
   }
 }
 
-// Of variables that are read by rows, too, and whoever computes the norm to clip by.
+// The gradients include those of variables that are read by rows, in any task that computes the
+// norm.
 TEST_F(SummariesOfARun, OfAllGradientsHaveTheNormThatIsClipped) {
   const std::string text = folder_.path("text");
   ASSERT_EQ(run_paceline({"data", "corpus", "--out", text, "--words", "20000"}).status, 0);

@@ -260,12 +260,12 @@ TEST_F(TimelineOfARun, KernelsOfASimulatedDeviceAreOnThePath) {
         kernels += event["dur"].get<double>();
       }
     }
-    // A device computes 20,000 us a step; whatever else a busy machine adds is beside that.
+    // A device computes 20,000 us a step; a busy machine may add time beside that.
     EXPECT_GT(kernels, 2000.0 * steps);
   }
 }
 
-// The clock of a task in a time namespace of its own is ahead by so much.
+// A task in a time namespace of its own, whose clock is ahead by a known time.
 class ShiftedClock : public ::testing::Test {
  protected:
   static constexpr double kAheadMicroseconds = 1e9;
@@ -297,7 +297,7 @@ class ShiftedClock : public ::testing::Test {
     std::ifstream file(folder_.path("out/timeline/timeline.json"));
     return Json::parse(file).at("traceEvents");
   }
-  // Expects that the error of each clock is no more than what the file says of it.
+  // Expects that the error of each clock is within the bound in the file.
   static void expect_clocks(const Json& events) {
     std::map<int, std::string> tasks;
     for (const Json& event : events) {

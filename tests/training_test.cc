@@ -158,7 +158,8 @@ TEST_F(Training, ARunSaysHowNearItCameToTheRoofOfTheMachine) {
   EXPECT_GT(alone["bound"]["gbytes_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["rule_gbytes_per_s"].get<double>(), 0);
   EXPECT_THAT(output_, ContainsRegex("GB/s would allow [0-9.,]+ steps/s"));
-  // So many that each worker makes some that are measured, though one may begin late.
+  // The number of steps is so large that each worker makes some measured ones, though one may begin
+  // late.
   const json two =
       train("two", with(kSmallMlp, {"--steps", "2000", "--ps", "1", "--workers", "2"}));
   ASSERT_TRUE(two.contains("bound")) << output_;
@@ -258,7 +259,7 @@ TEST_F(Training, PtbReportsHowFarItCameWhenItIsInterruptedInItsFirstEpoch) {
   EXPECT_TRUE(report["perplexity"]["test"].is_null());
 }
 
-// It would take a step of the device for each word.
+// A test would take a step of the device for each word.
 TEST_F(Training, PtbMakesNoTestOnADeviceThatOnlyTakesTheTime) {
   train("sim", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1", "--set",
                 "unroll=10", "--batch", "100", "--device", "sim", "--sim-step-ms", "1"});

@@ -225,7 +225,7 @@ int bench_command(const Arguments& arguments) {
     if (!steps) return 0;
     selected.steps = std::move(*steps);
   }
-  // Of the processes that mpirun starts for `collectives` the first one writes.
+  // Of the processes that mpirun starts for `collectives`, the first one writes.
   const bool writes = rank_by_mpirun().value_or(0) == 0;
   bench::Measuring measuring(fmt::format("paceline bench {}", fmt::join(arguments, " ")),
                              writes ? values->text("--json") : "", selected.repeats);

@@ -114,7 +114,7 @@ Progress perplexity_of(const Report& report) {
   return {report.value("perplexity", "first"), report.value("perplexity", "last")};
 }
 
-// One measure for all runs: the perplexity where every run has one.
+// True when every run has a perplexity, so that all can be compared by it.
 bool have_perplexity(const std::vector<ComparedRun>& runs) {
   return std::ranges::all_of(runs, [](const ComparedRun& run) {
     const Progress of = perplexity_of(run.report);

@@ -67,7 +67,7 @@ int evaluate(const Model& model, const Arguments& arguments) {
   if (out.empty()) throw Error(ErrorCode::kUsage, "--out DIR is missing: the folder of the run");
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
   Settings settings = read_settings(model.settings().declared(), *values);
-  // Nothing is trained, so the images to evaluate with are enough.
+  // Images for evaluation are enough, since nothing is trained.
   const std::map<std::string, std::string> set = settings.all_given();
   if (set.contains("eval_data") && !set.contains("data")) {
     settings.set("data", set.at("eval_data"), true);

@@ -1,4 +1,4 @@
-// What held a run back that has ended, by its report.
+// Explains what held a finished run back, from its report.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -165,7 +165,7 @@ Flags changed(const Flags& run, const std::string& changes) {
   return flags;
 }
 
-// What a run writes, and when it ends, is none of a prediction's business.
+// A prediction ignores the files that a run writes, and its end.
 std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   std::vector<std::string> words;
   for (const auto& [name, value] : flags) {

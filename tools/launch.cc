@@ -31,7 +31,7 @@ constexpr const char* kLaunchersFlags[] = {
     "--lab-place", "--lab-gbps", "--lab-delay-ms", "--alone",     "--report",
     "--timeline",  "--quiet",    "--log-level",    "--log-format"};
 
-/// Those of them that were given. A training program has another --hosts.
+/// Keeps the given flags that training programs share. --hosts has another meaning there.
 FlagValues of_training(const FlagValues& values) {
   FlagValues own;
   for (const char* const flag : kLaunchersFlags) {

@@ -33,7 +33,7 @@ std::string dashed(std::string name) {
   return name;
 }
 
-// One character of UTF-8, from `at` on; `at` is then behind it. Our own texts are well-formed.
+// Returns the UTF-8 character at `at` and moves `at` behind it. Our own texts are well-formed.
 char32_t next_character(std::string_view text, std::size_t& at) {
   const auto byte = std::uint8_t(text[at++]);
   const int more = byte < 0x80 ? 0 : byte < 0xe0 ? 1 : byte < 0xf0 ? 2 : 3;
@@ -44,7 +44,7 @@ char32_t next_character(std::string_view text, std::size_t& at) {
   return character;
 }
 
-// Text that roff prints as it is, whatever the locale: backslashes, dashes and dots are escaped,
+// Returns text that roff prints unchanged in any locale: backslashes, dashes and dots are escaped,
 // and characters outside ASCII are given by number.
 std::string plain(std::string_view text) {
   std::string result;

@@ -28,7 +28,7 @@ namespace {
 
 // The script that gnuplot draws from.
 
-/// One run: how it was named, and what its tasks wrote.
+/// One run: its name on the command line, and what its tasks wrote.
 struct PlottedRun {
   std::string name;
   std::vector<TaskSummaries> tasks;
@@ -37,7 +37,7 @@ struct PlottedRun {
 struct Plot {
   std::vector<PlottedRun> runs;
   std::string title;       // above all panels
-  std::size_t smooth = 0;  // lines show the mean of so many points, over them; 0: as many as suit
+  std::size_t smooth = 0;  // lines show the mean of this many points; 0: as many as suit
 };
 
 /// Panels below one another, over the global step: loss, perplexity and staleness where there are
@@ -74,7 +74,7 @@ bool is_known(std::string_view tag) {
          });
 }
 
-// What tells runs apart: their paths without the folders in which all of them are.
+// Returns names that tell runs apart: their paths without the folders that hold all of them.
 std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
   if (runs.size() == 1) return {""};
   std::vector<std::string> names;
@@ -242,7 +242,7 @@ class Script {
     if (smooth_ > 0) return smooth_;
     return points.size() < kSmoothed ? 1 : points.size() / kPartOfAll;
   }
-  // Step, value, and the mean of the last values up to it, so many of them as a window has.
+  // Returns rows of a step, its value, and the mean of the values in the window that ends there.
   static std::string rows_of(const std::vector<SummaryPoint>& points, std::size_t window) {
     const std::int64_t widest = widest_step(points);
     std::string rows;
@@ -275,7 +275,7 @@ class Script {
     }
     return tags;
   }
-  /// Of numbers that the program named, not Paceline.
+  /// Returns the families of numbers that the program named itself.
   std::set<std::string> own_families() const {
     std::set<std::string> families;
     for (const std::string& tag : all_tags()) {

@@ -265,7 +265,7 @@ void read_strategy(const FlagValues& values, SizedJob& job) {
   std::vector<std::string> names;
   for (const StrategyKind* const kind : strategies()) {
     const bool known = std::ranges::find(names, kind->name) != names.end();
-    // Nothing is known of the tensors that would split them.
+    // Leaves out strategies that split variables when the tensors are not known.
     if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
   const std::string text = values.text("--strategy");

@@ -218,7 +218,7 @@ void say_meaning(const Arguments& prediction, const std::string& hosts_text) {
                           parse_hosts(hosts_text, "hosts"), predicted->predictions));
 }
 
-/// What is wrong with the flags of the prediction is said before anything is measured.
+/// Reports faults in the prediction's flags before anything is measured.
 bool are_read(const Arguments& prediction) {
   if (prediction.empty()) return true;
   const models::Model& model = named_model(prediction.front(), " --predict");

@@ -1,4 +1,4 @@
-// What a command says of what it has read.
+// Messages of commands about the data that they have read.
 #pragma once
 
 #include <fmt/format.h>

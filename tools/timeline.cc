@@ -1,4 +1,4 @@
-// One timeline of the parts that the tasks of a run have left.
+// Merges the timelines that the tasks of a run have left into one.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -81,7 +81,7 @@ void check_run(const std::string& run) {
   }
 }
 
-// Where a run that trains says that its page is; empty: it does not say so.
+// Returns the address of the page that the run's folder names; empty: the run shows none.
 std::string url_of(const std::string& run) {
   if (is_http_url(run)) return run;
   std::string url;
@@ -138,7 +138,7 @@ int columns() {
   return is_terminal() ? int(terminal_size().ws_col) : std::numeric_limits<int>::max();
 }
 
-// As much of it as the terminal has rows for.
+// Returns as many rows of the text as the terminal has.
 std::string first_rows(const std::string& text) {
   std::size_t end = 0;
   for (int row = 0; row < int(terminal_size().ws_row) && end != std::string::npos; ++row) {

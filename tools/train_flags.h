@@ -23,8 +23,8 @@ struct TrainJob {
   Settings settings;
   LabOptions lab = {};
 };
-/// Reads the values of `line`, which is train_flags or a part of it. Throws kUsage on whatever the
-/// training would refuse before it starts a task.
+/// Reads the values of `line`, which is train_flags or a part of it. Throws kUsage for everything
+/// that the training would refuse before it starts a task.
 TrainJob read_train_job(const models::Model& model, const CommandLine& line,
                         const FlagValues& values);
 

@@ -1,4 +1,4 @@
-// What a run leaves behind to be looked at.
+// The outputs of a run: its report, its event files, its timeline and its live page.
 #include "pieces.h"
 using namespace paceline;
 

@@ -55,7 +55,8 @@ void draw(std::mt19937_64& random, std::span<float> points) {
   }
 }
 
-// How far points lie from the ring on average, and how many Gaussians some of them reach.
+// Returns a line with the mean distance of the points from the ring, and the number of Gaussians
+// that some of them reach.
 std::string seen(std::span<const float> points) {
   double distance = 0;
   std::array<bool, kGaussians> reached{};

@@ -68,7 +68,7 @@ struct DeviceChoice {
 enum class Tls : std::uint8_t {
   kOffHost,  // those that leave the host
   kAlways,   // all of them, also those within a host; no memory is shared then
-  kNever,    // none: whoever reaches a port may join, read and change what is sent
+  kNever,    // none: anyone who reaches a port may join, read and change what is sent
 };
 
 /// How a task proves to the others that it belongs to the job: all tasks have one key, or each has
@@ -166,7 +166,7 @@ struct Cluster {
     kAlone,      // the only one
     kLauncher,   // starts tasks on this machine
     kTask,       // a task of the cluster
-    kEvaluator,  // evaluates the checkpoints of a job, of which it is no part
+    kEvaluator,  // evaluates the checkpoints of a job, and does not belong to the job
   };
   Process process = Process::kAlone;  // this one
   ClusterSpec spec;                   // empty when alone

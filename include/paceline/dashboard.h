@@ -10,7 +10,7 @@ namespace paceline {
 /// Where the chief serves a live page of the run while it trains (docs/dashboard.md), and to whom.
 struct DashboardOptions {
   std::string at = {};  // "host:port"; port 0: one that is free. Empty: no page is served
-  /// The file of the token that whoever asks for the page must give; empty: anybody may ask.
+  /// The file of the token that a reader of the page must give; empty: anybody may read it.
   std::string token = {};
   /// The PEM file of the certificate that the page shows, with those between it and the
   /// authority's; empty: the page is not encrypted.

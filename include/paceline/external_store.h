@@ -27,7 +27,8 @@ struct ExternalVariable {
   /// The value with which the chief begins; on every worker its type (float32) and shape are those
   /// of the variable. Copies share the memory, and the store only reads it.
   Tensor initial;
-  /// Above 0 the variable is read and updated by rows of dimension 0, at most so many in a step.
+  /// If it is above 0, steps read and update the variable by rows of dimension 0, and each step at
+  /// most this number of rows.
   std::int64_t most_rows = 0;
   /// True for a variable that is kept, saved and handed out, and never updated.
   bool frozen = false;

@@ -57,7 +57,7 @@ struct MinimizeOptions {
 /// One variable's part in a train step.
 struct VariableUpdate {
   Value variable;             // the variable that is updated
-  Gradient contribution;      // if sparse, ids are unique and their rows summed
+  Gradient contribution;      // if sparse, ids are unique: rows of the same id are summed
   Value row_count;            // sparse only: the number of valid rows, an int32 scalar
   Rule rule;                  // the rule of the update
   float weight_decay = 0;     // as in its VariableGroup

@@ -16,7 +16,7 @@ class Plan;
 struct Report;
 struct VariableSpec;
 
-/// The parts of a session, before anything of it is started. The session's caller owns it.
+/// The parts of a session, before it starts any of them. The session's caller owns it.
 struct PlannedSession {
   std::span<const Training> trainings;   // empty: the session trains nothing
   std::span<const Graph* const> graphs;  // each once; those that are trained come first

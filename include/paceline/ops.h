@@ -31,8 +31,7 @@ Value dense(Value x, std::int64_t units, std::string_view name,
 /// the last dimension (Ba, Kiros & Hinton, arXiv 1607.06450): x (…,n), gains (n), offsets (n) →
 /// (…,n).
 Value layer_norm(Value x, Value gains, Value offsets, double epsilon = 1e-5);
-/// The same with the variables "name/gains" (n), which begin as ones, and "name/offsets" (n),
-/// zeros.
+/// Layer norm whose variables "name/gains" (n) and "name/offsets" (n) begin as ones and as zeros.
 Value layer_norm(Value x, std::string_view name, double epsilon = 1e-5);
 /// e^x / Σ e^x over dimension `axis` (a negative one is counted from the end), which may not be
 /// empty; of x less its largest, so that nothing overflows.
@@ -65,8 +64,8 @@ Value minimum(Value x, double number);
 /// x where it lies in [low, high], else the nearer end; the gradient is 0 beyond the ends. Throws
 /// kInvalidArgument when low is above high.
 Value clip(Value x, double low, double high);
-/// a to the power b; NaN where a is below 0 and b is no integer. The gradient by b is 0 where a is
-/// not above 0.
+/// a to the power b; NaN where a is below 0 and b is not an integer. The gradient by b is 0 where a
+/// is 0 or less.
 Value pow(Value a, Value b);
 /// x to a power.
 Value pow(Value x, double exponent);
@@ -173,7 +172,7 @@ struct Padding {
   static Padding same() { return {}; }
   /// Returns no margin.
   static Padding valid() { return {Kind::kValid, {}}; }
-  /// Returns a margin of so many rows and columns.
+  /// Returns a margin of these numbers of rows and columns.
   static Padding of(std::int64_t top, std::int64_t left, std::int64_t bottom, std::int64_t right) {
     return {Kind::kExplicit, {top, left, bottom, right}};
   }
@@ -183,15 +182,15 @@ struct Conv2dOptions {
   std::array<std::int64_t, 2> strides = {1, 1};    // from one window to the next
   Padding padding = Padding::same();               // zeros
   std::array<std::int64_t, 2> dilations = {1, 1};  // from one element of a window to the next
-  /// Channels are cut into so many groups; each makes its own part of the output's (Krizhevsky et
-  /// al., NIPS 2012).
+  /// The number of groups of channels; each group makes its own part of the output's channels
+  /// (Krizhevsky et al., NIPS 2012).
   std::int64_t groups = 1;
 };
 /// The sums of products of weights (O,C/groups,height,width) with each window of x (N,C,H,W) →
 /// (N,O,h,w): LeCun et al., Neural Computation 1, 1989; no window is mirrored. Extent h is
 /// ⌊(H + padding − dilation·(height − 1) − 1) / stride⌋ + 1.
 Value conv2d(Value x, Value weights, const Conv2dOptions& options = {});
-/// The same plus biases (O), one for each output channel.
+/// conv2d plus biases (O), one for each output channel.
 Value conv2d(Value x, Value weights, Value biases, const Conv2dOptions& options = {});
 /// How the windows of a pool lie. Pairs are of height and width.
 struct Pool2dOptions {
@@ -239,7 +238,7 @@ struct BatchNormOptions {
 /// parameter servers all workers contribute to them. An evaluation uses the moving ones
 /// (Mode::kInfer), as a graph does that is built without `training`.
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
-/// The same with given means (C) and variances (C), which have no gradient.
+/// batch_norm with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,
                            double epsilon = 1e-3);
 

@@ -193,7 +193,7 @@ class ProgramTask {
   /// what run_program would print, such as kUsage.
   explicit ProgramTask(const std::vector<std::string>& arguments,
                        const ProgramOptions& options = {});
-  /// The same as end(), unless that was called.
+  /// Calls end(), unless the program has called it.
   ~ProgramTask();
   ProgramTask(const ProgramTask&) = delete;
   ProgramTask& operator=(const ProgramTask&) = delete;

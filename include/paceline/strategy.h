@@ -21,18 +21,19 @@ struct Strategy {
   std::string name = "";
   /// `ssp`: the number of own steps by which a worker may be ahead of the slowest.
   int staleness = 0;
-  /// Rounds on parameter servers: so many contributions close one; 0: those of all workers.
+  /// Rounds on parameter servers: the number of contributions that close a round; 0: one of each
+  /// worker.
   int replicas = 0;
-  /// The same: the fate of a contribution that comes too late.
+  /// Rounds on parameter servers: the fate of a contribution that comes too late.
   LateContribution late = LateContribution::kDrop;
   /// `local_sgd`: the steps that a worker makes with its own copies between two exchanges
   /// of a variable.
   int local_steps = 20;
-  /// The same: the learning rate of the outer rule.
+  /// local_sgd: the learning rate of the outer rule.
   float outer_rate = 0.7f;
-  /// The same: the Nesterov momentum of the outer rule.
+  /// local_sgd: the Nesterov momentum of the outer rule.
   float outer_momentum = 0.5f;
-  /// The same: the number of parts in which variables are exchanged; 0: the strategy chooses.
+  /// local_sgd: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
   /// The same with parameter servers: true when each worker's change is applied as it arrives, and
   /// nobody waits for others; otherwise their mean is, in rounds.

@@ -61,7 +61,8 @@ class RecordBlocks {
   /// True when what was taken belongs to others by now, since they went on without this worker: it
   /// must end() and begin() again.
   virtual bool revoked() const = 0;
-  /// Called several times a second while records are waited for. An exception of it ends the wait.
+  /// The reader calls it several times a second while it waits for records. An exception of it ends
+  /// the wait.
   virtual void check_wait() = 0;
 };
 

@@ -51,7 +51,7 @@ bool is_numpy(nb::handle array) {
   return nb::isinstance(array, nb::module_::import_("numpy").attr("ndarray"));
 }
 
-// NumPy gives arrays of ml_dtypes' bfloat16 to nobody but as another type of their size.
+// NumPy exports arrays of ml_dtypes' bfloat16 only as another type of the same size.
 bool is_numpy_bfloat16(nb::handle array) {
   return is_numpy(array) && nb::cast<std::string>(nb::str(array.attr("dtype").attr("name"))) ==
                                 std::string(name_of(DType::kBFloat16));

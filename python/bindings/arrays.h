@@ -1,4 +1,4 @@
-// Arrays of Python (NumPy's, and whatever speaks DLPack) as views of memory, and back.
+// Views of Python's arrays (NumPy's, and all that speak DLPack), and arrays over memory of ours.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -79,8 +79,8 @@ bool Job::has_begun(double seconds) {
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return begun_; });
 }
 
-// A parameter server takes signals that all other threads block, and ends. If nobody takes this
-// one, the task waits for other processes yet: the thread that does so ends with the process.
+// A parameter server takes signals that all other threads block, and ends. If it has not begun, its
+// thread still waits for other processes, and ends with the process.
 void Job::leave_signals_to_it() {
   sigset_t set, pending;
   sigemptyset(&set);

@@ -1,4 +1,4 @@
-// This process's part in a job, for a Python program.
+// A Python process as a task of a job.
 #pragma once
 
 #include <condition_variable>

@@ -93,7 +93,7 @@ nb::object lent(T* data, std::int64_t elements) {
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, 1, shape), nb::rv_policy::reference);
 }
 
-// A rule whose code is a function of Python, on whatever thread applies rules.
+// Makes a rule from a Python function. The thread that applies rules calls the function.
 Rule code_rule(const std::string& name, float learning_rate, const std::vector<std::string>& slots,
                nb::callable apply) {
   CodeRule rule{.name = name, .learning_rate = learning_rate, .slots = {}, .apply = {}};

@@ -32,7 +32,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// One variable as the Python side gives it.
+// One variable as Python code gives it.
 struct GivenVariable {
   std::string name;
   nb::object value;
@@ -43,11 +43,11 @@ struct GivenVariable {
   double seconds_to_need = 0, seconds_to_ready = 0;
 };
 
-// What a step is told, and what it returned.
+// The numbers that a step gets and returns, by name.
 using Numbers = std::map<std::string, std::int64_t>;
 using Rows = std::vector<std::pair<std::string, nb::object>>;
 
-// Releases an array on whatever thread the store is done with it.
+// Keeps an array until the store releases it, on any thread.
 std::shared_ptr<const void> kept(HostArray array) {
   auto* const owner = new nb::ndarray<nb::ro>(std::move(array.owner));
   return {owner->data(), [owner](const void*) {
@@ -127,7 +127,7 @@ class Store {
   // Null where the job shares out no records.
   std::shared_ptr<RecordBlocks> record_blocks();
   void close();
-  // What the program threw ends its part in the job.
+  // Ends the program's part in the job, since the program threw an exception.
   void fail(const std::string& why);
 
  private:

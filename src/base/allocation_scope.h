@@ -1,5 +1,5 @@
-// Marks whether our code allocates, or a library that we call and cannot keep from it. Tests
-// count both (allocation_hook.h); elsewhere a scope costs two additions.
+// Marks allocations of our code apart from those of libraries, which we cannot prevent. Tests count
+// both (allocation_hook.h); elsewhere a scope costs two additions.
 #pragma once
 
 #include <cstdint>

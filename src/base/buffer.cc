@@ -17,11 +17,12 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr std::size_t kLeastMapped = SIZE_MAX;  // sanitizers watch the heap
 #else
-// As much is mapped by itself: its pages are zero, and are taken when they are first written.
+// From this size on, a buffer has a mapping of its own. The system fills its pages with zeros when
+// they are first written.
 constexpr std::size_t kLeastMapped = std::size_t{4} << 20;
 #endif
 
-/// A mapping of its own, and the pinner that has pinned it.
+/// A buffer's own mapping, and the pinner that has pinned it.
 struct Mapped {
   std::size_t bytes = 0;
   bool asked = false;  // whether it can be pinned
@@ -31,7 +32,7 @@ struct AllMapped {
   std::mutex mutex;
   std::map<const std::byte*, Mapped> by_begin;
 };
-// Lives until the process ends: memory may be given back late.
+// The list lives until the process ends, since memory may be freed late.
 AllMapped& all_mapped() {
   static AllMapped* const all = new AllMapped;
   return *all;

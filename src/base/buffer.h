@@ -11,7 +11,7 @@ namespace paceline {
 
 constexpr std::size_t kBufferAlignment = 64;
 
-/// The least multiple of `multiple` that is not below `value`, of numbers that are not negative.
+/// Returns the least multiple of `multiple` that is at least `value`. Both are not negative.
 template <std::integral T>
 constexpr T round_up(T value, std::type_identity_t<T> multiple) {
   return (value + multiple - 1) / multiple * multiple;

@@ -5,7 +5,7 @@
 namespace paceline {
 
 std::string cache_folder() {
-  // The specification says that a path that is not absolute is to be ignored.
+  // The specification tells programs to ignore a path that is not absolute.
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache != nullptr && *cache == '/') {
     return std::string(cache) + "/paceline";
   }

@@ -1,4 +1,4 @@
-// The folder of the user's for what can be made again.
+// The user's folder for files that can be made again.
 #pragma once
 
 #include <string>

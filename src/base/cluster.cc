@@ -46,7 +46,8 @@ void check_address(const std::string& address) {
     refuse(fmt::format("'{}' is no address of a task: its port is 1 to 65535", address));
 }
 
-// Two tasks at one address would each take the other's messages, or fail to listen much later.
+// Refuses two tasks at one address: each would take the other's messages, or fail to listen much
+// later.
 void check_duplicates(const ClusterSpec& spec) {
   std::map<std::string, std::string> taken;
   const auto take = [&](const std::vector<std::string>& addresses, const std::string& role) {

@@ -5,9 +5,10 @@
 
 namespace paceline {
 
-/// As std::memcpy, and as fast wherever both begin; of no bytes also from or to null.
+/// Copies as std::memcpy does, and at the same speed for all addresses. With no bytes, both
+/// addresses may be null.
 void copy_bytes(void* to, const void* from, std::size_t bytes);
-/// The same, of at most so many bytes at a time: how copy_bytes does it where that is faster.
+/// Copies at most `piece` bytes at a time; copy_bytes does so where pieces are faster.
 void copy_in_pieces(void* to, const void* from, std::size_t bytes, std::size_t most);
 
 }  // namespace paceline

@@ -17,7 +17,8 @@ std::vector<std::uint8_t> pattern(std::size_t bytes) {
 
 using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
-// Around the lengths of pieces, and where copying by pieces ends; from and to any place in a line.
+// Copies lengths around those of pieces and around the end of copying by pieces, from and to all
+// places in a cache line.
 void expect_that_it_copies_all_and_nothing_else(const Copy& copy) {
   constexpr std::size_t kGuard = 64;
   const std::size_t piece = 2048, mebibyte = 1 << 20;

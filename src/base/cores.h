@@ -1,4 +1,4 @@
-// How many threads of this process can run at once.
+// The number of threads of this process that can run at once.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace paceline {
 /// quota of its control groups gives, rounded up: 1.5 cores are 2. At least 1.
 int usable_cores();
 
-/// The same for a mask of so many cores and a quota.
+/// The number for a mask of `in_mask` cores and a quota.
 int usable_cores(int in_mask, std::optional<double> quota);
 
 }  // namespace paceline

@@ -10,9 +10,9 @@
 namespace paceline {
 namespace {
 
-constexpr std::uint32_t kPolynomial = 0x82f63b78;  // the bit of the highest power comes last
+constexpr std::uint32_t kPolynomial = 0x82f63b78;  // the highest power is the last bit
 
-/// A polynomial of degree 31 at most, times x.
+/// Multiplies a polynomial of degree 31 at most by x.
 constexpr std::uint32_t times_x(std::uint32_t polynomial) {
   return (polynomial >> 1) ^ ((polynomial & 1) != 0 ? kPolynomial : 0);
 }
@@ -97,8 +97,8 @@ PACELINE_STREAMS_TARGET std::uint32_t crc32c_by_streams(std::span<const std::byt
   return ~std::uint32_t(remainder_of(bytes, rest));
 }
 
-/// Factors that take 128 bits past `bits` zero bits: the first word, which came before the second,
-/// past 64 more.
+/// Factors that move a word past `bits` zero bits: one for the second word, and one for the first,
+/// which moves past 64 bits more.
 struct Fold {
   constexpr explicit Fold(std::size_t bits)
       : first(factor_past(bits + 64)), second(factor_past(bits)) {}
@@ -112,7 +112,7 @@ PACELINE_VECTORS_TARGET __m128i folded(__m128i value, __m128i next, Fold fold) {
                        next);
 }
 
-/// The same in each 128 bits of four.
+/// Folds each of the four 128-bit lanes.
 PACELINE_VECTORS_TARGET __m512i folded(__m512i value, __m512i next, Fold fold) {
   const __m512i factors = _mm512_set4_epi64(fold.second, fold.first, fold.second, fold.first);
   const __m512i products = _mm512_xor_si512(_mm512_clmulepi64_epi128(value, factors, 0x00),
@@ -120,7 +120,7 @@ PACELINE_VECTORS_TARGET __m512i folded(__m512i value, __m512i next, Fold fold) {
   return _mm512_xor_si512(products, next);
 }
 
-/// The remainder of 64 bytes that stand for all before them, too.
+/// Returns the remainder of 64 bytes that also carry all bytes before them.
 PACELINE_VECTORS_TARGET std::uint64_t remainder_of(__m512i value) {
   constexpr Fold kPast128{128};
   alignas(64) __m128i parts[4];

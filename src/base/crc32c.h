@@ -16,8 +16,8 @@ struct Crc32cMethod {
   const char* name;
   std::uint32_t (*compute)(std::span<const std::byte> bytes, std::uint32_t before);
 };
-/// Those that this processor can run, the fastest last. The first is the oracle of the others: it
-/// takes one byte after the other.
+/// The methods that this processor can run, the fastest last. The first one takes a byte at a time
+/// and is the oracle of the others.
 std::span<const Crc32cMethod> crc32c_methods();
 
 }  // namespace paceline

@@ -10,7 +10,7 @@ float product(float a, float b) {
   return x * y;
 }
 
-// Compared when it has ended: within it a denormal equals zero.
+// The comparison follows the scope, since a denormal equals zero within it.
 TEST(FlushDenormals, OperandsAndResultsAreZeroForAsLongAsItLives) {
   constexpr float kDenormal = 1e-40f, kSmallest = 2e-38f;
   float inner_result = -1, result = -1, of_operand = -1, of_smallest = -1;

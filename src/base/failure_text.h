@@ -1,4 +1,4 @@
-// The text of an exception for the user, whoever threw it.
+// The text of an exception of any type, for the user.
 #pragma once
 
 #include <exception>

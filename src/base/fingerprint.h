@@ -1,5 +1,5 @@
-// A number that tells byte strings apart: 64-bit FNV-1a (Fowler, Noll and Vo). It is no defence
-// against strings that are made to have the same one.
+// A number that tells byte strings apart: 64-bit FNV-1a (Fowler, Noll and Vo). An attacker can make
+// two strings with the same number.
 #pragma once
 
 #include <cstddef>

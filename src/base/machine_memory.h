@@ -1,4 +1,4 @@
-// How much memory there is, and whether something fits.
+// The size of the machine's memory, and a check whether something fits.
 #pragma once
 
 #include <cstdint>
@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// The bytes that this process could have: those of the machine, or of its control group where that
-/// has fewer.
+/// Returns the memory in bytes that this process may use: the machine's, or its control group's if
+/// that is less.
 std::uint64_t memory_of_machine();
 
 /// Throws kInvalidArgument, "WHAT 58,093 MB, this machine has 25,277 MB", when so many bytes and

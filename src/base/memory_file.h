@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// It is gone with the process that made it, however that ends: no folder keeps it.
+/// A file in memory, which no folder names: it ends with the process, however that ends.
 class MemoryFile {
  public:
   /// Throws kUnavailable.

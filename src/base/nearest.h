@@ -9,8 +9,9 @@
 
 namespace paceline {
 
-/// Insertions, deletions, substitutions and swaps of neighbours that turn one word into the other
-/// (optimal string alignment; Damerau, CACM 7(3), 1964). Upper and lower case are equal.
+/// Returns the number of insertions, deletions, substitutions and swaps of neighbours that turn one
+/// word into the other (optimal string alignment; Damerau, CACM 7(3), 1964). Upper and lower case
+/// are equal.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
 /// The candidate with the smallest edit distance, the first of equals; empty without candidates.

@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-/// While it lives the calling thread, and those that it starts, stay on one core: two ends that the
-/// system moves together and apart take now this long, now that. Does nothing on a machine with one
+/// Keeps the calling thread, and those that it starts, on one core while it lives. Times of two
+/// threads vary when the system moves them together and apart. Does nothing on a machine with one
 /// core, or where the system refuses.
 class Pinned {
  public:

@@ -22,7 +22,7 @@ inline std::string plain_text(std::string_view text, std::string_view kept = {})
   return plain;
 }
 
-/// The same of a text of several lines.
+/// Makes a text of several lines plain; newlines and tabs stay.
 inline std::string plain_lines(std::string_view text) { return plain_text(text, "\n\t"); }
 
 }  // namespace paceline

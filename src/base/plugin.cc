@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// The system opens a library only once, and counts.
+// The system loads a library once and counts its users.
 void* plugin_function(const std::string& name, const char* function, int flags, std::string& why) {
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::filesystem::path folder = program.parent_path();
@@ -23,7 +23,7 @@ void* plugin_function(const std::string& name, const char* function, int flags, 
     void* const found = library == nullptr ? nullptr : ::dlsym(library, function);
     if (found != nullptr) return found;
     const char* const error = ::dlerror();
-    // The reason why a file that is there cannot be loaded says more than that others are not.
+    // A file that exists and cannot be loaded is a better reason than a missing one.
     if (why.empty() || std::filesystem::exists(path)) why = error == nullptr ? path : error;
   }
   return nullptr;

@@ -1,4 +1,4 @@
-// Libraries of Paceline's own that are loaded when they are asked for.
+// Paceline's own libraries that it loads on demand.
 #pragma once
 
 #include <string>

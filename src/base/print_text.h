@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Writes the text and flushes. A terminal that is gone, a closed pipe and a full disk are no
-/// reason to end what a program does: the text is then lost.
+/// Writes the text and flushes. The program goes on when its terminal is gone, its pipe closed or
+/// the disk full; the text is then lost.
 inline void print_text(std::FILE* stream, std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);

@@ -26,7 +26,7 @@ inline std::string rounded(double number, int digits = 4) {
                : fmt::format("{:.{}g}", printed(number), digits);
 }
 
-/// "1.94", "0.009", "112": how many times another speed one is.
+/// "1.94", "0.009", "112": the ratio of two speeds.
 inline std::string times_of(double ratio) {
   if (ratio >= 99.5) return rounded(ratio, 3);
   return fmt::format("{:.{}f}", printed(ratio), ratio < 0.095 ? 3 : 2);

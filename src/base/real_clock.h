@@ -1,4 +1,4 @@
-// The machine's clock, for whoever is given no other one.
+// The machine's clock, the default where no other one is given.
 #pragma once
 
 #include "base/clock.h"

@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// Made empty, where the system keeps temporary files.
+/// An empty folder among the system's temporary files.
 class TemporaryFolder {
  public:
   /// Throws kUnavailable.

@@ -28,7 +28,7 @@ TEST(Tensor, EmptyTensorsHaveMemoryButNoElements) {
   EXPECT_EQ(tensor.clone().elements(), 0);
 }
 
-// As many elements as an int64 counts, four bytes each.
+// The shape has as many elements as an int64 counts, and each takes four bytes.
 TEST(Tensor, MoreBytesThanMemoryHasAddressesForAreRefused) {
   const Shape shape{std::int64_t{1} << 62};
   const auto refused = [&](const auto& call) {

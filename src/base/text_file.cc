@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostLinks = 40;  // as many as the system follows
 
-/// Where a text goes that is to be written to a path.
+/// The place to which the text for a path is written.
 struct Destination {
   std::string path;               // the path behind symbolic links; what it names need not be there
   bool through = false;           // it is written as it is, since nothing can take its place
@@ -53,7 +53,7 @@ Destination destination_of(const std::string& path) {
   for (int links = 0; links < kMostLinks; ++links) {
     const fs::path parent = file.has_parent_path() ? file.parent_path() : ".";
     const fs::path folder = fs::canonical(parent, none);
-    // The text of a link to a descriptor is a description, and names no file.
+    // A link to a descriptor leads to a description, and not to a file's name.
     if (holds_descriptors(folder)) return {file, true, descriptor_of(file, folder)};
     if (!fs::is_symlink(fs::symlink_status(file, none))) break;
     file = parent / fs::read_symlink(file, none);

@@ -1,4 +1,4 @@
-// A small file that is there whole or not at all.
+// Writes a small file whole or not at all.
 #pragma once
 
 #include <string>
@@ -14,9 +14,9 @@ void write_text_file(std::string_view what, const std::string& path, std::string
 
 /// True for a pipe, a device and a descriptor: a text that goes there takes no file's place.
 bool is_written_through(const std::string& path);
-/// Empty when a file can be made beside `path`, as write_text_file does; else the system's reason.
+/// Returns why no file can be made beside `path`, as write_text_file does; empty: one can.
 std::string why_none_is_made_beside(const std::string& path);
-/// `path` itself, or where it leads when it is a symbolic link.
+/// Returns the path to which `path` leads if it is a symbolic link, else `path`.
 std::string behind_links(const std::string& path);
 
 }  // namespace paceline

@@ -19,9 +19,9 @@
 namespace paceline {
 namespace {
 
-// Waits for a condition that is mostly true soon, since sleeping and being woken cost tens of
-// microseconds, and on a virtual machine more: first without a system call, then leaving the core
-// to others that want it. Returns false after half a millisecond.
+// Waits up to half a millisecond for a condition that is mostly true soon, and returns false when
+// it is not. A sleep would cost tens of microseconds, and more on a virtual machine. At first the
+// thread polls; then it yields its core to others that want it.
 template <typename Predicate>
 bool comes_soon(const Predicate& predicate) {
   using std::chrono::steady_clock;
@@ -88,7 +88,7 @@ struct ThreadPool::State {
   void publish() {
     job.store(++jobs);
     if (sleeping.load() == 0) return;
-    { const std::lock_guard lock(mutex); }  // whoever is about to sleep does or sees the job
+    { const std::lock_guard lock(mutex); }  // a thread about to sleep has taken the job or sees it
     work.notify_all();
   }
 

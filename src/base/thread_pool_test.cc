@@ -93,7 +93,7 @@ TEST(ThreadPool, OneThreadRunsInTheCallerAndInOrder) {
   EXPECT_EQ(order, (std::vector<std::int64_t>{0, 1, 2, 3}));
 }
 
-// Waking a thread costs more than little work.
+// A job of little work stays with the caller, since waking a thread costs more.
 TEST(ThreadPool, NoMoreThanOneGrainStaysWithTheCaller) {
   ThreadPool pool(3);
   const std::thread::id caller = std::this_thread::get_id();
@@ -208,7 +208,7 @@ TEST(ThreadPool, OneThreadRunsBackwardsInTheCaller) {
 
 TEST(ThreadPool, LessThanOneThreadIsOne) { EXPECT_EQ(ThreadPool(0).threads(), 1); }
 
-/// Lets this process take so much more address space.
+/// Lets this process map `more` bytes of address space beyond those that it has.
 void limit_address_space(std::uint64_t more) {
   std::uint64_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;

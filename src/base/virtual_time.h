@@ -34,7 +34,7 @@ class VirtualTime {
   bool happens(double probability) { return uniform() < probability; }
   Duration between(Duration least, Duration most);
 
-  /// Return the number of events that have run, and a number that two runs share only if they were
+  /// Return the number of events that have run, and a hash, which two runs share only if they were
   /// alike.
   std::uint64_t events() const { return events_; }
   std::uint64_t hash() const { return hash_; }

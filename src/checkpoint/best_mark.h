@@ -13,7 +13,7 @@ namespace paceline {
 struct BestBy {
   std::string name;      // "loss/valid"
   bool largest = false;  // the largest is the best; else the smallest
-  /// False for a number that is infinite or not a number.
+  /// False when `value` is infinite or NaN.
   bool better(double value, double than) const;
   bool operator==(const BestBy&) const = default;
 };
@@ -31,7 +31,7 @@ struct BestMark {
   std::optional<Checkpoint> best = {};  // nothing: none was evaluated yet
 
   std::string to_json() const;
-  /// Throws kDataLoss that begins with `path` when the text is no mark.
+  /// Throws kDataLoss, with a message that begins with `path`, when the text is not a mark.
   static BestMark from_json(std::string_view json, const std::string& path);
   bool operator==(const BestMark&) const = default;
 };
@@ -43,7 +43,7 @@ struct EvaluationReport {
   std::map<std::string, double> numbers;  // by name; finite
 
   std::string to_json() const;
-  /// Throws kDataLoss that begins with `path` when the text is no report.
+  /// Throws kDataLoss, with a message that begins with `path`, when the text is not a report.
   static EvaluationReport from_json(std::string_view json, const std::string& path);
 };
 

@@ -14,7 +14,8 @@
 
 namespace paceline {
 
-/// State of a rule: as large as the variable (or the piece of it), or one int64 a piece.
+/// One slot of a rule. It is as large as the variable or its piece, or it is one int64 for each
+/// piece.
 struct SavedSlot {
   std::string name;  // "m"
   DType dtype = DType::kFloat32;
@@ -49,7 +50,7 @@ struct SavedVariable {
   const std::string& step_rule() const { return local_rule.empty() ? rule : local_rule; }
   /// The value and the slots: array 0, 1, …
   std::size_t arrays() const { return 1 + slots.size(); }
-  /// The array of the slot of this name; that of the value when there is none.
+  /// Returns the array of the slot of this name, or that of the value when there is none.
   std::size_t array_of_slot(std::string_view slot) const;
   bool operator==(const SavedVariable&) const = default;
 };
@@ -93,7 +94,7 @@ struct CheckpointIndex {
   bool operator==(const CheckpointIndex&) const = default;
 };
 
-/// The text as an index keeps it: what is no UTF-8 is replaced.
+/// Returns the text in UTF-8, as the index needs it; other bytes are replaced.
 std::string kept_text(const std::string& text);
 /// The same of names.
 DataNames kept_names(DataNames names);

@@ -66,7 +66,7 @@ std::vector<std::string> differences(std::span<const SavedVariable> saved,
 
 namespace {
 
-// A name that only the first one has.
+// Returns a name that only the first one has.
 const std::string* only_in(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   const std::unordered_set<std::string_view> known(b.begin(), b.end());
   const auto found =

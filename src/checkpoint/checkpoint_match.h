@@ -1,4 +1,4 @@
-// Checks whether a checkpoint is of the model that is to be trained.
+// Checks whether a checkpoint belongs to the model that is about to train.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// True when the slots of a variable in one checkpoint mean what they mean in the other.
+/// True when a variable's slots have the same meaning in both checkpoints.
 bool of_same_rule(const SavedVariable& a, const SavedVariable& b);
 
 /// One line for each variable that only one of them has, or that differs in shape, dtype or the
@@ -18,8 +18,8 @@ bool of_same_rule(const SavedVariable& a, const SavedVariable& b);
 std::vector<std::string> differences(std::span<const SavedVariable> saved,
                                      std::span<const SavedVariable> model);
 
-/// The first difference between the names of a checkpoint's data and those of the data at hand, as
-/// a sentence; empty: there is none. Kinds that only one of them has are not compared.
+/// Returns the first difference between the data names of a checkpoint and those of this run, as a
+/// sentence; empty: there is none. Kinds that only one of them has are not compared.
 std::string first_difference(const DataNames& saved, const DataNames& data);
 
 }  // namespace paceline

@@ -33,7 +33,7 @@ TEST(CheckpointMatch, NamesEveryVariableThatDiffers) {
                   "scale: only in the checkpoint, () float32, sgd"));
 }
 
-// Whoever resumes decides what the slots of the one are to the other.
+// The code that resumes decides how the slots of one rule serve the other.
 TEST(CheckpointMatch, TheRuleOverLocalStepsDoesNotCount) {
   const std::vector<SavedVariable> plain = sample_variables(1);
   std::vector<SavedVariable> local = plain;

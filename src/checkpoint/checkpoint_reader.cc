@@ -30,7 +30,7 @@ std::size_t bytes_of_row(const TensorInfo& tensor) {
   return rows == 0 ? 0 : std::size_t(tensor.bytes()) / std::size_t(rows);
 }
 
-// A piece that holds some of the rows; any piece does for none.
+// True when a piece holds some of the rows; for no rows, any piece does.
 bool overlaps(const SavedPiece& piece, std::int64_t first_row, std::int64_t rows) {
   return rows == 0 ||
          (piece.first_row < first_row + rows && first_row < piece.first_row + piece.rows);

@@ -41,7 +41,7 @@ class CheckpointReader {
   /// the largest of their pieces. Throws kInvalidArgument when the variable has no such rows.
   SavedRows read_rows(const SavedVariable& variable, std::int64_t first_row,
                       std::int64_t rows) const;
-  /// One array of it (0: the value, 1 + s: slot s) into memory of exactly its size.
+  /// Reads one array of the variable (0: the value, 1 + s: slot s) into memory of exactly its size.
   void read_rows(const SavedVariable& variable, std::size_t array, std::int64_t first_row,
                  std::int64_t rows, std::span<std::byte> into) const;
   /// A task's local variables, in the order of SavedTask::local.

@@ -1,4 +1,4 @@
-// One checkpoint while it is written, by one process or by many at once.
+// One checkpoint while one process, or several at once, write it.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class CheckpointSave {
   CheckpointSave(const CheckpointSave&) = delete;
   CheckpointSave& operator=(const CheckpointSave&) = delete;
 
-  /// The folder into which the files are to be written: CHECKPOINTS/step-N.part.
+  /// The folder for the new files: CHECKPOINTS/step-N.part.
   const std::string& folder() const { return folder_; }
   /// Checks that every file is there with its size, and returns the checkpoint's path, of the step
   /// that the index says: the shards may be a few steps on. A whole checkpoint of that step

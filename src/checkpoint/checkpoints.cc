@@ -141,7 +141,7 @@ std::vector<std::string> Checkpoints::keep_last(int count,
 void Checkpoints::remove(std::int64_t step) const {
   const std::string path = path_of(step);
   if (!fs::exists(path)) return;
-  // Another name than that of one being saved.
+  // The name must differ from that of a checkpoint that is being saved.
   const std::string deleted = fmt::format("{}.deleted{}", path, kUnfinished);
   disk_.remove(deleted);
   disk_.rename(path, deleted);

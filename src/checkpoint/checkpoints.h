@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// How a checkpoint's files are compared with its index.
+/// How thoroughly a checkpoint's files are compared with its index.
 enum class WholeCheck {
   kSizes,      // reads no file but the index
   kChecksums,  // reads every byte; about a second for each GB that is not in memory
@@ -39,10 +39,10 @@ class Checkpoints {
 
   struct Newest {
     std::optional<FoundCheckpoint> whole;
-    std::vector<FoundCheckpoint> torn;  // newer than that one: skipped, to be said to the user
+    std::vector<FoundCheckpoint> torn;  // newer ones, skipped; the user is told
   };
   Newest newest_whole(WholeCheck check) const;
-  /// For the message of an error: the newest that can be found.
+  /// Returns the newest checkpoint, for the message of an error.
   std::optional<FoundCheckpoint> newest_to_name() const;
 
   /// Deletes all but the last `count` whole ones, at least 1, the one that is marked as the best,
@@ -50,10 +50,10 @@ class Checkpoints {
   /// Returns the paths of those deleted. None is ever left half: it is renamed first. Throws
   /// kDataLoss, and deletes nothing, when the mark of the best cannot be read.
   std::vector<std::string> keep_last(int count, std::span<const std::int64_t> also = {}) const;
-  /// Deletes one. No error when it is not there.
+  /// Deletes the checkpoint of this step, if there is one.
   void remove(std::int64_t step) const;
-  /// Renames one, so that it is none any more, in place of what has that name. Returns its path
-  /// now.
+  /// Renames the checkpoint of this step, so that it no longer counts as one. The new name replaces
+  /// what has it. Returns the new path.
   std::string put_aside(std::int64_t step) const;
   /// Deletes what an ended process left unfinished. Only when nobody is saving here.
   void remove_unfinished() const;
@@ -63,7 +63,7 @@ class Checkpoints {
   std::optional<BestMark> mark() const;
   /// Replaces the mark as a whole. BestKeeper alone calls it.
   void set_mark(const BestMark& mark) const;
-  /// Returns the checkpoint that is marked as the best, whole by that check. Throws kNotFound when
+  /// Returns the checkpoint that is marked as the best, after this check. Throws kNotFound when
   /// none is marked, kDataLoss when it is not whole.
   FoundCheckpoint best(WholeCheck check) const;
   /// Deletes the mark and all reports. No error when there are none.
@@ -83,8 +83,9 @@ class Checkpoints {
   const Disk& disk_;
 };
 
-/// Why the checkpoint in this folder is not whole: what is missing, short or changed; empty: it is.
-/// Throws kUnavailable, naming the file, when the system cannot read one that is there.
+/// Returns why the checkpoint in this folder is not whole: a file that is missing, short or
+/// changed; empty: it is whole. Throws kUnavailable, naming the file, when the system cannot read
+/// one that exists.
 std::string why_torn(const std::string& path, WholeCheck check);
 /// Reads PATH/index.json. Throws kNotFound or kDataLoss.
 CheckpointIndex read_index(const std::string& path);

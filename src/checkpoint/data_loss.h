@@ -1,4 +1,4 @@
-// How readers of this room say what is wrong with a file.
+// The errors by which readers of this room report a damaged file.
 #pragma once
 
 #include <string>

@@ -18,7 +18,7 @@ class Disk {
   /// This machine's own.
   static const Disk& machine();
 
-  /// Makes the folder and its parents. A folder that is there is no error.
+  /// Makes the folder and its parents. The folder may exist already.
   virtual void make_folder(const std::string& path) const;
   /// Creates an empty file, in place of one that is there. The caller closes it.
   virtual int create(const std::string& path) const;
@@ -29,8 +29,8 @@ class Disk {
   virtual void rename(const std::string& from, const std::string& to) const;
   /// Makes sure that the names in the folder are on the device.
   virtual void sync_folder(const std::string& path) const;
-  /// Removes a file, or a folder with all in it. It is no error when the path is not there or
-  /// cannot be removed.
+  /// Removes a file, or a folder with its content. A path that is missing or cannot be removed is
+  /// not an error.
   virtual void remove(const std::string& path) const;
 };
 

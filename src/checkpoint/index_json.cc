@@ -90,7 +90,7 @@ Ordered json_of(const std::vector<T>& items) {
   return list;
 }
 
-// One line an item, so that a person can read it and a tool can compare two.
+// Writes one line for each item, so that a person can read the file and a tool can compare two.
 std::string lines_of(const Ordered& value) {
   if (!value.is_array() || value.empty()) return value.dump();
   std::vector<std::string> lines;

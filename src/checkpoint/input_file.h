@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// Open for reading. Any number of threads. It is read, not mapped: a mapped file that another
-/// process cuts short would end this one.
+/// A file open for reading, by any number of threads. It is not mapped, since a mapped file that
+/// another process cuts short would end this process.
 class InputFile {
  public:
   /// Throws, naming the path, kNotFound when it is missing or no file, and kUnavailable when the

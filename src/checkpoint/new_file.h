@@ -1,4 +1,4 @@
-// A file that is there whole or not at all.
+// A new file that appears whole or not at all.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-/// Written as PATH.part, and renamed when it is committed. What was not committed is removed with
-/// the object. One thread. Throws as Disk does.
+/// Writes PATH.part and renames it when it is committed. The destructor removes a file that was not
+/// committed. For one thread. Throws as Disk does.
 class NewFile {
  public:
   explicit NewFile(std::string path, const Disk& disk = Disk::machine());
@@ -24,7 +24,7 @@ class NewFile {
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
   /// CRC-32C of the first `bytes` bytes, read back.
   std::uint32_t checksum(std::uint64_t bytes) const;
-  /// The bytes are on the device, then the name, then the folder that holds the name.
+  /// Brings the bytes to the device, then the name, then the folder that holds the name.
   void commit();
 
  private:

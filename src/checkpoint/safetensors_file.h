@@ -17,8 +17,8 @@ namespace paceline {
 /// number of threads.
 class SafetensorsFile {
  public:
-  /// Throws kNotFound when there is no file that can be read, kDataLoss when it is not what it
-  /// claims to be; both name the path, and the tensor.
+  /// Throws kNotFound when the file cannot be read, and kDataLoss when its content is damaged. Both
+  /// name the path; kDataLoss also names the tensor.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }

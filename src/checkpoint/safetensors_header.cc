@@ -55,7 +55,7 @@ StoredTensor tensor_of(const std::string& name, const Json& value, std::uint64_t
                                 tensor.offset, end, data_bytes));
   }
   const std::uint64_t bytes = end - tensor.offset;
-  // Elements first: their bytes need not fit a number.
+  // The elements are checked first, since the number of their bytes may not fit.
   if (std::uint64_t(tensor.shape.elements()) > bytes || tensor.bytes() != bytes) {
     data_loss(what, fmt::format("{} {} does not take the {} bytes that its data_offsets say",
                                 tensor.shape.str(), name_of(tensor.dtype), bytes));
@@ -161,7 +161,7 @@ SafetensorsHeader parse_header(std::string_view json, std::uint64_t data_bytes,
       header.tensors.push_back(tensor_of(name, value, data_bytes, path));
     }
   }
-  // An empty tensor at the place of another comes first: it takes no byte of it.
+  // An empty tensor comes before another one at the same place, since it takes no byte.
   std::ranges::sort(header.tensors, {}, [](const StoredTensor& tensor) {
     return std::pair(tensor.offset, tensor.bytes());
   });

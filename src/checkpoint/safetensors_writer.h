@@ -36,7 +36,8 @@ class SafetensorsWriter {
   /// The next bytes of tensors()[tensor]. Throws kInvalidArgument naming the tensor when it is
   /// given more than it takes; else as Disk does.
   void write(std::size_t tensor, std::span<const std::byte> bytes);
-  /// Synced and renamed. Throws kFailedPrecondition naming a tensor that is not complete.
+  /// Syncs the file and gives it its name. Throws kFailedPrecondition naming a tensor that is not
+  /// complete.
   WrittenFile finish();
 
  private:
@@ -50,7 +51,7 @@ class SafetensorsWriter {
   NewFile file_;
 };
 
-/// A file of tensors that are at hand.
+/// A tensor in memory, and its name in a file.
 struct NamedTensor {
   std::string name;
   Tensor tensor;

@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeaves[] = {
     {"offsets", "bias"},
     {"moving_mean", "running_mean"},
     {"moving_variance", "running_var"}};
-// Both orders of gates are each other's inverse.
+// Each of the two orders of gates is the inverse of the other.
 constexpr std::int64_t kGates = 4;
 constexpr std::int64_t kGateOf[kGates] = {0, 2, 1, 3};
 
@@ -29,7 +29,7 @@ std::string torch_leaf(std::string_view leaf) {
   return std::string(found == std::end(kLeaves) ? leaf : found->second);
 }
 
-// The module of a scope: by the longest scope around it that has a name.
+// Returns the module of a scope: that of the longest scope around it that has a name.
 std::string module_of(const std::string& scope, const ModuleNames& modules) {
   for (std::size_t end = scope.size(); end != std::string::npos && end > 0;
        end = scope.rfind('/', end - 1)) {
@@ -116,7 +116,7 @@ Place place_of(const TorchTensor& tensor, const Shape& variable, std::int64_t ro
   return {first + column, unit};
 }
 
-// Calls `copy` with the element of the tensor and that of the variable, of all elements.
+// Calls `copy` for each pair of an element of the tensor and its element of the variable.
 template <typename Copy>
 void for_each_element(const TorchTensor& tensor, const Shape& variable, Copy&& copy) {
   const std::int64_t columns = tensor.shape.rank() == 2 ? tensor.shape[1] : 1;

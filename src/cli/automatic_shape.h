@@ -17,8 +17,8 @@ namespace paceline {
 /// (automatic_strategy), by which all of them choose the same.
 bool leaves_shape_open(const FlagValues& values, const Cluster& cluster);
 
-/// The predictions, the one to follow first: of the fastest way. Local steps must bring a tenth,
-/// since each learns less, and more tasks than one process a fiftieth.
+/// Returns the predictions, the best one first. Local steps must be a tenth faster, since each
+/// learns less, and several tasks a fiftieth faster than one process.
 std::vector<Prediction> by_preference(std::vector<Prediction> predictions);
 
 /// The arguments of the program with the flags of a way in place of --strategy auto. Flags that

@@ -209,7 +209,7 @@ class DryJob {
                               bytes(work.gradients));
   }
 
-  // A ring moves each number but the own part twice: as a partial sum, and as a whole one.
+  // In a ring each number but the own part moves twice: as a partial sum, and as a whole one.
   std::string reduction_text(double contribution) const {
     const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
                                                           ? std::size_t(cluster_.launch.workers)
@@ -222,7 +222,7 @@ class DryJob {
                            : "");
   }
 
-  // Rows of a split sparse variable are taken to be anywhere in it.
+  // Assumes that the rows of a split sparse variable are spread evenly over it.
   std::string link_text(const StepCost& work) const {
     std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
     for (const Piece& piece : pieces_) {

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// One kind of step of a job; what the request points to is borrowed.
+/// One kind of step of a job. It borrows what the request points to.
 struct DryStep {
   std::string section;  // of the report that has this step's times; empty: the report itself
   PlanRequest request;

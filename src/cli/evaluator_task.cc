@@ -27,11 +27,12 @@ namespace paceline {
 
 namespace {
 
-// The folder may be on a disk that several hosts share, where nobody is told of new files.
+// The folder is read at this interval, since it may be on a shared disk that tells nobody of new
+// files.
 constexpr int kLookEveryMs = 2000;
 constexpr int kLowestPriority = 19;
 
-/// By the names that the chief gives them, too.
+/// Returns the numbers of an evaluation, under the names that the chief also uses.
 std::map<std::string, double> numbers_of(const Evaluation& evaluation) {
   return {{"loss/valid", evaluation.loss}, {"precision/valid", evaluation.precision}};
 }
@@ -99,7 +100,7 @@ void CheckpointEvaluations::summarise() {
   }
 }
 
-// The run marks the best checkpoint, and whoever holds its lock once it has ended.
+// The run marks its best checkpoint. After the run, the holder of its folder's lock does.
 void CheckpointEvaluations::report() {
   if (no_reports_) return;
   try {
@@ -135,7 +136,8 @@ void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
                 const Interrupt& interrupt, const FollowOptions& options) {
   const Deadline begins = Deadline::after(options.begins_within);
   for (bool first = true, began = false, ended = false;;) {
-    // Looked at first: what the run saves before it ends is seen after that.
+    // The end of the run is checked first, so that the next look sees all that the run saved
+    // before.
     const bool goes_on = options.ended < 0 ? is_locked(out) : !ended;
     const bool found = evaluations.evaluate_newest();
     // A short run may begin and end between two looks, and leaves a checkpoint.

@@ -20,15 +20,15 @@ namespace paceline {
 /// Evaluates a whole checkpoint in RunOptions::out.
 using EvaluateCheckpoint = std::function<Evaluation(const RunOptions&)>;
 
-/// The evaluations of a run's checkpoints in the folder that the run was given. One thread.
+/// Evaluates the checkpoints in a run's folder. For one thread.
 class CheckpointEvaluations {
  public:
   /// Summaries go into OUT/summaries/evaluator. `log` gets a line when they cannot be written. If
   /// the run keeps its best checkpoint, it is told what was found; one that has ended is marked.
   CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate, const Log& log);
 
-  /// Evaluates the newest whole checkpoint unless it was before, and prints loss, precision and
-  /// best precision. False: there is no other.
+  /// Evaluates the newest whole checkpoint unless it has done so, and prints loss, precision and
+  /// best precision. Returns false when there is no new one.
   bool evaluate_newest();
   /// Prints "precision 0.7312, best 0.7402 at step 6000". Throws kNotFound when there was no
   /// checkpoint.

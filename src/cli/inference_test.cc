@@ -21,7 +21,8 @@ using ::testing::HasSubstr;
 const Setting<std::int64_t> kPower = {
     .name = "power", .value = 1, .help = "The power", .flag = true};
 
-/// The numbers of a file times the one that a run has learned, to a power that is a setting.
+/// A program whose `infer` multiplies the numbers of a file by one that a run has learned, to a
+/// power that is a setting.
 class ProgramInference : public ::testing::Test {
  protected:
   ProgramInference() {

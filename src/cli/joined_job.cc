@@ -151,8 +151,8 @@ class MpiJob : public JoinedJob {
   MpiJob(const MpiCalls& calls, int workers_here, int ps);
   ~MpiJob() override;
 
-  /// The flags that say the same: --cluster, --task, --placed, --threads, and --bind when there are
-  /// several hosts.
+  /// Returns the flags that describe this job: --cluster, --task, --placed, --threads, and --bind
+  /// when there are several hosts.
   std::vector<GivenFlag> flags() const;
 
  private:

@@ -15,7 +15,7 @@ struct ObserverOptions {
 
   /// True when the job is described or predicted in place of being trained.
   bool only_plan() const { return dry_run || prediction.asked; }
-  /// Those of a run that trains, or those that stand in the place of training.
+  /// Returns the observers of a run that trains, or those that replace its training.
   std::vector<MakeObserver> observers() const;
 };
 

@@ -1,4 +1,4 @@
-// A strategy that a program adds, as its flags ask for it.
+// Flags can ask for a strategy that a program adds.
 #include <gtest/gtest.h>
 
 #include "cli/flags/cluster_reader.h"

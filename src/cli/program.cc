@@ -106,7 +106,8 @@ std::vector<Prediction> compared_by(const Program& program) {
   return predictions;
 }
 
-// A program that is no executable of its own cannot be started again for each task.
+// Refuses to start tasks for a program that has no executable of its own, since tasks are started
+// from that.
 void check_starts_no_tasks(const Cluster& cluster) {
   if (cluster.process != Cluster::Process::kLauncher) return;
   throw Error(ErrorCode::kUsage,

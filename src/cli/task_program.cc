@@ -55,7 +55,7 @@ void report_failure(const Program& program, Report report, const std::string& er
   write_reports(program.cluster, program.run, report);
 }
 
-/// The code and the message that a user is shown of an exception.
+/// The code and the message by which the user sees an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -68,7 +68,7 @@ Failure failure_of(const std::exception& exception) {
   return {ErrorCode::kInternal, failure_text(exception) + limit};
 }
 
-// With --log-format json an error is a line of the log like the others.
+// With --log-format json the error is one more line of the log.
 void print_error(const RunOptions& run, const std::string& message) {
   const ProgramRun& told = program_run_of(run);
   if (told.log_format == "json") return told.log->error(message);
@@ -160,7 +160,7 @@ int evaluate(const Program& program, const Log& log) {
   return 0;
 }
 
-/// Why the tasks that it launches are on several hosts, in words; empty when they are not.
+/// Returns why the launched tasks are on several hosts, in words; empty when they are not.
 std::string why_apart(const Program& program) {
   if (program.lab.hosts > 1) return "the tasks are on several emulated hosts";
   return program.ssh.several() ? "the tasks are on several hosts" : "";
@@ -230,7 +230,7 @@ int run_with(const Program& program, const Log& log) {
     const Checkpoints checkpoints(checkpoints_folder(program.run));
     try {
       take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
-    } catch (const Error& error) {  // the run has ended as it has ended
+    } catch (const Error& error) {  // the run keeps the result with which it ended
       log.warning(error.what());
     }
   }

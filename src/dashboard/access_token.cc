@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLeast = 16, kMost = 256;
 
-// None of these is written otherwise in an address.
+// Addresses hold these characters as they are.
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view("-._~").find(c) != std::string_view::npos;

@@ -1,4 +1,4 @@
-// The token that lets whoever knows it see the page of a run.
+// The token that gives access to the page of a run.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace paceline {
 /// does not tell.
 std::string read_access_token(const std::string& path);
 
-/// Takes as long for a wrong text as for the right one of the same length.
+/// Compares in a time that does not depend on where texts of one length differ.
 bool is_same_token(std::string_view one, std::string_view other);
 
 }  // namespace paceline

@@ -20,10 +20,10 @@ struct Column {
   Shown shown = Shown::kNumber;
 };
 
-/// Of a task and of a link of state.json.
+/// Return the columns of a task and of a link in state.json.
 std::vector<Column> task_columns();
 std::vector<Column> link_columns();
-/// As the script of the page takes them.
+/// Returns the columns as the script of the page reads them.
 std::string columns_json(const std::vector<Column>& columns);
 
 }  // namespace paceline

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// The head of a request, which is all that is read of it.
+/// The head of a request. The server reads nothing else of it.
 struct HttpRequest {
   std::string method;  // "GET"
   std::string path;    // "/state.json", without what follows a '?'

@@ -45,8 +45,8 @@ HttpServer::~HttpServer() {
   thread_.join();
 }
 
-// The job's threads come first. Where they keep all cores busy, this one is left a tenth of one, so
-// that a page is still there soon.
+// The server's thread runs at low priority. Where the job keeps all cores busy, a tenth of a core
+// is left for the page.
 void HttpServer::serve() {
   constexpr int kLowPriority = 10;
   setpriority(PRIO_PROCESS, id_t(gettid()), kLowPriority);
@@ -93,7 +93,7 @@ void HttpServer::accept() {
   clients_.push_back({.fd = std::move(fd), .deadline = Deadline::after(limits_.within)});
 }
 
-/// The socket does not show as readable what its stream has read already.
+/// Bytes that the stream has already read do not make the socket readable.
 bool HttpServer::holds_unread(const Client& client) {
   return client.open && client.need == ByteStream::Need::kReadable && client.stream->holds_unread();
 }
@@ -159,7 +159,8 @@ HttpResponse HttpServer::answer_to(const Client& client) const {
     return {.status = 400, .body = "This page is encrypted: write https:// before its address.\n"};
   if (request->method != "GET" && request->method != "HEAD")
     return {.status = 405, .body = "This page can only be read: GET.\n"};
-  // A page of another site whose name was made to lead here would read what it should not.
+  // Refuses pages of other sites whose names were made to lead here, since they could read this
+  // page.
   if (only_here_ && !is_this_machine(request->host))
     return {.status = 403, .body = "Ask for it by the name localhost or 127.0.0.1.\n"};
   return handled(*request);

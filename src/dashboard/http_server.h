@@ -24,7 +24,7 @@
 namespace paceline {
 
 struct HttpLimits {
-  /// A connection that is one too many ends the oldest.
+  /// With one connection more than this, the oldest ends.
   std::size_t most_connections = 32;
   /// A client sends its request and takes the answer within this, however it dawdles.
   Duration within = std::chrono::seconds(5);

@@ -40,7 +40,7 @@ class RawClient {
   void say(const std::string& text) const {
     static_cast<void>(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL));
   }
-  /// What the server says until it ends the connection.
+  /// Returns all that the server sends until it ends the connection.
   std::string hear() const {
     std::string heard;
     std::array<char, 4096> bytes;

@@ -25,7 +25,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-// The chief looks at so large a job less often, that it takes no time from its steps.
+// The interval grows by this for each task, so that looking at a large job takes no time from the
+// chief's steps.
 constexpr Duration kPerTask = std::chrono::milliseconds(20);
 
 std::vector<std::string> names_of_tasks(const ClusterSpec& spec) {

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// Speeds are those of so many seconds: they follow a change, and do not jump with each step.
+// The seconds over which speeds are measured: they follow a change, and do not jump with each step.
 constexpr double kRecentSeconds = 10;
 
 const TaskReport& entry(const TaskProgress& progress) { return progress.report.tasks.front(); }
@@ -205,7 +205,7 @@ Report LiveRun::report() const {
   return merge(reports);
 }
 
-// Over the last seconds; of a run that has ended there are none, and it is explained as a whole.
+// Explains the last seconds. A run that has ended has none, and is explained as a whole.
 std::string LiveRun::cause(TimePoint now) const {
   if (std::string silent = silence(now); !silent.empty()) return silent;
   bool window = false, any = false;

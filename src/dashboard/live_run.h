@@ -1,4 +1,4 @@
-// A run as it goes on: what each task has said of itself, how fast it is now, and how that came.
+// A run in progress: the tasks' own reports, the present speed, and its history.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ struct RunPoint {
   std::optional<double> steps_per_s, loss, staleness, sent, received;
   /// The program's numbers by tag, each of the first worker that has told it.
   std::map<std::string, double> numbers = {};
-  /// Of all workers and of all ps tasks, on average.
+  /// The mean shares of all workers and of all ps tasks.
   std::vector<std::pair<std::string, double>> worker_share = {}, ps_share = {};
 };
 

@@ -254,7 +254,7 @@ TEST_F(LiveRunTest, MetricsAreWhatPrometheusReads) {
   EXPECT_THAT(text, Not(HasSubstr("worker:1"))) << "it has said nothing";
 }
 
-// Whoever watches a run with Prometheus finds them by name, in any version.
+// Prometheus finds metrics by name, so the names must stay the same in all versions.
 TEST_F(LiveRunTest, MetricsAreThoseThatThereAlwaysWere) {
   const Report report = Report::from_json(kWrittenReport);
   LiveRun run({.out = "run", .steps = {}, .seconds = {}, .tasks = {"worker:0", "ps:0"}}, now_);

@@ -1,4 +1,4 @@
-// A live run as JSON for its page and as metrics for Prometheus (docs/dashboard.md).
+// Writes a live run as JSON for its page and as metrics for Prometheus (docs/dashboard.md).
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace paceline {
 
 std::string state_json(const LiveRun& run, TimePoint now);
-/// The same of a run that has ended, from its report.
+/// Returns state.json of a run that has ended, from its report.
 std::string state_json(const Report& report);
 /// In Prometheus' text format, version 0.0.4.
 std::string metrics_text(const LiveRun& run, TimePoint now);

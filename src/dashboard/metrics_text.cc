@@ -26,7 +26,7 @@ std::string escaped(const std::string& value) {
 /// Metrics of one name stand together, below what they are.
 class Metrics {
  public:
-  /// From now on there are metrics of this name. `shown_at`: their place among the others.
+  /// Begins the metrics of this name. `shown_at` is their place among the others.
   void begin(int shown_at, const FieldMetric& metric) {
     if (metric.name.empty() || find(metric.name) != all_.end()) return;
     all_.push_back({shown_at, metric.name,
@@ -43,7 +43,7 @@ class Metrics {
     }
     text += fmt::format("{} {}\n", labels.empty() ? "" : "}", *value);
   }
-  /// Those of one value, or of none that is known.
+  /// Adds one metric, or none when the value is not known.
   void add_one(int shown_at, const FieldMetric& metric, const Labels& labels,
                std::optional<double> value) {
     begin(shown_at, metric);
@@ -83,7 +83,7 @@ class FieldMetrics {
                   [&](const auto& place) { add_value(field.metric, labels, place.of(record)); });
     }
   }
-  /// So that those of lists without entries are there, too.
+  /// Begins the metrics of lists that have no entries, so that they appear, too.
   template <typename Record>
   void begin_all() {
     for (const ReportField<Record>& field : report_fields<Record>()) {

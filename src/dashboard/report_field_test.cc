@@ -104,7 +104,7 @@ TEST_F(AddedFieldTest, IsAColumnOfThePageAndOfTop) {
   EXPECT_THAT(view, ContainsRegex("worker:0 .* 12.5  "));
 }
 
-// It is what explanations of a part of a run go by.
+// Explanations of a part of a run read this field.
 TEST_F(AddedFieldTest, CountsForThePartOfARunThatIsExplained) {
   Report before = report_;
   TaskReport& earlier = before.tasks[0];

@@ -46,7 +46,7 @@ void RunWatch::ask() {
   if (ask_) ask_();
 }
 
-// A task whose words make no sense is one that is not heard of.
+// A task whose answer makes no sense counts as one that did not answer.
 void RunWatch::hear(TimePoint now) {
   for (const TaskWords& each : options_.hear()) {
     if (each.progress.empty()) continue;

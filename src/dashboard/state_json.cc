@@ -18,7 +18,7 @@ Json series(const std::vector<RunPoint>& points, std::optional<double> RunPoint:
   return list;
 }
 
-// By activity; a point at which none is known has null.
+// The series of each activity; a point at which none is known has null.
 Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares) {
   Json object = Json::object();
   for (const RunPoint& point : points) {
@@ -34,7 +34,7 @@ Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares)
   return object;
 }
 
-// By tag; a point at which a number is not known has null.
+// The series of each tag; a point at which a number is not known has null.
 Json number_series(const std::vector<RunPoint>& points) {
   Json object = Json::object();
   for (const RunPoint& point : points) {

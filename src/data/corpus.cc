@@ -88,7 +88,7 @@ void choose_successors(Grammar& grammar, RandomWords& random) {
   }
 }
 
-// Most frequent first, each word to the state that lacks most of its share.
+// Gives each word, the most frequent first, to the state that lacks most of its share.
 void share_out_words(Grammar& grammar) {
   Shares lacking = long_run(grammar);
   double all = 0;
@@ -165,7 +165,7 @@ class Writer {
   bool ended_ = false;
 };
 
-// Every index below n once, neighbours in time far apart.
+// Returns every index below n once; neighbours in the result are far apart.
 std::vector<std::size_t> scattered(std::size_t n) {
   auto stride = std::size_t(double(n) * 0.618);
   while (std::gcd(stride, n) != 1) ++stride;
@@ -186,7 +186,8 @@ class Completion {
     }
   }
 
-  // All over the text, in places of the same state while there are any, so that the grammar holds.
+  // Places the words all over the text, in places of the same state while there are any, so that
+  // the grammar holds.
   void run() {
     const std::vector<std::size_t> order = scattered(words_.size());
     for (const std::size_t at : order) {
@@ -217,7 +218,7 @@ class Completion {
   std::array<std::vector<int>, kStates> missing_;
 };
 
-// Pronounceable, one syllable for the first hundred, all different.
+// Spells words pronounceably and all differently; the first hundred have one syllable.
 std::string spelling(int word) {
   constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz", kVowels = "aeiou";
   if (word == 0) return "<unk>";

@@ -143,7 +143,7 @@ TEST_F(Corpus, FollowsZipfAndHasAGrammar) {
   // Penn Treebank's <eos> and <unk> are about a twentieth each.
   EXPECT_NEAR(counts[std::size_t(words.id("<eos>"))] / double(stream.size()), 0.05, 0.03);
   EXPECT_GT(counts[std::size_t(words.id("<unk>"))] / double(stream.size()), 0.01);
-  // The last word tells of the next: about half a bit of it among frequent words.
+  // The last word carries about half a bit about the next one, among frequent words.
   std::vector<std::int32_t> frequent;
   frequent.reserve(stream.size());
   for (const std::int32_t id : stream) frequent.push_back(std::min(id, 60));

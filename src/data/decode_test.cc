@@ -84,7 +84,7 @@ TEST(DecodeImage, GivesThreeChannelsOfGrey) {
   EXPECT_THAT(example.bytes, Each(AllOf(Ge(76), Le(78))));
 }
 
-// Whatever scale it is decoded at, and wherever the part begins, a slope stays where it is.
+// A slope stays in its place at every scale and for every part.
 TEST(DecodeImage, DecodesOnlyAPartOfAJpegFileWithoutMovingIt) {
   constexpr std::int64_t kHeight = 375, kWidth = 500;
   const Bytes file = encode_jpeg(slope(kHeight, kWidth), kHeight, kWidth, 95);

@@ -99,7 +99,7 @@ void copy_mirrored(const std::uint8_t* from, std::int64_t count, std::uint8_t* t
   std::reverse_copy(from, from + count, to);
 }
 
-// Row or column i of `count` where i may lie beyond both ends.
+// Returns the row or column inside the image that mirrors i, which may lie beyond both ends.
 std::int64_t reflected(std::int64_t i, std::int64_t count) {
   return i < 0 ? -i : std::min(i, 2 * (count - 1) - i);
 }

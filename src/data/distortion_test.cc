@@ -147,7 +147,7 @@ double greatest_difference(const std::vector<float>& values, const std::vector<d
   return values.size() == wanted.size() ? greatest : INFINITY;
 }
 
-/// The naive result that comes nearest, of all parts, mirrored or not, with this contrast.
+/// The nearest naive result over all parts, mirrored or not, with this contrast.
 struct Nearest {
   double difference = INFINITY;
   NaiveDraws draws;

@@ -33,7 +33,7 @@ bool leads_nowhere(const fs::directory_entry& entry) {
   return entry.is_symlink(ignored) && !entry.exists(ignored);
 }
 
-/// What a folder holds, without names that begin with a dot; names are sorted.
+/// The sorted names in a folder, without those that begin with a dot.
 struct Listing {
   std::vector<std::string> folders, images, links_to_nowhere, others;
 
@@ -65,7 +65,7 @@ struct Listing {
   }
 };
 
-/// What lies in folders and is not used.
+/// The files in folders that are not used.
 class LeftOut {
  public:
   void add_files(const std::vector<std::string>& names) {

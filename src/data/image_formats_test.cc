@@ -1,4 +1,4 @@
-// What the pixels of a file are, by its format, its depth and what it says of itself.
+// The pixels that files decode to, by format, depth and the file's own statements.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <png.h>
@@ -132,7 +132,7 @@ Bytes ramp(int channels) {
   return values;
 }
 
-// The same in 16 bits: 257 times as much, and up to 127 more, which rounding takes away.
+// Returns the values in 16 bits: 257 times as large, and up to 127 more, which rounding removes.
 Bytes in_16_bits(const Bytes& values) {
   Bytes wide;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -265,7 +265,7 @@ std::string letters_of(const Example& image) {
   return letters;
 }
 
-// What each orientation shows of RGB above WKY (TIFF 6.0, page 36).
+// The picture that each orientation makes of RGB above WKY (TIFF 6.0, page 36).
 constexpr const char* kShown[] = {"RGB/WKY/",  "RGB/WKY/",  "BGR/YKW/",  "YKW/BGR/", "WKY/RGB/",
                                   "RW/GK/BY/", "WR/KG/YB/", "YB/KG/WR/", "BY/GK/RW/"};
 
@@ -289,7 +289,7 @@ TEST(ExifOrientation, TurnsPngFiles) {
   }
 }
 
-// The part of a turned image is that of the image as it is shown, at the size that was asked for.
+// A part of a turned image is cut from the image as it is shown, at the requested size.
 TEST(ExifOrientation, IsAppliedBeforeAPartIsTaken) {
   PngParts parts = {.height = 2 * kBlock, .width = 3 * kBlock};
   parts.exif = exif_of(6, false);

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-// The defaults of libjpeg end the process at a fault; there is none but a lack of memory.
+// libjpeg's default ends the process at a fault; only a lack of memory can be one here.
 std::vector<std::uint8_t> encode_jpeg(std::span<const std::uint8_t> pixels, std::int64_t height,
                                       std::int64_t width, int quality, int channels) {
   jpeg_compress_struct jpeg{};

@@ -1,4 +1,4 @@
-// How an image is turned and mirrored before it is shown, as EXIF says it.
+// The turning and mirroring of an image before it is shown, as EXIF gives it.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Orientation {
   bool changes() const { return swapped || mirrored || flipped; }
   /// The size of the shown image.
   ImageSize shown(const ImageSize& stored) const;
-  /// Where a part of the shown image lies in the stored one of that size.
+  /// Returns the place in the stored image, of that size, of a part of the shown one.
   ImagePart stored(const ImagePart& shown, const ImageSize& stored) const;
   /// Writes the shown image; the stored one has three interleaved channels.
   void show(std::span<const std::uint8_t> stored, const ImageSize& size,

@@ -198,20 +198,20 @@ class BatchRing {
 
   /// Slots that can still be claimed.
   std::int64_t free_slots() const;
-  /// A batch that has one; null when there is none.
+  /// Returns a batch that has a free slot; null when there is none.
   BatchInWork* with_free_slot();
   /// Claims a slot of that batch for a record.
   std::int64_t claim(BatchInWork& in_work, std::int64_t ordinal);
-  /// No more slots will be claimed: the last batch is as long as it is.
+  /// Closes the ring: no slot is claimed any more, and the last batch keeps its length.
   void close();
   /// True when the batch whose turn it is is ready.
   bool front_is_ready() const { return !in_work_.empty() && in_work_.front()->ready(); }
   /// True when there will be no more.
   bool over() const { return closed_ && in_work_.empty(); }
   std::int64_t ready_batches() const;
-  /// The ready batch whose turn it is, until it is given back.
+  /// Returns the batch whose turn it is, which is ready, until it is given back.
   BatchInWork& take();
-  /// The memory of the batch that was taken can be filled again.
+  /// Frees the memory of the taken batch, to be filled again.
   void give_back();
 
  private:
@@ -290,7 +290,7 @@ void BatchRing::give_back() {
 
 namespace {
 
-// A thread claims so much work at a time that the lock costs nothing beside it.
+// A thread claims this much work at a time, so that the lock costs nothing beside it.
 constexpr Duration kWorkOfClaim = std::chrono::microseconds(200);
 constexpr std::int64_t kBatchesOfMeasurement = 8;
 

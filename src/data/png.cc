@@ -85,7 +85,8 @@ DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part
                        std::int64_t /*height*/, std::int64_t /*width*/,
                        std::vector<std::uint8_t>& to) {
   PngImage image(file);
-  // Before so much memory is taken: nothing is compressed to less than this.
+  // The most pixels that a byte of a file can hold, since nothing is compressed further. The check
+  // comes before memory is taken.
   constexpr std::size_t kMostPixelsOfByte = 1032 * 8;
   if (std::size_t(image->height) * image->width / kMostPixelsOfByte > file.size()) {
     throw Error(ErrorCode::kDataLoss, "it is too short for its number of pixels");

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// How the records of an epoch are ordered.
+/// The options by which the records of an epoch are ordered.
 struct OrderOptions {
   std::vector<std::int64_t> files;  // records of each
   int interleave = 0;               // files by turns; 0: all records in the order of their index
@@ -26,7 +26,8 @@ class RecordOrder {
   };
 
   explicit RecordOrder(OrderOptions options);
-  /// Records of the shard in an epoch; `next` may be called so many times after `begin`.
+  /// The number of the shard's records in an epoch; `next` may be called this many times after
+  /// `begin`.
   std::int64_t size() const;
   void begin(std::int64_t epoch);
   Next next();

@@ -18,7 +18,7 @@ struct Ticket {
   RecordOrder::Next record;
 };
 
-/// The records that were used: all before `next`, but for those that are late.
+/// The used records: all before `next` except the late ones.
 struct DataPlace {
   std::int64_t next = 0;             // an ordinal
   std::set<std::int64_t> late = {};  // ordinals below it

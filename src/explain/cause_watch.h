@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Gets the report of the run so far from time to time, and looks at the last seconds of it.
+/// Gets the report of the run from time to time, and explains its last seconds.
 class CauseWatch {
  public:
   /// `seconds` since the run began, which never go back. Returns a line for the user once a cause

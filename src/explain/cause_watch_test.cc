@@ -10,7 +10,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// A worker whose counters grow by what is told of each second.
+/// A worker whose counters grow each second by given amounts.
 class Growing {
  public:
   void stop(double seconds) { stops_ += seconds; }

@@ -41,7 +41,7 @@ struct BetterShape {
   double gain = 1;
 };
 std::optional<BetterShape> best_other_shape(const RunFacts& facts);
-/// The same way with a narrower wire, as far as the predictor has tried one.
+/// Returns this way with a narrower wire, if the predictor has tried one.
 std::optional<BetterShape> narrower_wire(const RunFacts& facts);
 
 // no_cause.cc

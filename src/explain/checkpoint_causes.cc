@@ -20,7 +20,7 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts) {
   const auto value = [&](const char* key) {
     return facts.run().value("checkpoints", key).value_or(0);
   };
-  // A task that stands still writes nothing meanwhile, on whatever disk.
+  // A task that stands still cannot write, so the time of its stops is not the disk's.
   const double late = value("late_s") - facts.stood_still();
   const double waited = value("waited_s") - facts.stood_still();
   const bool is_late = late > std::max(kLeastLate, kShareLate * facts.seconds());

@@ -15,7 +15,8 @@ bool is_from_outside(Limit cause) {
   return cause == Limit::kOtherProcesses || cause == Limit::kShortMemory;
 }
 
-// A task that stood still is named whatever it cost, and checkpoints that are late cost no speed.
+// Names a task that stood still however little it cost, and late checkpoints although they cost no
+// speed.
 double least_gain(Limit cause) {
   return cause == Limit::kCheckpoints || cause == Limit::kStopped ? 1 : kWorthSaying;
 }

@@ -1,4 +1,4 @@
-// These tests are about a run as a whole; those of single causes stand beside the causes.
+// Tests about a run as a whole; the tests of single causes stand beside the causes.
 #include "explain/explain.h"
 
 #include <gmock/gmock.h>

@@ -106,7 +106,7 @@ class SlowInput {
                             worker_.task, 100 * share_, threads(), rates()),
                 "With free cores, or fewer --threads for the kernels");
   }
-  // More threads make more, as far as there are cores for them.
+  // More threads make more batches, as far as there are cores for them.
   Finding with_threads(Finding found) const {
     const int most = worker_.input->most_threads;
     const double free = facts_.cores() - worker_.use.pressure.machine_cores.value_or(0);

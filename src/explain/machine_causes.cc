@@ -23,7 +23,7 @@ double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
   return RunFacts::gain_without(share);
 }
 
-// In rounds everybody waits for a worker that stands still, too.
+// In rounds everybody also waits for a worker that stands still.
 double gain_of_going_on(const RunFacts& facts, const TaskReport& task, double share) {
   return facts.in_step() ? RunFacts::gain_without(share) : gain_of(facts, task, share);
 }

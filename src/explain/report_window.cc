@@ -9,7 +9,8 @@
 namespace paceline {
 namespace {
 
-/// Averages over the first seconds of a time, and over all of it, make one over the rest.
+/// Computes the average over the rest of a time, from those over its first seconds and over all of
+/// it.
 class Rest {
  public:
   Rest(double before, double now) : before_(before), now_(now) {}
@@ -23,7 +24,7 @@ class Rest {
   const double before_, now_;
 };
 
-/// What each field of a record is over the time between two reports, by its OverTime.
+/// Computes the fields of a record over the time between two reports, each as its OverTime says.
 class Between {
  public:
   Between(const TaskReport& before, const TaskReport& now)

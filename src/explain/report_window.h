@@ -1,4 +1,4 @@
-// The part of a run between two moments of it.
+// A run's report over the time between two of its moments.
 #pragma once
 
 #include "run/report/report.h"

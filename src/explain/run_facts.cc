@@ -66,7 +66,7 @@ double RunFacts::mean_share(std::string_view activity) const {
   return workers_.empty() ? 0 : sum / double(workers_.size());
 }
 
-// Each task has measured over a time of its own; the longest tells most.
+// Each task measures over a time of its own; the longest of these is used.
 void RunFacts::count_cores() {
   double longest = 0;
   for (const TaskReport& task : run_.tasks) {

@@ -62,7 +62,7 @@ class RunFacts {
   /// True when one command started all tasks, on its machine.
   bool is_on_one_machine() const { return run_.flag_of_other_commands().empty(); }
 
-  /// This is a share of the time of a task; 0 when it is not told.
+  /// Returns the share of a task's time that the activity took; 0 when it is not known.
   static double share(const TaskReport& task, std::string_view activity);
   /// The share of a worker's time in which it waits for values or hands contributions over.
   static double transfer(const TaskReport& worker);
@@ -86,8 +86,8 @@ class RunFacts {
   const std::optional<JobShape>& own_shape() const { return own_shape_; }
   const std::vector<PredictedShape>& other_shapes() const { return other_shapes_; }
 
-  /// How much faster the run would be, if one worker's step took less time, of its own, by this
-  /// share of the step: 1.25 for a quarter faster.
+  /// Returns how many times as fast the run would be if one worker's own part of a step were
+  /// shorter by this share of the step: 1.25 for a quarter faster.
   double gain_without(const TaskReport& worker, double share_of_step) const;
   /// The same, if every worker's step did.
   static double gain_without(double share_of_step);

@@ -1,4 +1,4 @@
-// Other ways to distribute, which the predictor has compared with this one before the first step.
+// Other ways to distribute: the predictor has compared them with this one before the first step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   return BetterShape{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
 }
 
-// The same way but for the wire, which is of a smaller type than float32.
+// True when the shapes differ only in the wire, whose type is smaller than float32.
 bool only_narrows_wire(JobShape shape, const JobShape& own) {
   const bool narrower = shape.wire.numbers.type != DType::kFloat32 && own.wire.exact();
   shape.wire = own.wire;

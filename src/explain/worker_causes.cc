@@ -24,7 +24,7 @@ double compute_ms(const TaskReport& worker) {
   return 1e3 * RunFacts::share(worker, "compute") / *worker.steps_per_s;
 }
 
-// Whoever waits for a core computes longer, and a device does not compute while it copies.
+// A thread that waits for a core computes longer, and a device does not compute while it copies.
 double undisturbed_ms(const TaskReport& worker) {
   const double waited = 1e3 * worker.use.pressure.waited.value_or(0) / *worker.steps_per_s;
   return std::max(0.0, compute_ms(worker) - waited - worker.copies_ms.value_or(0));

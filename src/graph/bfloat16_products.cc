@@ -50,8 +50,8 @@ void add_product(GraphCopy& copy, Bfloat16Casts& casts, const Node& node) {
   copy.replace(node.output(0), product.output(0));
 }
 
-// These round within their kernels: most operands of an lstm are made there, and of images a thread
-// rounds those that it multiplies next.
+// The kernels of these ops round by themselves: an lstm makes most operands inside, and a
+// convolution rounds the images that it multiplies next.
 constexpr std::string_view kRounding[] = {"lstm", "lstm_grad", "conv2d", "conv2d_input_grad",
                                           "conv2d_weights_grad"};
 

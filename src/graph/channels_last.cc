@@ -55,7 +55,7 @@ template <typename Numbers>
 Axes moved(const Numbers& of) {
   return {of[0], of[2], of[3], of[1]};
 }
-/// Where an axis of (N,C,H,W) lies in (N,H,W,C).
+/// Returns the place in (N,H,W,C) of an axis of (N,C,H,W).
 std::int64_t moved_axis(std::int64_t axis) {
   constexpr std::array<std::int64_t, 4> kPlaces = {0, 3, 1, 2};
   return kPlaces[std::size_t(axis < 0 ? axis + 4 : axis)];
@@ -107,7 +107,7 @@ class LayoutPass {
   }
 
  private:
-  /// `images`, `results`: so many of the first inputs and outputs may be images.
+  /// `images` and `results` are the numbers of first inputs and outputs that may be images.
   void add_moved(GraphCopy& copy, const Node& node, const Attributes& attributes, int images,
                  int results) {
     std::vector<Value> inputs;
@@ -183,7 +183,7 @@ class LayoutPass {
     return copy.copy_of(old);
   }
 
-  // Where all channels or all pixels are one, the elements lie in the same order.
+  // If there is one channel or one pixel, the elements lie in the same order either way.
   static Value reordered(GraphCopy& copy, const Value& old, Value x, const Axes& permutation,
                          const char* suffix) {
     const Shape& shape = old.shape();

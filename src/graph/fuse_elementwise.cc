@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// A kernel keeps a block of every step's result close at hand.
+// The most steps of a chain: a kernel keeps a block of each step's result in the nearest cache.
 constexpr std::size_t kMaxSteps = 32;
 
 bool fits(const Value& operand, const ValueType& result) {

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// In a larger window no place is left to say that it has no element above zero.
+// A byte holds a place in the window, and needs one more value for "no element is above zero".
 constexpr std::int64_t kMostElements = 255;
 
 std::int64_t elements_of_window(const Node& pool) {

@@ -13,7 +13,7 @@ struct Moving {
   Value means, variances;
 };
 
-// Each batch_norm whose statistics are contributed to variables as they are.
+// Returns each batch_norm that contributes its statistics to variables without a change.
 std::map<const Node*, Moving> followed(const Graph& graph) {
   std::map<const Node*, Moving> found;
   for (const Graph::Contribution& each : graph.contributions()) {

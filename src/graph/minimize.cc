@@ -18,7 +18,7 @@ namespace {
   throw Error(ErrorCode::kInvalidArgument, "[minimize] " + message);
 }
 
-// By node id: whether the loss depends on the node.
+// Returns, by node id, whether the loss depends on the node.
 std::vector<bool> nodes_below(Value loss) {
   const Graph& graph = loss.graph();
   std::vector<bool> needed(graph.nodes().size(), false);
@@ -32,7 +32,7 @@ std::vector<bool> nodes_below(Value loss) {
   return needed;
 }
 
-// In the order in which they were made.
+// Returns the variables in the order in which they were made.
 std::vector<Value> variables_below(Value loss) {
   const std::vector<bool> needed = nodes_below(loss);
   std::vector<Value> variables;
@@ -85,7 +85,7 @@ const VariableGroup* group_of(const Value& variable, const MinimizeOptions& opti
   return longest;
 }
 
-// What a rule and its options say of the update of a variable.
+// Fills in what the rule and its options say about the update of a variable.
 void settle(VariableUpdate& update, const Rule& rule, const MinimizeOptions& options) {
   const VariableGroup none;
   const VariableGroup* const of = group_of(update.variable, options);

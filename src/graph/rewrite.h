@@ -24,7 +24,7 @@ struct RewriteOptions {
   /// Operands of matrix products are rounded to bfloat16 and summed in float32; all else, the
   /// contributions too, stays float32.
   bool bfloat16_products = false;
-  /// Those operands are float32 again, for a device that multiplies float32 faster.
+  /// True when the operands become float32 again, for a device that multiplies float32 faster.
   bool widened_products = false;
   bool channels_last = true;  // images are computed on as (N,H,W,C)
   bool inference = false;     // the roots are those of inference, not of training

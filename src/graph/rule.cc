@@ -22,7 +22,7 @@ struct NumberRange {
 constexpr float kAnyNumber = std::numeric_limits<float>::max();
 constexpr float kMostPeriod = float{1 << 24};  // whole numbers up to it are floats
 
-// At 1 Adam's bias correction divides by zero.
+// The ranges leave out 1 for Adam's decays, since its bias correction would divide by zero.
 std::vector<NumberRange> ranges_of(RuleKind kind) {
   const NumberRange epsilon{"epsilon", kAnyNumber, false};
   const NumberRange accumulator{"initial_accumulator", kAnyNumber, false};
@@ -68,7 +68,7 @@ void check_number(const Rule& rule, const NumberRange& range, float number) {
                                                        range.name, number, range_text(range)));
 }
 
-// A rule that reads the count has it as a slot, and so in checkpoints.
+// A rule that reads the count keeps it in a slot, and so in checkpoints.
 std::vector<SlotSpec> custom_slots(const RuleProgram& program) {
   std::vector<SlotSpec> slots = program.slots;
   if (program.reads_count()) slots.push_back({"t", true, 0});

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// They are numbered as RuleKind; the program of a rule of one's own has its name.
+/// The names in the order of RuleKind. A custom rule's program has the rule's own name.
 inline constexpr std::array<std::string_view, 12> kRuleNames = {
     "sgd", "momentum", "adam",   "adagrad", "rmsprop", "ftrl",
     "ema", "add",      "assign", "adamw",   "",        "delayed_nesterov"};

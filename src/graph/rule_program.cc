@@ -206,7 +206,8 @@ void RuleProgram::complete() {
     element_ops.push_back(op == nullptr ? 0 : std::uint8_t(op - fusable_ops().data()));
   }
   last_reads = last_reads_of(*this);
-  // They fit one another for every variable if they do for one whose dimensions are like no other.
+  // Extents fit each other for all variables if they do for one whose dimensions are unlike all
+  // others.
   if (whole) step_extents({2, 3});
 }
 

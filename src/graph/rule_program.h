@@ -31,7 +31,7 @@ struct RuleProgram {
   /// The program's own code changes value and slots (CodeRule): there are no steps.
   bool by_code = false;
   std::function<void(const CodeRuleCall&)>
-      code;                     // empty in other processes than the one that has it
+      code;                     // empty in all processes but the one that defines the rule
   std::vector<SlotSpec> slots;  // those that are as large as the variable
   std::vector<FusedStep> scalar_steps, element_steps;
   /// The new value, then the new slots: each the result of an element step, or the input that it
@@ -79,7 +79,7 @@ struct RuleProgram {
   std::string text() const;
   /// Reads such a text. Throws kInvalidArgument on anything else.
   static RuleProgram parse(std::string_view text);
-  /// Checks the program and makes the rest of it. Throws kInvalidArgument naming the rule.
+  /// Checks the program and fills in the rest of it. Throws kInvalidArgument naming the rule.
   void complete();
   /// The input that result `result` replaces.
   static FusedOperand replaced(std::size_t result);

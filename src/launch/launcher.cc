@@ -336,7 +336,7 @@ int host_of(const LabOptions& lab, const TaskId& task) {
   return (task.role == TaskId::Role::kPs ? lab.ps : lab.workers)[std::size_t(task.index)];
 }
 
-// Each emulated host has all ports for itself.
+// Each emulated host has all ports for itself, so tasks on different hosts may have the same one.
 std::vector<std::string> lab_addresses(const LabOptions& lab, const std::vector<TaskId>& tasks) {
   constexpr int kFirstPort = 7000;
   std::vector<std::string> addresses;
@@ -466,7 +466,8 @@ TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const Laun
 }
 
 void check_tasks_allowed(std::size_t tasks) {
-  // Those of a task with one thread were counted: its own, of a link, heartbeats and timers.
+  // The threads that a task with one computing thread was seen to have: its own, a link's,
+  // heartbeats and timers.
   constexpr std::int64_t kLeastThreads = 6;
   check_processes_allowed(counted(std::int64_t(tasks), "task"),
                           kLeastThreads * std::int64_t(tasks));
@@ -505,7 +506,7 @@ void connect(RemoteHosts& hosts, const Cluster& cluster, const std::vector<TaskI
                 ending);
 }
 
-// It evaluates on one thread, at the lowest priority.
+// The evaluator computes on one thread, at the lowest priority.
 TaskCommand evaluator_command(const LaunchProgram& program, const RunOptions& run) {
   TaskCommand command{.name = kEvaluatorTask,
                       .program = program.path,
@@ -561,7 +562,7 @@ Ending ending_of(const TaskGroupResult& result, const StepsMade& steps, const Ru
   return ending;
 }
 
-// With --log-format json an error is a line of the log like the others.
+// With --log-format json the error is one more line of the log.
 void print_end(const std::string& steps, bool failed, const std::string& error,
                const RunOptions& run) {
   print_text(stdout, steps);

@@ -137,7 +137,7 @@ struct LaunchProgram {
   SshOptions ssh = {};                       // other hosts; only where it is any command
 };
 
-/// Where a task runs, and what is there for it.
+/// The place of a task, and the resources that it has there.
 struct TaskPlace {
   std::string address = {};             // by which the others reach it
   std::vector<std::string> files = {};  // its report, and its timeline where one is asked for

@@ -11,7 +11,7 @@ class Output {
   Output() { EXPECT_EQ(pipe(ends_), 0); }
   ~Output() { close(ends_[0]); }
   int fd() const { return ends_[1]; }
-  /// All that was written; nothing can be written after it.
+  /// Returns all that was written; nothing can be written after this call.
   std::string text() {
     close(ends_[1]);
     std::string all;

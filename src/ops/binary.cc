@@ -61,7 +61,7 @@ Operands derivatives_of_pow(const Node& node, Value dy) {
 
 Op comparison(const char* name) {
   Op op = binary(name, [](const Node&, Value) { return Operands{}; });
-  // It is constant but for where it jumps.
+  // The function is constant between its jumps, so its gradient is 0.
   op.gradient = [](const Node&, std::span<const Value>) { return std::vector<Gradient>(2); };
   return op;
 }

@@ -135,7 +135,7 @@ class RuleProgramWriter {
     return {Kind::kInput, program_.scalar_input(index)};
   }
 
-  // One that is neither a step nor what it replaces is copied by a step.
+  // A result that is neither a step nor the value it replaces needs a step that copies it.
   void add_result(const Value& value) {
     FusedOperand result = element_operand(value);
     if (result.kind == Kind::kInput && result != RuleProgram::replaced(program_.results.size())) {

@@ -45,7 +45,8 @@ std::string shapes_str(const OpInputs& in) {
   return in.shape(0).str() + " with " + in.shape(1).str();
 }
 
-// From the last dimension on all are whole, then one is cut, and those before have one element.
+// A part is contiguous if its last dimensions are whole, the one before them is cut, and all
+// earlier ones have one element.
 std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
                            std::span<const std::int64_t> size) {
   std::int64_t first = 0, stride = 1;

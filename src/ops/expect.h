@@ -18,14 +18,14 @@ void expect_rank(const OpInputs& in, int i, std::string_view what, int rank);
 /// Fails unless input i is int32.
 void expect_int32(const OpInputs& in, int i, std::string_view what);
 
-/// `axis` of a tensor of `rank` dimensions, a negative one counted from the end; fails when there
-/// is no such axis.
+/// Returns `axis` of a tensor of `rank` dimensions; a negative one counts from the end. Fails when
+/// there is no such axis.
 int expect_axis(const OpInputs& in, std::int64_t axis, int rank);
 /// "(3,4) with (5,6)" of inputs 0 and 1.
 std::string shapes_str(const OpInputs& in);
 
-/// At which element of `whole` its part of `size` at `begin` begins, whose elements lie there one
-/// after the other; −1: they do not, or there are none.
+/// Returns the element of `whole` at which its part of `size` at `begin` begins, or −1 when the
+/// part is empty or not contiguous.
 std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
                            std::span<const std::int64_t> size);
 /// Inputs and outputs, once each.
@@ -34,7 +34,7 @@ double moved_bytes(const Node& node);
 double output_elements(const Node& node);
 /// The cost function of an op that does `flops` operations for each element of output 0.
 std::function<Cost(const Node&)> elementwise_cost(double flops);
-/// That of an op which fusion knows: it costs the same as a step of a chain.
+/// Returns the cost of an op that fusion knows: that of one step of a chain.
 std::function<Cost(const Node&)> fusable_cost(std::string_view op);
 
 }  // namespace paceline

@@ -39,8 +39,8 @@ struct Window2d {
   std::int64_t begin(int d, std::int64_t index) const;
 };
 
-/// The place in a window of relu_max_pool2d that has no element above zero; its windows have at
-/// most so many elements.
+/// The place that relu_max_pool2d stores for a window without an element above zero; its windows
+/// have at most this number of elements.
 constexpr std::uint8_t kNoPlace = 255;
 
 /// Input i as an image. Fails when it has not four dimensions, or no height, width or channels.

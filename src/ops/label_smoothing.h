@@ -12,7 +12,7 @@ struct WantedProbabilities {
   double of_label = 1;  // beside `of_each`
   double of_each = 0;   // of every class, the label's too
 
-  /// From the attribute "smoothing", which is 0 where it is absent.
+  /// Reads the attribute "smoothing"; a missing one means 0.
   static WantedProbabilities of(const Attributes& attributes, std::int64_t classes) {
     if (!attributes.has("smoothing")) return {};
     const double smoothing = attributes.get<double>("smoothing");

@@ -84,7 +84,7 @@ Cost matmul_cost(const Node& node) {
   return {2 * inner * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
 }
 
-/// Row by row of a, whatever its other dimensions, times one matrix.
+/// Multiplies each row of a, over all its other dimensions, by one matrix.
 Value rows_by_matrix(Value a, Value b, bool transpose_b) {
   const Shape& shape = a.shape();
   std::int64_t rows = 1;

@@ -1,4 +1,4 @@
-// From the public options of windows to the attributes of nodes.
+// Turns the public options of windows into the attributes of nodes.
 #pragma once
 
 #include <array>

@@ -18,12 +18,13 @@ using std::chrono::duration_cast, std::chrono::milliseconds, std::chrono::second
 constexpr Duration kCallWithin = seconds(5), kAnswerWithin = seconds(10);
 constexpr int kRoundTrips = 64;
 constexpr Duration kRoundTripsWithin = seconds(3);
-/// A stream comes to its pace in this time and so many round trips, within the longest.
+/// A stream reaches its pace after this time plus some round trips, and at the latest after
+/// kLongestWarm.
 constexpr Duration kWarm = milliseconds(300), kLongestWarm = seconds(5);
 constexpr int kWarmRoundTrips = 10;
-/// A stream is filled for so much longer than it is measured.
+/// The extra time for which a stream is filled, beyond its measurement.
 constexpr Duration kMargin = milliseconds(100);
-/// What was sent last and is under way when a measurement ends.
+/// The time in which the last bytes arrive after a measurement has ended.
 constexpr Duration kDrainWithin = seconds(10);
 
 TimePoint moment() { return std::chrono::steady_clock::now(); }

@@ -36,7 +36,7 @@ class PairMeter {
   double rate_in(int streams, Duration each);
   ProbeCount their_count();
   void let_pass(Duration duration);
-  /// So long from now, within what measuring may take.
+  /// Returns the deadline after `duration`, or that of the whole measurement if it is earlier.
   Deadline within(Duration duration) const;
   double rate_of(const ProbeCount (&counts)[3]) const;
 

@@ -32,7 +32,7 @@ enum class ProbeType : std::uint16_t {
   kPong = 204,      // server → caller: this (offset), when I was asked (step)
   kAskRoof = 205,   // asker → server: what can your host do?
   kRoof = 206,      // server → asker
-  kMeasure = 207,   // asker → server: measure what lies between you and that one
+  kMeasure = 207,   // asker → server: measure the way between you and that host
   kMeasured = 208,  // server → asker: what was found, or why it was not
   kFill = 209,      // caller → server, of a stream: fill it for so long
   kBytes = 210,     // both ways, of a stream: nothing but bytes

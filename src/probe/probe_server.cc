@@ -222,7 +222,7 @@ void ProbeServer::keep_house(const std::stop_token& stop) {
     for (const auto& connection : closing) connection->close(Deadline::after(kFarewell));
     gone.clear();
     lock.lock();
-    // One that is late is asked to go once, and then has its farewell.
+    // A session that is late is first asked to go, and then gets its farewell.
     const TimePoint due = std::max<TimePoint>(desk_.due(), time_of_now() + kFarewell);
     changed_.wait_until(lock, stop, due,
                         [&] { return !to_close_.empty() || !gone_.empty() || desk_.due() < due; });

@@ -1,4 +1,4 @@
-// Lets a host be measured by whoever has the key.
+// A server by which others with the job's key measure this host.
 #pragma once
 
 #include <condition_variable>

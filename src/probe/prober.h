@@ -52,7 +52,7 @@ class Prober {
 
   /// "3 hosts and the 3 pairs of them"
   std::string subject() const;
-  /// What all takes at most, and what it takes usually.
+  /// Return the longest and the usual duration of the whole measurement.
   Duration longest() const;
   Duration usual() const;
 

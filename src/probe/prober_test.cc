@@ -203,7 +203,7 @@ TEST_F(ProberTest, FramesThatMakeNoSenseEndTheirConnectionAlone) {
   EXPECT_TRUE(Prober(probing({server->address()})).measure().is_whole()) << "it serves on";
 }
 
-/// a and b are joined by 1 Gbit/s, c by a tenth of it; from c to a less goes.
+/// 1 Gbit/s joins a and b, a tenth of it joins c to them, and the way from c to a carries less.
 Probed three_hosts() {
   Probed probed;
   for (const char* const name : {"a", "b", "c"}) {

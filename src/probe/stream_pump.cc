@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-/// So many frames are on their way to the system at once, so that it always has one.
+/// The number of frames on their way to the system at once, so that it always has one.
 constexpr int kAtOnce = 3;
 
 /// Lives as long as the pump, or as a frame that the connection has not given back. No network can

@@ -26,7 +26,8 @@ std::string limit_text(__rlimit_resource resource, const char* format, std::uint
   return fmt::format(fmt::runtime(format), grouped_digits(std::int64_t(limit.rlim_cur / unit)));
 }
 
-// Of processes and threads: the smaller one of the user's limit and the control group's.
+// Returns the limit on processes and threads: the smaller one of the user's and the control
+// group's.
 std::string process_limit_text(const ControlGroupLimits& groups) {
   rlimit user = {};
   const bool known = getrlimit(RLIMIT_NPROC, &user) == 0 && user.rlim_cur != RLIM_INFINITY;

@@ -83,7 +83,7 @@ class LineFormatter : public spdlog::formatter {
   spdlog::pattern_formatter time_;
 };
 
-/// Each line with one call of the system.
+/// Writes each line with one system call.
 class DescriptorSink : public spdlog::sinks::base_sink<std::mutex> {
  public:
   explicit DescriptorSink(int fd) : fd_(fd) {}

@@ -44,7 +44,7 @@ class Log {
   /// Keeps a line that the task has printed elsewhere beside its own: the last ones are shown while
   /// it runs.
   void remember(std::string_view line) const;
-  /// Returns the last lines, the oldest first, whatever the level is at which they are written.
+  /// Returns the last lines of all levels, the oldest first.
   std::vector<std::string> remembered() const;
 
  private:

@@ -1,4 +1,4 @@
-// The rate of this machine's network, and what a link carries of it.
+// The rate of this machine's network, and the share of it that a link uses.
 #pragma once
 
 namespace paceline {

@@ -1,4 +1,4 @@
-// What run_program tells the sessions of a run beside the options that a user chooses.
+// What run_program tells the sessions of a run, beyond the options that a user chooses.
 #pragma once
 
 #include <cstdint>
@@ -46,13 +46,14 @@ struct ProgramRun {
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
-/// That of the run; of a run that has none, one that says nothing.
+/// Returns the ProgramRun of the run; if it has none, one that says nothing.
 inline const ProgramRun& program_run_of(const RunOptions& run) {
   static const ProgramRun none;
   return run.program == nullptr ? none : *run.program;
 }
 
-/// That of these options alone, to be changed: copies that were made of them keep theirs.
+/// Returns the ProgramRun of these options alone, to be changed. Copies of the options keep their
+/// own.
 inline ProgramRun& own_program_run(RunOptions& run) {
   auto own = std::make_shared<ProgramRun>(program_run_of(run));
   run.program = own;

@@ -9,9 +9,10 @@ namespace paceline {
 
 /// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);
-/// The same for the user: "device sim:1", "devices sim:2 to sim:3", or "no device".
+/// Returns the devices as the user reads them: "device sim:1", "devices sim:2 to sim:3", or "no
+/// device".
 std::string devices_of(const Cluster& cluster, const TaskId& task);
-/// The number of threads of each of so many workers that share `cores`.
+/// Returns the number of threads of each of `workers` workers that share `cores`.
 int threads_of_worker(const Cluster& cluster, int cores, int workers);
 /// True for a task whose launcher has started all of them on its own machine, on emulated hosts of
 /// it or not: on other hosts they listen elsewhere than at their addresses.

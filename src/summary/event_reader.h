@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-/// One thread. A record that is not all there is the file's end: somebody may be writing it.
+/// For one thread. An incomplete record counts as the end of the file, since a program may still be
+/// writing it.
 class EventReader {
  public:
   /// Throws kNotFound naming the path.

@@ -1,4 +1,4 @@
-// How records lie in an event file: length (8 bytes), its checksum (4), that many bytes, their
+// The layout of records in an event file: length (8 bytes), its checksum (4), the data, its
 // checksum (4); numbers are little-endian.
 #pragma once
 

@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-/// One thread. What was added can be read at once, by another process too. Throws as Disk does.
+/// For one thread. Others can read an event as soon as it is added, in other processes too. Throws
+/// as Disk does.
 class EventWriter {
  public:
   /// A new file in `folder`, which is made: events.out.tfevents.SECONDS.HOST.PID. What earlier

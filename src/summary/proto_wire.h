@@ -1,4 +1,4 @@
-// How protobuf lays out a field: https://protobuf.dev/programming-guides/encoding. Numbers are
+// The layout of a protobuf field: https://protobuf.dev/programming-guides/encoding. Numbers are
 // little-endian, as on every machine that Paceline runs on.
 #pragma once
 

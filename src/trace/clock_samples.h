@@ -1,5 +1,5 @@
-// What round trips tell of another task's clock, by the filter that NTP uses: the shorter the round
-// trip, the less can hide in it.
+// Estimates another task's clock from round trips, by the filter that NTP uses: the shorter a round
+// trip, the smaller its error.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// One round trip: when it was `at` here, the other clock was ahead by `offset`, give or take
-/// `half`, which is half the round trip. That holds however the delay is divided between the ways.
+/// One round trip. At the time `at` here, the other clock was ahead by `offset`, ± `half`, half of
+/// the round trip. This holds however the delay is divided between the two ways.
 struct ClockSample {
   TimePoint at;
   Duration offset{}, half{};
@@ -36,19 +36,19 @@ class ClockSamples {
   std::size_t count_ = 0;
 };
 
-/// How far another clock is ahead of the clock here: `offset` at the time `at` of the clock here,
-/// and by `drift` more in each second after it.
+/// The lead of another clock over the clock here: `offset` at the time `at` here, and `drift` more
+/// for each second after it.
 struct ClockLine {
   TimePoint at;
   Duration offset{};
   double drift = 0;
   Duration uncertainty{};
 
-  /// What the other clock shows when the one here shows `here`.
+  /// Returns the time of the other clock when the one here shows `here`.
   TimePoint there(TimePoint here) const;
   /// The line of the other clock's task to this one.
   ClockLine inverse() const;
-  /// From here to there by this line, and from there on by the next.
+  /// Joins two lines: this one leads from here to there, `next` leads on from there.
   ClockLine then(const ClockLine& next) const;
 };
 

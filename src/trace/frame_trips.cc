@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// From, to, message, and what the frame's header has.
+// The sender, the receiver, the message, and the numbers of the frame's header.
 using FrameKey =
     std::tuple<std::size_t, std::size_t, std::size_t, std::int64_t, std::uint64_t, std::uint64_t>;
 
@@ -25,7 +25,7 @@ struct FrameKeyHash {
   }
 };
 
-// What a label says of its frames; the number of the message is the same in all tasks.
+// The direction and message of a label's frames; the number of a message is the same in all tasks.
 struct FrameKind {
   bool is_known = false;
   std::size_t peer = 0, message = 0;

@@ -21,7 +21,8 @@ struct FrameTrip {
   SpanPlace sent, received;
 };
 
-/// The message of a frame's span, "chunk" of "send chunk"; empty: it is no frame, or another verb.
+/// Returns the message of a frame's span, "chunk" of "send chunk"; empty when the label is no
+/// frame's, or has another verb.
 std::string_view message_of(const TimelineLabel& label, std::string_view verb);
 
 /// All frames whose sending and arrival are both there, in the order of their arrival in each task.

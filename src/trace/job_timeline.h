@@ -112,7 +112,7 @@ constexpr std::size_t kMostTimelineBytes = 48'000'000;
 void write_job_timeline(const std::string& path, const JobTimeline& job,
                         std::size_t most_bytes = kMostTimelineBytes);
 
-/// How the clocks of the tasks were found to be, and what the steps' critical paths consist of.
+/// Returns a summary: the offsets of the tasks' clocks, and the parts of the steps' critical paths.
 std::string summary_of(const JobTimeline& job);
 
 /// Reads the files, merges them, and writes one. Returns the lines to print. Throws as

@@ -12,14 +12,15 @@
 namespace paceline {
 namespace {
 
-// How much of the timeline a file shows.
+// The amount of detail that a file shows.
 struct TimelineDetail {
   bool arguments = true;
   std::int64_t shortest = 0;  // nanoseconds; spans of steps and ends of arrows are shown, too
   bool arrows = true;
 };
 
-// By the levels that are tried one after the other.
+// Returns the detail of each level; levels are tried one after the other until the file is small
+// enough.
 TimelineDetail detail_of_level(int level) {
   if (level == 0) return {};
   constexpr int kWithArrows = 8;

@@ -51,7 +51,7 @@ class TaskMaker {
     task_.clock_samples[to].push_back(sample);
     return *this;
   }
-  // In the order of time; the clock is ahead of that of the test by so much.
+  // Makes the timeline in the order of time, with a clock that is ahead of the test's.
   TaskTimeline make(Duration ahead = Duration()) const {
     TaskTimeline task = task_;
     std::ranges::stable_sort(
@@ -69,7 +69,7 @@ class TaskMaker {
 
 constexpr Duration kAhead = std::chrono::seconds(1000);
 
-// A worker computes, pushes, and waits for the values that the ps makes of it.
+// A worker that computes, pushes, and waits for the values that the ps sends back.
 TaskMaker worker() {
   TaskMaker worker("worker:0");
   worker.add("step", "step", 0, 100)

@@ -9,7 +9,8 @@ namespace paceline {
 
 /// Sums since the process or the machine began. What the system does not tell is empty.
 struct PressureCounters {
-  // Of the threads that this process has now, in seconds: on a core, and waiting for a free one.
+  // The seconds for which the present threads of this process ran on a core, and waited for a free
+  // one.
   std::optional<double> ran, queued;
   std::optional<double> machine_ran;         // core-seconds of all processes of the machine
   std::optional<std::int64_t> major_faults;  // pages that were read from a disk, of this process
@@ -29,10 +30,10 @@ std::int64_t calling_thread();
 /// ended meanwhile take their time with them.
 std::optional<double> queued_share(const PressureCounters& before, const PressureCounters& after);
 
-/// Of a line such as "cpu  10 1 5 200 …" of /proc/stat: the ticks in which a core was busy with a
-/// process of this machine.
+/// Returns the ticks in which a core was busy with a process of this machine, from a line of
+/// /proc/stat such as "cpu  10 1 5 200 …".
 std::optional<std::int64_t> busy_ticks(const std::string& stat);
-/// Of text such as that of /proc/pressure/memory: the seconds of "some".
+/// Returns the seconds of "some" in a text such as /proc/pressure/memory.
 std::optional<double> stalled_seconds(const std::string& pressure);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Where the wall time of a thread went: one clock reading per change of activity.
+// Divides the wall time of a thread among activities, with one clock reading for each change.
 #pragma once
 
 #include <array>
@@ -19,7 +19,7 @@ class StepAccount {
  public:
   explicit StepAccount(const Clock& clock) : clock_(clock) {}
 
-  /// From now on time counts as `activity`; returns what it was before.
+  /// Counts time as `activity` from now on; returns the previous activity.
   Activity change_to(Activity activity) {
     const TimePoint now = clock_.now();
     spent_[std::size_t(current_)] += now - since_;
@@ -28,7 +28,7 @@ class StepAccount {
     current_ = activity;
     return before;
   }
-  /// From now on DeviceWaitScope shows its blocks in the timeline, too, which must outlive this.
+  /// Also shows the waits of DeviceWaitScope in the timeline, which must outlive this object.
   void show_device_waits(Timeline& timeline);
   /// Forgets all; time counts as kOther from now.
   void reset();

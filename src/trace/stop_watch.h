@@ -17,8 +17,9 @@ struct Stops {
   bool operator==(const Stops&) const = default;
 };
 
-/// Of a sleep that was to take `asked` seconds, took `took`, and ended with `queued` seconds of
-/// waiting for a core: the time in which the thread could not have run. Little is never told.
+/// Returns the seconds for which the thread could not have run in a sleep. The sleep was to take
+/// `asked` seconds, took `took`, and ended with `queued` seconds of waiting for a core. Small
+/// amounts count as 0.
 double stopped_seconds(double asked, double took, double queued);
 
 /// A thread that sleeps, and looks how long it slept, five times a second. Any thread may call.

@@ -32,7 +32,7 @@ std::string clock_of_this_process() {
 
 std::int64_t nanoseconds_of(TimePoint time) { return time.time_since_epoch().count(); }
 
-// Threads of a pool, or of a link, have no names of their own: by what they did.
+// Names a thread of a pool or a link by its work, since it has no name of its own.
 std::string name_of_thread(const Timeline& timeline, const Timeline::Event& event) {
   std::string name = timeline.name_of_thread(event.thread);
   if (name.empty() && event.label->category == "frame") return "link";

@@ -1,4 +1,5 @@
-// The timeline of one task as its file has it (docs/timeline.md), until those of all are merged.
+// The timeline of one task as its own file holds it (docs/timeline.md), before the launcher merges
+// all of them.
 #pragma once
 
 #include <sys/types.h>

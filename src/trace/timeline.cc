@@ -17,7 +17,7 @@ pid_t this_thread() {
   return id;
 }
 
-// A step of a large graph has up to so many events, and so has one with many chunks on a ps.
+// The most events of one step, of a large graph or of a ps with many chunks.
 constexpr std::int64_t kMostInAStep = 4096;
 
 std::size_t places_for(std::int64_t steps, std::size_t most) {

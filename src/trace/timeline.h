@@ -63,8 +63,8 @@ class Timeline {
   }
   /// True for a step that was asked for.
   bool shows(std::int64_t step) const { return step >= first_step_ && step < end_step_; }
-  /// One more, or one less, for whom it goes on recording: a ps does until all workers have made
-  /// these steps.
+  /// Adds one, or takes one away, for whom it goes on recording: a ps records until all workers
+  /// have made these steps.
   void hold() { ++held_; }
   void let_go() { --held_; }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1,
@@ -108,7 +108,7 @@ class Timeline {
   mutable std::mutex mutex_;
   std::deque<TimelineLabel> labels_;
   std::vector<std::pair<pid_t, std::string>> threads_;
-  std::map<std::string, std::string> peers_;  // the tasks, by what the link calls them
+  std::map<std::string, std::string> peers_;  // tasks, by the link's name for them
   std::map<std::string, ClockSamples> clocks_;
 };
 

@@ -19,7 +19,8 @@ struct TimelinePlace {
 
 /// The text as JSON, in quotes.
 std::string quoted_json(std::string_view text);
-/// What a viewer shows of a process or thread: "process_name" with the arguments as JSON.
+/// Returns the line that names a process or thread in a viewer: "process_name" with the arguments
+/// as JSON.
 std::string metadata_line(std::string_view name, TimelinePlace place, std::string_view arguments);
 /// A span: its arguments are JSON, too.
 std::string span_line(std::string_view name, std::string_view category, TimelinePlace place,
@@ -30,8 +31,8 @@ std::string arrow_line(char phase, std::string_view name, TimelinePlace place, s
 
 /// The file of these lines.
 std::string text_of_timeline(std::string_view lines);
-/// Calls `line` with each line of a whole file. Throws kNotFound, or kDataLoss naming the path when
-/// it is no timeline, or ends too soon.
+/// Calls `line` with each line of a whole file. Throws kNotFound when there is none, and kDataLoss
+/// naming the path when it is not a timeline or ends too soon.
 void for_lines_of_timeline(const std::string& path,
                            const std::function<void(std::string_view)>& line);
 

@@ -13,9 +13,10 @@
 
 namespace paceline {
 
-/// What kept a process from working, between two moments. What the system does not tell is empty.
+/// The causes that kept a process from working between two moments. A number is empty when the
+/// system does not tell it.
 struct Pressure {
-  /// Of the time in which its threads could run, the share in which no core was free for them.
+  /// The share of the time in which the threads could run, but no core was free for them.
   std::optional<double> queued = {};
   /// The share of the time in which no core was free for the thread that began to measure.
   std::optional<double> waited = {};
@@ -29,7 +30,7 @@ struct Pressure {
   bool operator==(const Pressure&) const = default;
 };
 
-/// Between two moments. What the system does not tell is empty.
+/// The use of a machine between two moments. A number is empty when the system does not tell it.
 struct MachineUse {
   double seconds = 0;       // between them
   double core_seconds = 0;  // of all threads, in the process and in the system for it

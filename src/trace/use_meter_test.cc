@@ -12,7 +12,7 @@ TEST(UseMeter, MeasuresFromItsStart) {
   UseMeter meter;
   EXPECT_FALSE(meter.measure().has_value());
   meter.start();
-  // Until the system has counted some of it.
+  // Computes until the system has counted some processor time.
   volatile double sum = 0;
   while (meter.measure()->core_seconds <= 0) {
     for (int i = 0; i < 100000; ++i) sum = sum + i;

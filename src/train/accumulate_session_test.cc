@@ -45,7 +45,7 @@ struct Note : Hook {
   Seen& seen;
 };
 
-// Trains until so many own steps are fed, or RunOptions ends it.
+// Trains until `steps` own steps are fed, or RunOptions ends it.
 Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   Graph graph;
   const Value x = graph.input("x", {2, 3});

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// One batch. Its memory is used again for the next batch that it holds.
+/// A feed that holds one batch. Its memory serves the next batch again.
 class BatchFeed : public Feed {
  public:
   /// Forgets what it holds; what is filled from now on is for the task's own step `step`.

@@ -28,7 +28,7 @@ DeviceContext::DeviceContext(const Parts& parts)
   if (parts.timeline != nullptr) parts.step_account.show_device_waits(*parts.timeline);
 }
 
-// Without a feed, a step reads only the values that inputs keep.
+// Without a feed, a step reads only values that inputs keep.
 void DeviceContext::fill(Executor& executor, StepKind kind,
                          const std::function<void(Feed&)>& feed) {
   TaskPosition unused;

@@ -19,8 +19,8 @@ Tensor copy_of(const TensorView& view);
 /// Returns a copy of each.
 std::vector<Tensor> copies_of(std::span<const TensorView> views);
 
-/// One thread at a time. Evaluations read the context's own snapshot and touch neither the store
-/// nor another context; everything else calls the store and belongs to the session's thread.
+/// For one thread at a time. Evaluations read the context's own snapshot and touch neither the
+/// store nor another context. All other calls use the store and belong to the session's thread.
 class DeviceContext {
  public:
   struct Parts {

@@ -69,7 +69,7 @@ class EvaluatorTest : public ::testing::Test {
     }
     return losses;
   }
-  /// Returns the losses of a session that has made so many steps and does nothing else.
+  /// Returns the losses of a session that makes `steps` steps and does nothing else.
   std::vector<float> alone_after(int steps) {
     const auto session = make(cluster_);
     session->share(valid_);

@@ -121,7 +121,7 @@ std::size_t ExternalBoard::first_handed_over(std::size_t count,
   return first < count ? first : 0;
 }
 
-// Whoever owns the memory may take its time to free it.
+// Calls the owner outside the lock, since it may take its time to free the memory.
 void ExternalBoard::release(int variable) {
   Handed& handed = handed_[std::size_t(variable)];
   std::shared_ptr<const void> owner;

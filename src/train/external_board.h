@@ -1,5 +1,5 @@
-// Where the kernels of a step and the code that computes its model meet: values one way, gradients
-// and the loss the other way.
+// The board on which the kernels of a step and the code that computes its model exchange values,
+// gradients and the loss.
 #pragma once
 
 #include <atomic>

@@ -411,7 +411,7 @@ std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& va
   return made;
 }
 
-// One process that leaves nothing behind, and that nobody looks at.
+// Returns the options of one process that leaves nothing behind and has no observers.
 RunOptions to_learn(const RunOptions& run) {
   RunOptions learns;
   learns.quiet = true;

@@ -71,13 +71,13 @@ class ExternalJob {
   std::optional<Served> served_;
 };
 
-/// What a worker learned, and with which values it ended.
+/// The losses of a worker and its values at the end.
 struct Learned {
   std::vector<double> losses;
   Tensor last;
 };
 
-/// Each worker makes `steps` of its own on its part of each batch.
+/// Lets each worker make `steps` own steps on its part of each batch.
 std::vector<Learned> train_all(const ExternalJob& job, bool table, std::int64_t first,
                                std::int64_t steps, const RunOptions& run,
                                const MinimizeOptions& options = {}) {

@@ -34,7 +34,7 @@ namespace {
 
 // The slots of a checkpoint, for a job whose strategy may be another one than that which saved it.
 
-/// The variables of a store as a checkpoint of it has them.
+/// Returns the variables of a store as its checkpoint would list them.
 std::vector<SavedVariable> variables_as_saved(const SavableStore& store);
 
 /// Takes the values of a checkpoint that has the variables of `store`, and the slots that mean the

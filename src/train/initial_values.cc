@@ -13,7 +13,7 @@ namespace {
 
 using VariableNodes = std::unordered_map<std::string_view, const Node*>;
 
-// By name. Graphs that share a variable agree on its initializer.
+// Returns the variables by name. Graphs that share a variable agree on its initializer.
 VariableNodes variables_of(std::span<const Graph* const> graphs) {
   VariableNodes variables;
   for (const Graph* graph : graphs) {

@@ -163,7 +163,7 @@ TEST(LocalStepsSession, OfOneWorkerWithoutRoundsIsOneProcess) {
   }
 }
 
-// Whoever is faster makes more of the steps.
+// The faster worker makes more of the steps.
 TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
   const Rule rule = Adam{.learning_rate = 3e-3f};
   for (const int fragments : {1, 3}) {

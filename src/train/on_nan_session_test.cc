@@ -1,4 +1,4 @@
-// What becomes of a contribution with NaN (--on-nan), in every strategy.
+// The fate of a contribution with NaN (--on-nan), in every strategy.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -179,7 +179,7 @@ TEST_P(OnNanSession, SkipLeavesTheContributionOutAndCountsIt) {
     }
   }
   EXPECT_EQ(all.back().skipped, 1);
-  // In an all-reduce the mean has it, and nobody applies that.
+  // In an all-reduce the mean has the NaN, so no worker applies it.
   const bool all_skip = all.size() == 1 || GetParam().strategy == "allreduce";
   EXPECT_EQ(all.front().skipped, all_skip ? 1 : 0);
 }

@@ -76,7 +76,7 @@ class SizedGraphs {
 
   const InferenceGraph& first() const { return graphs_[0]; }
   std::size_t open_count() const { return open_.size(); }
-  /// The same node with another size of open dimension i.
+  /// Returns this node in the graph that has another size of open dimension i.
   const Node& other(const Node& node, std::size_t i) const {
     return *graphs_[i + 1].graph->nodes()[std::size_t(node.id())];
   }
@@ -174,7 +174,7 @@ class NodeExport {
   /// Adds a node on the way there, and returns the name of its output, which ends with `suffix`.
   std::string step(const char* suffix, const char* type, const Names& inputs,
                    const std::vector<OnnxAttribute>& with = {});
-  /// The same with several outputs, one for each suffix.
+  /// Adds a node with several outputs, one for each suffix.
   Names steps(std::initializer_list<const char*> suffixes, const char* type, const Names& inputs,
               const std::vector<OnnxAttribute>& with = {});
   std::string numbers(const char* suffix, const Numbers& numbers);
@@ -543,7 +543,7 @@ class GraphExport {
       writer_.initializer(name, values);
     }
   }
-  /// The size of an open dimension as int64 (1), from an input that has it.
+  /// Returns the size of an open dimension as int64 (1), from an input that has this dimension.
   std::string open_size(const Node& of, const std::string& open) {
     std::string name = "size of " + open;
     if (open.empty() || made_.contains(name)) return open.empty() ? "" : name;

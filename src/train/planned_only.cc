@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-/// What the observers of all sessions of a run have in common.
+/// The state that the observers of all sessions of a run share.
 struct Showing {
   explicit Showing(std::function<bool(const PlannedSession&)> to_show) : show(std::move(to_show)) {}
   const std::function<bool(const PlannedSession&)> show;

@@ -54,7 +54,7 @@ class Prefetcher {
   std::vector<Filled> filled_;
   std::deque<Filled*> free_, ready_;
   bool resting_ = true, ended_ = false;
-  // These belong to the thread while it does not rest.
+  // The next members belong to the thread while it works.
   std::int64_t step_ = 0;  // of the next batch
   TaskPosition position_;  // after the last batch
   std::shared_ptr<const InputNormals> normals_;

@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// Numbers that are not whole are read in whatever precision another program saved them.
+// Floating-point numbers are read in any precision that another program saved.
 bool fits(const SavedVariable& saved, DType dtype, const Shape& shape) {
   return saved.shape == shape &&
          (saved.dtype == dtype || (is_floating(saved.dtype) && is_floating(dtype)));

@@ -87,7 +87,7 @@ bool Saver::marked_none() {
   return keeper_ && !keeper_->mark().best;
 }
 
-// What fails is tried again with the next look; training goes on.
+// A report that cannot be taken is tried again with the next look; training goes on.
 void Saver::take_reports() {
   const std::lock_guard lock(marking_);
   if (!keeper_) return;
@@ -203,7 +203,7 @@ void Saver::save(const TaskState& own, std::int64_t global_step) {
     written_.seconds += took.count();
     written_.bytes += double(bytes_of(index));
   }
-  // The line is printed only now, so that whoever reads it can rely on the checkpoint.
+  // The line is printed only now, so that its reader can rely on the checkpoint.
   parts_.say(fmt::format("Saving model to {} ({:.1f} MB in {:.2f} s)", path,
                          double(bytes_of(index)) * 1e-6, took.count()));
 }

@@ -218,7 +218,7 @@ Session::Impl::~Impl() { finish(); }
 
 void Session::Impl::finish() {
   if (!started() || std::exchange(finished_, true)) return;
-  // An exception of the program itself: whoever catches it knows what it says.
+  // The program's own exception ends the session here; the code that catches it knows what it says.
   if (unwinding() && job != nullptr) job->fail();
   if (!unwinding() && report.error.empty()) end_well();
   write_report();
@@ -612,7 +612,7 @@ void Session::Impl::read_watched() {
   }
 }
 
-// The work of a session that is no training: evaluations, fetches, values of variables.
+// The work of a session beside training: evaluations, fetches, values of variables.
 
 namespace {
 
@@ -873,7 +873,8 @@ std::span<const TensorView> Session::Impl::read_values(StepKind kind, const Grap
   return context->read(kind, graph, fetches, mode, is_trained, feed);
 }
 
-// What a session shows while it runs: to its observers, and to the tasks that ask how far it is.
+// The state that a running session shows to its observers, and to the tasks that ask for its
+// progress.
 
 namespace {
 

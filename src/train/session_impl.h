@@ -38,7 +38,7 @@ class Session::Impl {
   /// False: an observer wanted no more than the plan. Of all parts below there are the values
   /// alone, and training has ended.
   bool started() const { return observers.let_start(); }
-  /// Those of the job, or of the graphs of a session that was not started.
+  /// Returns the variables of the job, or those of the graphs when the session was not started.
   std::vector<VariableSpec> variables() const;
   /// Throws kNotFound.
   VariableId variable_of(std::string_view name) const;
@@ -122,7 +122,7 @@ class Session::Impl {
   StepAccount account{clock}, evaluation_account{clock};
   ProgressBoard progress;
   std::unique_ptr<SessionJob> job;
-  SessionObservers observers;  // They may ask the job, from threads of their own.
+  SessionObservers observers;  // Observers may ask the job, from threads of their own.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
@@ -179,7 +179,7 @@ class Session::Impl {
 
   bool unwinding() const { return std::uncaught_exceptions() > exceptions_; }
   void end_well();
-  /// That of the end, if the session has ended well; else what is known by now.
+  /// Returns the report at the end, if the session has ended well; else what is known by now.
   TaskReport task_report() const;
   TaskReport measured_task() const;
   std::optional<double> network_bytes_per_s() const;

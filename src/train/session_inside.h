@@ -1,4 +1,4 @@
-// What this library's own hooks, stores and models do with a session.
+// The access to a session that this library's own hooks, stores and models have.
 #pragma once
 
 #include <functional>

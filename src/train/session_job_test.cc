@@ -1,4 +1,4 @@
-// How a task joins a job that may be over.
+// Tests of a task that joins a job which may be over.
 #include "train/session_job.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-/// One of two tasks, of which the other has ended; no launcher tells it.
+/// One of two tasks, whose peer has ended without a launcher that tells it.
 class LeftJob : public ::testing::TestWithParam<const char*> {
  protected:
   LeftJob() {

@@ -1,4 +1,4 @@
-// What a session's report says of its run.
+// Tests of the report that a session makes of its run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -23,11 +23,11 @@ std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::siz
   if (graph == 0) return of_tower + "train/";
   return fmt::format("{}{}{}/", of_tower, graph < trained_graphs ? "train" : "shared", graph);
 }
-// Other workers may still be in a step when the chief has ended.
+// The time for which the chief waits at its end, since other workers may still be in a step.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
 // Workers of an all-reduce that the user stops together agree within this on who saves.
 constexpr Duration kWaitForInterrupted = std::chrono::milliseconds(500);
-// This is long enough to cost nothing, and short enough for Ctrl-C.
+// This interval is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
 // A look at a folder, which may be on a disk that several hosts share.
 constexpr std::chrono::seconds kLookForReportsEvery{2};
@@ -165,7 +165,8 @@ void SessionSaving::tend() {
   }
 }
 
-// In rounds of all workers the values wait for this one, and a read waits for the last round.
+// In rounds of all workers the values cannot change without this one, and a read waits for the last
+// round.
 bool SessionSaving::values_stand_still() const {
   const StrategyKind& kind = strategy_kind(parts_.cluster);
   const Strategy& strategy = parts_.cluster.strategy;
@@ -242,7 +243,7 @@ void SessionSaving::add_to(Report& report) const {
   report.set("checkpoints", "waited_s", seconds(waited_));
 }
 
-// What is saved includes the last step of every worker.
+// Saves the state that includes the last step of every worker.
 void SessionSaving::save_at_end() { save_last(Deadline::after(kWaitForLastSteps)); }
 
 void SessionSaving::save_interrupted() {
@@ -250,7 +251,7 @@ void SessionSaving::save_interrupted() {
   save_last(Deadline::after(any ? kWaitForInterrupted : Duration(0)));
 }
 
-// This task makes no step any more, so that no other waits for it meanwhile.
+// This task makes no further step, so no other task waits for it meanwhile.
 void SessionSaving::save_last(Deadline deadline) {
   if (parts_.run.out.empty()) return;
   if (parts_.job.control().others_save()) tell_state();

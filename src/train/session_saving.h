@@ -50,7 +50,7 @@ class SessionSaving {
   /// Do the work of Session::begin_save and Session::save.
   bool begin();
   void save();
-  /// What an evaluation of the present values reads.
+  /// The values or the checkpoint that an evaluation of the present values reads.
   struct ToEvaluate {
     std::shared_ptr<EvaluatedCheckpoint> checkpoint = {};  // null: no best one is kept
     std::string path = {};  // the checkpoint's; empty: the store has the same values
@@ -74,7 +74,7 @@ class SessionSaving {
   void tend();
   /// Saves, on the chief, once every worker has made its last step. To be called after training.
   void save_at_end();
-  /// The same for a task that is told to stop, and does not wait for the others.
+  /// Saves for a task that was told to stop, without waiting for the others.
   void save_interrupted();
   /// Adds how long checkpoints took, and how long they were waited for, once one was written.
   void add_to(Report& report) const;

@@ -31,7 +31,7 @@ TEST_F(SessionTest, TrainsToTheStepAskedFor) {
   EXPECT_LT(session.last_step().loss, 1e-3);
 }
 
-// Not even a plan is made of it, which would take longer than any test.
+// The session fails before it makes a plan, which would take longer than any test.
 TEST_F(SessionTest, InputsThatFitNoMemoryAreRefusedAtOnce) {
   Graph graph;
   const Value x = graph.input("x", {100'000'000'000, 64});

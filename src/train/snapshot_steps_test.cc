@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kRounds = 5;
 
-/// One device with its plans and accounts, on one store and snapshot.
+/// One device with its plans and accounts, over a shared store and snapshot.
 struct Side {
   Side(ParameterStore& store, VariableSnapshot& snapshot)
       : plans({store, *device, snapshot, account, account, {}}) {}

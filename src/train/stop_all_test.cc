@@ -1,4 +1,4 @@
-// One worker ends the training of all, by itself or in a hook that evaluates.
+// One worker ends the training of all workers, by itself or in a hook that evaluates.
 #include <gtest/gtest.h>
 
 #include <algorithm>

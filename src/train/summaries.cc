@@ -49,7 +49,7 @@ struct Summaries::State {
   std::int64_t next_step = 0;
   SummaryClock::time_point next_time = {};
   std::int64_t seen_step = 0, next_details = 0;  // global
-  std::size_t details_left = 1;                  // so many steps in a row are shown
+  std::size_t details_left = 1;                  // for this many steps in a row
   SummaryClock::time_point next_details_time = {};
   // The state when summaries were last written.
   std::int64_t own_step = 0;
@@ -70,7 +70,7 @@ struct Summaries::State {
   void plan_details(std::int64_t global_step);
   void add_staleness(Session& session, std::vector<SummaryValue>& values);
   void add_speed(Session& session, const StepResult& result, std::vector<SummaryValue>& values);
-  /// Calls `part`; a disk that is full is no reason to end the training.
+  /// Calls `part`. A full disk prints a line and does not end training.
   template <typename F>
   void guarded(F&& part);
 };

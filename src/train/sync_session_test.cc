@@ -37,7 +37,7 @@ struct Losses : Hook {
   std::vector<double>& losses;
 };
 
-/// One of `parts` workers trains on its rows of each batch. Returns the losses of its part.
+/// Trains as one of `parts` workers on its rows of each batch. Returns the losses of its part.
 std::vector<double> train_part(const Cluster& cluster, int part, int parts, float clip_norm,
                                const RunOptions& run) {
   const int rows = kBatch / parts;

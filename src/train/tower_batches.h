@@ -23,7 +23,8 @@ class TowerBatches {
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
             const std::shared_ptr<const InputNormals>& normals,
             const std::shared_ptr<RecordBlocks>& blocks);
-  /// Between two steps: what was filled is to be given, and other batches to be filled.
+  /// Swaps the two sets between two steps: the filled one is given out, and the other one is
+  /// filled.
   void turn() { filling_ = 1 - filling_; }
   /// Fills the inputs of a tower's executor with its batch. Throws kFailedPrecondition, naming an
   /// input that was not filled. All towers may call it at once.

@@ -216,7 +216,7 @@ TEST(TowersSession, ResumingWithOtherTowersSaysWhatBeginsAnew) {
 TEST(TowersSession, RandomNumbersAreDifferentOnEachTowerAndInEachStep) {
   const auto noises = [](int towers, int steps) {
     StateModel model;
-    // With one tower a step has the numbers of its batch.
+    // With one tower the numbers of a step are those of its batch.
     Session session(model.training(), with_towers(towers), quiet(), {.watch = {model.noise}});
     std::vector<std::vector<float>> seen;
     for (int i = 0; i < steps; ++i) {

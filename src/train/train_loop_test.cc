@@ -15,7 +15,7 @@ struct Delays {
   Duration input{0}, kernel{0}, pull{0}, push{0}, rule{0}, global_step{0}, transfer{0};
 };
 
-/// One variable; its link and its rule take what the delays say.
+/// A store with one variable, whose link and rule take the given delays.
 class SlowStore : public ParameterStore, public StoreSteps, public StepHandle {
  public:
   SlowStore(std::vector<VariableSpec> specs, ManualClock& clock, StepAccount& account,

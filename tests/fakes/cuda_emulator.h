@@ -27,7 +27,7 @@ enum class Schedule : std::uint8_t {
   kCount,
 };
 
-/// One runs at a time in a process.
+/// A process can run one emulator at a time.
 class CudaEmulator {
  public:
   CudaEmulator();

@@ -1,4 +1,4 @@
-// What stands before a CUDA kernel's source when it is compiled for the host (fake_nvrtc.cc). The
+// The text before a CUDA kernel's source when it is compiled for the host (fake_nvrtc.cc). The
 // emulator (cuda_emulator.h) runs each thread of a block as a fiber, and gives these calls.
 #pragma once
 

@@ -92,7 +92,7 @@ struct Driver {
   std::string words;
 };
 
-// Lives until the process ends: whoever holds memory may be destroyed late.
+// The driver lives until the process ends, since memory may be freed late.
 Driver& driver() {
   static Driver* const driver = new Driver;
   return *driver;
@@ -324,7 +324,7 @@ int cuMemFreeHost(void* memory) {
   return kSuccess;
 }
 
-// It counts what is pinned; pinning twice, or unpinning what is not, is an error.
+// Counts pinned memory; pinning twice, or unpinning what is not pinned, is an error.
 int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
   const Lock lock(driver().mutex);
   if (!driver().pinned.emplace(memory, bytes).second) {

@@ -1,5 +1,5 @@
-// What the fakes of NVIDIA's libraries have of the fake driver (fake_cuda_driver.cc), which is
-// loaded before them.
+// The calls of the fake driver (fake_cuda_driver.cc) for the fakes of NVIDIA's other libraries; the
+// driver is loaded first.
 #pragma once
 
 #include <cstddef>

@@ -29,7 +29,7 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// One entry for each kernel of the source.
+// Adds one entry for each kernel of the source.
 std::string with_entries(const std::string& source) {
   std::string text = std::string("#include \"") + kHeader + "\"\n" + source +
                      "\nextern \"C\" void* paceline_keep = (void*)&paceline_emulated_calls;\n";
@@ -60,7 +60,7 @@ const char* nvrtcGetErrorString(int status) {
   return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION";
 }
 
-// Of no real one, so that neither's code is taken for the other's.
+// The version is unlike that of any real compiler, so that code of the two is not mixed up.
 int nvrtcVersion(int* major, int* minor) {
   *major = 13;
   *minor = 999;

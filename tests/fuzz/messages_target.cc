@@ -44,7 +44,7 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       decode_step_end(payload, end);
       break;
     case MessageType::kAttend:
-      // It is heard before anybody has proved who it is, on one host.
+      // A meeting reads this message before its sender has proved who it is, on one host.
       Meeting(4, 1, TimePoint()).attended(1, "", decode_attendance(payload), TimePoint());
       break;
     case MessageType::kRoster:
@@ -75,12 +75,12 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
   }
 }
 
-// What a caller of `paceline probe` says, and what a server answers.
+// Decodes a message of a caller of `paceline probe`, or an answer of a server.
 void decode_probe_message(ProbeType type, std::span<const std::byte> payload) {
   ProbeDesk desk;
   switch (type) {
     case ProbeType::kHello:
-      // It is heard before anybody has proved who it is, on one host.
+      // The desk reads this message before its sender has proved who it is, on one host.
       desk.called(1, TimePoint());
       desk.hello(1, decode_probe_hello(payload), TimePoint());
       break;

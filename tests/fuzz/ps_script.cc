@@ -71,7 +71,7 @@ class FakeConnection : public Connection {
     ++answers_;
     answered_.notify_all();
   }
-  /// Waits until it has been told of so many saves. Returns false when it never is.
+  /// Waits until the ps has reported `saves` saves. Returns false when it never does.
   bool wait_saved(int saves) {
     std::unique_lock lock(mutex_);
     return answered_.wait_for(lock, std::chrono::seconds(60), [&] { return answers_ >= saves; });

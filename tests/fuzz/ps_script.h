@@ -35,7 +35,7 @@ class PsScript {
                   FrameHeader header = {});
   /// Shares memory of this many bytes.
   PsScript& share(int peer, std::uint16_t bytes);
-  /// From stop_reading to read_on, messages of the ps to the peer stay with the link.
+  /// Between stop_reading and read_on, the ps's messages to the peer stay in the link.
   PsScript& stop_reading(int peer);
   PsScript& read_on(int peer);
   PsScript& vanish(int peer);

@@ -25,7 +25,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// One of several chunks, which is split over ps tasks, small ones, and one that changes by rows.
+/// One variable of several chunks, which is split over ps tasks, small ones, and one that changes
+/// by rows.
 std::vector<Value> variables(Graph& graph) {
   const Initializer zero = Initializer::zeros();
   return {graph.variable("large", {400, 700}, zero), graph.variable("small", {7}, zero),

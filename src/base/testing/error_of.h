@@ -1,4 +1,4 @@
-// The error of a call that is to be refused, for tests.
+// For tests: returns the error of a call that must fail.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ std::string error_of(Call&& call) {
   return "";
 }
 
-/// Also, the error is to be of this code.
+/// Also expects this code of the error.
 template <typename Call>
 std::string error_of(ErrorCode code, Call&& call) {
   return error_of([&] {

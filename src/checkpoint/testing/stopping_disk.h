@@ -9,8 +9,8 @@
 
 namespace paceline::testing {
 
-/// Works for a number of calls. The one after them fails: as on a full disk, or as when the process
-/// ends there, so that no later call does anything either.
+/// A disk that works for a number of calls. The next one fails as on a full disk, or as when the
+/// process ends there: then all later calls do nothing.
 class StoppingDisk : public Disk {
  public:
   enum class Then { kFull, kDead };

@@ -154,7 +154,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   return device;
 }
 
-// A ps has no device, but may be given the flags of the workers.
+// True for a ps, which has no device but may get the flags of the workers.
 bool serves(const Cluster& cluster) {
   return cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
 }
@@ -198,8 +198,8 @@ int read_top_k(const FlagValues& values, const Cluster& cluster) {
   return int(kept.value_or(0));
 }
 
-// Contributions that are smaller than the least float16, or than a step of int8, would be lost, and
-// so would those that are never among the largest.
+// Error feedback keeps contributions that are smaller than the least float16 or a step of int8, and
+// those that are never among the largest.
 bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
   const bool given = values.given("--error-feedback");
   if (given && cluster.links.wire == DType::kFloat32 && cluster.links.top_k == 0) {
@@ -243,7 +243,7 @@ void read_options(const FlagValues& values, Cluster& cluster) {
   }
   for (const StrategyField& field : strategy_fields()) {
     if (!values.given(field.flag) || field.is_of(kind, cluster.strategy)) continue;
-    // It is an option of the strategy, too, if that has rounds.
+    // The flag may also be an option of the strategy, if that has rounds.
     if (without_rounds && field.is_of(kind, Strategy())) {
       refuse_flags(
           fmt::format("{} does not go with --outer async, which has no rounds", field.flag));
@@ -385,7 +385,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_process(values, cluster);
   cluster.links.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
-  // Only the training tasks of its job heed the other flags, which may say nothing alone.
+  // The other flags concern only the training tasks of the job, and may be incomplete here.
   if (cluster.process == Cluster::Process::kEvaluator) return cluster;
   read_strategy(values, cluster);
   if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.train.on_nan = OnNan::kSkip;

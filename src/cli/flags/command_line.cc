@@ -38,7 +38,7 @@ CLI::Option* add(CLI::App& app, const Flag& flag) {
   return option;
 }
 
-// CLI11 leaves two between the groups of flags.
+// CLI11 leaves two blank lines between the groups of flags.
 std::string without_double_blank_lines(std::string text) {
   for (std::size_t at = 0; (at = text.find("\n\n\n", at)) != std::string::npos;) text.erase(at, 1);
   return text;
@@ -64,7 +64,8 @@ std::string without_double_blank_lines(std::string text) {
                           missing.placeholder, missing.help, usage, line.name));
 }
 
-// A value too many or too few. CLI11 names the flag without its dashes, or in words of its own.
+// Refuses a value too many or too few. CLI11 names the flag without its dashes, or in words of its
+// own.
 [[noreturn]] void refuse_values(const CommandLine& line, const Options& options,
                                 const CLI::ParseError& error) {
   for (const auto& [flag, option] : options) {
@@ -80,7 +81,7 @@ std::string without_double_blank_lines(std::string text) {
   throw Error(ErrorCode::kUsage, error.what());
 }
 
-// "$report" of a shell where it is not set. A title may be empty.
+// Refuses an empty value, such as "$report" of a shell where it is not set. A title may be empty.
 void refuse_empty(const Flag& flag) {
   if (flag.placeholder == "TEXT") return;
   refuse_flag(flag.name, "", fmt::format("must be {}, not empty", flag.placeholder));

@@ -30,7 +30,7 @@ struct Flag {
   bool optional = false;  // an argument without dashes that need not be given
 };
 
-/// True for a flag that one part of the program sets for another, which nobody types.
+/// True for a flag that one part of the program sets for another; users do not type it.
 bool is_internal(const std::string& flag);
 
 /// A flag that was given elsewhere than on the command line.
@@ -49,7 +49,7 @@ class FlagValues {
   bool on_command_line(const std::string& flag) const {
     return given(flag) && !places_.contains(flag) && !is_open(flag);
   }
-  /// Every flag that was given, with its last value; a switch has an empty one.
+  /// Returns every given flag with its last value; the value of a switch is empty.
   std::vector<std::pair<std::string, std::string>> listed() const;
   /// The last value that was given; empty when there is none.
   std::string text(const std::string& flag) const;
@@ -70,11 +70,11 @@ class FlagValues {
 
   void add(const std::string& flag, const std::string& value) { values_[flag].push_back(value); }
   void add(const GivenFlag& flag);
-  /// As if the flag had not been given.
+  /// Removes the flag, as if the user had not given it.
   void forget(const std::string& flag);
   /// The flags of `others` count in place of those of the same name.
   void add_all(const FlagValues& others);
-  /// Gives a flag that was not given a value to begin with: a prediction tries others, too.
+  /// Gives a missing flag a first value, and lets a prediction try others, too.
   void leave_open(const std::string& flag, const std::string& value);
   bool is_open(const std::string& flag) const { return open_.contains(flag); }
   /// Calls `read`. To an error of it, it adds the place of each flag that the error names and that

@@ -41,7 +41,7 @@ const char* flags_of(ClusterKind kind) {
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const std::string& name : strategy_names()) {
-    std::vector<std::string> of_name;  // one has a meaning for each kind of cluster
+    std::vector<std::string> of_name;  // true: the flag has a meaning for each kind of cluster
     for (const StrategyKind* const kind : strategies()) {
       if (kind->name != name) continue;
       const bool usual = kind == &default_strategy(kind->cluster);

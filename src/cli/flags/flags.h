@@ -14,8 +14,8 @@ extern const char* const kOutputFlags;
 
 std::vector<Flag> cluster_flags();
 std::vector<Flag> run_flags();
-/// True when a flag that was given says the same as `flag`, or the opposite. A file's `flag` then
-/// does not count.
+/// True when a given flag means the same as `flag`, or the opposite. A file's `flag` then does not
+/// count.
 bool displaced(const FlagValues& given, const std::string& flag);
 /// The examples at the end of --help. `command` is the program with its model.
 std::string cluster_examples(const std::string& command);

@@ -81,7 +81,8 @@ TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
   }
 }
 
-// What `paceline predict` says counts before what the command does, whose strategy is no wish.
+// The flags of `paceline predict` override those of the command, whose strategy then restricts
+// nothing.
 TEST_F(JobFlags, ReadWhatPacelinePredictSays) {
   const auto asked = [&](const std::string& toml, const std::string& words, const char* told) {
     return read(toml, words, nullptr, nullptr, told);

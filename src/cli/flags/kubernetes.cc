@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// Each pod has an address of its own, so that all may have one port.
+// All pods use this port, since each has an address of its own.
 constexpr int kPodPort = 2222;
 constexpr std::string_view kPsJob = "-ps-0", kWorkerJob = "-worker-0";
 

@@ -22,21 +22,22 @@
 namespace paceline {
 namespace {
 
-/// A source of what a process is told about its job: a system by its variables.
+/// A system that tells a process about its job by variables.
 struct Source {
   std::string_view name;    // of --launcher
   std::string_view system;  // in words
   const char* processes;    // the variable with the number of processes; null: there is none
   const char* index;        // the variable with the number of this one; null: there is none
   std::string_view one;     // how a user of the system starts one process
-  /// The variable that only the system itself sets; null: anybody may have set the others, as
-  /// scripts do, and what started the process may contradict them.
+  /// The variable that only the system itself sets. Null: scripts also set the others, and the
+  /// system that started the process may contradict them.
   const char* own;
-  /// How its users give each process the job's key, in words.
+  /// The way in which users of this launcher give each process the job's key, in words.
   std::string_view key;
   /// Reads the flags of a process, one of several, where the addresses of all are known.
   std::vector<GivenFlag> (*read)(const Environment& environment, const GivenTasks& tasks) = nullptr;
-  /// Reads where the processes meet to learn them. Both null: it is recognised, and not joined.
+  /// Reads where the processes meet to learn the addresses. If both are null, the system is
+  /// recognised, and not joined.
   MeetingPlan (*meet)(const Environment& environment) = nullptr;
   const char* address = nullptr;  // the variable with the host where they meet
 
@@ -57,7 +58,8 @@ constexpr std::string_view kKeyInSecret =
     "on Kubernetes each pod mounts a Secret, and PACELINE_KEY_FILE names its file: "
     "docs/kubernetes.md";
 
-// The nearer to the process comes first: a system may start another one within its processes.
+// The sources, the nearest to the process first: a system may start another one within its
+// processes.
 constexpr Source kSources[] = {
     {"tf_config", "TF_CONFIG", nullptr, nullptr, "", nullptr, kKeyInSecret, read_tf_config},
     {"torchrun", "torchrun", "WORLD_SIZE", "RANK", "torchrun --nproc-per-node 1",
@@ -93,7 +95,7 @@ const Source& source_named(std::string_view name) {
   return *std::ranges::find(kSources, name, &Source::name);
 }
 
-// A number, or the larger one of a range, "1:4".
+// Reads a number, or the larger one of a range such as "1:4".
 std::optional<int> most_of(std::string_view text) {
   text.remove_prefix(text.find(':') == std::string_view::npos ? 0 : text.find(':') + 1);
   int number = 0;
@@ -132,7 +134,7 @@ bool says_which_task(const FlagValues& values) {
       given);
 }
 
-/// How many processes a source counts, and which of them this one is.
+/// The number of processes that a source counts, and the rank of this one.
 struct Saying {
   std::string_view name, system;
   std::optional<int> processes, index;  // nothing: it does not say that
@@ -174,7 +176,7 @@ bool contradicts(const Saying& one, const Saying& other) {
   return differ(one.processes, other.processes) || differ(one.index, other.index);
 }
 
-// srun speaks PMI, too: where both say the same, Slurm tells the addresses besides.
+// srun speaks PMI, too. If both agree, Slurm counts, since it also tells the addresses.
 LaunchedBy nearest_of(const std::vector<LaunchedBy>& several, const Environment& environment) {
   const auto slurm = std::ranges::find(several, "slurm", &LaunchedBy::name);
   if (several.front().name != "pmi" || slurm == several.end()) return several.front();
@@ -201,7 +203,7 @@ std::optional<LaunchedBy> launcher_that_counts(const FlagValues& values,
   return nearest_of(all, environment);
 }
 
-// The same, unless flags say which task this process is, or how MPI joins it.
+// Returns the launcher, unless flags say which task this process is, or how MPI joins it.
 std::optional<LaunchedBy> launcher_that_joins(const FlagValues& values,
                                               const Environment& environment) {
   if (!trains(values) || says_which_task(values) || values.given("--cluster") ||
@@ -210,7 +212,7 @@ std::optional<LaunchedBy> launcher_that_joins(const FlagValues& values,
   return launcher_that_counts(values, environment);
 }
 
-// The given --ps M: so many of the processes that the launcher has started.
+// Divides the launcher's processes as --ps M asks: M of them are parameter servers.
 GivenTasks tasks_among(const FlagValues& values, const LaunchedBy& by, int processes) {
   const int ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
   const int workers = processes - ps;

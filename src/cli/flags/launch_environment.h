@@ -21,7 +21,7 @@ const char* own_environment(const char* name);
 /// The text of a variable; empty when it is not set, or `name` is null.
 std::string_view text_in(const Environment& environment, const char* name);
 
-/// This process as a system such as Slurm describes it.
+/// This process, as a system such as Slurm describes it.
 struct LaunchedBy {
   std::string_view name;         // as --launcher takes it: "slurm"
   std::string_view system;       // "Slurm"
@@ -31,7 +31,7 @@ struct LaunchedBy {
   std::string_view one;          // how a user of the system starts one process: "srun -n 1"
 };
 
-/// How many tasks a job has, as flags say it, or as the system does that has started them.
+/// The numbers of tasks of a job, from flags or from the system that has started the tasks.
 struct GivenTasks {
   int ps = 0, workers = 0;
 };
@@ -70,8 +70,8 @@ std::optional<MeetingPlan> meeting_plan(const FlagValues& values, const Environm
 /// job's key; empty when none has.
 std::string key_hint(const FlagValues& values);
 
-/// Returns the line that says which task the launcher has made of this process, and by what; empty
-/// when there is none.
+/// Returns the line that tells which task this process became and which launcher decided it; empty
+/// without a launcher.
 std::string placed_in_words(const FlagValues& values);
 
 /// Throws kUsage when a system has started several processes and no flag says which task this one

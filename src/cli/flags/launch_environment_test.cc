@@ -33,7 +33,8 @@ FlagValues flags_with(const std::vector<std::pair<std::string, std::string>>& gi
   return values;
 }
 
-// As each system was seen to set them; the last is empty where one process is meant.
+// These are variables that each system really set; the last entry is empty where it means one
+// process.
 TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"}},
@@ -170,7 +171,7 @@ TEST(LaunchEnvironment, SourcesThatContradictEachOtherAreNamed) {
   EXPECT_THAT(contradiction(beside(kSlurmOfFour, by_hand)),
               HasSubstr("WORLD_SIZE=4, RANK=2, and SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=3"));
   EXPECT_EQ(contradiction(beside(kSlurmOfFour, {{"WORLD_SIZE", "4"}, {"RANK", "3"}})), "");
-  // Torchrun, or mpirun, as the tasks of a step: theirs are the processes.
+  // Torchrun or mpirun runs as the tasks of a Slurm step, and its processes count.
   EXPECT_EQ(contradiction(beside(beside(kSlurmOfFour, by_hand), {{"TORCHELASTIC_RUN_ID", "x"}})),
             "");
   EXPECT_EQ(contradiction(beside(kSlurmOfFour,

@@ -115,7 +115,7 @@ void stay_on_loopback(MeetingPlan& plan) {
 struct MpiVariables {
   const char *launcher, *rank, *size;
   const char* here;       // the number of processes on this host
-  const char* elsewhere;  // why those of several hosts are not joined
+  const char* elsewhere;  // why processes on several hosts are not joined
 };
 
 MeetingPlan meeting_of_mpi(const Environment& environment, const MpiVariables& names,

@@ -46,7 +46,7 @@ FlagValues ps_and_workers(const std::string& ps, const std::string& workers) {
 const Variables kByHand = {
     {"RANK", "2"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "boss"}, {"MASTER_PORT", "29500"}};
 
-// As torchrun 2.15 --standalone --nproc-per-node 2 was seen to set them.
+// The variables that torchrun 2.15 --standalone --nproc-per-node 2 really set.
 const Variables kTorchrun = {{"GROUP_RANK", "0"},
                              {"GROUP_WORLD_SIZE", "1"},
                              {"LOCAL_RANK", "1"},
@@ -120,7 +120,7 @@ TEST(MeetingPlan, IsThatOfPet) {
               HasSubstr("PET_NODE_RANK is not set, and PET_NNODES=3, "));
 }
 
-// As mpirun of Open MPI 4.1.4 was seen to set them, and mpiexec of MPICH 4.0.2.
+// The variables that mpirun of Open MPI 4.1.4 and mpiexec of MPICH 4.0.2 really set.
 TEST(MeetingPlan, OfMpiIsOnTheLoopbackOfOneHost) {
   const Variables open_mpi = {{"OMPI_COMM_WORLD_SIZE", "2"},       {"OMPI_COMM_WORLD_RANK", "1"},
                               {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}, {"PMIX_RANK", "1"},

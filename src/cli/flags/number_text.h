@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// The whole text as a number of the type; nothing when it is none, or out of the type's range.
+/// Reads the whole text as a number of the type; empty when it is not one, or out of the type's
+/// range.
 template <typename Number>
 std::optional<Number> number_of(const std::string& text) {
   Number number{};

@@ -16,12 +16,12 @@ namespace paceline {
 
 namespace {
 
-// They say which tasks there are, and where.
+// The flags that name the tasks and their places.
 constexpr const char* kNameTasks[] = {"--workers",      "--cluster",          "--ps-hosts",
                                       "--worker-hosts", "--existing-servers", "--task",
                                       "--job-name",     "--lab-place"};
-// They are about workers, as options of strategies are, and those of the second list about
-// parameter servers, too.
+// The flags about workers, as options of strategies are. The second list is about parameter
+// servers, too.
 constexpr const char* kOfWorkers[] = {"--ps", "--sparse", "--dense", "--lab-hosts",
                                       "--sim-straggler"};
 constexpr const char* kOfServers[] = {"--wire", "--top-k", "--error-feedback"};
@@ -35,7 +35,8 @@ bool names_strategy(const FlagValues& values) {
   return !strategy.empty() && strategy != kAutomatic;
 }
 
-// As few as the other flags allow, whose readers say what is wrong with them.
+// Returns the smallest number of workers that the other flags allow. Their readers report faults in
+// them.
 int few_workers(const FlagValues& values) {
   const int replicas = std::atoi(values.text("--replicas-to-aggregate").c_str());
   const auto straggler = straggler_named(values.text("--sim-straggler"));
@@ -54,7 +55,7 @@ void leave_counts_open(FlagValues& values) {
   if (of_workers && std::ranges::none_of(kNameTasks, is_given)) {
     values.leave_open("--workers", std::to_string(few_workers(values)));
   }
-  // A number of them that nothing is about need not be given.
+  // A number of tasks need not be given if no flag is about these tasks.
   const bool launches = values.given("--workers") && !values.given("--existing-servers");
   if (launches && !values.given("--ps") && (of_servers || names_strategy(values))) {
     values.leave_open("--ps", is_without_ps(values.text("--strategy")) ? "0" : "1");

@@ -41,8 +41,8 @@ std::string read_dashboard(const FlagValues& values) {
   return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }
 
-// Whoever reaches the page may read it, unless there is a token; whoever sees a token on its way
-// may, too, unless the page is encrypted.
+// Without a token, anyone who reaches the page may read it. Without encryption, anyone who sees the
+// token on its way may, too.
 void read_page_security(const FlagValues& values, DashboardOptions& page) {
   for (const char* flag : {"--dashboard-token", "--dashboard-cert", "--dashboard-key"})
     check_together(values, flag, "--dashboard", "the address of the page");
@@ -87,7 +87,8 @@ SummaryOf read_summary_of(const std::string& text) {
   return of;
 }
 
-// "loss/valid", "precision/valid:max". Who forgets that more is better would keep the worst.
+// Reads "loss/valid" or "precision/valid:max". Without ":max", a number of which more is better
+// would keep the worst checkpoint.
 KeepBest read_keep_best(const std::string& text) {
   KeepBest best{text, false};
   const std::size_t colon = text.rfind(':');

@@ -46,8 +46,8 @@ std::vector<std::string> completions_of(const std::vector<AnySetting>& settings)
   return words;
 }
 
-// Where a setting is given in both ways, the one on the command line counts, not the one in the
-// file.
+// Returns true when --set counts. If a setting is given in both ways, the one on the command line
+// overrides the one in the file.
 bool set_counts(const FlagValues& values, const AnySetting& setting) {
   const std::string flag = flag_of(setting);
   if (!setting.flag || !values.given(flag)) return true;

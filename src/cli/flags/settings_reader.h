@@ -13,7 +13,7 @@ namespace paceline {
 /// The heading of these flags in --help.
 extern const char* const kProgramFlags;
 
-/// One flag for each setting that is to have one.
+/// Returns one flag for each setting that has a flag of its own.
 std::vector<Flag> own_flags(const std::vector<AnySetting>& settings);
 /// `line` with the settings' flags and --set before the flags that it has. The settings "steps" and
 /// "seconds" take the place of the flags of that name. Throws kInvalidArgument when another setting

@@ -8,8 +8,8 @@ namespace paceline {
 
 struct Straggler {
   int worker = 0;
-  double times = 1;       // as long as those of the others are its steps
-  double copy_times = 1;  // and its copies to and from the device
+  double times = 1;       // how many times as long its steps take
+  double copy_times = 1;  // how many times as long its copies take
 };
 
 /// "1:3" is worker 1, 3 times as slow; "1:3:2" also copies half as fast. Nothing when the text does

@@ -1,4 +1,4 @@
-// Guesses the flag that a user meant by one that does not exist.
+// Guesses which flag a user meant by an unknown one.
 #pragma once
 
 #include <string>

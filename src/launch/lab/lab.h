@@ -38,7 +38,7 @@ class Lab {
   void cut(int host);
   /// Plugs it in again.
   void mend(int host);
-  /// These two hosts do not reach each other any more, and all others reach both. Nobody is told.
+  /// Cuts these two hosts off from each other, while all others reach both. Nobody is told.
   void part(int host, int other);
   /// Ends that.
   void reunite(int host, int other);

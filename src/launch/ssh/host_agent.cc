@@ -44,7 +44,8 @@ namespace {
 
 using Kind = HostMessage::Kind;
 
-// More output of tasks waits in their pipes until the launcher has taken this.
+// Beyond this number of unsent bytes, output of tasks stays in their pipes until the launcher
+// reads.
 constexpr std::size_t kMostUnsent = 1 << 20;
 constexpr Duration kRefusedWithin = std::chrono::seconds(10);
 constexpr Duration kPreparedWithin = std::chrono::seconds(60);
@@ -298,7 +299,7 @@ void HostAgent::write_unsent() {
   }
 }
 
-// What it has said last, before it ends.
+// Sends the agent's last messages before it ends.
 void HostAgent::send_rest() {
   const TimePoint until = now_here() + kRefusedWithin;
   for (write_unsent(); !unsent_.empty() && now_here() < until; write_unsent()) {

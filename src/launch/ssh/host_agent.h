@@ -8,7 +8,7 @@ namespace paceline {
 /// `paceline launch --agent` is that agent. No user types it.
 extern const char* const kAgentWord;
 
-/// The line that an agent writes first: whatever the user's shell has printed ends before it.
+/// Returns the first line that an agent writes. The output of the user's shell ends before it.
 std::string agent_greeting();
 
 /// Does what the launcher says that is at the other end of the standard streams, until that says no

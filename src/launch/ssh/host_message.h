@@ -21,7 +21,7 @@ struct HostMessage {
     // To the launcher:
     kReady,    // number: the cores; texts: of each task its port, and then its files
     kRefused,  // texts: why
-    kOutput,   // number: 1 or 2; texts: a chunk of it
+    kOutput,   // number: 1 or 2, the stream; texts: a chunk of output
     kStopped,  // number: 1 when the process is stopped, 0 when it goes on
     kFile,     // number: which file of its task; texts: what is in it
     kEnded,    // number: its exit status; texts: its signal, and why

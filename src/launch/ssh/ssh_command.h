@@ -16,7 +16,7 @@ std::vector<std::string> ssh_words(const SshOptions& options, const SshHost& hos
 /// it names the host, has ssh's own words, and says what to do.
 std::string why_not_reached(const SshOptions& options, const SshHost& host,
                             const std::string& written, int status);
-/// The same about one whose connection was lost.
+/// Returns why the connection to a host was lost.
 std::string why_lost(const SshHost& host, const std::string& written);
 
 }  // namespace paceline

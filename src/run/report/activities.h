@@ -14,7 +14,7 @@ struct ActivityWords {
   int colour;
 };
 
-/// In the order in which a picture shows them.
+/// The activities in the order in which a picture shows them.
 constexpr ActivityWords kActivityWords[] = {
     {"input", "making batches", "making batches", 'i', 214},
     {"compute", "kernels", "kernels", 'c', 36},

@@ -19,7 +19,7 @@ class JsonPlace {
 
   /// The member of this name, which must be there.
   JsonPlace at(const std::string& name) const;
-  /// Nothing when there is no such member, or when it is null.
+  /// Empty when there is no such member, or when it is null.
   std::optional<JsonPlace> find(const std::string& name) const;
   std::vector<JsonPlace> items() const;
   std::vector<std::pair<std::string, JsonPlace>> members() const;
@@ -32,7 +32,7 @@ class JsonPlace {
   std::int64_t whole_number() const;
   /// A count that fits an int.
   int count() const;
-  /// Nothing when it is null: it was not measured.
+  /// Empty when the value is null, which means that it was not measured.
   std::optional<double> measured() const;
 
  private:

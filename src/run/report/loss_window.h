@@ -15,15 +15,15 @@ struct LossWindow {
   bool operator==(const LossWindow&) const = default;
 };
 
-/// True when the mean of `a` is above that of `b` by more than their batches may differ by chance,
-/// and when it is no number.
+/// True when the mean of `a` exceeds that of `b` by more than chance explains, or is not a number.
 bool is_above(const LossWindow& a, const LossWindow& b);
 
 /// The beginning and the end of a run, which do not overlap. No step allocates.
 class LossWindows {
  public:
   void add(double loss);
-  /// Of as many steps as the other one; nothing in a run of few steps.
+  /// Returns the window over the first steps, as many as the window at the end has; empty in a
+  /// short run.
   std::optional<LossWindow> begin() const;
   std::optional<LossWindow> end() const;
 

@@ -1,4 +1,4 @@
-// The records of a report as JSON, and out of it, by the lists of their fields.
+// Writes and reads the records of a report as JSON, by the lists of their fields.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// How numbers are written: with every digit that they need to be read back as they were, or with
-/// six, which are more than a picture shows.
+/// The digits of numbers: all that are needed to read the same number back, or six, more than a
+/// picture shows.
 enum class Digits : std::uint8_t { kAll, kSix };
 
 /// What Report::to_json writes. The members are ordered, so that the file reads as its

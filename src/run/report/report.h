@@ -120,9 +120,9 @@ struct ExpectedSpeed {
   std::string limit;            // in words
   std::string limited_by = {};  // its kind: "link", "rules"; empty: an earlier version did not say
   std::string way = {};         // the flags that ask for this way; empty: not known
-  /// Other ways with the same workers, and their speed.
+  /// Other ways to distribute with the same workers, and their expected speed.
   std::vector<std::pair<std::string, double>> other_ways = {};
-  /// These numbers say what the machine was taken to do, by the names of a file of hosts
+  /// The machine's speeds that the prediction assumed, by the names of a file of hosts
   /// (predict/hosts_file.h).
   std::vector<std::pair<std::string, double>> machine = {};
   int workers = 0;  // that make these steps together; 0: an earlier version did not say
@@ -143,7 +143,8 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> flags;  // ProgramRun::flags of worker 0
   std::vector<TaskReport> tasks;
   std::optional<double> first_loss, last_loss;  // of worker 0
-  /// Of worker 0's first and last steps. Nothing in a run of few, and from earlier versions.
+  /// The losses of worker 0's first and last steps; empty in a run of few steps and in reports of
+  /// earlier versions.
   std::optional<LossWindow> loss_begin, loss_end;
   std::optional<std::int64_t> global_step;  // the last that a worker saw
   std::vector<ReportSection> sections;

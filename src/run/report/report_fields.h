@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-/// Where a record has a field, however deep.
+/// The place of a field in a record, at any depth.
 template <typename Record, typename T>
 struct FieldPlace {
   const T& (*of)(const Record& record);
@@ -47,7 +47,7 @@ using FieldValue = std::variant<
     FieldPlace<Record, std::vector<ReportSection>>,  // each is a member of its own
     DerivedField<Record, double>, DerivedField<Record, std::string>>;
 
-/// What a field is over the time between two reports of one run.
+/// How to compute a field over the time between two reports of one run.
 enum class OverTime : std::uint8_t {
   kLast,      // as the later report has it
   kSum,       // it only grows: the difference
@@ -70,7 +70,7 @@ struct FieldMetric {
   bool counter = false;
 };
 
-/// How the page and top show a field of a task, in a column.
+/// The column in which the page and top show a field of a task.
 struct FieldColumn {
   std::string_view head = {};  // empty: it is not shown
   int width = 9;               // in a terminal; 0: only the page shows it
@@ -94,7 +94,7 @@ struct ReportField {
   bool may_be_nan = false;  // which is null in the file
   OverTime over_time = OverTime::kLast;
   int shown_at = 0;  // its place in /metrics and among columns
-  /// Of its numbers in event files (docs/summaries.md), or the family of several: "share/".
+  /// The tag of its number in event files (docs/summaries.md), or the family of several: "share/".
   std::string_view tag = {};
   FieldMetric metric = {};
   FieldColumn column = {};
@@ -131,7 +131,7 @@ template <>
 std::span<const ReportField<LossWindow>> report_fields();
 template <>
 std::span<const ReportField<ExpectedSpeed>> report_fields();
-/// What the page and top know of a task beside its report.
+/// The numbers of a task that the page and top know beside its report.
 template <>
 std::span<const ReportField<LiveTask>> report_fields();
 

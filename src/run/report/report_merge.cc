@@ -16,7 +16,8 @@ bool before(const TaskReport& a, const TaskReport& b) {
   return left.index < right.index;
 }
 
-// Workers first and in order, so that "the first that has it" is worker 0 where it has it.
+// Puts workers first and in order, so that the first report with a field is worker 0's if that has
+// it.
 std::vector<const Report*> in_task_order(std::span<const Report> reports) {
   std::vector<const Report*> order;
   for (const Report& report : reports) order.push_back(&report);
@@ -49,7 +50,7 @@ void merge_sections(Report& merged, const Report& report) {
   }
 }
 
-/// Takes a field of the next report over, by what the field is.
+/// Merges a field of the next report into the whole, by the kind of the field.
 struct Taker {
   // Steps that are counted, and what a worker has of which another task knows nothing.
   void operator()(std::int64_t& merged, std::int64_t next, std::int64_t) const {

@@ -55,7 +55,7 @@ void check_checkpoints(const RunOptions& run) {
                           found.step, newest.whole ? "" : ", which is not whole"));
 }
 
-// Of RUN:best the run has to be there; the rest is read when training begins.
+// The run of RUN:best must exist now; the rest is read when training begins.
 void check_init_from(const RunOptions& run) {
   if (run.init_from.empty()) return;
   const std::string named = run_of_best(run.init_from).value_or(run.init_from);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kHigh = 1;
 
-// Each worker counts as often as it has made steps.
+// Each worker's staleness counts in proportion to its steps.
 double mean_staleness(const Report& run) {
   double steps = 0, updates = 0;
   for (const TaskReport& task : run.tasks) {

@@ -33,7 +33,7 @@ struct RecentTask {
   std::optional<double> sent, received;                    // bytes a second over its links
 };
 
-/// What the page and top know of a task beside its report.
+/// The facts of a task that the page and top know beside its report.
 struct LiveTask {
   std::optional<double> heard_s, still_s;  // since it was heard of, and since its last step
   RecentTask recent = {};

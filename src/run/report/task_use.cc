@@ -1,4 +1,4 @@
-// How a task used its machine, as its report shows it.
+// The use that a task made of its machine, as its report shows it.
 #include <fmt/format.h>
 
 #include <vector>

@@ -48,7 +48,7 @@ class ExternalTrainee {
     roots_.insert(roots_.end(), by.begin(), by.end());
   }
 
-  /// With the values with which a session of `seed` 1 begins.
+  /// Returns the variables with the values with which a session of `seed` 1 begins.
   std::vector<ExternalVariable> variables() const {
     std::vector<ExternalVariable> made;
     for (const Value& variable : variables_) {

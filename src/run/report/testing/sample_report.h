@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// It computes nine tenths of its time, and reaches ps:0 over shared memory.
+/// A worker that computes for nine tenths of its time and reaches ps:0 over shared memory.
 inline TaskReport worker_report(int index) {
   TaskReport task;
   task.task = "worker:" + std::to_string(index);
@@ -48,7 +48,7 @@ inline TaskReport ps_report(int index) {
   return task;
 }
 
-/// A link over TCP that takes so many bytes a second each way, of the 118.9 MB/s that it can.
+/// A link over TCP with these rates in bytes a second, of the 118.9 MB/s that it can carry.
 inline LinkReport tcp_link(const TaskReport& worker, double sent, double received) {
   return {.to = "ps:0",
           .kind = "tcp",
