@@ -18,8 +18,8 @@ struct ResnetConfig {
   double learning_rate = 0.1;
   double momentum = 0.9;
   double weight_decay = 0.0002;
-  /// The global steps in which the rate rises for a twentieth of them and falls to 0 as half a
-  /// cosine; by default it has the steps of the report.
+  /// The number of global steps in which the rate rises for a twentieth of them, then falls to 0 as
+  /// half a cosine. Empty: the rate falls at the steps of the report.
   std::optional<std::int64_t> cosine_steps = {};
 
   /// Layers with weights on the way from images to logits.

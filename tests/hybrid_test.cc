@@ -1,5 +1,5 @@
-// Jobs whose sparse variables lie on a ps, and whose dense ones the workers reduce: whoever is lost
-// leaves both, and whoever comes finds both.
+// Jobs whose sparse variables lie on a ps and whose dense ones the workers reduce: a lost worker
+// leaves both, and a new one joins both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

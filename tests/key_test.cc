@@ -129,7 +129,7 @@ std::vector<pid_t> processes_of(pid_t launcher) {
   return all;
 }
 
-// Whatever `ps`, /proc, a log, a report or a file of the run could tell.
+// Expects no key in the output of `ps`, /proc, a log, a report or a file of the run.
 void expect_no_key(const std::string& text, const std::string& where) {
   static const std::regex digits("[0-9a-f]{64}");
   EXPECT_FALSE(std::regex_search(text, digits)) << where;

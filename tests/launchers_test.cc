@@ -1,5 +1,5 @@
-// Processes that know their rank and one address, as torchrun, mpirun and their like start them,
-// meet there.
+// Processes meet at one address when they know only it and their rank, as torchrun, mpirun and
+// others start them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(Meeting, LastsSoThatARankMayBeStartedAgain) {
   for (const auto& rank : ranks) EXPECT_EQ(rank->wait_exit(kMeetsWithin), 130) << rank->output();
 }
 
-// At an address of this host's own, over which others could come, too.
+// The meeting is at an address that other hosts could reach.
 TEST(Meeting, BeyondTheLoopbackNeedsTheKeyOfTheJob) {
   const TemporaryFolder folder, other_folder;
   const std::string port = port_in(free_address());

@@ -79,7 +79,7 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
   EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
 }
 
-// On hosts whose cores encrypt slowly, all ways together would be faster without it.
+// Without encryption all ways would be faster on hosts whose cores encrypt slowly.
 TEST_F(PredictTest, CountsWhatEncryptionTakesBetweenHosts) {
   const std::string hosts = folder_.path("hosts.toml");
   write_text_file(

@@ -26,8 +26,8 @@ class Process {
   bool wait_for(const std::string& text, std::chrono::seconds within);
   /// Waits for a text in the output that the process writes from now on.
   bool wait_for_more(const std::string& text, std::chrono::seconds within);
-  /// The same for output after what the last wait has found: a line that is written once may come
-  /// before the test asks for it.
+  /// Waits for a text in the output behind the last found one: a line that is written once may
+  /// arrive before the test asks for it.
   bool wait_for_next(const std::string& text, std::chrono::seconds within);
   /// Reads output until the process ends. Returns the exit status, 128 + n after signal n, or -1
   /// when the deadline passes.

@@ -44,7 +44,7 @@ TEST_F(Remedies, AFolderWithACheckpointIsResumedOrOverwritten) {
   EXPECT_EQ(train({"--steps", "5", "--overwrite"}).status, 0);
 }
 
-// Whatever way the prediction takes, it reads what another one has saved.
+// The predicted strategy, whichever it is, reads the checkpoint of any other.
 TEST_F(Remedies, AutoGoesOnFromTheCheckpointOfAnyStrategy) {
   const Finished local =
       train({"--ps", "1", "--workers", "2", "--strategy", "local_sgd", "--steps", "40"});

@@ -12,7 +12,7 @@ namespace paceline::testing {
 /// The values that a step reads: initial variables, zeros for locals, and inputs at random; ids
 /// from 0 to 9.
 Feeds step_feeds(const Graph& graph);
-/// The same with variables as after a training: none is all zeros or ones, so that none can be
+/// Returns feeds with variables as after a training: none is all zeros or ones, so that none can be
 /// taken for another.
 Feeds trained_feeds(const Graph& graph);
 

@@ -202,7 +202,7 @@ std::string losses_of_speed(const std::vector<Run>& runs) {
   return text;
 }
 
-// True when a run made so many more steps than another that its end is of another moment. Workers
+// True when one run made many more steps than another, so that their ends do not compare. Workers
 // of a cluster end a few steps apart.
 bool made_other_steps(const Report& a, const Report& b) {
   constexpr double kApart = 1.1;

@@ -99,8 +99,8 @@ int lab_hosts(const Flags& run) {
   return place == run.end() ? number(run, "--lab-hosts", 0) : parse_lab_place(place->second).hosts;
 }
 
-// Other tasks than those of the run are spread over its emulated hosts. Where each task had a host
-// of its own, it still has.
+// Spreads tasks over the run's emulated hosts when their numbers differ from the run's. If each
+// task had a host of its own, it still does.
 void place_anew(Flags& flags, const Flags& run) {
   const int hosts = lab_hosts(run), tasks = tasks_of(flags);
   flags.erase("--lab-place");

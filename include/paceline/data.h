@@ -227,19 +227,20 @@ class Pipeline {
   /// are and whichever of them are lost (--shard dynamic, Cluster::shares_records). A PipelineFeed
   /// finds them in Feed::record_blocks(). All workers have the same pipeline, without shard().
   Pipeline& share_out();
-  /// A pool of so many records of which the next one is drawn at random; its place is taken by the
-  /// next record of the source. At least the epoch's records: a whole shuffle.
+  /// Shuffles by a pool of `pool` records: the next record is drawn from it at random, and the
+  /// source's next record takes its place. A pool of at least the epoch's records shuffles it as a
+  /// whole.
   Pipeline& shuffle(std::int64_t pool);
   /// The number of epochs; without a number they never end. A batch may then have records of two.
   Pipeline& repeat(std::optional<std::int64_t> epochs = {});
   /// The seed of the order: of files and of the pool. All workers of a job have the same.
   Pipeline& seed(std::uint64_t seed);
-  /// A stage of one's own, which changes an example in place; it is called on many threads at once.
+  /// Adds a stage of your own, which changes an example in place; many threads call it at once.
   Pipeline& map(std::string name, std::function<void(Example&)> function,
                 MapOrder order = MapOrder::kOrdered);
-  /// Keeps what the stages so far make of each record in memory, up to so many bytes; what does not
-  /// fit is made anew in each epoch. Copies of the pipeline share it. The stages before it must not
-  /// be random.
+  /// Keeps each record in memory as the stages so far make it, up to this number of bytes; the rest
+  /// is made anew in each epoch. Copies of the pipeline share the cache. The stages before it must
+  /// not be random.
   Pipeline& cache(std::int64_t bytes);
   /// The stage "decode": JPEG, PNG and WebP files become pixels.
   Pipeline& decode(const ImageDecoding& decoding);
@@ -247,9 +248,10 @@ class Pipeline {
   /// batch, where they have this shape.
   Pipeline& into(const Shape& shape, std::string name,
                  std::function<void(Example&, std::span<float>)> function);
-  /// The same with a distortion of images, of which height and width are given.
+  /// The last stage before batches, made of a distortion of images, whose height and width must be
+  /// given.
   Pipeline& distort(const Distortion& distortion);
-  /// Batches of so many records.
+  /// Makes batches of this number of records.
   Pipeline& batch(std::int64_t records, LastBatch last = LastBatch::kDrop);
   /// Batches that are made ahead of the one that is used (default 2).
   Pipeline& prefetch(int batches);
@@ -438,8 +440,8 @@ class RecordTaker {
   /// second while it waits; an exception of it, or of a job that fails or is to stop, ends the
   /// wait. follow() comes first.
   RecordRange take(std::int64_t most, const std::function<void()>& check = {});
-  /// The next step uses so many more of the records that were taken: the position (Feed::position)
-  /// with which it is to begin has this number under kTakenRecords.
+  /// Uses `records` more of the taken records for the next step, whose position (Feed::position)
+  /// must then have the returned number under kTakenRecords.
   std::int64_t use(std::int64_t records);
 
  private:

@@ -32,13 +32,14 @@ struct ExternalVariable {
   std::int64_t most_rows = 0;
   /// True for a variable that is kept, saved and handed out, and never updated.
   bool frozen = false;
-  /// The options that differ for this variable: its rule, weight decay, schedule and so on. The
-  /// prefix and `frozen` of it are not looked at. Empty: those of MinimizeOptions.
+  /// The options that differ for this variable: its rule, weight decay, schedule and so on. Their
+  /// prefix and `frozen` are ignored. Empty: those of MinimizeOptions.
   std::optional<VariableGroup> own = {};
   /// For predictions, the time that the model computes before it needs the variable, from when it
   /// needed the one before; 0 for all variables: not known.
   double seconds_to_need = 0;
-  /// The same before the gradient is ready, from when that of the variable after this one was.
+  /// The seconds of computing before the gradient is ready, from when the gradient of the next
+  /// variable was ready.
   double seconds_to_ready = 0;
 };
 
@@ -104,8 +105,7 @@ class ExternalStore {
   /// trained so, for towers and for --sync-batch-norm, which are the other code's here.
   ExternalStore(std::vector<ExternalVariable> variables, const Rule& rule, const Cluster& cluster,
                 const RunOptions& run, const ExternalStoreOptions& options = {});
-  /// Ends the session: close(), except that it prints what that throws. A step that is open is
-  /// abandoned.
+  /// Calls close(), and prints its error instead of throwing. A step that is open is abandoned.
   ~ExternalStore();
   ExternalStore(const ExternalStore&) = delete;
   ExternalStore& operator=(const ExternalStore&) = delete;
@@ -145,8 +145,8 @@ class ExternalStore {
   /// frozen variable; kFailedPrecondition for the second gradient of a step: gradients of one
   /// variable are added up by whoever makes them.
   void ready(int variable, const TensorView& gradient, std::shared_ptr<const void> owner = {});
-  /// The same for a variable that is updated by rows: row i of `rows` (ids.size(), …) belongs to
-  /// row ids[i] of the variable. Ids may repeat; their rows are added up.
+  /// Hands over the gradient of a variable that is updated by rows: row i of `rows` (ids.size(), …)
+  /// belongs to row ids[i] of the variable. Ids may repeat; their rows are added up.
   void ready(int variable, std::span<const std::int32_t> ids, const TensorView& rows,
              std::shared_ptr<const void> owner = {});
   /// Ends the step. A gradient that was not handed over counts as zeros (of a variable that is

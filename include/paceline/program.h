@@ -89,8 +89,8 @@ class Settings {
   /// Throws kUsage that names what was typed and what is allowed.
   void set(const std::string& name, const std::string& text, bool by_flag = false);
 
-  /// The value of the declared setting that has the name of this one. Throws kInvalidArgument when
-  /// none has it, or when that one is of another type.
+  /// The value of the declared setting with this name. Throws kInvalidArgument when there is none,
+  /// or when it has another type.
   template <SettingType T>
   const T& operator[](const Setting<T>& setting) const;
   /// True when the user gave the value, false when it is the default. Throws as operator[].
@@ -203,7 +203,7 @@ class ProgramTask {
   std::optional<int> status() const;
   /// The job of the training: valid while status() is empty.
   const Cluster& cluster() const;
-  /// The same; sessions may borrow it until end().
+  /// The run's options; sessions may borrow them until end().
   const RunOptions& run() const;
   /// The same.
   const Settings& settings() const;

@@ -35,8 +35,8 @@ struct Strategy {
   float outer_momentum = 0.5f;
   /// local_sgd: the number of parts in which variables are exchanged; 0: the strategy chooses.
   int outer_fragments = 0;
-  /// The same with parameter servers: true when each worker's change is applied as it arrives, and
-  /// nobody waits for others; otherwise their mean is, in rounds.
+  /// local_sgd with parameter servers: true when each worker's change is applied as it arrives,
+  /// without a wait for others; otherwise the mean of the changes is applied, in rounds.
   bool outer_async = false;
 
   bool operator==(const Strategy&) const = default;

@@ -34,8 +34,8 @@ struct HttpLimits {
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  /// Listens. `handle` is called on the server's thread. With `https` the server encrypts, and
-  /// tells whoever does not to do so. Throws as listen_at does.
+  /// Listens. `handle` is called on the server's thread. With `https` the server encrypts, and asks
+  /// callers that do not to do so. Throws as listen_at does.
   HttpServer(const Address& at, Handler handle, const HttpLimits& limits = {},
              std::unique_ptr<const HttpsContext> https = nullptr);
   /// Ends all connections and joins the thread.
@@ -63,8 +63,7 @@ class HttpServer {
   Deadline next_deadline() const;
   void accept();
   static bool holds_unread(const Client& client);
-  // These return false when the connection is over. A stream throws Error for one that is of no
-  // use.
+  // These return false when the connection has ended. A faulty stream throws Error.
   bool tend(Client& client);
   bool open(Client& client) const;
   static bool send(Client& client);

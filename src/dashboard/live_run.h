@@ -50,7 +50,7 @@ class LiveRun {
   };
   const RunAbout& about() const { return about_; }
   const std::map<std::string, Task>& tasks() const { return tasks_; }
-  /// Points at equal distances, so many at most that a page draws them: where there are more, every
+  /// Returns points at equal distances, few enough for a page to draw: when there are more, every
   /// second one is left out.
   const std::vector<RunPoint>& history() const { return history_; }
   double seconds(TimePoint now) const;

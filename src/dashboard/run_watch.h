@@ -31,8 +31,8 @@ class RunWatch {
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
 
-  /// From now on the other tasks are asked, once a second, by this call; empty: no more. Returns
-  /// once a call that is under way has ended.
+  /// Asks the other tasks once a second by this call from now on; empty: no more. Returns once a
+  /// call under way has ended.
   void ask_with(std::function<void()> ask);
 
  private:

@@ -26,7 +26,7 @@ std::vector<std::uint8_t> encode_jpeg(std::span<const std::uint8_t> pixels, std:
   jpeg_set_quality(&jpeg, quality, TRUE);
   jpeg_start_compress(&jpeg, TRUE);
   for (std::int64_t y = 0; y < height; ++y) {
-    // It is not written, but libjpeg's type is not const.
+    // libjpeg does not write the row, but its type is not const.
     auto* row = const_cast<JSAMPROW>(pixels.data() + y * width * channels);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }

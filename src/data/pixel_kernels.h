@@ -18,8 +18,8 @@ struct PixelLine {
   float center = 0, scale = 1, offset = 0;
 };
 void apply_line(std::span<const std::uint8_t> pixels, PixelLine line, float* values);
-/// The same for three planes one after the other, each with its line; the values of a pixel are
-/// side by side in the result.
+/// Applies a line to each of three planes that lie one after the other; the three values of a pixel
+/// are side by side in the result.
 void apply_lines_interleaved(std::span<const std::uint8_t> planes, const PixelLine* lines,
                              float* values);
 /// Takes pixels of three values apart: `pixels` has 3 · count values, a plane `count`.

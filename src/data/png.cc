@@ -23,8 +23,8 @@ struct Chunk {
   std::size_t begin = 0, end = 0;      // of all of it in the file
 };
 
-// Returns the file's first chunk of the type. What is no chunk ends the search: libpng says what is
-// wrong with a file.
+// Returns the file's first chunk of the type. The search ends at bytes that are no chunk; libpng
+// reports the fault.
 std::optional<Chunk> find_chunk(std::span<const std::uint8_t> file, std::string_view type) {
   constexpr std::size_t kAround = 12;  // bytes of a chunk beside its data: length, type, checksum
   std::size_t at = std::size(kSignature);
@@ -43,8 +43,8 @@ std::optional<Chunk> find_chunk(std::span<const std::uint8_t> file, std::string_
 class PngImage {
  public:
   PngImage() { image_.version = PNG_IMAGE_VERSION; }
-  // Values are read as sRGB whatever the file says of them, as other readers of training data do.
-  // So the file's gAMA is left out, and libpng does not take 16 bits for linear light.
+  // Reads values as sRGB whatever the file says, as other readers of training data do. So the
+  // file's gAMA is left out, and libpng does not take 16 bits for linear light.
   explicit PngImage(std::span<const std::uint8_t> file) : PngImage() {
     if (const auto gamma = find_chunk(file, "gAMA")) {
       const auto from = file.begin();

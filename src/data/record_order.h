@@ -16,8 +16,9 @@ struct OrderOptions {
   std::uint64_t seed = 1;
 };
 
-/// One epoch after the other; each is a function of (options, epoch). Only indices are shuffled, so
-/// that going on in the middle of an epoch costs some nanoseconds for each record before it.
+/// Orders one epoch after the other, each as a function of (options, epoch). Only indices are
+/// shuffled, so going on in the middle of an epoch costs some nanoseconds for each record before
+/// it.
 class RecordOrder {
  public:
   struct Next {

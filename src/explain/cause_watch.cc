@@ -15,7 +15,7 @@ bool same(const Finding& a, const Finding& b) { return a.cause == b.cause && a.t
 
 std::string CauseWatch::look(const Report& run, double seconds) {
   reports_.emplace_back(seconds, run);
-  // The newest one that is a window old, or older.
+  // The newest report that is at least a window old stays as the first.
   while (reports_.size() > 1 && reports_[1].first <= seconds - kWindow) reports_.pop_front();
   if (seconds - reports_.front().first < kWindow) return "";
   const Report window = report_between(reports_.front().second, run);

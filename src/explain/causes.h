@@ -44,8 +44,7 @@ std::optional<BetterShape> best_other_shape(const RunFacts& facts);
 /// Returns this way with a narrower wire, if the predictor has tried one.
 std::optional<BetterShape> narrower_wire(const RunFacts& facts);
 
-// no_cause.cc
-/// "Nothing to gain: 0.97 of what 2 cores can do: …"
+// Returns "Nothing to gain: 0.97 of what 2 cores can do: …" (no_cause.cc).
 Finding no_cause(const RunFacts& facts);
 
 }  // namespace paceline

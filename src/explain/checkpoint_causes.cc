@@ -1,5 +1,5 @@
-// Checkpoints that are written slowly. They are written while training goes on, so that it is no
-// slower for them: the next one is late, or the end of the run waits.
+// Finds checkpoints that are written slowly. Writing does not slow training down, but the next
+// checkpoint is late, or the end of the run waits.
 #include <fmt/format.h>
 
 #include <algorithm>

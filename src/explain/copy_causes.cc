@@ -1,4 +1,5 @@
-// Copies between the host's memory and that of a device, and ops that the host computes for it.
+// Finds time lost by copies between the host's memory and a device's, and by ops that the host
+// computes for a device.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-constexpr double kMayExplain = 0.5;  // of what the cure of another cause would bring
+constexpr double kMayExplain = 0.5;  // the share of the gain of another cause's cure
 
 bool is_from_outside(Limit cause) {
   return cause == Limit::kOtherProcesses || cause == Limit::kShortMemory;

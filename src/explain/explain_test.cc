@@ -37,21 +37,21 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
       [](Report&) {},
       // A cluster in which nobody waits much.
       [](Report& run) { run.strategy = "sync"; },
-      // Tasks of the run that wait for each other's cores, and nobody else's.
+      // Tasks of the run wait for each other's cores only.
       [](Report& run) {
         for (TaskReport& task : run.tasks) {
           task.use.pressure.queued = task.use.pressure.waited = 0.3;
         }
         run.tasks[0].use.cores = run.tasks[1].use.cores = 0.95;
       },
-      // Other processes keep threads waiting that hold up nobody.
+      // Other processes keep threads waiting that delay no one.
       [](Report& run) {
         for (TaskReport& task : run.tasks) {
           task.use.pressure.queued = 0.6;
           task.use.cores = 0.1;
         }
       },
-      // In rounds, with devices of their own: whoever ends last computes, and others wait.
+      // In rounds the worker with the slowest device computes while the others wait.
       [](Report& run) {
         run.strategy = "sync";
         slow_down(run.tasks[1], "wait", 1);
@@ -71,7 +71,7 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
         run.tasks[0].use.pressure.machine_cores = 1.95;
         run.tasks[2].share[0].second = 0.7;
       },
-      // Copies that take little, and as long for all; checkpoints that are nearly in time.
+      // Copies take little, and the same for all; checkpoints are nearly in time.
       [](Report& run) {
         for (int i : {0, 1}) run.tasks[std::size_t(i)].copies_ms = 9;
         run.set("checkpoints", "late_s", 0.9);
@@ -106,7 +106,7 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
 
 TEST(Explain, IsNotMisledByNumbersThatAreNone) {
   const std::vector<std::function<void(Report&)>> odd = {
-      // A machine that does not tell what its links carried.
+      // The machine does not tell the traffic of its links.
       [](Report& run) {
         for (int i : {0, 1}) {
           TaskReport& task = run.tasks[std::size_t(i)];

@@ -1,4 +1,4 @@
-// The finding about a run: one cause, one task, what to change, and what that would bring.
+// One finding about a run: a cause, a task, the change that helps, and its gain.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Finding {
   std::string advice = {};    // what to change; empty: nothing
   double gain = 1;            // the speed after that, as a multiple of the speed that was measured
   std::string unit = "steps/s";  // in which the speed is told
-  double speed = 0;              // that was measured, in this unit; 0: the run's
+  double speed = 0;              // the measured speed, in this unit; 0: the run's
 
   /// True when something is wrong that a user would want to be told of.
   bool is_alarm() const { return cause != Limit::kNothing; }

@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 constexpr double kLeastInput = 0.05;
-constexpr double kAmple = 1.25;  // times what the step takes: the stages are not what limits it
+constexpr double kAmple = 1.25;  // times the step's own time: then the stages are not the limit
 constexpr double kManyBad = 0.1;
 constexpr double kCoreForInput = 0.6;
 

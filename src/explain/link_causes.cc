@@ -13,10 +13,10 @@ namespace {
 constexpr double kLeastForLinks = 0.15;  // of the time
 constexpr double kFull = 0.7;            // of what a link carries
 constexpr double kMuchSlower = 0.55;     // of what it could
-constexpr double kLeastBytes = 2e5;      // of a step: less is a matter of messages, not of rates
+constexpr double kLeastBytes = 2e5;      // of a step: a smaller share is due to messages
 constexpr double kMegabyte = 1e6;
 
-/// The links of one worker that are a network's.
+/// The links of one worker that use the network.
 struct Network {
   const TaskReport* worker = nullptr;
   double step_bytes = 0;                    // both ways
@@ -27,7 +27,7 @@ struct Network {
   double busier() const { return std::max(sent, received); }
 };
 
-// In rounds a transfer goes on while the worker waits for the round, which is not closed before.
+// In rounds a transfer continues while the worker waits for the round, which cannot close before.
 Network network_of(const TaskReport& worker, bool in_step) {
   Network network{.worker = &worker};
   for (const LinkReport& link : worker.links) {

@@ -75,7 +75,7 @@ const StagedRun kStagedLinks[] = {
     {"a throttled link in rounds", Limit::kTaskLink, "worker:1", "worker:1's link is slow",
      [](Report& run) {
        run.strategy = "sync";
-       // As measured: the slow transfer goes on while its worker waits for the round, too.
+       // The measured case: the slow transfer continues while its worker waits for the round.
        for (int i : {0, 1}) slow_down(run.tasks[std::size_t(i)], "wait", 1);
        run.tasks[0].hidden_ms = 8;
        run.tasks[1].use.pressure.waited = 0.1;

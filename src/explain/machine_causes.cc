@@ -44,8 +44,8 @@ double queued_by_ourselves(const RunFacts& facts) {
   return wanted <= 0 ? 0 : std::max(0.0, 1 - double(facts.cores()) / wanted);
 }
 
-// The share of the time in which a task waited for a core: a worker's step thread, since its other
-// threads hold up nobody; of a ps as many as run at once.
+// Returns the share of the time in which a task waited for a core. Of a worker only the step thread
+// counts, since its other threads hold up nobody; of a ps as many threads count as run at once.
 double waited(const TaskReport& task) {
   if (task.is_worker()) return task.use.pressure.waited.value_or(0);
   const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
@@ -72,8 +72,9 @@ struct Crowd {
   double others, queued_by_ourselves, transfer, ours = 0, fastest = 0;
 };
 
-// The share of its time that a task would not lose without other processes: what tasks of the run
-// do not explain, and of the rest as much as the others run more than those.
+// Returns the share of its time that a task loses to other processes. It is the larger of two
+// estimates of their part in the wait: their part of the busy cores, and the part that tasks of the
+// run do not explain.
 double lost(const Crowd& crowd, const TaskReport& task) {
   if (waited(task) <= 0) return 0;
   const double ours = std::max(0.0, crowd.ours - task.use.cores.value_or(0));
@@ -82,8 +83,8 @@ double lost(const Crowd& crowd, const TaskReport& task) {
   return task.is_worker() ? share : std::min(share, crowd.transfer);
 }
 
-// Without what came from outside a run would hardly be faster than the prediction says at most,
-// which knows of none of it. In rounds the others may have gone on without a task that was stopped.
+// Bounds the gain by the prediction's fastest speed, since the prediction knows no disturbance from
+// outside. In rounds the others may have gone on without a stopped task.
 double bounded_by_prediction(const RunFacts& facts, double gain) {
   const auto& expected = facts.run().expected;
   if (!expected || facts.steps_per_s() <= 0) return gain;
@@ -91,7 +92,8 @@ double bounded_by_prediction(const RunFacts& facts, double gain) {
   return std::min(gain, expected->high / facts.steps_per_s());
 }
 
-// A run whose tasks all wait for cores, which are all busy, would have those of the others, too.
+// Returns the gain of a run whose tasks all wait for cores, if it also had the cores that other
+// processes keep busy.
 double gain_of_their_cores(const RunFacts& facts) {
   constexpr double kAllBusy = 0.95, kAllWait = 0.15;
   for (const TaskReport* const worker : facts.workers()) {
@@ -117,8 +119,8 @@ double memory_wait(const TaskReport& task) {
   return std::max(of_memory, std::min(kMostWait, pressure.disk_wait.value_or(0)));
 }
 
-// The share of its time that a worker's steps take beyond the usual one. Pages are taken from it by
-// bursts, and to read one takes cores, too.
+// Returns the share of a worker's time that its steps take beyond the usual step. The system takes
+// pages away in bursts, and reading them again takes cores, too.
 double beyond_usual(const TaskReport& task) {
   if (!task.is_worker()) return 0;
   const double usual = 1e-3 * task.step_ms_p50.value_or(0) * task.steps_per_s.value_or(0);

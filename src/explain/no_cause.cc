@@ -48,7 +48,8 @@ bool workers_wait(const RunFacts& facts) {
   return facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
 }
 
-// Slower than half of what was expected, and waiting: something else must be the cause.
+// True for a run with less than half of the expected speed whose workers wait: something else must
+// be the cause.
 bool is_mysterious(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() < kHalfExpected * expected->low && workers_wait(facts);
@@ -75,8 +76,8 @@ std::string beginning(const RunFacts& facts) {
                      100 * facts.own_cores() / facts.cores());
 }
 
-// A worker that was there all the time and made far fewer steps than others: too few to be timed,
-// so that nothing says where its time went.
+// Finds a worker that was there all the time and made far fewer steps than others: too few for
+// timed steps, so no number says where its time went.
 std::optional<Finding> untimed_worker(const RunFacts& facts) {
   constexpr double kFew = 0.5, kAllTheTime = 0.5;  // of the steps, and of the time, of others
   const auto least = std::ranges::min_element(facts.workers(), {}, &TaskReport::steps);
@@ -99,7 +100,7 @@ std::optional<Finding> untimed_worker(const RunFacts& facts) {
 
 Finding no_cause(const RunFacts& facts) {
   if (facts.workers().empty()) return {};
-  // A task that has failed leaves its steps untold, which explains much.
+  // A failed task does not report its steps, which explains much.
   const bool whole = facts.run().error.empty() && !facts.is_short();
   if (whole && is_mysterious(facts)) {
     return {.cause = Limit::kNotKnown,

@@ -94,7 +94,7 @@ class Between {
 TaskReport between(const TaskReport& before, TaskReport task) {
   const bool used = task.use.seconds > before.use.seconds;
   Between(before, TaskReport(task)).take(task, before);
-  if (!used) task.use = {};  // it has said nothing in this time, and counts for nothing in it
+  if (!used) task.use = {};  // it reported nothing in this time, so it does not count
   return task;
 }
 

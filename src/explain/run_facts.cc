@@ -79,8 +79,8 @@ void RunFacts::count_cores() {
   cores_of_others_ = std::clamp(busy_cores_ - own_cores(), 0.0, double(cores()));
 }
 
-// A task that was killed, or stands still, is missing in the report, or has told nothing since. An
-// evaluator is in no report.
+// A killed or stopped task is missing in the report, or has stopped reporting. An evaluator is in
+// no report.
 bool RunFacts::all_tell_their_use() const {
   const auto asked = [&](std::string_view flag) {
     const auto given =
@@ -115,7 +115,7 @@ double RunFacts::gain_without(const TaskReport& worker, double share_of_step) co
     const double own = *worker.steps_per_s;
     return steps_per_s_ > 0 ? (steps_per_s_ - own + own / (1 - saved)) / steps_per_s_ : 1;
   }
-  // The slowest of them sets the pace, and all wait for what comes after it.
+  // The slowest worker sets the pace, and all wait for the work that follows its own.
   const double own = own_share(worker), others = workers_.size() > 1 ? own_shares_.most(own) : 0;
   return gain_without(std::max(own, others) - std::max(own - saved, others));
 }

@@ -72,17 +72,17 @@ class RunFacts {
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
-  /// Cores that are busy, on the machine that all tasks run on; 0 when it is not told.
+  /// Returns the busy cores of the machine that all tasks run on; 0 when it is not known.
   double busy_cores() const { return busy_cores_; }
-  /// Those of them that the tasks kept busy, and those that processes of others did; 0 while a task
-  /// of the run has not told what it used, since its cores would count as those of others.
+  /// The cores that the tasks kept busy, and those that other processes did; 0 while a task has not
+  /// reported its use, since its cores would count as those of others.
   double own_cores() const { return std::min(used_cores_, busy_cores_); }
   double cores_of_others() const { return cores_of_others_; }
   /// The time for which tasks of the run stood still, all together, in seconds.
   double stood_still() const;
   /// True when no worker makes more steps than another, since they wait for each other.
   bool in_step() const;
-  /// The run's own way, as far as it was predicted and its strategy is known, and the others.
+  /// Return the run's own way, if its strategy is known and it was predicted, and the others.
   const std::optional<JobShape>& own_shape() const { return own_shape_; }
   const std::vector<PredictedShape>& other_shapes() const { return other_shapes_; }
 

@@ -12,8 +12,8 @@ constexpr double kLeastIdle = 0.15;  // of a worker's time, in which it does not
 
 double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_share("wait"); }
 
-// Of a run that is slower than expected, another way need not be as fast as it was expected to be
-// either; one that is faster than expected has less to gain.
+// In a run that is slower than expected, another way may be slower than expected, too. A run that
+// is faster than expected has less to gain.
 template <typename Counts>
 std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   if (facts.steps_per_s() <= 0) return {};
@@ -38,7 +38,7 @@ bool only_narrows_wire(JobShape shape, const JobShape& own) {
 
 }  // namespace
 
-// Local steps learn less each: they are told where nothing else is worth telling.
+// Ways with local steps come last, since each step learns less.
 std::optional<BetterShape> best_other_shape(const RunFacts& facts) {
   const auto exact = fastest(facts, [](const PredictedShape& each) {
     return !each.shape || !each.shape->makes_local_steps();

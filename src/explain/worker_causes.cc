@@ -36,8 +36,8 @@ double share_of_values(const RunFacts& facts) {
   return std::max(rules, facts.mean_transfer() + facts.mean_share("apply"));
 }
 
-// In rounds a device of its own computes while its worker already waits for the others, so that
-// only the device that all wait for shows in the times.
+// In rounds a device of its own computes while its worker already waits for the others, so only the
+// device that all wait for shows in the times.
 std::vector<Finding> awaited_device(const RunFacts& facts) {
   const auto wait = [](const TaskReport* worker) { return RunFacts::share(*worker, "wait"); };
   const TaskReport& slowest = **std::ranges::min_element(facts.workers(), {}, wait);
@@ -49,8 +49,8 @@ std::vector<Finding> awaited_device(const RunFacts& facts) {
   const double saved = std::min(computes, others - wait(&slowest));
   const auto& expected = facts.run().expected;
   if (computes < kMostlyComputes || saved < kLongerWait || !expected) return {};
-  // Who is awaited in a round does not tell that its device is slow: that all are slower than
-  // expected does, or that the prediction already knew.
+  // An awaited worker need not have a slow device: all may be slower than expected, or the
+  // prediction may already know.
   const bool known = expected->limit.starts_with(slowest.task + ",");
   const double most = known ? HUGE_VAL : expected->steps_per_s / facts.steps_per_s();
   const double gain = std::min(RunFacts::gain_without(saved), most);

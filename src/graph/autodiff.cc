@@ -117,7 +117,7 @@ Gradient Differentiation::take(Value value, bool may_be_sparse) {
   const Value ids = joined(sum.ids), rows = joined(sum.rows);
   if (may_be_sparse && !sum.dense) return {ids, rows};
   const Value scattered = scatter(value, ids, rows);
-  // Kept, for a value that is both wanted and passed on is taken twice.
+  // The sum is kept, since a value that is both wanted and passed on is taken twice.
   sum = {sum.dense ? graph_.apply("add", {sum.dense, scattered}) : scattered, {}, {}};
   return sum.dense;
 }

@@ -25,7 +25,7 @@ bool is_sum_of_rows(const Node& node) {
          !node.attributes().get<bool>("keep");
 }
 
-// The node of the loss is visited before its gradient is, so that only a constant can move there.
+// The loss is visited before its gradient, so only a constant can move to the loss.
 bool can_fuse(const Node& loss, const Node& grad, const Readers& readers) {
   const bool matches = loss.op().name == "softmax_cross_entropy" &&
                        grad.input(0) == loss.input(0) && grad.input(1) == loss.input(1) &&

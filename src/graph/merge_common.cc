@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// Written so that two items have one text only if they are equal bit for bit.
+// Writes an item so that two items have the same text only if they are equal bit for bit.
 struct ItemText {
   std::string operator()(bool item) const { return item ? "true" : "false"; }
   std::string operator()(std::int64_t item) const { return fmt::format("{}", item); }

@@ -39,7 +39,7 @@ Readers::Readers(const RewriteSource& source) : readers_(source.graph, &memory_)
   for (const Value& value : source.wanted()) add(value, nullptr);
 }
 
-// Readers are added one after the other, so that one which reads a value twice is the last.
+// Readers are added in order, so a node that reads a value twice is the last reader.
 void Readers::add(Value value, const Node* reader) {
   std::pmr::vector<const Node*>& readers = readers_[value];
   if (readers.empty() || readers.back() != reader) readers.push_back(reader);

@@ -78,15 +78,15 @@ class GraphCopy {
 
 /// Nothing but the live nodes.
 RewrittenGraph without_dead_nodes(const RewriteSource& source);
-/// As in inference: dropout passes its input on, and batch_norm takes the variables that follow its
-/// statistics (Graph::contribute) in their place. The roots get other values by it.
+/// Changes the graph for inference: dropout passes its input on, and batch_norm uses the variables
+/// that follow its statistics (Graph::contribute). This changes the roots' values.
 RewrittenGraph with_inference(const RewriteSource& source);
 /// Returns true when the graph has anything that with_inference changes.
 bool has_modes(const Graph& graph);
-/// Nodes of constants become constants, to the rounding of the evaluator's kernels: naive ones sum
-/// in double. Those that they were computed from may be left dead.
+/// Replaces nodes that have only constant inputs by constants, to the rounding of the evaluator's
+/// kernels (naive ones sum in double). Their inputs may stay as dead nodes.
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
-/// Leaves one of several nodes that have the same op, inputs and attributes.
+/// Keeps one node of several that have the same op, inputs and attributes.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
 /// matmul, lstm, conv2d and their gradients in float32 read their operands rounded to bfloat16,
 /// those of matmul by one cast a value. `widened`: these are float32 again. Roots keep their values
@@ -102,16 +102,16 @@ bool has_loss_gradient(const Graph& graph);
 RewrittenGraph with_channels_last(const RewriteSource& source);
 /// Returns true when the graph has anything that with_channels_last moves.
 bool has_images(const Graph& graph);
-/// conv2d, then batch_norm_inference, become a conv2d with other weights. To rounding.
+/// Joins conv2d and the batch_norm_inference behind it to a conv2d with other weights, to rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
-/// relu, then a max_pool2d that alone reads it, become relu_max_pool2d, and so does their gradient.
+/// Joins relu and the max_pool2d that alone reads it to relu_max_pool2d, and their gradients, too.
 RewrittenGraph with_fused_pool_activation(const RewriteSource& source);
-/// conv2d, batch_norm and batch_norm_inference take up the relu or leaky relu that follows; of
-/// batch_norm the gradient too.
+/// Joins conv2d, batch_norm and batch_norm_inference to the relu or leaky relu behind them, and the
+/// gradient of batch_norm, too.
 RewrittenGraph with_fused_image_activation(const RewriteSource& source);
-/// bias, then an activation that alone reads it, become bias_activation.
+/// Joins bias and the activation that alone reads it to bias_activation.
 RewrittenGraph with_fused_bias(const RewriteSource& source);
-/// Trees of element-wise ops become fused_elementwise; see fused_program.h.
+/// Joins trees of element-wise ops to fused_elementwise (fused_program.h).
 RewrittenGraph with_fused_elementwise(const RewriteSource& source);
 
 }  // namespace paceline

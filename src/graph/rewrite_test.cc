@@ -124,7 +124,7 @@ TEST_F(RewriteTest, ARootMayFold) {
   EXPECT_EQ(evaluate(result.roots[0], {}).item<float>(), 6);
 }
 
-/// With an op that makes a vector of so many elements and must not be run.
+/// Returns the ops with one that makes a vector of `elements` elements and must not run.
 OpRegistry with_spread(std::int64_t elements) {
   OpRegistry ops = small_ops::all();
   ops.add(small_ops::make(

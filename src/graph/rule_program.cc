@@ -249,7 +249,7 @@ RuleProgram RuleProgram::parse(std::string_view text) {
   return program;
 }
 
-// The sizes of what a whole rule's program computes.
+// The sizes of the values that a whole rule's program computes.
 
 namespace {
 

@@ -12,7 +12,7 @@ namespace paceline {
 bool is_view(const Node& node);
 /// Returns the offset in bytes at which an output of a view begins in input 0.
 std::size_t view_offset(const Node& node, int output);
-/// Its only output is input 0 under another shape: it has no kernel.
+/// True when the node's only output is input 0 under another shape: such a node has no kernel.
 bool is_reshaped(const Node& node);
 
 }  // namespace paceline

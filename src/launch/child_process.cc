@@ -76,7 +76,7 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   _exit(kCannotExecute);
 }
 
-/// The environment of this process, with `more` in place of what it says of those names.
+/// Returns the environment of this process, with `more` in place of variables of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& more) {
   std::vector<std::string> all = more;
   for (char** one = environ; *one != nullptr; ++one) {

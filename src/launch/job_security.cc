@@ -67,7 +67,7 @@ std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
   return ps ? ps : find("worker", spec.workers);
 }
 
-/// Why links of the job are encrypted, in words; nothing when none is.
+/// Returns why links of the job are encrypted, in words; empty when none is.
 std::optional<std::string> why_encrypted(const Cluster& cluster, const std::string& apart) {
   const Tls tls = cluster.links.security.tls;
   if (tls == Tls::kNever) return std::nullopt;

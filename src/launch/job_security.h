@@ -23,12 +23,13 @@ bool is_of_this_host(const std::string& address);
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint = "");
 
-/// The same for a server that listens at `bind`, which `flag` names, for whatever caller comes.
+/// Makes the security of a server that listens at `bind`, which the flag `flag` names, for any
+/// caller.
 std::shared_ptr<const LinkSecurity> secure_server(const Security& security, const std::string& bind,
                                                   const char* flag = "--bind",
                                                   const char* callers = "workers");
 
-/// The same for a process that calls the servers at these addresses.
+/// Makes the security of a process that calls the servers at these addresses.
 std::shared_ptr<const LinkSecurity> secure_calls(const Security& security,
                                                  const std::vector<std::string>& addresses);
 

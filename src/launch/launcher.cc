@@ -299,7 +299,7 @@ void TaskGroup::kill_all() {
 
 namespace {
 
-// The files of the tasks' reports and timelines until they are merged. Nothing remains of them,
+// The files of the tasks' reports and timelines until they are merged. The destructor removes them,
 // whatever ends the launcher.
 class TaskFiles {
  public:
@@ -380,7 +380,8 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   return fmt::format("{}{} failed first: {}", failure.task, where, cause);
 }
 
-// The global step of the newest checkpoint, 0 without one; nothing when none are made.
+// Returns the global step of the newest checkpoint, 0 before the first one; empty when the run
+// keeps none.
 std::optional<std::int64_t> kept_step(const RunOptions& run) {
   if (run.out.empty() || run.save_every.never()) return std::nullopt;
   return saved_step(run).value_or(0);
@@ -526,7 +527,7 @@ void write_timeline_of_all(const RunOptions& run, const std::vector<TaskId>& tas
     try {
       parts.push_back(read_task_timeline(files.timeline_of(task.str())));
     } catch (const Error&) {
-      // A task that was killed leaves none, or not the whole.
+      // A killed task leaves no timeline, or an incomplete one.
     }
   }
   const JobTimeline job = merge_timelines(std::move(parts));

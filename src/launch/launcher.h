@@ -168,8 +168,8 @@ int launch(const Cluster& cluster, const RunOptions& run, const LaunchProgram& p
 /// The cluster's spec has every task's address.
 std::vector<std::string> task_arguments(const Cluster& cluster, const TaskId& task,
                                         const TaskPlace& place);
-/// The same arguments as $PACELINE_TASK says them, which stands for --launched: an object of JSON
-/// with the flags, as in a file of them.
+/// Returns the same arguments in the form of $PACELINE_TASK, which replaces --launched: an object
+/// of JSON with the flags, as in a file of flags.
 std::string task_variable(const std::vector<std::string>& arguments);
 /// task_arguments for the evaluator of a job.
 std::vector<std::string> evaluator_arguments();

@@ -90,7 +90,7 @@ class Launcher : public testing::Test {
   }
 
   Outcome launch_shells(const std::string& script) { return wait_for(launch_apart(script)); }
-  /// The shell is a command that reads in a variable which task it is.
+  /// The tasks are shells that read in a variable which task they are.
   pid_t launch_commands_apart(const std::string& script) {
     return launch_apart({.path = "sh", .arguments = {"-c", script}, .by_variable = true});
   }
@@ -131,7 +131,8 @@ TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
   EXPECT_THAT(outcome.out, testing::EndsWith("\n1,000 global steps (500 + 500)\n"));
 }
 
-// Without rounds the local steps of all workers are global steps, and in rounds those of each.
+// Without rounds the local steps of all workers together are the global steps; in rounds those of
+// each worker are.
 TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
   const char* const local = R"(more='"strategy":"local_sgd",'; write_report '')";
   EXPECT_THAT(launch_shells(local).out,
@@ -259,7 +260,7 @@ write_report '')");
               HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again\n"));
 }
 
-// A task has one pipe more than without a key, also when it is started again.
+// The key takes one pipe more in each task, also when it is started again.
 TEST_F(Launcher, GivesEachProcessTheKeyThroughAPipeOfItsOwn) {
   options_.on_failure = OnFailure::kRestart;
   const TemporaryFolder folder;

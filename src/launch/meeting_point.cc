@@ -19,12 +19,12 @@ namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(2);
 constexpr Duration kBetweenTries = std::chrono::milliseconds(200);
-/// The meeting point names those who are late at the deadline; until then its word is waited for.
+/// The meeting point names the late ranks at the deadline; a guest waits this long for its answer.
 constexpr Duration kForItsWord = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
-/// Callers that have not said who they are, beside one of each rank.
+/// The most callers that have not yet said their rank, beside one of each rank.
 constexpr std::size_t kMostStrangers = 64;
-/// A connection that has ended is forgotten once no thread can be inside it any more.
+/// An ended connection is deleted after this time, when no thread can be inside it any more.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 
 TimePoint present() { return std::chrono::steady_clock::now(); }
@@ -164,7 +164,7 @@ class MeetingGuest::Call : public MeetingInbox {
     changed_.notify_all();
   }
 
-  /// The roster; none when the connection has ended, or the deadline has passed, before it came.
+  /// Returns the roster; empty when the connection ended or the deadline passed before it arrived.
   std::optional<Roster> wait(Deadline deadline) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.time(),

@@ -1,4 +1,4 @@
-// The two ends of a meeting: who holds it, and who comes.
+// The two ends of a meeting: the process that holds it, and its guests.
 #pragma once
 
 #include <condition_variable>

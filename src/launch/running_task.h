@@ -20,7 +20,7 @@ struct ExitStatus {
   int code = 0;          // its exit status; meaningless when a signal ended it
   int signal = 0;        // 0: it ended by itself
   std::string why = {};  // "; memory ran out: …", where it is known
-  bool lost = false;     // nobody knows how it ended, or whether it has: `why` says all
+  bool lost = false;     // it is not known how or whether it ended: `why` says all
   bool good() const { return code == 0 && signal == 0 && !lost; }
   /// The end in words: "exit status 1", "killed by signal 9 (Killed)", and why.
   std::string str() const;

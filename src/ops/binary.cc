@@ -21,7 +21,8 @@ struct Operands {
   Value a, b;
 };
 
-/// The gradient of a binary op from those of its operands as if they had the output's shape.
+/// Makes the gradient of a binary op, from functions that return those of operands with the
+/// output's shape.
 template <typename F>
 auto gradient_of(F derivatives) {
   return [derivatives](const Node& node, std::span<const Value> dy) -> std::vector<Gradient> {

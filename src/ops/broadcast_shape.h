@@ -10,7 +10,8 @@ namespace paceline {
 /// Nothing when the shapes do not fit.
 std::optional<Shape> broadcast_shape(const Shape& a, const Shape& b);
 
-/// The gradient of a value of `shape` that was broadcast: `gradient` summed over what repeated.
+/// Returns the gradient of a value of `shape` that was broadcast: `gradient`, summed over the
+/// repeated dimensions.
 Value sum_to_shape(Value gradient, const Shape& shape);
 
 }  // namespace paceline

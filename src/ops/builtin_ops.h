@@ -7,7 +7,7 @@ namespace paceline {
 
 void add_source_ops(OpRegistry& ops);       // input, variable, local, constant
 void add_binary_ops(OpRegistry& ops);       // add, sub, …, pow, comparisons
-void add_elementwise_ops(OpRegistry& ops);  // scale, relu, …, square and what their gradients need
+void add_elementwise_ops(OpRegistry& ops);  // scale, relu, …, square and the ops of their gradients
 void add_where_ops(OpRegistry& ops);
 void add_cast_ops(OpRegistry& ops);
 void add_bias_ops(OpRegistry& ops);   // bias, bias_activation

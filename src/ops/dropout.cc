@@ -29,7 +29,7 @@ std::vector<Gradient> dropout_gradient(const Node& node, std::span<const Value> 
 }
 
 Cost dropout_cost(const Node& node) {
-  // Ten rounds of some eight operations for every four random words.
+  // Each four random words take ten rounds of some eight operations.
   return {20.0 * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
 }
 

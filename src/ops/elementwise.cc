@@ -1,4 +1,4 @@
-// Functions of one value, element by element, and what their gradients need.
+// Functions of one value, element by element, and the ops of their gradients.
 #include <cmath>
 #include <numbers>
 

@@ -77,7 +77,7 @@ std::vector<Gradient> scatter_rows_gradient(const Node& node,
 }
 
 Cost lookup_cost(const Node& node) {
-  // Only the rows of the table that are read count.
+  // The cost counts only the rows of the table that are read.
   const Value ids = node.input(1);
   const ValueType& rows = node.outputs()[0];
   return {0, 2.0 * double(rows.shape.elements()) * double(size_of(rows.dtype)) +

@@ -33,7 +33,7 @@ struct Window2d {
   static Window2d of(const Attributes& attributes);
   /// Elements that a window covers in dimension d: 0 is the height.
   std::int64_t reach(int d) const;
-  /// Windows along an extent of the image; less than 1 when none fits.
+  /// Returns the number of windows along an extent of the image; less than 1 when none fits.
   std::int64_t outputs(int d, std::int64_t extent) const;
   /// Returns the begin of window `index` in dimension d; it may lie in the margin.
   std::int64_t begin(int d, std::int64_t index) const;
@@ -43,9 +43,11 @@ struct Window2d {
 /// have at most this number of elements.
 constexpr std::uint8_t kNoPlace = 255;
 
-/// Input i as an image. Fails when it has not four dimensions, or no height, width or channels.
+/// Returns input i as an image. Fails when it does not have four dimensions, or has no height,
+/// width or channels.
 ImageShape expect_image(const OpInputs& in, int i, const char* what);
-/// The output's height and width. Fails when the window's numbers cannot be or none fits.
+/// Returns the output's height and width. Fails when the window's numbers are not allowed or none
+/// fits.
 std::array<std::int64_t, 2> expect_windows(const OpInputs& in, const Window2d& window,
                                            const ImageShape& image);
 

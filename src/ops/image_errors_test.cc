@@ -1,4 +1,4 @@
-// Shapes of the ops on images, and what is said when they do not fit.
+// The shapes that ops on images infer, and their errors for shapes that do not fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Shapes that are inferred, and what is said when they do not fit, for the ops without weights.
+// The shapes that ops without weights infer, and their errors for shapes that do not fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

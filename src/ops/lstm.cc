@@ -15,7 +15,7 @@ struct LstmSizes {
 
 LstmSizes sizes_of(const Shape& x, const Shape& state) { return {x[0], x[1], x[2], state[1]}; }
 
-// Inputs x, state h, state c, weights: what forward and gradient share.
+// Checks the inputs x, state h, state c and weights, which forward and gradient share.
 LstmSizes expect_lstm_inputs(const OpInputs& in) {
   expect_rank(in, 0, "x", 3);
   expect_rank(in, 1, "state h", 2);

@@ -23,7 +23,7 @@ Shape product_shape(const OpInputs& in) {
   return Shape{a[transpose_a ? 1 : 0], b[transpose_b ? 0 : 1]};
 }
 
-/// `leading` and then the dimensions of a matrix.
+/// Returns the dimensions `leading`, followed by those of a matrix.
 Shape batch_shape(std::span<const std::int64_t> leading, std::int64_t rows, std::int64_t columns) {
   std::vector<std::int64_t> dims(leading.begin(), leading.end());
   dims.push_back(rows);
@@ -153,7 +153,7 @@ Value dense(Value x, std::int64_t units, std::string_view name, Initializer weig
             Initializer biases) {
   Graph& graph = x.graph();
   const auto scope = graph.scope(name);
-  // A wrong x is refused by matmul, whose message has its shape; the inner size is a guess there.
+  // matmul refuses a wrong x with a message that has its shape; the inner size is a guess there.
   const std::int64_t inputs = x.shape().rank() == 0 ? 1 : x.shape()[-1];
   const Value w = graph.variable("w", Shape{inputs, units}, weights, x.dtype());
   const Value b = graph.variable("b", Shape{units}, biases, x.dtype());

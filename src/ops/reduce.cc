@@ -57,7 +57,7 @@ double elements_per_output(const Node& node) {
   return outputs == 0 ? 1 : double(node.input(0).shape().elements()) / outputs;
 }
 
-/// `y`, of the reduced shape, repeated over what was reduced.
+/// Repeats `y`, which has the reduced shape, over the reduced dimensions.
 Value spread(const Node& node, Value y) {
   const Shape& x = node.input(0).shape();
   const Shape kept = reduced_shape(x, reduced_axes(node.attributes(), x.rank()), true);

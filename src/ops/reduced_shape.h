@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-/// For each axis of an input of `rank`: is it reduced? From the attribute "axes": none names all.
+/// Returns for each axis of an input of `rank` whether it is reduced, from the attribute "axes"; an
+/// empty one names all.
 std::vector<bool> reduced_axes(const Attributes& attributes, int rank);
 
 }  // namespace paceline

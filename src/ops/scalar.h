@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// A constant scalar in the graph of x, of its type where that is float64, else float32.
+/// Adds a constant scalar to the graph of x: float64 if x is, else float32.
 Value scalar_like(Value x, double number);
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// Over the last dimension; softmax() transposes for others.
+// The op works over the last dimension; softmax() transposes for others.
 std::vector<ValueType> infer_softmax(const OpInputs& in) {
   in.expect_count(1);
   expect_one_float_type(in, 1);

@@ -1,4 +1,5 @@
-// Values that come from outside the graph. They have no kernels: an executor knows where they are.
+// Ops of values from outside the graph. They have no kernels, since an executor knows where the
+// values are.
 #include "ops/builtin_ops.h"
 
 namespace paceline {

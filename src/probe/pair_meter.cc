@@ -114,7 +114,7 @@ ProbeCount PairMeter::their_count() {
   return decode_probe_count(lead_->wait(ProbeType::kCount, within(kAnswerWithin)).payload);
 }
 
-// The counts are those of the beginning, once the streams have come to their pace, and of the end.
+// The counts are taken once the streams have reached their pace, and at the end.
 double PairMeter::rate_of(const ProbeCount (&counts)[3]) const {
   const auto& [begin, before, after] = counts;
   const double bytes = double(after.bytes) - double(before.bytes);

@@ -1,4 +1,4 @@
-// Measures what lies between this host and another one.
+// Measures the network between this host and another one.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace paceline {
 
 class PairMeter {
  public:
-  /// The other host is served at `address` to this session. Once `stop` was asked for, nobody
-  /// waits for the figures any more.
+  /// The other host serves this session at `address`. After a request to `stop`, waits for the
+  /// figures end.
   PairMeter(Link& link, std::string address, std::uint64_t session, std::string process,
             std::stop_token stop = {});
   ~PairMeter();
 
-  /// Measures each of four rates for so long. Throws kDeadlineExceeded when the network is too
-  /// slow for that, kCancelled when it was stopped, and the errors of calls.
+  /// Measures each of four rates for the time `each`. Throws kDeadlineExceeded when the network is
+  /// too slow for that, kCancelled when it was stopped, and the errors of calls.
   PairFigures measure(Duration each);
 
   /// The longest that it takes.

@@ -59,7 +59,7 @@ class ProbeCall : public Receiver {
   const std::shared_ptr<Connection>& connection() const { return connection_; }
   /// Why the connection has ended; empty: it has not.
   std::string ended() const;
-  /// Lets the time pass. Throws what ends the connection, or the wait, before it is over.
+  /// Waits until this time. Throws the error that ends the connection or the wait earlier.
   void rest(TimePoint until);
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;

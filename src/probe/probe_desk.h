@@ -1,5 +1,5 @@
-// Who may ask what of a host that lets itself be measured. A plain state machine: what callers say
-// and the time go in, and what they are answered comes out.
+// Decides which callers may measure this host. A plain state machine: its inputs are the callers'
+// messages and the time, its outputs the answers.
 #pragma once
 
 #include <chrono>
@@ -25,24 +25,26 @@ class ProbeDesk {
   static constexpr Duration kLongestSession = std::chrono::hours(24);
   static constexpr std::size_t kMostCallers = 64;
 
-  /// Somebody has called. Returns why nobody more is taken; empty: it is one of the callers.
+  /// Notes a new caller. Returns why the desk takes no more callers; empty: it takes this one.
   std::string called(Caller caller, TimePoint now);
-  /// A caller has said hello. Returns why it is refused; empty: it is welcome.
+  /// Notes a caller's hello. Returns why the desk refuses it; empty: it is welcome.
   std::string hello(Caller caller, const ProbeHello& hello, TimePoint now);
-  /// A caller has sent a message other than hello. Throws kDataLoss when that is none of its role.
+  /// Notes a caller's message other than hello. Throws kDataLoss when the caller's role has no such
+  /// message.
   void sent(Caller caller, ProbeType type);
   /// The asker wants the host to measure (ask_roof, measure). Throws kDataLoss while it does so
   /// already.
   void begin_work(Caller caller);
   void end_work() { works_ = false; }
-  /// A caller has gone. Returns those who go with it: if it was the asker, all of its session.
+  /// Notes that a caller has gone. Returns the callers that go with it: if it was the asker, all of
+  /// its session.
   std::vector<Caller> left(Caller caller);
   /// Returns the callers whose time is over: they said no hello, or their session took too long.
   std::vector<Caller> late(TimePoint now) const;
-  /// The moment at which late() is due next; the end of time if it is not.
+  /// Returns the time of the next call of late(); the end of time if none is due.
   TimePoint due() const;
 
-  /// The asker that is served, in words; empty: nobody is.
+  /// Returns the asker that the host serves, in words; empty: none.
   const std::string& served() const { return process_; }
 
  private:

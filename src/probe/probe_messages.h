@@ -1,4 +1,4 @@
-// The messages between those who measure a network. Format: docs/wire.md.
+// The messages between hosts that measure a network. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -87,8 +87,8 @@ struct ProbeMeasured {
   bool operator==(const ProbeMeasured&) const = default;
 };
 
-/// What has come on the streams of a session until its last frame, and when that came, by the
-/// clock of who counts.
+/// The bytes that have arrived on the streams of a session until its last frame, and the time of
+/// that, by the counting host's clock.
 struct ProbeCount {
   std::int64_t bytes = 0, nanoseconds = 0;
   bool operator==(const ProbeCount&) const = default;

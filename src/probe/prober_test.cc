@@ -170,8 +170,8 @@ TEST_F(ProberTest, FramesThatMakeNoSenseEndTheirConnectionAlone) {
   const std::unique_ptr<Link> link = probe_link(nullptr, [](const std::string&) {});
   const Deadline soon = Deadline::after(std::chrono::seconds(20));
   ProbeHello hello{.session = 5, .seconds = 60, .process = "a stranger"};
-  // Each in a session of its own. The server may not have seen yet that the one before is over, and
-  // refuses the next one until then.
+  // Calls in a session each. The server may not yet know that the last one has ended, and refuses
+  // the next one until then.
   const auto called = [&] {
     for (++hello.session;;) {
       try {

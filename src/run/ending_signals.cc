@@ -28,8 +28,8 @@ sigset_t ending_signals() {
   return set;
 }
 
-// Output that is printed after its reader has gone must fail nobody. Returns true when an output
-// without a reader was replaced by /dev/null.
+// Replaces an output by /dev/null when its reader has gone, so that printing fails no one. Returns
+// true when it did.
 bool drop_output_without_reader() {
   bool any = false;
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -43,8 +43,8 @@ bool drop_output_without_reader() {
   return any;
 }
 
-// The signal of a broken pipe goes to the thread that wrote, where no signalfd sees it. It calls
-// only what a signal handler may call.
+// Handles the signal of a broken pipe, which goes to the writing thread, where no signalfd sees it.
+// Calls only functions that a signal handler may call.
 void on_broken_pipe(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   const bool from_outside = info->si_code == SI_USER && info->si_pid != getpid();

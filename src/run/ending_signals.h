@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// timeout(1), and others that end jobs, signal a process and then its whole group. A signal that
-/// arrives so soon after the first is the same request, not a second one.
+/// The time within which a second signal is the same request: timeout(1) and other programs signal
+/// a process and then its whole group.
 constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
 /// While it lives, SIGINT, SIGTERM and SIGHUP do nothing but make a descriptor readable; SIGHUP

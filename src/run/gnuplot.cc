@@ -47,7 +47,7 @@ Ran run_gnuplot(const std::string& script) {
   return ran;
 }
 
-// gnuplot reports no error when there is no room, so the end of the picture is checked.
+// Checks the end of the picture, since gnuplot reports no error when there is no room.
 bool is_whole(std::string_view picture) {
   constexpr std::size_t kEndBytes = 16;
   if (picture.size() < kEndBytes) return false;

@@ -16,8 +16,8 @@ constexpr int kInterruptedStatus = 130;  // how a process ends that a signal end
 /// other thread is started.
 class Interrupt {
  public:
-  /// `nobody_left` is a descriptor that is readable once there is nobody whom this task could join;
-  /// below zero: nobody tells.
+  /// `nobody_left` is a descriptor that becomes readable once no task is left that this one could
+  /// join; below zero: there is none.
   explicit Interrupt(int nobody_left = -1);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
@@ -29,7 +29,8 @@ class Interrupt {
   bool left_alone() const;
   /// Says that ending is under way and may take long: only a second signal then ends the process.
   void take_time() const;
-  /// A descriptor for poll that is readable from the first signal on. Nobody must read from it.
+  /// Returns a descriptor for poll that is readable from the first signal on. Callers must not read
+  /// from it.
   int fd() const { return asked_; }
 
  private:

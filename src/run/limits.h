@@ -1,4 +1,4 @@
-// The limits of a process and of its control groups that are behind an error.
+// Finds the limit of a process or of its control groups that is behind an error.
 #pragma once
 
 #include <cstdint>

@@ -21,8 +21,7 @@ struct Report;
 struct ProgramRun {
   /// It reports SIGINT, SIGTERM and SIGHUP. If it is null, nobody watches for them.
   const Interrupt* interrupt = nullptr;
-  /// The log of the task, for lines such as who joined and what it waits for. If it is null, they
-  /// are printed.
+  /// The task's log, for lines about joins and waits. If it is null, they are printed.
   const Log* log = nullptr;
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: one object a line
@@ -33,8 +32,8 @@ struct ProgramRun {
   /// The last report is kept here, to which run_program adds the error of a program that fails. If
   /// it is null, the report is not kept.
   Report* last_report = nullptr;
-  /// How many seconds a session has counted towards RunOptions::seconds is kept here; run_program
-  /// goes on counting after a ps was lost. If it is null, it is not kept.
+  /// The seconds that a session has counted towards RunOptions::seconds; run_program goes on
+  /// counting after a ps was lost. If it is null, they are not kept.
   double* seconds_counted = nullptr;
   /// It is called with a message when a session at its end cannot save, or cannot write its report
   /// or timeline; run_program then prints the message and returns 1. If it is empty, the session

@@ -36,7 +36,7 @@ struct SummaryValue {
   bool operator==(const SummaryValue&) const = default;
 };
 
-/// A TensorBoard event (docs/summaries.md). One of version, start, graph and values is there.
+/// A TensorBoard event (docs/summaries.md). It has exactly one of version, start, graph and values.
 struct SummaryEvent {
   double wall_time = 0;      // seconds since 1970
   std::int64_t step = 0;     // the global step

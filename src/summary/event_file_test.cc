@@ -59,7 +59,7 @@ TEST_F(EventFile, IsReadAsItWasWritten) {
   EXPECT_GT(events[3].wall_time, 1.6e9);
 }
 
-// The published example of masked checksums: that of a record's length 0.
+// The published example of a masked checksum: that of a record's length 0.
 TEST_F(EventFile, HasChecksumsAsTheFormatSays) {
   EXPECT_EQ(masked_checksum(""), 0xa282ead8);
   EXPECT_EQ(masked_checksum("123456789"), ((0xe3069283 >> 15 | 0xe3069283 << 17) + 0xa282ead8));

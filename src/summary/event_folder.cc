@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Their names begin with the time, so that their order is that of the runs.
+// Returns the event files in the order of their runs, since their names begin with the time.
 std::vector<std::string> event_files(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code ignored;

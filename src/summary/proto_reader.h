@@ -1,4 +1,4 @@
-// Messages of protobuf's wire format, as they are read, from anybody.
+// Reads messages of protobuf's wire format, from any source.
 #pragma once
 
 #include <cstdint>

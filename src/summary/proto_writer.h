@@ -1,4 +1,4 @@
-// Messages of protobuf's wire format, as they are written.
+// Writes messages of protobuf's wire format.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class ProtoWriter {
   void float32(int field, float value);
   /// A string, bytes, or a message.
   void bytes(int field, std::string_view value);
-  /// The beginning of such a field; its `size` bytes follow elsewhere.
+  /// Writes the beginning of a field of bytes; the caller writes its `size` bytes elsewhere.
   void begin_bytes(int field, std::uint64_t size);
   /// A repeated double, packed.
   void packed(int field, std::span<const double> values);

@@ -1,4 +1,4 @@
-// The frames that two tasks' timelines both show: when they were sent, and when they arrived.
+// Matches the sending and the arrival of frames in the timelines of two tasks.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct SpanPlace {
   bool operator==(const SpanPlace&) const = default;
 };
 
-/// A frame: it was handed to the link in the one span and handled in the other.
+/// A frame: the span that handed it to the link, and the span that handled it.
 struct FrameTrip {
   SpanPlace sent, received;
 };
@@ -25,7 +25,7 @@ struct FrameTrip {
 /// frame's, or has another verb.
 std::string_view message_of(const TimelineLabel& label, std::string_view verb);
 
-/// All frames whose sending and arrival are both there, in the order of their arrival in each task.
+/// Returns all frames with a sending and an arrival, in the order of their arrival in each task.
 std::vector<FrameTrip> match_frames(std::span<const TaskTimeline> tasks);
 
 }  // namespace paceline

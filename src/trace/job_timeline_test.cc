@@ -21,7 +21,7 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kMicrosecond = 1000;
 
-// Timelines that are written down by hand; times are microseconds.
+// Writes timelines by hand; times are microseconds.
 class TaskMaker {
  public:
   explicit TaskMaker(const std::string& name, const std::string& clock = "one") {

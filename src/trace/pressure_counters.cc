@@ -60,7 +60,7 @@ std::optional<double> stalled_seconds(const std::string& pressure) {
 PressureCounters read_pressure_counters() {
   PressureCounters counters;
   std::error_code ignored;
-  // A thread may end while it is read.
+  // A thread may end while its file is read.
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task", ignored)) {
     add_thread((thread.path().string() + "/schedstat").c_str(), counters);
   }

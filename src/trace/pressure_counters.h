@@ -1,4 +1,4 @@
-// The counters of the system that tell what keeps a process from working.
+// The system's counters of causes that keep a process from working.
 #pragma once
 
 #include <cstdint>

@@ -14,7 +14,7 @@ enum class Activity : std::uint8_t { kInput, kCompute, kPull, kPush, kApply, kWa
 constexpr int kActivityCount = 7;
 std::string_view name_of(Activity activity);
 
-/// Belongs to one thread. Every moment between begin and end belongs to exactly one activity.
+/// The account of one thread. Every moment between begin and end belongs to exactly one activity.
 class StepAccount {
  public:
   explicit StepAccount(const Clock& clock) : clock_(clock) {}

@@ -39,7 +39,7 @@ std::string name_of_thread(const Timeline& timeline, const Timeline::Event& even
   return name;
 }
 
-// Collects the threads and labels of a task's spans by the order in which they are found.
+// Collects the threads and labels of a task's spans in the order in which they appear.
 class TaskTables {
  public:
   TaskTables(TaskTimeline& to, const Timeline& from) : to_(to), from_(from) {}

@@ -46,7 +46,7 @@ struct TaskTimeline {
   }
 };
 
-/// The value of an argument; empty: there is none.
+/// Returns the value of an argument; empty when it is missing.
 std::string_view argument_of(const TimelineLabel& label, std::string_view name);
 
 /// The arguments of a span as JSON.

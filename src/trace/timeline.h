@@ -78,7 +78,7 @@ class Timeline {
 
   /// The peer of a connection, as the link calls it, is this task ("worker:1"). Allocates.
   void name_peer(const std::string& peer, const std::string& task);
-  /// The name of the task, or what the link calls it.
+  /// Returns the name of the task, or the link's name for it.
   std::string task_of(const std::string& peer) const;
 
   /// True when round trips are of use: from some steps before the first that is recorded to the one

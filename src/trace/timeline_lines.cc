@@ -61,7 +61,7 @@ void for_lines_of_timeline(const std::string& path,
   if (!std::getline(file, text) || text != kTimelineHead) {
     throw Error(ErrorCode::kDataLoss, path + " is no timeline of a task of Paceline");
   }
-  // The last line of a file that was cut has no end.
+  // A file that was cut has no end of its last line.
   while (std::getline(file, text) && text != kTimelineTail && !file.eof()) {
     std::string_view event = text;
     if (event.ends_with(',')) event.remove_suffix(1);

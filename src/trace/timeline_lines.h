@@ -25,7 +25,7 @@ std::string metadata_line(std::string_view name, TimelinePlace place, std::strin
 /// A span: its arguments are JSON, too.
 std::string span_line(std::string_view name, std::string_view category, TimelinePlace place,
                       std::int64_t begin, std::int64_t end, std::string_view arguments);
-/// An end of an arrow: phase s, t (it goes on from here) or f.
+/// Returns the line of an end of an arrow: phase s (start), t (it goes on from here) or f (finish).
 std::string arrow_line(char phase, std::string_view name, TimelinePlace place, std::size_t number,
                        std::int64_t at);
 

@@ -64,7 +64,8 @@ class UseMeter {
   std::unique_ptr<StopWatch> stop_watch_;  // from start() on
 };
 
-/// The number behind `key` in text such as that of /proc/self/status; none when there is none.
+/// Returns the number behind `key` in a text such as /proc/self/status; empty when the key is
+/// missing.
 std::optional<std::int64_t> number_behind(const std::string& text, const std::string& key);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// A session with gradient accumulation: what it reports, saves, and how it goes on.
+// Sessions with gradient accumulation: their reports, their checkpoints, and resuming.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -76,8 +76,8 @@ TEST(AccumulateSession, StepsAreGlobalStepsAndEveryLossIsThatOfOneProcess) {
   EXPECT_EQ(near.losses, far.losses);
 }
 
-// 10 own steps end in the middle of the third window: what it has added up is dropped, and training
-// goes on with that window's first step, as if it had ended with the one before.
+// 10 own steps end in the middle of the third window. The window's sum is dropped, and training
+// resumes at the window's first step.
 TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   for (const bool with_ps : {false, true}) {
     const auto cluster = [&](Served& served) {

@@ -81,8 +81,8 @@ std::int64_t ArrayBatches::epoch(const TaskPosition& position) const {
   return number(position, ".epoch");
 }
 
-// The position counts batches. With batches of another size the epoch goes on after as many
-// examples, rounded down, so that none is left out.
+// The position counts batches. With another batch size the epoch continues after the same number of
+// examples, rounded down to whole batches, so that none is left out.
 std::int64_t ArrayBatches::next_batch(const TaskPosition& position) const {
   const std::int64_t batch = number(position, ".batch"), rows = number(position, ".rows");
   if (rows < 1 || rows == batch_) return batch;

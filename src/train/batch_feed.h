@@ -13,14 +13,14 @@ namespace paceline {
 /// A feed that holds one batch. Its memory serves the next batch again.
 class BatchFeed : public Feed {
  public:
-  /// Forgets what it holds; what is filled from now on is for the task's own step `step`.
+  /// Empties the batch; the next inputs are for the task's own step `step`.
   void begin(std::int64_t step, const TaskPosition& position,
              std::shared_ptr<const InputNormals> normals, std::shared_ptr<RecordBlocks> blocks);
   /// Fills the inputs of `feed` as this one's were filled, and changes its position as this one's
   /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled
   /// for, and `feed` is for another.
   void give(Feed& feed) const;
-  /// Inputs that were not filled, and that `other` keeps, become what they are there.
+  /// Takes the inputs that were not filled from `other`, which keeps them.
   void take_kept(const BatchFeed& other);
 
   TensorView view(Value input) override;

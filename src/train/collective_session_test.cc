@@ -107,7 +107,7 @@ class CollectiveSession : public ::testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Links, CollectiveSession, ::testing::Values("shm", "tcp"),
                          [](const auto& one) { return std::string(one.param); });
 
-/// A launcher's word that nobody is left whom a task could join.
+/// A launcher's message that no task is left that this one could join.
 class NobodyLeft {
  public:
   NobodyLeft() {

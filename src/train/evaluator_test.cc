@@ -1,4 +1,4 @@
-// Evaluations beside training give what they give alone, on the values that they took.
+// Evaluations beside training give the same results as alone, on the values that they copied.
 #include "paceline/evaluator.h"
 
 #include <gmock/gmock.h>
@@ -58,7 +58,7 @@ class EvaluatorTest : public ::testing::Test {
     return std::make_unique<Session>(training(), cluster, run_);
   }
 
-  /// The losses of a validation, whose state goes on from batch to batch.
+  /// Returns the losses of a validation whose state goes on from batch to batch.
   template <typename Evaluates>
   std::vector<float> validate(Evaluates& by) const {
     by.reset_locals(valid_);

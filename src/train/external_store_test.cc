@@ -159,7 +159,7 @@ TEST_F(ExternalStoreTest, TakesGradientsInAnyOrderFromAnyThread) {
   expect_same(values_of(*store_), in_order);
 }
 
-// That of the last variable is expected first. Sums of several steps are made of copies.
+// The last variable's gradient is expected first. Sums of several steps are made of copies.
 TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
   Cluster cluster = exact_alone();
   cluster.train.accumulate = 2;
@@ -167,7 +167,7 @@ TEST_F(ExternalStoreTest, EachGradientIsTakenAsSoonAsItIsThere) {
   for (int step = 0; step < 2; ++step) {
     ASSERT_TRUE(store.begin_step());
     for (const int v : {0, 3, 1}) {
-      // The owner of the memory says when it is released.
+      // The owner of the memory signals its release.
       std::promise<void> released;
       const Tensor made = gradient(v);
       std::shared_ptr<const void> owner(made.raw(), [&](const void*) { released.set_value(); });

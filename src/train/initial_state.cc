@@ -104,7 +104,7 @@ std::optional<int> move_slots_of_a_worker(std::vector<TaskState>& tasks, TaskSta
   return from;
 }
 
-// A worker that the checkpoint does not have goes on with the slots of one that it has, as with its
+// Gives a worker that the checkpoint does not have the slots of one that it has, as well as its
 // step.
 void give_slots_to_new_workers(std::vector<TaskState>& tasks) {
   const auto is_slot = [](const NamedTensor& local) { return is_inner_slot(local.name); };
@@ -197,7 +197,7 @@ void take_values_and_slots(InitialState& beginning, const SavableStore& store,
 
 using Say = std::function<void(const std::string&)>;
 
-// The worker that saved has told them, the chief or one that has taken over from it.
+// The worker that saved, the chief or its substitute, has told these records.
 void add_unused_records(const CheckpointIndex& index, TaskState& chief) {
   for (const SavedTask& task : index.tasks) {
     const auto unused = unused_of({task.position, {}});

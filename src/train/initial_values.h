@@ -10,9 +10,9 @@
 
 namespace paceline {
 
-/// One state a variable, in the order of `specs`: the values of its initializer in the first of the
-/// graphs that has it, drawn with `seed` in float32 and then cast to its type; no slots: those
-/// begin as the rule says.
+/// Returns one state for each variable, in the order of `specs`. Its values are those of the
+/// initializer in the first graph that has the variable, drawn with `seed` in float32 and cast to
+/// its type. It has no slots, which begin as the rule says.
 std::vector<VariableState> initial_values(std::span<const Graph* const> graphs,
                                           std::span<const VariableSpec> specs, std::uint64_t seed);
 

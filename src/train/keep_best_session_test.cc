@@ -23,7 +23,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// w grows by 1 in each step: the number that is told of a checkpoint is its w, or follows from it.
+/// w grows by 1 in each step, so the number of a checkpoint is its w, or follows from it.
 class KeepBestSession : public ::testing::Test {
  protected:
   KeepBestSession() {

@@ -186,8 +186,8 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
   }
 }
 
-// The chief has made its last step, and the other has not: the last round does not count yet. What
-// is saved now is no checkpoint of the last step.
+// The chief has made its last step and the other worker has not, so the last round does not count
+// yet. A save now is not the last step's checkpoint.
 TEST(LocalStepsSession, TheLastCheckpointIsOfTheLastStepWhateverWasSavedBeforeItsRoundWasClosed) {
   const Served served(2);
   const TemporaryFolder folder;

@@ -47,7 +47,7 @@ struct TrainedThroughNan {
 /// True where --steps counts the steps of all workers, and none waits for another at the end.
 bool counts_all(const NanCase& test) { return test.strategy == "async" || test.strategy == "ssp"; }
 
-/// Workers that do not wait for each other meet here, so that none ends before the bad batch.
+/// Workers that do not wait for each other meet here, so that all see the bad batch.
 struct BadBatch {
   std::promise<void> fed;
   std::shared_future<void> seen = fed.get_future().share();

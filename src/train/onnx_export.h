@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// Does what write_onnx does with the values of variables by name. The caller commits the file.
+/// Writes the model as write_onnx does, with the values that `values` returns by the variable's
+/// name. The caller commits the file.
 OnnxFile export_onnx(const OnnxModel& model, const OnnxWriter::Values& values, NewFile& file);
 
 }  // namespace paceline

@@ -428,7 +428,7 @@ TEST_F(OnnxExport, OfMatrices) {
 }
 
 TEST_F(OnnxExport, OfImages) {
-  // SAME with stride 2 has the odd row and column behind.
+  // SAME padding with stride 2 adds the odd row and column at the bottom and on the right.
   EXPECT_THAT(nodes_of({3, 8, 9},
                        [](Value x) {
                          Graph& graph = x.graph();

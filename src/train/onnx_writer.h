@@ -1,4 +1,4 @@
-// A model of ONNX (https://onnx.ai), as it is written: opset 18.
+// Writes a model as ONNX (https://onnx.ai), opset 18.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,8 @@ class PipelineFeed::State {
   }
 
  private:
-  // The threads of the reader before end first. It reads from a position, or what a job shares out.
+  // Ends the threads of the previous reader first. The new one reads from a position, or the
+  // records that a job shares out.
   template <typename From>
   void begin(const From& from) {
     const std::lock_guard lock(mutex_);

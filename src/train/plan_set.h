@@ -1,4 +1,5 @@
-// The plans of a session, with their executors: one for each thing that was asked of a graph.
+// The plans of a session with their executors, one for each set of values that was asked of a
+// graph.
 #pragma once
 
 #include <map>
@@ -14,7 +15,7 @@
 
 namespace paceline {
 
-/// A plan that updates nothing, and what it fetches.
+/// A plan without updates, and the values that it fetches.
 class ReadPlan {
  public:
   ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,

@@ -1,4 +1,4 @@
-// A predictor computes what a session's evaluation computes with the same values.
+// A predictor gives the results of a session's evaluation with the same values.
 #include "paceline/predictor.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ class PredictorTest : public ::testing::Test {
     for (std::size_t i = 0; i < data.size(); ++i) data[i] = std::int32_t((3 * i + 1) % 20);
     return made;
   }
-  /// Trains, saves, and returns what an evaluation makes of the first rows.
+  /// Trains, saves, and returns an evaluation's results for the first rows.
   Tensor trained(EvaluateWith with = EvaluateWith::kVariables, const SessionOptions& options = {}) {
     const Training training =
         minimize(network_.loss, Adam{.learning_rate = 0.1f}, {.average_decay = 0.5f});

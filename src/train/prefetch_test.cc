@@ -96,7 +96,7 @@ TEST_F(PrefetchTest, AnErrorSurfacesInTheStepThatWouldHaveUsedTheBatch) {
   EXPECT_EQ(session.last_step().step, 2);
 }
 
-// An input that is not fed is found in the step, as without a thread; so is one that is kept.
+// A step finds an input that is not fed as it would without a thread, and a kept one, too.
 TEST_F(PrefetchTest, WhatIsKeptAndWhatIsMissingIsAsWithout) {
   const Tensor zeros(DType::kFloat32, {16, 1});
   {

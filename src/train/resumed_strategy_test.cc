@@ -83,7 +83,8 @@ struct Begun {
   Tensor value;
 };
 
-/// A worker looks words up and learns by Adam, once all have begun. Returns what it begins with.
+/// Trains a worker that looks words up and learns by Adam, once all have begun. Returns the state
+/// that it begins with.
 Begun train_worker(const Cluster& cluster, const RunOptions& run, std::latch& all) {
   Graph graph;
   const Value ids = graph.input("ids", {kRowsRead}, DType::kInt32),
@@ -106,7 +107,7 @@ Begun train_worker(const Cluster& cluster, const RunOptions& run, std::latch& al
   return begun;
 }
 
-/// Trains as the way says. Returns what each worker begins with.
+/// Trains by this strategy. Returns the state that each worker begins with.
 std::vector<Begun> train(const Way& way, const RunOptions& run, int count = 2) {
   if (!way.workers) {
     Cluster alone;

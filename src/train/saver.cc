@@ -46,7 +46,7 @@ std::uint64_t bytes_of(const CheckpointIndex& index) {
 Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder) {
   Disk::machine().make_folder(parts_.folder);
   for (const std::string& line : parts_.store.prepare_saving(parts_.folder)) parts_.say(line);
-  // Training that has just been resumed is saved already.
+  // Training that has just resumed has its checkpoint already.
   const auto newest = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
   if (newest && newest->step == parts_.global_step) saved_step_ = newest->step;
   last_begun_ = std::make_shared<EvaluatedCheckpoint>();
@@ -56,7 +56,7 @@ Saver::Saver(Parts parts) : parts_(std::move(parts)), checkpoints_(parts_.folder
   take_reports();
 }
 
-// The last mark may have left one that was the best before.
+// The last mark may leave a checkpoint that was the best before.
 Saver::~Saver() {
   if (last_.valid()) last_.wait();
   if (!keeper_) return;

@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// A checkpoint whose values are evaluated. As long as somebody holds it, and its number has not
-/// come, the saver keeps the checkpoint.
+/// A checkpoint whose values are evaluated. The saver keeps it while an owner holds it and its
+/// number has not arrived.
 struct EvaluatedCheckpoint {
   std::optional<std::int64_t> step = {};  // nothing: it is not written yet, or could not be
   std::optional<double> number = {};      // by which it is compared
@@ -68,8 +68,8 @@ class Saver {
   /// Returns the checkpoint that start() has begun last; before the first one, that which training
   /// has just been resumed from.
   std::shared_ptr<EvaluatedCheckpoint> last_begun() const { return last_begun_; }
-  /// The number by which checkpoints are compared, of a checkpoint that was evaluated. It is marked
-  /// if it is the best; one that is still being written, once it is.
+  /// Takes the number of an evaluated checkpoint, by which checkpoints are compared. The saver
+  /// marks the checkpoint if it is the best, once it is written.
   void note(EvaluatedCheckpoint& checkpoint, double value);
   /// True when the best checkpoint is kept, and none was marked.
   bool marked_none();

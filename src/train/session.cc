@@ -166,7 +166,7 @@ std::vector<Training> prepared(std::vector<Training> trainings, OnNan on_nan) {
   return trainings;
 }
 
-// A program that wants no guard goes on with NaN.
+// A program without a guard goes on with NaN.
 Cluster prepared(Cluster cluster, const SessionOptions& options) {
   if (!options.nan_guard && cluster.train.on_nan == OnNan::kStop)
     cluster.train.on_nan = OnNan::kApply;
@@ -436,7 +436,7 @@ void Session::Impl::check_interrupt() {
 
 namespace {
 
-// The longest time that a wait for the other workers goes on without a look at Ctrl-C.
+// The longest wait for other workers between two looks at Ctrl-C.
 constexpr Duration kLookForInterruptEvery = std::chrono::milliseconds(250);
 
 }  // namespace
@@ -1014,8 +1014,8 @@ void Session::Impl::start_use() {
   use_.start();
 }
 
-// Of this task's host, each way; nothing where the system does not say. Tasks of one machine, on
-// hosts that are not emulated, have no network between them.
+// Returns the bytes a second of this host's network, each way; empty where the system does not say.
+// Tasks on one machine, without emulated hosts, use no network.
 std::optional<double> Session::Impl::network_bytes_per_s() const {
   double gbps = program_run_of(run_options).link_gbps;
   if (gbps == 0 && !is_on_one_machine(cluster)) gbps = network_gbps();
@@ -1077,7 +1077,7 @@ TaskReport Session::Impl::measured_task() const {
         double(now.bytes_received - account_before_->bytes_received) / double(task.steps);
   }
   for (const auto& [name, share] : task.share) {
-    // Where rules are applied in this process, they are work of the device too.
+    // Rules that this process applies are work of its device, too.
     if (name == "compute" || name == "apply") {
       task.use.device_busy = task.use.device_busy.value_or(0) + share;
     }

@@ -35,8 +35,8 @@ class Session::Impl {
        const RunOptions& run, const SessionOptions& options, SessionObservers observers);
   ~Impl();
 
-  /// False: an observer wanted no more than the plan. Of all parts below there are the values
-  /// alone, and training has ended.
+  /// False when an observer wanted no more than the plan. Then only the values exist of the parts
+  /// below, and training has ended.
   bool started() const { return observers.let_start(); }
   /// Returns the variables of the job, or those of the graphs when the session was not started.
   std::vector<VariableSpec> variables() const;
@@ -74,10 +74,12 @@ class Session::Impl {
   void refresh_snapshot(EvaluateWith with);
   /// Brings the newest values into a snapshot. Returns the checkpoint that has them; null: none.
   std::shared_ptr<EvaluatedCheckpoint> take_newest(VariableSnapshot& snapshot, EvaluateWith with);
-  /// Brings those of a checkpoint (RunOptions::init_from says what can be named).
+  /// Brings the values of a checkpoint into a snapshot (RunOptions::init_from lists its possible
+  /// names).
   static void take_from(const std::string& checkpoint, VariableSnapshot& snapshot,
                         EvaluateWith with);
-  /// A number that the program gives: of the checkpoint that was evaluated last, or else of now.
+  /// Takes a number from the program, about the checkpoint that was evaluated last, or about the
+  /// present values.
   void note_number(const std::string& tag, double value);
   std::span<const TensorView> read_values(StepKind kind, const Graph& graph,
                                           std::span<const Value> fetches,
@@ -97,8 +99,7 @@ class Session::Impl {
   void fail(const std::string& message);
   /// The report as if the run ended now.
   Report report_so_far() const;
-  /// Tells what this task has done so far, once a second while somebody watches; at once when
-  /// `anyway`.
+  /// Reports this task's progress once a second to tasks that watch; at once when `anyway`.
   void tell_progress(bool anyway = false);
 
   /// Begins to measure the use of the machine, with the task's first step.
@@ -191,7 +192,7 @@ class Session::Impl {
   void failed_end(const std::string& message) const;
   void write_timeline();
   void print_summary() const;
-  /// Why no checkpoint was kept as the best; empty: one was, or none is asked for.
+  /// Returns why no checkpoint was kept as the best; empty: one was, or the run keeps none.
   std::string no_best_end() const;
 
   UseMeter use_;

@@ -24,7 +24,8 @@ class SessionInside {
   void close();
   /// The options, with the actual examples_per_step: those of the batches of all towers.
   const SessionOptions& options() const;
-  /// The graph that is trained (of several, the first), or the one that the session was made with.
+  /// Returns the graph that is trained (the first of several), or the one that the session was made
+  /// with.
   const Graph& graph() const;
   /// The seconds of all train steps so far by activity ("share" of docs/report.md), without
   /// evaluations.

@@ -22,10 +22,10 @@
 namespace paceline {
 namespace {
 
-// A quiet worker says what it waits for only after so long, when the user would wonder.
+// A quiet worker names what it waits for only after this time, when the user would wonder.
 constexpr Duration kQuietWait = std::chrono::seconds(5);
 constexpr double kAtOnce = 1e-3;  // seconds
-// Tasks that are started together by hand meet within this.
+// The time within which tasks that a user starts by hand meet.
 constexpr Duration kMeetWithin = std::chrono::seconds(30);
 
 // True when the run goes on from a checkpoint that has all its steps.
@@ -103,7 +103,7 @@ bool SessionJob::must_make_the_rest(const RunOptions& run) const {
   return saved_step(run).value_or(-1) < *run.steps;
 }
 
-// A quiet job has only lines that tell of trouble, so they are warnings of the log.
+// A quiet job has only lines about trouble, so the log has them as warnings.
 void SessionJob::say(const std::string& line) const {
   if (left_) return;
   if (log_ != nullptr) return log_->write(quiet_ ? LogLevel::kWarning : LogLevel::kInfo, line);

@@ -1,4 +1,5 @@
-// Observers of a session: when they are called, and what becomes of one that they let not start.
+// Observers of a session: the times of their calls, and the end of a session that one of them does
+// not let start.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -25,7 +25,7 @@ std::string saved_prefix(std::size_t graph, std::size_t trained_graphs, std::siz
 }
 // The time for which the chief waits at its end, since other workers may still be in a step.
 constexpr Duration kWaitForLastSteps = std::chrono::seconds(10);
-// Workers of an all-reduce that the user stops together agree within this on who saves.
+// The time in which workers of an all-reduce that are stopped together agree on the one that saves.
 constexpr Duration kWaitForInterrupted = std::chrono::milliseconds(500);
 // This interval is long enough to cost nothing, and short enough for Ctrl-C.
 constexpr Duration kLookForInterrupt = std::chrono::milliseconds(250);
@@ -258,7 +258,7 @@ void SessionSaving::save_last(Deadline deadline) {
   if (!saves_end(deadline)) return;
   if (saver_ == nullptr) make_saver(0);
   const std::int64_t step = parts_.job.store().global_step();
-  // The last one that was begun may still be written.
+  // The last checkpoint may still be in progress.
   const TimePoint began = parts_.clock.now();
   if (saver_->saved_step() != step) {
     start_save(step);

@@ -44,8 +44,8 @@ class SessionSaving {
 
   /// Adds to the position that a checkpoint has of this task.
   void on_save(std::function<void(TaskPosition&)> tell) { tell_position_ = std::move(tell); }
-  /// Local variables of a graph become what they were when they were saved; of a graph that is not
-  /// trained, those that are still the model's.
+  /// Restores the saved local variables of a graph; of an untrained graph only those that are still
+  /// in the model.
   void restore_locals(std::size_t graph);
   /// Do the work of Session::begin_save and Session::save.
   bool begin();
@@ -65,7 +65,7 @@ class SessionSaving {
   ToEvaluate save_to_evaluate();
   /// True when the best checkpoint is kept, and none was marked.
   bool marked_none() const;
-  /// A number by which checkpoints are compared, of one that was evaluated.
+  /// Takes the number of an evaluated checkpoint, by which checkpoints are compared.
   void note_number(EvaluatedCheckpoint& checkpoint, double value);
   /// The program has set variables: no checkpoint of this step has the present values.
   void values_were_set() { set_at_ = parts_.loop != nullptr ? parts_.loop->last().step : 0; }

@@ -14,7 +14,7 @@ namespace paceline {
 class VariableSnapshot {
  public:
   explicit VariableSnapshot(ParameterStore& store) : store_(store) {}
-  /// `with`: the variables, or the moving averages of those that have one.
+  /// Reads the variables, or the moving averages of those that have one.
   void refresh(EvaluateWith with);
   /// Reads the same from a checkpoint; `modules` are those of a file of PyTorch modules. Averages
   /// that it does not have (those of local steps) are read from the store. Throws

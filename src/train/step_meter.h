@@ -23,7 +23,7 @@ class StepMeter {
 
   /// Timing begins now, between two steps.
   void start();
-  /// Timing ends with the last step that was added.
+  /// Ends timing with the last step that was added.
   void stop();
   bool running() const { return running_; }
   bool stopped() const { return stopped_; }

@@ -14,7 +14,8 @@ class StepTimes {
  public:
   void add(Duration step);
   std::int64_t count() const { return count_; }
-  /// The time that `share` of the steps did not exceed, to half a per cent; none without steps.
+  /// Returns the time that `share` of the steps did not exceed, to half a per cent; empty without
+  /// steps.
   std::optional<double> quantile_ms(double share) const;
 
  private:

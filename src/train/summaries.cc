@@ -137,7 +137,7 @@ void Summaries::State::add_details(const StepResult& result) {
 
 void Summaries::State::plan_details(std::int64_t global_step) {
   if (every.steps > 0) {
-    // The step may have come a little before the one that was meant.
+    // The step may be a little earlier than the intended one.
     const std::int64_t meant = std::max(global_step, next_details);
     next_details = (meant / every.steps + 1) * every.steps;
   }

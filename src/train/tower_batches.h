@@ -1,4 +1,4 @@
-// Batches of towers that are filled while they make the step before.
+// Fills the batches of towers while these make the previous step.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The batches of a session with towers: who gets which, and when they are filled.
+// Batches of a session with towers: who gets which, and when.
 #include <gmock/gmock.h>
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Sessions with towers: what they train, how they are fed, saved and ended.
+// Sessions with towers: training, feeding, saving and ending.
 #include <gmock/gmock.h>
 
 #include <algorithm>

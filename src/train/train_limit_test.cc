@@ -92,7 +92,7 @@ TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
   EXPECT_EQ(steps(limit, 100), 0);
 }
 
-// For a run that begins again, without the steps that were not timed.
+// A run that begins again counts on without the untimed steps.
 TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   run.seconds = 2;
   TrainLimit limit(run, meter, alone);
@@ -101,7 +101,7 @@ TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   EXPECT_DOUBLE_EQ(limit.seconds_counted(), 1.5);
 }
 
-// The others have counted since before it was there.
+// The others have counted since before this worker joined.
 TEST_F(TrainLimitTest, OfAWorkerThatWasStartedAgainEndsWithTheFirst) {
   run.seconds = 2;
   control.warm = control.others_done = true;

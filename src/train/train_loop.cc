@@ -145,7 +145,7 @@ void TrainLoop::fill_ahead() {
   filling_ = false;
 }
 
-// The step's contribution says which records it was made from.
+// Tells the store which records the step's contribution was made from.
 void TrainLoop::tell_records() {
   if (!parts_.records->in_use()) {
     throw Error(
@@ -164,7 +164,7 @@ double TrainLoop::mean_loss() const {
   return sum / double(towers().size());
 }
 
-// Where the store below the towers computes the norm, only that of the first tower's own
+// If the store below the towers computes the norm, only the norm of the first tower's own
 // contributions is known.
 double TrainLoop::global_norm() const {
   if (parts_.towers == nullptr) return executor().global_norm();

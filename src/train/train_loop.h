@@ -108,7 +108,7 @@ class TrainLoop {
   const std::function<bool()> fill_next_;
   const std::function<void()> fill_ahead_, fill_nothing_ = {};
   std::optional<TowerBatches> ahead_;  // where towers are
-  bool is_ahead_ = false;              // the batches of the next step are there
+  bool is_ahead_ = false;              // true: the batches of the next step are ready
   bool looks_ahead_ = false;           // this step
   std::atomic<bool> filling_{false};   // ahead, while towers make this step
   std::exception_ptr fill_error_;      // for the step whose batch it was

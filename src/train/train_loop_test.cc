@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The time that each part of a step takes, on the clock that is turned by hand.
+/// The time of each part of a step, on a clock that the test turns by hand.
 struct Delays {
   Duration input{0}, kernel{0}, pull{0}, push{0}, rule{0}, global_step{0}, transfer{0};
 };
@@ -155,7 +155,7 @@ class TrainLoopTest : public ::testing::Test {
     return seconds;
   }
 
-  /// Expects that all of the time is that of one activity.
+  /// Expects that one activity takes all of the time.
   void expect_only(const std::string& activity, double expected) const {
     const auto found = seconds();
     ASSERT_EQ(found.size(), 1u);

@@ -1,5 +1,5 @@
-// A library that is preloaded into a task (tests/held_saves.h): whoever syncs a file that has
-// $PACELINE_HELD_FILE in its path says so, and stays while there is the pipe $PACELINE_HELD_PIPE.
+// A library that is preloaded into a task (tests/held_saves.h). A thread that syncs a file with
+// $PACELINE_HELD_FILE in its path says so, and waits while the pipe $PACELINE_HELD_PIPE exists.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

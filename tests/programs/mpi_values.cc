@@ -74,7 +74,8 @@ class MpiValues : public ::testing::Test {
     values_.expect_sums(collectives_, members, step);
   }
 
-  // Every process must have the same bits. None is inside a reduction, so this thread may call MPI.
+  // All processes must have the same bits. No process is inside a reduction, so this thread may
+  // call MPI.
   void expect_same_bits() {
     for (std::size_t b = 0; b < values_.buckets()->size(); ++b) {
       const Bucket& bucket = (*values_.buckets())[b];

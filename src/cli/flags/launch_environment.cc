@@ -141,8 +141,8 @@ struct Saying {
   std::string seen;
 };
 
-// Beside parameter servers there is no order of all tasks: then only their number is compared.
-// Addresses that are wrong are refused by who reads the flag.
+// Beside parameter servers, tasks have no common order, so only their number is compared. The
+// reader of a flag refuses wrong addresses.
 std::vector<Saying> sayings_of(const std::vector<GivenFlag>& tf_config) {
   const auto cluster = std::ranges::find(tf_config, "--cluster", &GivenFlag::name);
   const auto task = std::ranges::find(tf_config, "--task", &GivenFlag::name);

@@ -53,7 +53,7 @@ void must(const std::string& command) {
                           why.empty() ? "" : ": " + why));
 }
 
-// The queue holds what 20 ms carry, and a burst what 1 ms does, but at least two large segments.
+// The queue holds the bytes of 20 ms, and a burst those of 1 ms, but at least two large segments.
 std::string rate_of(double gbps) {
   const double bytes_per_ms = gbps * 1e9 / 8 / 1000;
   const auto burst = std::max(std::int64_t(131072), std::int64_t(bytes_per_ms));
@@ -162,7 +162,8 @@ void Lab::lose(int host, double share) {
   }
 }
 
-// A port that is down would not tell the host, whose own end stays up.
+// The switch drops everything instead of taking its port down, which the host would not notice,
+// since its own end stays up.
 void Lab::cut(int host) {
   must(fmt::format("ip -n {} link set port{} nomaster", switch_name(), host));
 }

@@ -34,7 +34,7 @@ class Lab {
   /// none. Throws kUnavailable without the program nft, of nftables, or where its kernel part
   /// lacks.
   void lose(int host, double share);
-  /// Unplugs the host: nothing passes any more, and nobody is told.
+  /// Unplugs the host: no packet passes any more, and no task is told.
   void cut(int host);
   /// Plugs it in again.
   void mend(int host);

@@ -89,7 +89,7 @@ class HostAgent {
   int run();
 
  private:
-  /// A process, and the task that it is.
+  /// A child process and its task.
   struct Child {
     std::int32_t number;
     std::size_t task;
@@ -183,7 +183,7 @@ void HostAgent::wait() {
   if (!unsent_.empty()) watched.push_back({STDOUT_FILENO, POLLOUT, 0});
   for (const Child& child : children_) {
     if (unsent_.size() >= kMostUnsent || is_gone(child)) continue;
-    // A process that has ended, and whose group has not, would be told again and again.
+    // The agent would report an ended process whose group goes on again and again.
     const bool lingers = killed_at_ && child.process->has_ended();
     lingers ? child.process->watch_outputs(watched) : child.process->watch(watched);
   }

@@ -12,8 +12,8 @@ namespace paceline {
 /// asks nothing, and gives up a host that does not answer.
 std::vector<std::string> ssh_words(const SshOptions& options, const SshHost& host);
 
-/// A sentence about a host that could not be reached, of what ssh has written and its exit status:
-/// it names the host, has ssh's own words, and says what to do.
+/// Returns a sentence about a host that could not be reached, from the output of ssh and its exit
+/// status: it names the host, quotes ssh, and says what to do.
 std::string why_not_reached(const SshOptions& options, const SshHost& host,
                             const std::string& written, int status);
 /// Returns why the connection to a host was lost.

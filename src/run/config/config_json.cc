@@ -93,8 +93,8 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // A token begins where the last one ended, after their separators. After a number the reader is
-  // one character, a separator, ahead.
+  // Returns the start of a token: the end of the last one and the separators behind it. After a
+  // number the reader has already taken one separator.
   const char* start_of_token() {
     const char* const begin = std::exchange(ended_, reached_);
     const std::string_view rest(begin, std::size_t(reached_ - begin));

@@ -1,13 +1,13 @@
-// toml++ 3.3 only asserts that a header's key begins as a key does ("[=", "[[["): what it asserts
-// is thrown here, in every build.
+// toml++ 3.3 only asserts that a header's key begins as a key does ("[=", "[[["). Here its
+// assertions throw, in every build.
 #undef NDEBUG
 namespace paceline {
 [[noreturn]] void throw_broken_toml();
 }
 #define TOML_ASSERT(condition) ((condition) ? void() : paceline::throw_broken_toml())
 
-// And its question whether a character is white space has no answer for most that are not ASCII
-// (U+00E9, U+0351): they are none.
+// toml++ does not know for most characters outside ASCII (U+00E9, U+0351) whether they are white
+// space; here they are not.
 #include <cstdint>
 
 #include <toml++/impl/preprocessor.h>
@@ -79,7 +79,7 @@ ConfigValue value_of(const toml::node& node, const std::string& source, int dept
   return value;
 }
 
-// The first line that begins with brackets and then no key; the last line when there is none.
+// Returns the first line with brackets and no key behind them; the last line when there is none.
 toml::source_region odd_header(std::string_view text) {
   constexpr std::string_view kSpaces = " \t";
   toml::source_region at;

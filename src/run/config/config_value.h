@@ -1,4 +1,4 @@
-// A JSON or TOML text as a tree in which every value knows where it was written.
+// A JSON or TOML text as a tree whose values know their places in the text.
 #pragma once
 
 #include <cstdint>

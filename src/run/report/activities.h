@@ -10,7 +10,7 @@ struct ActivityWords {
   std::string_view name;      // in reports: "pull"
   std::string_view label;     // beside its colour on the page, which page.css has by its name
   std::string_view sentence;  // "… of the time went to" these
-  char letter;                // in a terminal, in this colour of 256
+  char letter;                // its colour in a terminal, of 256
   int colour;
 };
 

@@ -10,7 +10,7 @@ struct Circumstances {
   std::string version;  // "0.1.0 (commit 1a2b3c4)"
   std::string host;
   std::string started;  // UTC, "2026-11-21T15:53:01Z"
-  std::string command;  // what the user has started, as a shell takes it
+  std::string command;  // the user's command, quoted for a shell
 
   bool operator==(const Circumstances&) const = default;
 };
@@ -18,7 +18,7 @@ struct Circumstances {
 /// Returns the circumstances of this process.
 Circumstances circumstances();
 
-/// The command line of a task without the words that its launcher has put behind those of the user.
+/// Returns the command line of a task without the words that its launcher has added.
 std::vector<std::string> without_launchers_words(std::vector<std::string> words);
 /// This machine's name; "unknown" where it has none.
 std::string host_name();

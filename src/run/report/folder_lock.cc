@@ -17,7 +17,8 @@
 namespace paceline {
 namespace {
 
-// The run before removes the file with its lock: what was opened may be nobody's any more.
+// Checks that the opened file is still at its path, since the previous run removes the file with
+// its lock.
 bool is_still_at(const std::string& path, int file) {
   struct stat held = {}, there = {};
   return fstat(file, &held) == 0 && stat(path.c_str(), &there) == 0 &&

@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A place is only told when something is wrong there, so that it is searched then: a reader that
-// goes well carries no names about.
+// Searches the path to a value only for an error, so that reading without errors costs nothing for
+// it.
 std::optional<std::string> path_to(const Json& value, const Json& from, const std::string& path) {
   if (&from == &value) return path;
   if (from.is_array()) {

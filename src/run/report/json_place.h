@@ -1,4 +1,4 @@
-// A value of a report that a file or another task has given us, and where it stands there.
+// A value of a report from a file or another task, and its place there.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 
 namespace paceline {
 
-/// Reads what we did not write ourselves. All of it throws kDataLoss and names the place:
-/// "tasks[2].use.cores is no number". Texts and names are fit to be printed (base/plain_text.h).
+/// Reads values from foreign sources. All functions throw kDataLoss and name the place:
+/// "tasks[2].use.cores is no number". Texts and names are made fit to be printed
+/// (base/plain_text.h).
 class JsonPlace {
  public:
   /// The document must outlive its places.

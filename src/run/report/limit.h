@@ -12,11 +12,11 @@ namespace paceline {
 
 enum class Limit : std::uint8_t {
   // Predicted and found.
-  kLink,       // a link is full: that of a parameter server, of every worker, or of another task
-  kStraggler,  // one worker's steps take longer than those of others
+  kLink,       // the link of a parameter server, of every worker or of another task is full
+  kStraggler,  // one worker's steps take longer than the others'
   kRules,      // parameter servers apply rules all the time
   kInput,      // making batches takes longer than the rest of a step
-  // Foreseen: what a job uses up, or waits for, when nothing is wrong.
+  // Foreseen: limits of a job in which nothing is wrong.
   kDevices,    // devices compute all the time
   kKernels,    // the same on the cores of hosts
   kTransport,  // of another system
@@ -26,9 +26,9 @@ enum class Limit : std::uint8_t {
   kOthers,     // the same for other workers
   kExchanges,  // what workers do between their local steps
   kAlone,      // one process: its kernels and rules follow one another
-  // Found: what is wrong, and nobody could foresee.
+  // Found: faults that no prediction could foresee.
   kNothing,         // nothing stands out
-  kNotKnown,        // it is slow, and nothing that was measured says why
+  kNotKnown,        // it is slow, and no measured number explains it
   kStopped,         // a task stood still
   kOtherProcesses,  // they take its cores
   kShortMemory,     // pages are read from a disk, or memory is short

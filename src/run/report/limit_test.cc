@@ -15,7 +15,7 @@ TEST(Limit, HasANameOfItsOwn) {
   }
 }
 
-// Files of earlier versions have these names of what is predicted.
+// Files of earlier versions name predicted limits so.
 TEST(Limit, KeepsTheNamesThatReportsHave) {
   for (const char* const name :
        {"link", "straggler", "devices", "kernels", "rules", "transport", "memory", "cores",

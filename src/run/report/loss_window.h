@@ -1,4 +1,4 @@
-// The loss of several steps in a row, in place of that of one batch.
+// The loss of several steps in a row, which varies less than that of one batch.
 #pragma once
 
 #include <array>

@@ -106,7 +106,7 @@ Json written(const Record& record, Digits digits) {
   return object;
 }
 
-// JSON has no NaN: one is null there.
+// JSON has no NaN, so a null stands for it.
 void read_value(const JsonPlace& place, double& number, bool may_be_nan) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   number = may_be_nan ? place.measured().value_or(none) : place.number();
@@ -142,8 +142,8 @@ void read_value(const JsonPlace& place, std::vector<Record>& records, bool) {
   for (const JsonPlace& each : place.items()) records.push_back(read_from<Record>(each));
 }
 
-/// The place of the field in the object; nothing when it is of an earlier version, which did not
-/// write it.
+/// Returns the place of the field in the object; empty when an earlier version, which did not have
+/// the field, wrote the object.
 template <typename Record>
 std::optional<JsonPlace> place_of(const JsonPlace& object, const ReportField<Record>& field) {
   const std::string_view may_miss = field.if_known ? field.name : field.later;

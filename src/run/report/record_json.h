@@ -19,7 +19,7 @@ enum class Digits : std::uint8_t { kAll, kSix };
 nlohmann::ordered_json to_json_value(const Report& report);
 /// The members that LiveTask adds to those of a task.
 nlohmann::ordered_json to_json_value(const LiveTask& task, Digits digits);
-/// Null for a number that was not measured, or is none.
+/// Returns null for a number that was not measured or is not finite.
 nlohmann::ordered_json six_digits(std::optional<double> number);
 /// Throws kDataLoss. What earlier versions did not write may be missing.
 Report report_from_json(const JsonPlace& object);

@@ -20,7 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// A sum over some of the workers would look like a slow cluster: it is all that trained, or null.
+// Returns the sum over all workers that trained, or null: a sum over some of them would look like a
+// slow cluster.
 std::optional<double> total(const std::vector<TaskReport>& tasks,
                             std::optional<double> TaskReport::*rate) {
   std::optional<double> sum;

@@ -76,7 +76,7 @@ struct TaskReport {
   std::optional<double> steps_per_s, examples_per_s;
   std::string unit;  // what examples_per_s counts; a ps has none
   std::optional<double> step_ms_p50, step_ms_p99, step_ms_max;
-  /// Fractions of the time, in the order in which they are written; they sum to 1.
+  /// The fractions of the time by activity, in the order of the file; they sum to 1.
   std::vector<std::pair<std::string, double>> share;
   std::optional<double> hidden_ms;  // per step: transfers behind computing
   /// Per step: the time for which copies to and from a device's own memory kept it busy. Only of a
@@ -158,13 +158,13 @@ struct Report {
   /// The flag that says that tasks of this run were started by other commands, and may be on other
   /// machines; empty: one command started all of them.
   std::string_view flag_of_other_commands() const;
-  /// The steps of all tasks; none, when the run had nothing to do.
+  /// Returns the steps of all tasks; 0 when the run had nothing to do.
   std::int64_t steps() const;
   /// The sum over the workers that made a step; nothing unless the speed of all of them is known.
   std::optional<double> steps_per_s() const;
   /// The same of examples.
   std::optional<double> examples_per_s() const;
-  /// Numbers are written with every digit that they need to be read back as they were.
+  /// Returns the JSON text, with every digit that is needed to read the same numbers back.
   std::string to_json() const;
   /// Reads the text of a report. Throws kDataLoss.
   static Report from_json(const std::string& text);
@@ -179,7 +179,7 @@ Report merge(std::span<const Report> reports);
 
 /// Writes the report, whole or not at all. Throws kUnavailable, naming the file.
 void write_report(const std::string& path, const Report& report);
-/// The report of the run whose folder (--out) that is.
+/// Returns the path of the report in a run's folder (--out).
 std::string report_in(const std::string& folder);
 /// Reads a report, or that of the run whose folder that is. Throws kNotFound or kDataLoss.
 Report read_report(const std::string& run);

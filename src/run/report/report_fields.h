@@ -25,7 +25,7 @@ struct FieldPlace {
   T& (*in)(Record& record);
 };
 
-/// A field that follows from others: it is written, and never read.
+/// A field that is computed from others: it is written, and never read.
 template <typename Record, typename T>
 struct DerivedField {
   std::optional<T> (*of)(const Record& record);
@@ -63,7 +63,8 @@ struct FieldMetric {
 
   std::string_view name = {};  // without "paceline_"; empty: it is not there
   std::string_view help = {};
-  /// Its name and value; of numbers by their names the value is the name.
+  /// A label's name and value. If a field has several named numbers, the label's value is the
+  /// number's name.
   std::pair<std::string_view, std::string_view> label = {};
   Value value = Value::kAsIs;
   double times = 1;
@@ -90,7 +91,7 @@ struct ReportField {
   /// all have it.
   std::string_view later = {};
   bool (*is_of)(const Record& record) = nullptr;  // others do not have it; null: all have it
-  bool if_known = false;    // it is written unless it is as in an empty record
+  bool if_known = false;    // the file leaves it out when it is as in an empty record
   bool may_be_nan = false;  // which is null in the file
   OverTime over_time = OverTime::kLast;
   int shown_at = 0;  // its place in /metrics and among columns

@@ -52,7 +52,7 @@ void merge_sections(Report& merged, const Report& report) {
 
 /// Merges a field of the next report into the whole, by the kind of the field.
 struct Taker {
-  // Steps that are counted, and what a worker has of which another task knows nothing.
+  // Merges counted steps, and a worker's own facts, which no other task knows.
   void operator()(std::int64_t& merged, std::int64_t next, std::int64_t) const {
     merged = std::max(merged, next);
   }

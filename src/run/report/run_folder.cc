@@ -123,7 +123,7 @@ std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
   const bool of_launcher = cluster.launch.launched && !cluster.launch.in_command;
   if (!run.timeline.empty() || run.out.empty() || of_launcher) return run.timeline;
   const std::string folder = run.out + "/timeline";
-  std::error_code ignored;  // the file cannot be written then, which is said
+  std::error_code ignored;  // the file cannot be written, and a line says so
   fs::create_directories(folder, ignored);
   const bool one_task = cluster.process == Cluster::Process::kTask;
   return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");

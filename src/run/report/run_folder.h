@@ -43,7 +43,8 @@ bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::st
 /// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
 std::string timeline_file(const Cluster& cluster, const RunOptions& run);
 
-/// The step of the newest whole checkpoint in --out, by its sizes; nothing when there is none.
+/// Returns the step of the newest checkpoint in --out that is whole by its sizes; empty when there
+/// is none.
 std::optional<std::int64_t> saved_step(const RunOptions& run);
 
 /// The arguments with --resume and without --overwrite.

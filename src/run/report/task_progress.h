@@ -12,8 +12,8 @@
 namespace paceline {
 
 struct TaskProgress {
-  double at = 0;                        // seconds of the task's own clock, at which it was so
-  Report report;                        // as if the task ended now, with one entry in `tasks`
+  double at = 0;                        // the task's own time of this state, in seconds
+  Report report;                        // the report if it ended now; `tasks` has one entry
   std::vector<std::string> lines = {};  // the last that it has printed
   /// The last numbers that its program gave, by tag (Session::summarise).
   std::vector<std::pair<std::string, double>> numbers = {};

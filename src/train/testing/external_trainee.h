@@ -77,7 +77,7 @@ class ExternalTrainee {
     return made;
   }
 
-  /// The loss and the gradients of a batch; that of the table by the rows of the batch.
+  /// The loss and the gradients of a batch; the table's gradient has the batch's rows.
   struct Computed {
     double loss = 0;
     std::vector<Tensor> gradients;
