@@ -37,9 +37,9 @@ struct TorchTensor {
   Shape shape;
 };
 
-/// Returns the tensors of all variables, in their order. w and b are weight and bias, gains and
-/// offsets too, moving_mean and moving_variance are running_mean and running_var; a scope without a
-/// module's name is called as it is, with dots.
+/// Returns the tensors of all variables, in their order. w and b become weight and bias, and so do
+/// gains and offsets; moving_mean and moving_variance become running_mean and running_var. A scope
+/// without a module keeps its name, with dots.
 std::vector<TorchTensor> torch_tensors(std::span<const TensorInfo> variables,
                                        const ModuleNames& modules);
 

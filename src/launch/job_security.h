@@ -15,11 +15,10 @@ namespace paceline {
 bool is_of_this_host(const std::string& address);
 
 /// Reads the proof that the cluster names (load_security); null for a process without links.
-/// `apart` says why its tasks are on several hosts, where their addresses do not say so. A
-/// launcher whose tasks need one and that
-/// has none makes a key for its job. Throws kUsage when the proof cannot be read, when a link needs
-/// one and there is none (`hint` says how the tasks of this job are given one), and when MPI would
-/// send to other hosts in the clear.
+/// `apart` says why tasks are on several hosts, where their addresses do not show it. If a
+/// launcher's tasks need a proof and none is given, it makes a key for its job. Throws kUsage when
+/// the proof cannot be read, when a link needs a proof and none is given (`hint` says how tasks of
+/// this job get one), and when MPI would send unencrypted to other hosts.
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint = "");
 

@@ -471,7 +471,8 @@ TEST_F(OnnxExport, OfAnLstmWithItsStates) {
     return made;
   });
   EXPECT_THAT(read.inputs, ElementsAre("x: 1 (time,batch,3)", "h: 1 (batch,5)", "c: 1 (batch,5)"));
-  // Our gates i, j, f, o in ONNX's order i, o, f, c; rows of the input, then of the state.
+  // Paceline's gates i, j, f, o stand in ONNX's order i, o, f, c. The rows of the input come first,
+  // then those of the state.
   EXPECT_THAT(
       read.initializers,
       ElementsAre("w: 1 (8,20)", "b: 1 (20)", "lstm:w_shape: [8 4 5]", "lstm:gates: [0 3 2 1]",
