@@ -45,7 +45,7 @@ TEST(AgreedFlags, OfWorkersOfOneJobAgree) {
   const auto change = [](Cluster& c) {
     c.task.index = 1;
     c.towers = c.threads = 4;
-    c.strategy.name = "async";  // the usual one
+    c.strategy.name = "async";  // the default name
     c.links.wire = DType::kBFloat16;
   };
   EXPECT_EQ(difference(change), "");

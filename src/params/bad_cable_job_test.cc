@@ -1,4 +1,4 @@
-// A job over TCP whose cable changes a bit: the task that notices says so and names the other, the
+// A job over TCP whose cable changes a bit. The task that notices says so and names the other, the
 // connection is made anew, and the job ends as if nothing had been changed.
 #include <gtest/gtest.h>
 
@@ -85,7 +85,7 @@ TEST_P(BadCableJob, GoesOnAsIfNothingHadBeenChanged) {
     BadCableRun run(Flip{GetParam(), byte, int(byte % 8)});
     ASSERT_EQ(run.train(), "");
     EXPECT_EQ(run.values(), good.values());
-    if (!run.proxy().flipped()) continue;  // fewer bytes went than in the first run
+    if (!run.proxy().flipped()) continue;  // this run sent fewer bytes than the first
     if (GetParam() == Way::kToListener) {
       EXPECT_TRUE(run.wait_said("lost "));
       EXPECT_TRUE(

@@ -1,4 +1,4 @@
-// Round trips to another task, which tell a timeline how far its clock is ahead.
+// Round trips to another task, from which a timeline learns how far that task's clock is ahead.
 #pragma once
 
 #include <atomic>
@@ -11,18 +11,18 @@
 
 namespace paceline {
 
-/// Asks one task. Without a timeline, which may be null, it does nothing.
+/// Asks one task. Does nothing if `timeline` is null.
 class ClockQuestions {
  public:
-  /// `task` is the name of the task that is asked.
+  /// `task` is the name of the task to ask.
   ClockQuestions(Timeline* timeline, std::string task)
       : timeline_(timeline), task_(std::move(task)) {}
 
-  /// A connection has been made: asks several times, one question after the other's answer.
+  /// A connection has been made: asks several times, each time after the last answer.
   void begin(Connection& to);
-  /// Asks once, unless the timeline has no use for it, or an answer is still to come.
+  /// Asks once, unless the timeline has no use for the answer, or an answer is still under way.
   void ask(Connection& to);
-  /// An answer arrived (kClock). One that was not asked for is not counted.
+  /// An answer arrived (kClock). It does not count if nobody has asked.
   void answered(const FrameHeader& header, Connection& from);
 
  private:
@@ -30,8 +30,8 @@ class ClockQuestions {
 
   Timeline* const timeline_;
   const std::string task_;
-  std::atomic<std::int64_t> asked_{0};  // when, in nanoseconds; 0: no answer is to come
-  std::atomic<int> more_{0};            // questions that follow the next answers
+  std::atomic<std::int64_t> asked_{0};  // when it asked, in nanoseconds; 0: no answer is due
+  std::atomic<int> more_{0};            // questions to ask after the next answers
 };
 
 /// Answers a question (kAskClock). Throws kDataLoss when it has a payload.

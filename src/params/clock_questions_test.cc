@@ -16,7 +16,7 @@ namespace {
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-// Keeps what is sent.
+// Keeps the frames that are sent.
 class SentFrames : public Connection {
  public:
   void send(const FrameHeader& header, std::span<const std::byte>, void (*)(void*),
@@ -37,7 +37,7 @@ class SentFrames : public Connection {
 
 class ClockQuestionsTest : public ::testing::Test {
  protected:
-  // The asked task answers this to the last question.
+  // The asked task's answer to the last question.
   FrameHeader answer() {
     tell_clock(asked_.frames.back(), told_);
     return told_.frames.back();
@@ -61,7 +61,7 @@ TEST_F(ClockQuestionsTest, AConnectionThatIsMadeBeginsWithSeveral) {
   EXPECT_THAT(asked_.frames, SizeIs(16));
   EXPECT_THAT(samples(), SizeIs(16));
   for (const ClockSample& sample : samples()) {
-    EXPECT_LE(std::chrono::abs(sample.offset), sample.half);  // it is one clock
+    EXPECT_LE(std::chrono::abs(sample.offset), sample.half);  // both tasks use one clock
   }
 }
 

@@ -104,7 +104,7 @@ TEST_P(CollectiveJob, TheNormThatClipsIsThatOfTheMean) {
   each({0, 1}, [&](int worker) {
     ConstantSteps(*stores[std::size_t(worker)], 1).step(worker == 0 ? 8 : 0, 1);
   });
-  // The mean is 4 in each of 4 elements, so that its norm is 8.
+  // The mean is 4 in each of 4 elements, so its norm is 8.
   for (const auto& store : stores) EXPECT_FLOAT_EQ(first_value(*store), before - 0.5f);
   each(stores, [](CollectiveStore& store) { store.goodbye(); });
 }
@@ -231,7 +231,7 @@ TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup)
                                                           .members = {1},
                                                           .connected = {0}}));
   EXPECT_TRUE(wait_said("the others went on without worker:0")) << said();
-  store->next_step();  // returns once that has been taken in
+  store->next_step();  // returns once the worker has heard that
   EXPECT_FALSE(store->initialised());
   EXPECT_NO_THROW(steps->need(0));
 }

@@ -1,4 +1,4 @@
-// A connection that is cut is made anew, and nothing is lost or done twice.
+// A connection that is cut is made anew; nothing is lost or done twice.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -34,8 +34,8 @@
 namespace paceline {
 namespace {
 
-/// Stands between tasks over tcp, and cuts their connections at the boundaries of frames. Listens
-/// at a port of this host's loopback and passes everything on to `target`. One thread.
+/// Stands between tasks over tcp, and cuts their connections between frames. It listens at a port
+/// of this host's loopback and passes everything on to `target`. One thread may call it.
 class CuttingProxy {
  public:
   explicit CuttingProxy(std::string target);
@@ -44,11 +44,11 @@ class CuttingProxy {
   CuttingProxy& operator=(const CuttingProxy&) = delete;
 
   const std::string& address() const { return address_; }
-  /// Cuts the connection that passes on frame number `first` (from 0, both directions and all
-  /// connections counted), before it does; then each connection that passes on the frame `every`
-  /// frames later, and so on. 0: only once.
+  /// Cuts the connection that is about to pass on frame number `first` (from 0, counted over both
+  /// directions of all connections). Then cuts at every `every`-th frame after that; with 0, cuts
+  /// only once.
   void cut(std::uint64_t first, std::uint64_t every = 0);
-  /// Frames that were passed on.
+  /// The number of frames that were passed on.
   std::uint64_t frames() const { return frames_; }
   std::uint64_t cuts() const { return cuts_; }
   /// While true, new connections are closed at once.
@@ -56,12 +56,12 @@ class CuttingProxy {
 
  private:
   struct Flow {
-    FileDescriptor from;  // the `to` of the other direction
+    FileDescriptor from;  // the other direction has it as `to`
     int to = -1;
     std::vector<std::byte> waiting;
-    std::size_t preamble = 0;  // bytes of it that are still to come
+    std::size_t preamble = 0;  // bytes of it that are still missing
     bool data = false;         // carries frames
-    bool ended = false;        // nothing more comes
+    bool ended = false;        // no more bytes arrive
   };
   /// The two directions of one socket.
   struct Pair {
@@ -87,8 +87,8 @@ class CuttingProxy {
 };
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-// The byte of a preamble that tells which of the two sockets of a connection this is
-// (docs/wire.md); 0: the one for frames.
+// The byte of a preamble that tells which of a connection's two sockets this is (docs/wire.md); 0
+// means the one for frames.
 constexpr std::size_t kRoleByte = 6;
 
 CuttingProxy::CuttingProxy(std::string target) : target_(std::move(target)) {
@@ -144,7 +144,7 @@ void CuttingProxy::accept_one() {
     pair->caller.preamble = kPreambleBytes;
     pairs_.push_back(std::move(pair));
   } catch (const Error&) {
-    // Nobody listens there any more: the caller is told by the end of its socket.
+    // Nobody listens there any more: the end of the socket tells the caller.
   }
 }
 
@@ -189,7 +189,7 @@ void CuttingProxy::pass(Pair& pair, Flow& flow) {
   pair.ended = pair.ended || !pass_frames(flow);
 }
 
-// Whole frames only. False: the connection is cut.
+// Passes on whole frames only. Returns false when the connection is cut.
 bool CuttingProxy::pass_frames(Flow& flow) {
   std::size_t begin = 0;
   while (flow.waiting.size() - begin >= kTcpHeaderBytes) {
@@ -227,7 +227,7 @@ std::vector<VariableSpec> cut_variables() {
 
 class CutJob : public JobFixture {
  protected:
-  /// Serves at free ports of this host; workers reach each ps through a proxy of its own.
+  /// Serves at free ports of this host. Workers reach each ps through a proxy of its own.
   void start_behind_proxies(int num_ps, int num_workers) {
     make_spec(num_ps, num_workers);
     for (int i = 0; i < num_ps; ++i) spec_.ps[std::size_t(i)] = "127.0.0.1:0";
@@ -301,7 +301,7 @@ std::vector<std::vector<float>> uncut(bool clipped) {
 
 class CutEverywhere : public CutJob {
  protected:
-  /// Runs a job that is cut; returns the number of frames that it took.
+  /// Runs a job that is cut. Returns the number of frames that it took.
   std::uint64_t run_cut(std::uint64_t first, std::uint64_t every, bool clipped,
                         const std::vector<std::vector<float>>& expected) {
     spec_ = {};
@@ -321,7 +321,7 @@ class CutEverywhere : public CutJob {
     cuts_ += cuts();
     return proxies_.front()->frames();
   }
-  /// Cuts at `times` places, as many of them as there are, and again and again.
+  /// Cuts at up to `times` places, spread over the job, several times.
   void cut_at(std::uint64_t times) {
     for (const bool clipped : {false, true}) {
       const auto expected = uncut(clipped);
@@ -351,11 +351,11 @@ TEST_F(CutEverywhere, TheJobEndsAsIfItHadNotBeenCut) {
 }
 
 // Every contribution of each worker is applied once, and counts once. The cuts begin with the
-// second steps: in rounds that have gone on without it, a worker's first contribution may be made
-// from values of several rounds, and counts nowhere.
+// second steps: if rounds have gone on without a worker, its first contribution may be made from
+// values of several rounds, and then counts nowhere.
 class CutWorkers : public CutJob, public ::testing::WithParamInterface<AggregationKind> {
  protected:
-  /// The ps tasks reach each other through the proxies too.
+  /// The ps tasks reach each other through the proxies, too.
   static AggregationSpec how(const ClusterSpec& spec) {
     if (GetParam() == AggregationKind::kRounds) return rounds_of(spec, 0, LateContribution::kFold);
     return {GetParam(), GetParam() == AggregationKind::kBounded ? 2 : 0};
@@ -420,7 +420,7 @@ TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
   EXPECT_TRUE(wait_said("it did not come back within 0.5 s (--reconnect-timeout)"));
 }
 
-/// Cuts its connection instead of sending each so many-th frame of all.
+/// Cuts its connection at every n-th frame of all instead of sending that frame.
 class CuttingConnection : public ForwardingConnection {
  public:
   CuttingConnection(std::shared_ptr<Connection> connection, std::atomic<int>& frames, int every)

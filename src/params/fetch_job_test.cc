@@ -1,4 +1,4 @@
-// Steps that read values and contribute nothing: what they ask for, and what comes by itself.
+// Steps that read values and contribute nothing: what they ask for, and what arrives by itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -85,7 +85,7 @@ class FetchSteps {
   /// With `in_place` the value may change at any time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
       : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
-  /// Makes a step, in which it calls `meanwhile`, and returns all of the value.
+  /// Makes a step, in which it calls `meanwhile`. Returns the whole value.
   std::vector<float> values(const std::function<void()>& meanwhile = [] {}) {
     const std::vector<float> rates(store_.variables().size(), 0.0f);
     steps_->begin_step(StepKind::kFetch, {}, {.learning_rates = rates});
@@ -145,7 +145,7 @@ TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
   EXPECT_NE(fetch.step_until_not(first), first);
   const std::int64_t before = store->account().bytes_received;
   for (int i = 0; i < 5; ++i) fetch.step();
-  // The word that the value has changed may still come, but no value.
+  // The word that the value has changed may still arrive, but no value.
   EXPECT_LT(store->account().bytes_received - before, 1000);
   store->goodbye();
 }
@@ -231,7 +231,7 @@ TEST_F(FetchJob, IsToldOfChanges) {
   leave();
 }
 
-// The variable has two pieces, each of which may be seen before the other.
+// The variable has two pieces. A reader may see each before the other.
 TEST_F(FetchJob, IsToldOfChangesOfASplitVariable) {
   constexpr std::int64_t kElements = 600'000;
   make_spec(2, 2);
@@ -260,7 +260,7 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
   AddingSteps add(*other_);
   const auto sent_until_changed = [&] {
     const float value = fetch.step();
-    // The ps answers after it has seen what that step asked for.
+    // The ps answers after it has seen the requests of that step.
     store_->read(std::vector<VariableId>{1});
     const std::int64_t before = store_->account().bytes_sent;
     add.step();
@@ -268,8 +268,8 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
     return store_->account().bytes_sent - before;
   };
   constexpr std::int64_t kPiece = sizeof(std::uint32_t), kHeader = kFrameHeaderBytes;
-  // Only a pull says which pieces it is for. Asking ahead and confirming what was handled, which
-  // happens now and then, take a header each.
+  // Only a pull says for which pieces it is. The messages that ask ahead, and those that now and
+  // then confirm handled messages, are one header long.
   EXPECT_EQ(sent_until_changed() % kHeader, kPiece) << "pulled, and asked for ahead";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sent_until_changed() % kHeader, 0) << "the next one again";
   leave();
@@ -323,7 +323,7 @@ TEST_F(FetchJob, ValuesNeverGoBackWhileAnotherChangesThem) {
   leave();
 }
 
-// A value that was asked for ahead does not get in the way of the values that training brings.
+// A value that was asked for ahead does not disturb the values that training brings.
 TEST_F(FetchJob, SeesTheWorkersOwnSteps) {
   make_spec(1, 1);
   start_all_ps();

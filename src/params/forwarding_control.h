@@ -1,4 +1,4 @@
-// A control over another one, which it asks unless it says otherwise.
+// A control over another one. It asks that one unless it answers itself.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// Forwards what does not count steps. A control that counts others than the one below adds those.
+/// Forwards the calls that do not count steps. A derived control whose steps are not those of the
+/// one below adds the others.
 class ForwardingControl : public JobControl {
  public:
   explicit ForwardingControl(std::shared_ptr<JobControl> below) : below_(std::move(below)) {}

@@ -1,4 +1,4 @@
-// A store over another one, of which it tells unless it says otherwise.
+// A store over another one. It forwards every call that it does not override.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// `Store` is ParameterStore, or a class of it.
+/// `Store` is ParameterStore, or a class derived from it.
 template <typename Store>
 class ForwardingStore : public Store {
  public:

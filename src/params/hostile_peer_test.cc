@@ -1,4 +1,4 @@
-// Whatever a peer says, the ps ends at worst its connection.
+// Whatever a peer says, the ps at worst ends the peer's connection.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -10,7 +10,7 @@ namespace paceline {
 namespace {
 
 struct Attack {
-  std::string name, reason;  // why it ends its connection
+  std::string name, reason;  // `reason`: why the ps ends the connection
   std::function<void(RawPeer&)> send;
 };
 

@@ -1,5 +1,5 @@
-// Whatever a peer says in synchronous rounds, the ps ends at worst its connection, and rounds go
-// on.
+// Whatever a peer says in synchronous rounds, the ps at worst ends the peer's connection, and
+// rounds go on.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,11 +11,11 @@ namespace paceline {
 namespace {
 
 struct RoundAttack {
-  std::string name, reason;  // why it ends its connection
+  std::string name, reason;  // `reason`: why the ps ends the connection
   std::function<void(RawPeer&)> send;
 };
 
-/// The chief goes on with rounds of its own contributions once worker:1 has gone.
+/// The chief continues with rounds of its own contributions once worker:1 has gone.
 class HostileInRounds : public RoundsPsTest, public ::testing::WithParamInterface<RoundAttack> {};
 
 TEST_P(HostileInRounds, EndsOnlyItsOwnConnection) {

@@ -1,5 +1,5 @@
-// Whole jobs in one process whose sparse variables lie on ps tasks, and whose dense ones the
-// workers reduce: each step counts for both, or for none.
+// Whole jobs in one process. Sparse variables lie on ps tasks, and workers reduce dense ones: each
+// step counts for both, or for none.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ struct HybridWorker {
   void goodbye() const { both.control->goodbye(); }
 };
 
-/// Workers whose sparse variables lie on ps tasks, and whose dense ones they reduce among
-/// themselves, as threads of this process.
+/// Workers are threads of this process. Their sparse variables lie on ps tasks; they reduce the
+/// dense ones among themselves.
 class HybridFixture : public JobFixture {
  protected:
   HybridWorker join(int worker, const std::vector<VariableSpec>& variables) {
@@ -75,7 +75,7 @@ class HybridFixture : public JobFixture {
     for (auto& worker : joining) workers.push_back(worker.get());
     return workers;
   }
-  /// Calls work(worker) for each of them at once, and returns when all have returned.
+  /// Calls work(worker) for each worker at once, and returns when all calls have returned.
   static void each(const std::vector<int>& workers, const std::function<void(int)>& work) {
     std::vector<std::future<void>> all;
     all.reserve(workers.size());
@@ -185,7 +185,7 @@ class EvenSteps {
     contribute(1, number);
     return end();
   }
-  /// How far both variables have come. They have come equally far, or this fails.
+  /// Returns by how much the variables have changed, which must be equal for all elements of both.
   float change() {
     const std::vector<VariableId> all = {0, 1};
     const std::vector<VariableState> now = store_.read(all);
@@ -228,7 +228,7 @@ TEST_F(HybridJob, TheOthersGoOnWhenAWorkerLeaves) {
   each({0, 1}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// It dies when it has contributed to one part and not to the other.
+// A worker dies after it has contributed to one part and not to the other.
 class HybridLoss : public HybridFixture, public ::testing::WithParamInterface<VariableId> {};
 INSTANTIATE_TEST_SUITE_P(Given, HybridLoss, ::testing::Values(0, 1));
 
@@ -250,7 +250,8 @@ TEST_P(HybridLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// The other one has found that before, and will never contribute to the dense part.
+// The other worker noticed before that its ps was lost, and will never contribute to the dense
+// part.
 TEST_F(HybridJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   using namespace std::chrono_literals;
   reconnect_timeout_ = 100ms;
@@ -290,7 +291,7 @@ TEST_F(HybridJob, AWorkerThatComesBackAsAnotherProcessGoesOnFromTheValuesOfBoth)
   for (int step = 0; step < 5; ++step) last = steps.step(2);
   EXPECT_NEAR(steps.change(), 2 * float(last), 1e-2);
   over = true;
-  workers[0].goodbye();  // the other one may wait for it in a step
+  workers[0].goodbye();  // the other worker may wait for this one in a step
   other.get();
   workers[1].goodbye();
 }

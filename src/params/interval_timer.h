@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-/// Counts the interval from `begin`, which is to be called each time that the thing is done. It is
-/// due at a global step that is a multiple of Interval::steps (or at the first one after it, where
-/// other workers make steps too), and once Interval::seconds have passed.
+/// Counts the interval from `begin`, which must be called each time that the thing is done. The
+/// thing is due at a global step that is a multiple of Interval::steps (or at the first later one,
+/// if other workers make steps too), and once Interval::seconds have passed.
 class IntervalTimer {
  public:
   IntervalTimer(Interval every, TimePoint now) : every_(every), time_(now) {}

@@ -28,35 +28,35 @@ struct AgreedData {
   std::map<std::string, std::string> others = {};
 };
 
-/// The flags that decide what a job computes, and the names of its data's numbers, with their
-/// values: "--accumulate\t2", "number 3 of the classes\t'cat'". With --shard dynamic
-/// also the number of records. Names that are too many have digests in their place. A worker says
-/// all of this when it joins.
+/// The lines that a worker says when it joins: the flags that decide what a job computes, and the
+/// names of its data's numbers, with their values: "--accumulate\t2", "number 3 of the
+/// classes\t'cat'". With --shard dynamic also the number of records. If the names are too long,
+/// digests take their place.
 std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed,
                                       const AgreedData& data);
 
-/// Both may be one object.
+/// Both pointers may point to one object.
 struct JoinedStrategy {
   std::shared_ptr<SavableStore> store;
   std::shared_ptr<JobControl> control;
 };
 
-/// The options with which a task joins a job by a strategy. Null is allowed for the pointers; the
-/// objects that they point to must outlive the strategy.
+/// The options with which a task joins a job by a strategy. Pointers may be null; their objects
+/// must outlive the strategy.
 struct JoinOptions {
   Cluster cluster;
   std::uint64_t seed = 1;  // of all random numbers
   AgreedData data = {};
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  ThreadPool* pool = nullptr;         // applies the rules in one process, adds contributions up
+  ThreadPool* pool = nullptr;         // applies the rules in one process, and adds contributions up
   const Clock* clock = &kRealClock;   // not null
-  StepAccount* account = nullptr;     // of the step thread
-  Timeline* timeline = nullptr;       // gets the work of the store
-  ProgressBoard* progress = nullptr;  // what this task tells of itself, and hears of others
+  StepAccount* account = nullptr;     // the account of the step thread
+  Timeline* timeline = nullptr;       // gets the store's events
+  ProgressBoard* progress = nullptr;  // what this task says of its progress, and hears of others'
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);      // of waiting
-  /// Called several times a second while a worker waits. An exception of it ends the wait.
+  /// Called several times a second while a worker waits. An exception ends the wait.
   std::function<void()> check_interrupt = {};
 };
 

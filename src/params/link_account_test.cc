@@ -1,4 +1,4 @@
-// The time that a slow link costs a worker's step is found, to the nanosecond, in one share.
+// Finds, to the nanosecond and in one share, the time that a slow link adds to a worker's step.
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-/// A link whose own threads handle nothing: what arrives waits for the thread that waits in it.
+/// A link whose own threads handle nothing: arriving frames wait for the thread that waits in it.
 class WaitersLink : public Link {
  public:
   /// `link` has no threads.
@@ -52,8 +52,8 @@ class LinkAccountTest : public JobFixture {
     locals_ = std::make_unique<LocalMemory>(graph_, *device_);
   }
 
-  /// A worker of one ps; each frame that it receives takes `added` on the clock. Nobody but the
-  /// thread that waits for frames takes them.
+  /// A worker of one ps. Each frame that it receives takes `added` on the clock. Only the thread
+  /// that waits for frames takes them.
   std::unique_ptr<PsStore> join(Duration added) {
     make_spec(1, 1);
     start_all_ps();

@@ -1,4 +1,4 @@
-// Collects what the tasks of a running job say about their progress, for whoever shows it.
+// Collects what the tasks of a running job say about their progress, for an observer.
 #pragma once
 
 #include <atomic>
@@ -11,20 +11,20 @@
 
 namespace paceline {
 
-/// No task says more at once: it travels as a text.
+/// The most bytes in one answer, which travels as a text.
 constexpr std::size_t kMostProgressBytes = 65000;
 
-/// One task's: the text that it answers with when another asks, and what others have answered.
-/// Any thread may call; nobody waits for anybody.
+/// One task's board: the text that it answers when another task asks, and the answers of other
+/// tasks. Any thread may call; no call waits.
 class ProgressBoard {
  public:
-  /// This task has this to say from now on. A text that is too long says nothing.
+  /// Sets this task's answer. A text that is too long becomes empty.
   void tell(std::string text) {
     const std::lock_guard lock(mutex_);
     own_ = text.size() > kMostProgressBytes ? std::string() : std::move(text);
     wanted_ = false;
   }
-  /// Another task asks. Returns what was told last; the task should soon tell something newer.
+  /// Another task asks. Returns the last answer; the task should soon set a newer one.
   std::string asked() {
     wanted_ = true;
     return told();
@@ -34,22 +34,22 @@ class ProgressBoard {
     const std::lock_guard lock(mutex_);
     return own_;
   }
-  /// True when somebody has asked since the task told something.
+  /// True when another task has asked since this one set its answer.
   bool wanted() const { return wanted_; }
 
-  /// Another task's answer; "ps:0".
+  /// Another task's answer; the task is named as in "ps:0".
   struct Heard {
     std::string task, text;
-    std::int64_t number = 0;  // of the answers that were heard, from 1
+    std::int64_t number = 0;  // the count of answers up to this one, from 1
   };
-  /// Keeps the newest of each task.
+  /// Keeps the newest answer of each task.
   void heard(const std::string& task, std::string text) {
     const std::lock_guard lock(mutex_);
     std::erase_if(heard_, [&](const Heard& each) { return each.task == task; });
     heard_.push_back({task, std::move(text), ++answers_});
   }
-  /// Returns the newest answer of each task that was heard after the one with that number, 0 for
-  /// all, and sets `after` to the last of them.
+  /// Returns the newest answer of each task after number `after` (0: all), and sets `after` to the
+  /// last one's number.
   std::vector<Heard> heard_after(std::int64_t& after) const {
     const std::lock_guard lock(mutex_);
     std::vector<Heard> newer;
@@ -64,7 +64,7 @@ class ProgressBoard {
   mutable std::mutex mutex_;
   std::string own_;
   std::atomic<bool> wanted_{false};
-  std::vector<Heard> heard_;  // the newest of each task, in the order of their numbers
+  std::vector<Heard> heard_;  // the newest answer of each task, in the order of their numbers
   std::int64_t answers_ = 0;
 };
 

@@ -17,7 +17,7 @@ using ::testing::ElementsAre;
 using ::testing::Pair;
 using Texts = std::map<std::string, std::string>;
 
-// Asks until so many tasks have been heard of.
+// Asks until this many tasks have answered.
 Texts ask(JobControl& chief, ProgressBoard& board, std::size_t tasks) {
   Texts texts;
   std::int64_t heard_so_far = 0;

@@ -1,7 +1,7 @@
-// No payload is copied to be sent again: `sent` is called only once the other side has confirmed
-// the message, and values are read again where they lie (Source). Of the code above, only the state
-// machines know of cuts: they take a worker that is cut off out of the membership epoch, and back
-// in.
+// No payload is copied to be sent again. The caller hears `sent` only once the other side has
+// confirmed the message, and values are read again where they lie (Source). In the code above, only
+// the state machines know of cuts: they take a worker that is cut off out of the membership epoch,
+// and back in.
 #include "params/resumable_connection.h"
 
 #include <utility>
@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// Where the other side waits for room, or for memory that it lends, it is told at once.
+// Messages that are confirmed at once: the other side waits for room, or for memory that it lends.
 bool is_confirmed_at_once(MessageType type) {
   switch (type) {
     case MessageType::kWriteEnd:
@@ -104,7 +104,7 @@ void ResumableConnection::share(std::uint32_t id, std::shared_ptr<const SharedMe
   queue({.frame = {.header = {.id = id}, .payload = {}, .shared = std::move(memory)}});
 }
 
-// Nobody waits for what anyone can make again when there is a connection.
+// Drops a message that its sender can make again at any time, unless there is a connection.
 void ResumableConnection::queue(Item item) {
   std::unique_lock lock(mutex_);
   if (abandoned_) {
@@ -124,7 +124,7 @@ void ResumableConnection::queue(Item item) {
   unsent.give_back();
 }
 
-// One thread at a time, so that the order stays: what another one pushes meanwhile is seen here.
+// One thread sends at a time, so the order stays. It also sends what other threads push meanwhile.
 void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
   if (sending_) return;
   sending_ = true;
@@ -138,15 +138,15 @@ void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
     try {
       hand_over(*connection, now);
     } catch (const Error&) {
-      connection->close(Deadline::after(Duration()));  // there is no memory for what it lacks
+      connection->close(Deadline::after(Duration()));  // it has no memory for a message
     }
     lock.lock();
   }
   sending_ = false;
 }
 
-// The payload of a message that is kept stays as it is until it is confirmed: the connection need
-// not say when it is done with it.
+// The payload of a kept message stays unchanged until the other side confirms it, so the connection
+// need not say when it is done with it.
 void ResumableConnection::hand_over(Connection& connection, const Item& item) {
   const QueuedFrame& frame = item.frame;
   if (frame.shared != nullptr) {
@@ -239,8 +239,8 @@ void ResumableConnection::on_frame(const FrameHeader& header, std::span<const st
       give_back_confirmed(lock);
     });
   }
-  // The end of a step may end a round: its values would go before the confirmation, for which the
-  // worker waits to use the memory of its contributions again.
+  // The end of a step may end a round. Without this its values would go before the confirmation,
+  // for which the worker waits to use its contributions' memory again.
   const bool ends_step = type == MessageType::kStepEnd;
   if (ends_step) confirm_handled(true);
   guarded([&] { receiver_.on_frame(header, payload); });

@@ -1,4 +1,4 @@
-// ResumableConnection: the messages of a worker and a ps, over as many connections as they take.
+// ResumableConnection: the messages of a worker and a ps, over any number of connections.
 #pragma once
 
 #include <atomic>
@@ -17,40 +17,41 @@
 
 namespace paceline {
 
-/// Numbered messages (is_numbered) are handled once by the other side, in order, whatever happens
-/// to the connections that carry them: each is kept until the other side has confirmed it, and sent
-/// again on the next connection. `sent` of send() is called when it is confirmed. The other
-/// messages go over the present connection, or nowhere. Safe from any thread.
+/// The other side handles numbered messages (is_numbered) once, in order, whatever happens to the
+/// connections that carry them. Each is kept until the other side has confirmed it, and sent again
+/// on the next connection. `sent` of send() is called on that confirmation. All other messages go
+/// over the present connection, or nowhere. Thread-safe.
 class ResumableConnection final : public Connection {
  public:
-  /// Makes messages again instead of keeping them: those whose payload anyone can make at any time.
+  /// Makes messages again instead of keeping them, if their payload can be made at any time.
   class Source {
    public:
     virtual ~Source() = default;
     virtual bool makes(const FrameHeader& header) const = 0;
-    /// Sends the message, whose payload had so many bytes, on `to`.
+    /// Sends the message on `to`; its payload had `bytes` bytes.
     virtual void make(const FrameHeader& header, std::size_t bytes, Connection& to) = 0;
   };
-  /// `receiver` gets what arrives, and on_closed at the end of each connection. Both outlive this.
+  /// `receiver` gets arriving messages, and on_closed at the end of each connection. `receiver` and
+  /// `source` must outlive this object.
   explicit ResumableConnection(Receiver& receiver, Source* source = nullptr)
       : receiver_(receiver), source_(source) {}
   ~ResumableConnection() override { abandon(); }
 
   // The present connection.
-  /// It has been made, and the handshake can begin.
+  /// The connection has been made, and the handshake can begin.
   void open(std::shared_ptr<Connection> connection);
-  /// Gives it away: this has none, and its owner is told no end.
+  /// Gives the connection away. This object then has none, and its owner hears of no end.
   std::shared_ptr<Connection> release();
   /// The handshake is over: numbered messages flow, from the first that the other side has not
-  /// handled. Throws kDataLoss when that cannot be.
+  /// handled. Throws kDataLoss when that count is impossible.
   void go_on(std::uint64_t handled_there);
   /// Numbered messages that the receiver has handled.
   std::uint64_t handled() const { return handled_; }
-  /// True when the other side has handled all that was sent.
+  /// True when the other side has handled everything that was sent.
   bool all_confirmed() const;
-  /// The receiver threw: what the other side says makes no sense.
+  /// True when the receiver threw, since the other side's messages make no sense.
   bool broken() const { return broken_; }
-  /// Nothing is sent any more, and all that was kept is given back.
+  /// Sends nothing any more, and gives back everything that was kept.
   void abandon();
 
   // Calls of the present connection, through an Inlet.
@@ -75,8 +76,8 @@ class ResumableConnection final : public Connection {
  private:
   struct Item {
     QueuedFrame frame;
-    bool made_again = false;  // the payload is given to a connection once, and then forgotten
-    bool given = false;       // to some connection
+    bool made_again = false;  // a connection gets the payload once; it is then forgotten
+    bool given = false;       // given to some connection
   };
   void queue(Item item);
   void send_waiting(std::unique_lock<std::mutex>& lock);
@@ -91,18 +92,18 @@ class ResumableConnection final : public Connection {
   Source* const source_;
 
   mutable std::mutex mutex_;
-  std::shared_ptr<Connection> connection_;  // null: it was cut
+  std::shared_ptr<Connection> connection_;  // null: the connection was cut
   bool flows_ = false;                      // numbered messages may be sent on it
   bool sending_ = false;                    // some thread is in send_waiting
   bool abandoned_ = false;
-  bool can_share_ = false;  // as on the first connection that was used: both sides go by it
+  bool can_share_ = false;  // as on the first connection that was used: both sides rely on it
   std::string peer_;
   std::string_view kind_;               // of the last connection
-  bool encrypted_ = false;              // likewise
+  bool encrypted_ = false;              // of the last connection
   std::optional<Duration> round_trip_;  // of the connection that ended last
   SendLog<Item> log_;
-  mutable Traffic traffic_;  // of all connections, when it was last asked for
-  std::int64_t sent_before_ = 0, received_before_ = 0, busy_before_ = 0;  // of those that ended
+  mutable Traffic traffic_;  // of all connections, at the last call of traffic()
+  std::int64_t sent_before_ = 0, received_before_ = 0, busy_before_ = 0;  // of ended connections
 
   HandledCount count_;  // of the receiving thread
   std::atomic<std::uint64_t> handled_{0};
@@ -113,7 +114,7 @@ class ResumableConnection final : public Connection {
 class Inlet : public Receiver {
  public:
   explicit Inlet(ResumableConnection& to) : to_(&to) {}
-  /// From now on to another one; called inside a call of the connection.
+  /// Hands everything to another connection from now on. Call it inside a call of the connection.
   void redirect(ResumableConnection& to) { to_ = &to; }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override {

@@ -1,4 +1,4 @@
-// Tasks of one host: values are read, and contributions taken, where they lie.
+// Tasks of one host read values, and take contributions, where they lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -39,14 +39,14 @@ TEST_F(SharedJob, NoValueAndNoGradientGoesOverTheLink) {
     driver.step();
     const std::int64_t before = bytes(*store);
     for (int i = 0; i < 10; ++i) driver.step();
-    // The bytes are those of headers, learning rates, and at most 2,000 ids of rows.
+    // These bytes are headers, learning rates, and at most 2,000 ids of rows.
     EXPECT_LT(bytes(*store) - before, 10 * (2000 * 4 + 1000));
   }
   store->goodbye();
 }
 
-// The values of a variable whose pieces cannot begin at pages arrive in frames. Its contributions
-// are taken where they lie.
+// If the pieces of a variable cannot begin at pages, its values arrive in frames. Its contributions
+// are still taken where they lie.
 TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600, 500}, .rule = Adam{}}};
   make_spec(2, 1);
@@ -58,12 +58,12 @@ TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const StoreAccount before = store->account();
   for (int i = 0; i < 10; ++i) driver.step();
   EXPECT_LT(store->account().bytes_sent - before.bytes_sent, 10 * 1000);
-  // The values of the last step may still be on their way.
+  // The values of the last step may still be under way.
   EXPECT_GT(store->account().bytes_received - before.bytes_received, 8 * 600 * 500 * 4);
   store->goodbye();
 }
 
-// A variable that is cut between pages is mapped as a whole all the same.
+// A variable that is cut between pages is still mapped as a whole.
 TEST_F(SharedJob, OfAVariableThatIsSplitBetweenPagesNothingGoesOverTheLink) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {1000, 256}, .rule = Adam{}},
@@ -80,7 +80,7 @@ TEST_F(SharedJob, OfAVariableThatIsSplitBetweenPagesNothingGoesOverTheLink) {
   near.step();
   const std::int64_t before = bytes(*store);
   for (int i = 0; i < 10; ++i) EXPECT_EQ(far.step(), near.step());
-  // The bytes are those of headers, and of at most 3,000 ids of rows.
+  // These bytes are headers, and at most 3,000 ids of rows.
   EXPECT_LT(bytes(*store) - before, 10 * (3000 * 4 + 3000));
   EXPECT_EQ(everything(*store), everything(*local));
   store->goodbye();
@@ -105,7 +105,7 @@ TEST_F(SharedJob, AStepThatEvaluatesSeesWhatWasRead) {
   store->goodbye();
 }
 
-// One worker runs a smaller plan and a larger one in turns.
+// One worker runs a smaller plan and a larger one by turns.
 TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   const std::vector<VariableSpec> variables = {
       {.name = "rows", .shape = {40, 3}, .rule = Add{}, .sparse = true}};
@@ -164,8 +164,8 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   other->goodbye();
 }
 
-// Two workers make a step each in turn: in frames a contribution brings the values that it makes,
-// so that the result is that of copies which are renewed by it.
+// Two workers make a step each by turns. In frames a contribution brings the values that it makes,
+// so the result equals that of copies that each contribution renews.
 class TwoWorkers : public SharedJob {
  public:
   struct Ended {
@@ -200,7 +200,7 @@ class TwoWorkers : public SharedJob {
   }
 
  private:
-  void TestBody() override {}  // a job of its own within a test
+  void TestBody() override {}  // lets a test make this job itself
 };
 
 void expect_as_in_frames(const std::vector<VariableSpec>& variables, int num_ps) {
@@ -231,7 +231,7 @@ TEST(CopyByPs, OfRowsIsRenewedBeforeEachStep) {
   expect_as_in_frames({{.name = "rows", .shape = {100, 3}, .rule = Adam{}, .sparse = true}}, 1);
 }
 
-// The second plan's contributions do not renew the copy that the first one reads.
+// The second plan's contributions do not renew the copy that the first plan reads.
 TEST_F(SharedJob, AStepInACopySeesWhatStepsInPlaceMade) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600}, .rule = Add{}}};
   make_spec(1, 2);

@@ -10,22 +10,23 @@
 
 namespace paceline {
 
-/// The common part of all of them: one pipeline that takes, and the count of what steps read.
+/// The common part of all such sides: one pipeline that takes records, and the count of records
+/// that steps read.
 class SharedRecordBlocks : public RecordBlocks {
  public:
   std::int64_t begin(const Wish& wish, std::function<void()> changed) override;
   void end() override;
 
-  /// The steps that begin from now on read what was taken up to this number of records.
+  /// The steps that begin from now on read the taken records up to this number.
   void set_reads(std::int64_t records) { reads_ = records; }
   std::int64_t reads() const { return reads_; }
-  /// True when a pipeline takes, or has taken.
+  /// True when a pipeline takes records, or has taken some.
   bool in_use() const { return in_use_; }
 
  protected:
-  /// Asks for what the pipeline wishes. Returns what begin() does.
+  /// Asks for the pipeline's wish. Returns begin()'s result.
   virtual std::int64_t began(const Wish& wish) = 0;
-  /// Calls `changed`, if a pipeline takes. To be called without locks.
+  /// Calls `changed`, if a pipeline takes records. Call it without locks.
   void tell_changed();
 
  private:

@@ -86,18 +86,19 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
     for (std::int64_t step = 0; step < kSlowSteps; ++step) {
       // The fast worker goes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
-      // It is counted first: the fast one may go on before this thread has returned from its step.
+      // The step is counted before it ends: the fast worker may go on before this thread has
+      // returned.
       progress_.made(1);
       driver.step();
     }
     ASSERT_TRUE(progress_.wait_for_fast(kSlowSteps + GetParam() + 1));
     progress_.stop_counting();
   }
-  // Nobody waits for one that has left.
+  // Nobody waits for a worker that has left.
   slow_->set_done();
   slow_->goodbye();
   fast.join();
-  // A step that is made is one more than a step that is begun.
+  // A step counts when it is made: one more than when it is begun.
   EXPECT_EQ(progress_.lead(), GetParam() + 1);
   fast_->set_done();
   fast_->goodbye();
@@ -135,13 +136,13 @@ TEST_P(SspJob, AWorkerThatWaitsLongSaysForWhom) {
     (*store)->set_done();
     (*store)->goodbye();
   }
-  fast_.reset();  // before its clock
+  fast_.reset();  // before its clock ends
 }
 
 class SspTraffic : public JobFixture {};
 
-// With a staleness of 0 others contribute after each of a worker's contributions and before its
-// next step, so that the values that could answer it are of no use.
+// With a staleness of 0, others contribute after each of a worker's contributions and before its
+// next step. Values in answer to the contribution would then be of no use.
 TEST_F(SspTraffic, WhereAWorkerAlwaysWaitsValuesComeOnceAStep) {
   make_spec(1, 2);
   start_all_ps();

@@ -1,5 +1,4 @@
-// How stale contributions are, counted in jobs of two workers, of which one is held within its
-// step.
+// How stale contributions are, counted in jobs of two workers. One of them is held within its step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -62,7 +61,7 @@ class StalenessJob : public JobFixture {
     for (const auto& store : stores_) store->goodbye();
   }
   ParameterStore& store(int worker) { return *stores_[std::size_t(worker)]; }
-  /// The sum over the contributions of the worker so far.
+  /// The sum over the worker's contributions so far.
   std::int64_t updates(int worker) { return store(worker).staleness().updates; }
   void make_steps(int worker, int steps) {
     StepDriver driver(store(worker), false);
@@ -106,7 +105,7 @@ TEST_F(StalenessJob, AContributionIsAsStaleAsTheFirstOfTheStepsThatItIsTheMeanOf
   EXPECT_EQ(updates(0), 5);
 }
 
-/// The way in which a worker gets its values.
+/// How a worker gets its values.
 struct Reading {
   bool share, reread;
   int after_a_pause;  // the staleness of a step before which the other worker made 3

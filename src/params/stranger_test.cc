@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// Answers each call as a web server answers what it does not understand.
+/// Answers each call as a web server answers a request that it does not understand.
 class WebServer {
  public:
   WebServer() : listening_(listen_at({"127.0.0.1", 0})), thread_([this] { run(); }) {}

@@ -20,15 +20,16 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Dense ones of several chunks and of one, one by rows, one whose rule asks for the whole.
+/// Dense variables of several chunks and of one, one by rows, and one whose rule asks for the whole
+/// variable.
 std::vector<VariableSpec> variables_of_all_kinds() {
   return {{.name = "large", .shape = {600, 600}, .rule = Momentum{}},
           {.name = "rows", .shape = {20, 3}, .sparse = true},
           {.name = "small", .shape = {5, 4}, .rule = Adam{}}};
 }
 
-/// One worker's part of a step that several make together: it contributes the numbers that it is
-/// told to.
+/// One worker's part of a step that several make together: it contributes the numbers that the test
+/// names.
 class PartDriver {
  public:
   /// With `reread` each variable counts as read by several kernels of a step.
@@ -49,7 +50,8 @@ class PartDriver {
     return plan;
   }
 
-  /// The contribution of part `part` to an element of the step: what is 0 for a row is left out.
+  /// The contribution of part `part` to an element of the step. A row whose number is 0 is left
+  /// out.
   static float numbers(std::int64_t step, int part, VariableId variable, std::int64_t element) {
     return 0.01f * float((step * 7 + part * 5 + variable * 3 + element) % 11 - 5);
   }
@@ -143,7 +145,7 @@ class SyncJob : public JobFixture {
       if (store) store->goodbye();
     }
   }
-  /// Ends the job whole, so that another one may begin at the same addresses.
+  /// Ends the whole job, so that another one may begin at the same addresses.
   void end_job() {
     leave_all();
     for (auto& ps : ps_tasks_) ps.get();
@@ -168,7 +170,7 @@ class SyncJob : public JobFixture {
   std::vector<std::unique_ptr<PsStore>> stores_;
 };
 
-/// How many ps, workers; whether memory is shared; the norm to clip by, or 0.
+/// The number of ps tasks and of workers, whether they share memory, and the norm to clip by, or 0.
 struct JobShape {
   int num_ps, num_workers;
   bool shared;
@@ -189,7 +191,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, SyncEquality,
                                               it.clip_norm > 0 ? "_clipped" : "");
                          });
 
-// The norm of the mean is what one process clips by, which makes all parts itself.
+// The norm of the mean is the norm by which one process clips when it makes all parts itself.
 TEST_P(SyncEquality, WorkersOnTheirPartsTrainAsOneOnTheWhole) {
   constexpr int kRounds = 10;
   const JobShape& how = GetParam();
@@ -242,8 +244,8 @@ TEST_F(SyncJob, EveryRunGivesTheSameBits) {
   }
 }
 
-// Where late contributions count, kernels must see one value all through a step: each worker reads
-// a copy of its own, which the ps renews with each answer.
+// If late contributions count, kernels must see one value all through a step. Each worker reads a
+// copy of its own, which the ps renews with each answer.
 TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
   std::vector<std::vector<float>> in_place;
   for (const LateContribution late : kLateContributions) {
@@ -269,7 +271,7 @@ TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
 
 std::vector<VariableSpec> one_variable() { return {{.name = "w", .shape = {64, 8}}}; }
 
-// The rule of the variable is gradient descent, so that values tell whose numbers they are made of.
+// The variable's rule is gradient descent, so its values tell which contributions they include.
 TEST_F(SyncJob, ContributionsCountAsTheirExamples) {
   start(1, 2, one_variable());
   const float before = everything(*stores_[0])[0][5];
@@ -371,7 +373,7 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, rounds + 1);
 }
 
-// Ten seconds pass before it says so.
+// Ten seconds pass before the worker says so.
 TEST_F(SyncJob, AWorkerThatWaitsLongSaysForWhichRoundAndCountsItAsWait) {
   FastClock clock;
   StepAccount account(clock);
@@ -389,7 +391,7 @@ TEST_F(SyncJob, AWorkerThatWaitsLongSaysForWhichRoundAndCountsItAsWait) {
   fast.join();
   EXPECT_GE(account.spent(Activity::kWait), 10s);
   leave_all();
-  stores_.clear();  // before the clock
+  stores_.clear();  // before the clock ends
 }
 
 }  // namespace

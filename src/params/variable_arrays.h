@@ -10,20 +10,20 @@
 
 namespace paceline {
 
-/// Returns the elements of one row of the value; all of them where it is a scalar.
+/// Returns the number of elements in one row of the value; a scalar has one row.
 std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
-/// Returns the variable's shape with `rows` rows; a scalar's stays as it is.
+/// Returns the variable's shape with `rows` rows; a scalar's shape stays.
 Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
 /// Returns the shape of a contribution: the variable's, or with as many rows as a step can
 /// contribute.
 Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
-/// Returns the slots that are kept: none of a variable that is not trained; else those of its rule,
-/// then the count of contributions, if the average's decay depends on it and the rule does not
-/// count them, then the moving average, which begins as a copy of the value. A scalar slot is an
-/// int64.
+/// Returns the slots that are kept. A variable that is not trained has none. Otherwise they are, in
+/// order: the slots of its rule; the count of contributions, if the average's decay depends on it
+/// and the rule does not count them; and the moving average, which begins as a copy of the value. A
+/// scalar slot is an int64.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
-/// True when the last of its slots is a moving average.
+/// True when the variable's last slot is a moving average.
 bool has_average(const VariableSpec& variable);
 /// Returns the decay of the average in the count-th contribution to the variable, from 1.
 float average_decay_at(const VariableSpec& variable, std::int64_t count);

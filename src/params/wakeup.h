@@ -1,4 +1,4 @@
-// Waiting for numbers that other threads count up in atomics.
+// Waits for numbers that other threads count up in atomics.
 #pragma once
 
 #include <atomic>
@@ -10,16 +10,16 @@
 
 namespace paceline {
 
-/// The notifier changes an atomic, then calls notify; the waiter's predicate reads it. Both sides
-/// must use sequentially consistent operations: either the notifier sees the waiter or the waiter
-/// the change. It costs the notifier one load while nobody waits. One waiter at a time.
+/// The notifier changes an atomic, then calls notify; the waiter's predicate reads the atomic. Both
+/// sides must use sequentially consistent operations: then the notifier sees the waiter, or the
+/// waiter sees the change. While nobody waits, the notifier pays one load. One waiter at a time.
 class Wakeup {
  public:
   void notify() {
     const std::thread::id waiter = waiter_.load();
     if (waiter != std::thread::id() && waiter != std::this_thread::get_id()) event_.raise();
   }
-  /// Waits on the link, which may notify on this thread. Returns false when the deadline passed
+  /// Waits on the link, which may notify on this thread. Returns false if the deadline passes
   /// first.
   template <typename Predicate>
   bool wait(Link& link, Deadline deadline, Predicate&& predicate) {

@@ -12,9 +12,9 @@
 namespace paceline {
 namespace {
 
-// A constant number of elements at a time, which the compiler adds up in vectors.
+// Adds a constant number of elements at a time, so that the compiler uses vectors.
 constexpr std::size_t kTurn = 16;
-// A sum this long does not stay in the caches: its lines are written without being read first.
+// A sum of this length does not stay in the caches: its lines are written without being read first.
 constexpr std::size_t kStreamedFrom = std::size_t(1) << 20;
 
 struct Turn {
@@ -36,14 +36,14 @@ struct Turn {
   }
 };
 
-// Returns how many elements whole turns make of so many.
+// Returns how many of these elements are in whole turns.
 std::size_t in_turns(std::size_t count) { return count / kTurn * kTurn; }
 
 bool begins_at_line(const float* numbers) {
   return reinterpret_cast<std::uintptr_t>(numbers) % sizeof(Turn) == 0;
 }
 
-// Orders what was streamed before all that follows, such as the frame that tells of it.
+// Orders the streamed writes before everything that follows, such as the frame that tells of them.
 void end_streaming() {
 #ifdef __SSE2__
   _mm_sfence();

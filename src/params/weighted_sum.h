@@ -1,4 +1,4 @@
-// Weighted sums of numbers, in an order that is fixed.
+// Weighted sums of numbers, in a fixed order.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ void scale(float weight, std::span<const float> values, float* sum);
 /// sum[i] = before[i] + weight · values[i]; `sum` may be `before`.
 void add_scaled(const float* before, float weight, std::span<const float> values, float* sum);
 /// sum[i] = Σ weights[k] · inputs[k][first + i] in the order of k. All inputs are read side by
-/// side: one after the other, block by block, they would come from memory at two thirds of the
-/// rate.
+/// side: read one after the other, block by block, they would arrive from memory at two thirds of
+/// the rate.
 void weighted_sum(std::span<const float> weights, std::span<const float* const> inputs,
                   std::size_t first, std::span<float> sum);
 
@@ -23,7 +23,7 @@ struct WeightedRows {
   std::span<const std::int32_t> ids;  // unique
   const float* rows = nullptr;        // (ids.size(), row)
 };
-/// Sums rows of equal ids in the order of `members`. The ids ascend.
+/// Sums rows with equal ids, in the order of `members`. The ids of the sums ascend.
 void sum_rows(std::span<const WeightedRows> members, std::size_t row,
               std::vector<std::int32_t>& ids, std::vector<float>& rows);
 

@@ -1,5 +1,5 @@
-// A rule that asks for its whole variable: what a ps makes of a contribution, however it comes, is
-// what one process makes of it.
+// A rule that asks for its whole variable: a ps and one process make the same of a contribution, in
+// whatever form it arrives.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// --wire bfloat16: values and contributions are rounded where they travel, and nowhere else.
+// --wire bfloat16 rounds values and contributions where they travel, and nowhere else.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ class WireJob : public JobFixture {
     make_spec(num_ps, 6);
     start_all_ps();
   }
-  /// The next worker; the first one is the chief, and writes `states`.
+  /// Joins the next worker. The first one is the chief, and writes `states`.
   std::unique_ptr<PsStore> join(const Wire& wire, const std::vector<VariableSpec>& variables,
                                 const std::vector<VariableState>& states) {
     PsStoreOptions options = store_options(workers_++);
@@ -62,7 +62,7 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
     store->goodbye();
   }
   EXPECT_NEAR(sent[1] / sent[0], 0.5, 0.01);
-  EXPECT_NEAR(received[1] / received[0], 0.5, 0.06);  // the last step's may still be on their way
+  EXPECT_NEAR(received[1] / received[0], 0.5, 0.06);  // the last step's may still be under way
   EXPECT_EQ(sent[2], sent[1]);
   EXPECT_EQ(sent[3], sent[1]);
   EXPECT_NEAR(sent[4] / sent[0], 0.25, 0.01);
@@ -71,7 +71,7 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
   EXPECT_NEAR(received[5] / received[0], 0.5, 0.06);
 }
 
-// Variables of fewer numbers than travel of a block, which are all kept.
+// Each variable has fewer numbers than travel of a block, so all of them travel.
 TEST_F(WireJob, TheLargestNumbersOfASmallBlockAreAllOfThem) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {11, 9}, .rule = Adam{.learning_rate = 0.01f}},
@@ -102,7 +102,7 @@ TEST_F(WireJob, NothingIsRoundedWhereMemoryIsShared) {
 class WireTraining : public WireJob,
                      public ::testing::WithParamInterface<std::tuple<int, bool, Wire>> {};
 
-// The variables stay close to float32 after steps that feed every error back into the next one.
+// The steps feed every error back into the next one, so variables stay close to those in float32.
 TEST_P(WireTraining, StaysCloseToThatInFloat32) {
   const auto [num_ps, clipped, wire] = GetParam();
   const auto variables = trained_variables();
@@ -129,8 +129,8 @@ INSTANTIATE_TEST_SUITE_P(Jobs, WireTraining,
                          ::testing::Combine(::testing::Values(1, 2), ::testing::Bool(),
                                             ::testing::Values(kRounded, kFedBack, kHalf, kBytes)));
 
-// Sums of small multiples of 2^-9, which float32 holds exactly: only the wire rounds. An odd
-// multiple beside 1 is what bfloat16 has no place for.
+// The numbers are small multiples of 2^-9, whose sums float32 holds exactly, so only the wire
+// rounds. bfloat16 has no place for an odd multiple beside 1.
 float contributed(std::size_t element, int step) {
   return 1.0f + float((element * 7 + std::size_t(step) * 3) % 11) / 512;
 }
@@ -138,7 +138,7 @@ float contributed(std::size_t element, int step) {
 class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> {
  protected:
   static constexpr int kSteps = 60;
-  static constexpr std::int64_t kRows = 700, kRow = 3;  // several ps have some of each
+  static constexpr std::int64_t kRows = 700, kRow = 3;  // so that several ps have a part of each
   static std::vector<VariableSpec> variables() {
     return {{.name = "dense", .shape = {kRows, kRow}, .rule = Add{}},
             {.name = "rows", .shape = {kRows, kRow}, .rule = Add{}, .sparse = true}};
@@ -151,7 +151,8 @@ class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> 
     }
     return states;
   }
-  // All rows of the first variable, every third one, another third each step, of the second.
+  // Contributes to all rows of the first variable, and to every third row of the second, another
+  // third in each step.
   void contribute(StoreSteps& steps, int step) {
     const std::vector<float> rates(2, 1.0f);
     steps.begin_step(StepKind::kTrain, {}, {.learning_rates = rates});
@@ -168,7 +169,7 @@ class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> 
     steps.ready(1, {.sparse = true, .ids = ids_}, {});
     steps.end_step(1, {}).global_step();
   }
-  /// The largest difference between what was applied and what was contributed.
+  /// The largest difference between what was contributed and what was applied.
   double largest_difference(const Wire& wire) {
     const auto store = join(wire, variables(), zeros());
     sums_.assign(2, std::vector<double>(kRows * kRow, 0));

@@ -1,4 +1,4 @@
-// The control of a job whose steps are each made of several own steps.
+// The control of a job in which several own steps make one step.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// Steps are own steps; `below` counts one for each `steps` of them.
+/// Steps are own steps. `below` counts one step for each `steps` of them.
 class AccumulateControl : public ForwardingControl {
  public:
   AccumulateControl(std::shared_ptr<JobControl> below, int steps)

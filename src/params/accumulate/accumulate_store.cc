@@ -63,13 +63,13 @@ class AccumulateSteps : public StoreSteps {
   const bool clips_;
   const float clip_norm_;
   const int steps_;
-  std::vector<int> use_of_;                             // by variable: into sums_, or −1
+  std::vector<int> use_of_;                             // by variable: index in sums_, or −1
   std::vector<std::unique_ptr<ContributionSum>> sums_;  // in the order of the plan's uses
-  std::vector<bool> is_gradient_;                       // the same: part of the norm
-  std::vector<double> squares_;                         // the same, of the mean; 0: none
+  std::vector<bool> is_gradient_;                       // by sum: part of the norm
+  std::vector<double> squares_;                         // by sum: of the mean; 0: none
   StepKind kind_ = StepKind::kTrain;
-  int made_ = 0;          // steps of the window
-  bool skipped_ = false;  // one of them had NaN: so has the mean
+  int made_ = 0;          // steps of the window so far
+  bool skipped_ = false;  // a step of the window had NaN, so the mean has it, too
   std::int64_t examples_ = 0;
 };
 
@@ -104,7 +104,7 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
   wait_on_host(place.event);
   const TensorView& mean = place.view;
   const Contribution whole = sum.take_mean(mean);
-  // The squares are summed before the store below may change the mean.
+  // Sums the squares before the store below may change the mean.
   if (clips_ && is_gradient_[use(variable)]) squares_[use(variable)] = sum.squares(mean);
   below_->ready(variable, whole, {});
 }

@@ -12,7 +12,7 @@ namespace paceline {
 namespace {
 
 constexpr std::int32_t kNowhere = -1;
-// A range this long takes some microseconds, as long as waking a thread for it.
+// Applying a range of this length takes some microseconds, as long as waking a thread.
 constexpr std::int64_t kGrain = 16 * 1024;
 
 template <typename F>
@@ -45,7 +45,7 @@ std::int64_t ContributionSum::row_elements() const {
   return spec_.shape[0] == 0 ? 0 : spec_.shape.elements() / spec_.shape[0];
 }
 
-// The first of a dense variable is written where the sum is to be.
+// The first contribution of a dense variable is written where the sum will be.
 TensorView ContributionSum::place() {
   return spec_.sparse || added_ > 0 ? next_.view() : sum_.view();
 }

@@ -11,27 +11,28 @@
 
 namespace paceline {
 
-/// Allocates nothing once it is made.
+/// Allocates nothing after its construction.
 class ContributionSum {
  public:
-  /// `most_rows` is that of one contribution to a sparse variable. `pool` may be null; it must
-  /// outlive the sum.
+  /// `most_rows` is the most rows of one contribution to a sparse variable. `pool` may be null; it
+  /// must outlive the sum.
   ContributionSum(const VariableSpec& spec, std::int64_t most_rows, int contributions,
                   ThreadPool* pool);
-  /// Returns the largest number of rows of the mean of a sparse variable.
+  /// Returns the most rows that the mean of a sparse variable can have.
   static std::int64_t most_rows_of_mean(const VariableSpec& spec, std::int64_t most_rows,
                                         int contributions);
 
-  /// Returns the memory that the next contribution is to be written to.
+  /// Returns the memory for the next contribution.
   TensorView place();
-  /// Adds the contribution that was written there. Throws kInvalidArgument for an id that is no
-  /// row.
+  /// Adds the contribution that was written to place(). Throws kInvalidArgument for an id that is
+  /// no row.
   void add(const Contribution& contribution);
   bool empty() const { return added_ == 0; }
   /// Writes the sum divided by the number of contributions to `into`, and begins anew. Rows are in
   /// the ascending order of their ids, which are valid until the next mean.
   Contribution take_mean(const TensorView& into);
-  /// Returns the sum of squares of the mean that was taken last. `mean` must be unchanged since.
+  /// Returns the sum of squares of the mean that was taken last. `mean` must be unchanged since
+  /// then.
   double squares(const TensorView& mean) const;
 
  private:
@@ -44,9 +45,9 @@ class ContributionSum {
   ThreadPool* const pool_;
   int added_ = 0;
   Tensor sum_, next_;
-  // The row ids_[i] of a sparse variable is summed in row i of sum_.
+  // Row ids_[i] of a sparse variable is summed in row i of sum_.
   std::vector<std::int32_t> ids_, sorted_ids_, order_;
-  std::vector<std::int32_t> index_;  // by row of the variable: into ids_, or kNowhere
+  std::vector<std::int32_t> index_;  // by row of the variable: index in ids_, or kNowhere
 };
 
 }  // namespace paceline

@@ -13,7 +13,7 @@ class RoundFence;
 
 JoinedStrategy make_allreduce_strategy(const JoinOptions& options,
                                        std::vector<VariableSpec> variables);
-/// With `rounds`, which must outlive it, the members commit these with each step.
+/// With `rounds`, which must outlive the store, the members commit these rounds with each step.
 std::shared_ptr<CollectiveStore> join_allreduce(const JoinOptions& options,
                                                 std::vector<VariableSpec> variables,
                                                 RoundFence* rounds);

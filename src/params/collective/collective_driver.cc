@@ -23,7 +23,8 @@
 namespace paceline {
 namespace {
 
-// Values and slots; and the contributions and their sums, which are as large as the values.
+// Counts values and slots, and also the contributions and their sums, which are as large as the
+// values.
 double bytes_needed(std::span<const VariableSpec> variables) {
   double bytes = 0;
   for (const VariableSpec& variable : variables) {
@@ -158,8 +159,8 @@ namespace {
 
 // Long enough to cost nothing, short enough for Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
-// So long an interrupted worker goes on to wait for a step that it has begun: the others are mostly
-// interrupted, too, and all end with the same step.
+// An interrupted worker waits this long for the step that it has begun. The others are mostly
+// interrupted, too, so that all end with the same step.
 constexpr Duration kFinishStep = std::chrono::milliseconds(400);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
@@ -201,7 +202,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
   keeper_ = std::thread([this] { keep_connected(); });
 }
 
-// The link goes before what its threads call.
+// Ends the link first: its threads call the other members.
 CollectiveDriver::~CollectiveDriver() {
   if (records_) records_->leave();
   {
@@ -227,8 +228,8 @@ std::uint64_t CollectiveDriver::tag_of(std::uint64_t epoch, std::int64_t step) {
   return tag == 0 ? 1 : tag;
 }
 
-// Lets the reduction do what the machine's state asks for. It opens an attempt before any member
-// can hear that this one has begun the step.
+// Makes the reduction do what the machine's state asks for. It opens an attempt at a step before
+// any member can hear that this worker has begun the step.
 void CollectiveDriver::follow() {
   const CollectiveBegin* const begun = group_.begun_by(options_.task.index);
   const std::uint64_t tag = tag_of(group_.epoch(), group_.step());
@@ -315,9 +316,9 @@ void CollectiveDriver::check() const {
   throw *error_;
 }
 
-// Waits as long as it takes: whoever is missing is found to be, and the machine goes on without it.
-// Not where the ps tasks of the other variables are lost: a member that is cut off from them
-// commits nothing.
+// Waits as long as it takes: the machine finds out which worker is missing, and goes on without it.
+// The wait also ends when the ps tasks of the other variables are lost, since a member that is cut
+// off from them commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   std::optional<TimePoint> leave_at;
@@ -342,8 +343,8 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
   check();
 }
 
-// A worker that leaves a step is to the others as one that was lost: they commit it without this
-// one, unless they have committed it already; then this one learns of that, and finishes it.
+// To the others, a worker that leaves a step is lost: they commit the step without it. If they have
+// committed the step already, this worker learns of that, and finishes the step.
 void CollectiveDriver::leave_step_if_interrupted(std::optional<TimePoint>& leave_at) {
   if (!options_.check_interrupt || options_.rounds || !collectives_->survives_losses()) return;
   try {
@@ -398,7 +399,7 @@ void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState
   wait_values();
 }
 
-// The step thread waits, and reads no values.
+// Marks that the step thread waits, and reads no values.
 void CollectiveDriver::park() {
   change([this] { parked_ = true; });
 }
@@ -413,7 +414,7 @@ void CollectiveDriver::use_values() {
   unpark([] { return true; });
 }
 
-// Waits until ready() holds under the lock and no values arrive; from then on none do.
+// Waits until ready() holds under the lock and no values are arriving. From then on none arrive.
 template <typename Ready>
 void CollectiveDriver::unpark(Ready&& ready) {
   const auto now_ready = [&] {
@@ -569,23 +570,23 @@ void CollectiveDriver::rested() {
 
 void CollectiveDriver::failed(const Error& error) { fail(error); }
 
-// A new epoch deals records again.
+// Wakes the pipeline when a new epoch has dealt records.
 void CollectiveDriver::tell_dealt() {
   if (!records_) return;
   const std::uint64_t epoch = shown_.epoch;
   if (dealt_.exchange(epoch) != epoch) records_->look_again();
 }
 
-// The connections of an all-reduce: a worker calls those of lower index, again and again.
+// The connections of an all-reduce. Each worker calls those of lower index, again and again.
 
 namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(2);
 constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
-// A peer that has called says who it is within this.
+// A peer that calls says within this time who it is.
 constexpr Duration kHelloWithin = std::chrono::seconds(5);
 constexpr std::size_t kMostUnidentified = 64;
-// A connection that has ended is forgotten once no thread can be inside it any more.
+// A connection that has ended is forgotten after this time, when no thread can be inside it.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
 
@@ -690,7 +691,7 @@ void CollectiveDriver::connect(int worker) {
   CollectiveConnection* peer = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    // It counts as tried until it is greeted, or for as long as that may take.
+    // The call counts as a try until the peer greets, or until its time is over.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
     peers_.push_back(
         std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
@@ -712,7 +713,7 @@ void CollectiveDriver::connect(int worker) {
   }
 }
 
-// Ends connections that were replaced or refused, and those whose peers do not say who they are.
+// Ends connections that were replaced or refused, and those whose peer does not say who it is.
 void CollectiveDriver::close_idle() {
   std::vector<Closing> closing;
   {
@@ -804,7 +805,7 @@ void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& their
   change([&] {
     const Hello ours = hello(-1);
     std::string why = greeting_refusal(ours, theirs);
-    // One of the two has not heard yet that ps 0 was lost with its values. It comes again.
+    // One of the two workers has not heard yet that ps 0 lost its values. The peer will call again.
     if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
       return close_later(from, Duration(0));
     }
@@ -834,7 +835,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
   from.clock.begin(*from.connection);
 }
 
-// Both sides know each other. An older connection with the worker has ended, or will.
+// Each side now knows the other. An older connection with the worker has ended, or will end.
 void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uint64_t incarnation) {
   CollectiveConnection*& current = current_[std::size_t(worker)];
   if (current != nullptr) {
@@ -887,7 +888,7 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     }
     if (worker < 0 || current_[std::size_t(worker)] != &from) return;
     current_[std::size_t(worker)] = nullptr;
-    // Whoever goes has lost nobody, and proposes nothing to those that it has not left yet.
+    // A worker that is leaving has lost nobody, and must propose nothing to those still connected.
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
@@ -972,8 +973,8 @@ std::vector<StoreLink> CollectiveDriver::links() const {
 
 namespace {
 
-// It marks the state of a joiner in the checkpoint that training resumes from; others are for a
-// save.
+// A state with this number is the joiner's, from the checkpoint that training resumes from. Other
+// numbers are those of saves.
 constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
 
 // Frames that borrow values until they are sent.
@@ -986,7 +987,7 @@ class SentFrames {
     --frames.under_way_;
     frames.changed_.notify_all();
   }
-  // They end with the connection at the latest.
+  // Waits until all frames are sent. At the latest that is when the connection ends.
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return under_way_ == 0; });
@@ -1000,7 +1001,7 @@ class SentFrames {
 
 }  // namespace
 
-// Values that a joiner lacks change no more until it has contributed.
+// Sends a joiner its values. They do not change until the joiner has contributed.
 void CollectiveDriver::send_lacking_values() {
   while (true) {
     int worker = -1;
@@ -1020,7 +1021,7 @@ void CollectiveDriver::send_lacking_values() {
   }
 }
 
-// Epoch 0 is for a worker that trains no more.
+// Epoch 0 marks the values for a worker that trains no more.
 void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t step) {
   const std::unique_lock values = change_values();
   const std::shared_ptr<Connection> connection = connection_of(worker);
@@ -1055,7 +1056,7 @@ void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t
   frames.wait();
 }
 
-// They are taken only while the step thread reads none.
+// Values are taken only while the step thread reads none.
 bool CollectiveDriver::takes_values_of(std::uint64_t epoch) {
   if (!parked_) return false;
   if (epoch == 0) return group_.standing() != Standing::kMember;
@@ -1114,8 +1115,8 @@ std::optional<TaskState> CollectiveDriver::restored() const {
   return own_restored_;
 }
 
-// A worker that has not answered is not asked again, so that nothing piles up for one that stands
-// still.
+// Asks only workers that have answered the last question, so that nothing piles up for a worker
+// that stands still.
 void CollectiveDriver::ask_progress() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {
@@ -1124,7 +1125,7 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
-// The worker that has called is the one of a pair that asks.
+// Of two workers, the one that called asks the other for its clock.
 void CollectiveDriver::ask_clocks() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {
@@ -1152,7 +1153,8 @@ void CollectiveDriver::hear_progress(CollectiveConnection& from, std::string tex
   options_.progress->heard(fmt::format("worker:{}", from.worker), std::move(text));
 }
 
-// A worker that is not asked makes no step any more: whoever saves last needs its state.
+// Sends the state to the worker whose save asks for it. If none asks, this worker makes no more
+// steps, and sends the state to all: the worker that saves last needs it.
 void CollectiveDriver::send_state(const TaskState& state) {
   const std::uint64_t save = shown_.state_asked.exchange(0);
   std::vector<int> to;
@@ -1193,7 +1195,7 @@ void CollectiveDriver::ask_states() {
 // therefore forgets a step that was begun but not committed (repeats_steps); without such sums it
 // would reduce the kept contributions again.
 
-// The members have changed, and nobody commits what this worker has begun.
+// True when the members have changed, and nobody commits the step that this worker has begun.
 bool CollectiveDriver::must_repeat() const {
   return options_.sync_batch_norm && group_.begun_by(options_.task.index) == nullptr &&
          group_.commits() == begun_commits_ && group_.takes() == begun_takes_;
@@ -1253,7 +1255,7 @@ void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
 
 namespace {
 
-// The worker whose contribution was bad finds it at the same time as the others.
+// The worker whose contribution was bad finds that at the same time as the others.
 constexpr Duration kBlameWithin = std::chrono::seconds(10);
 
 }  // namespace
@@ -1275,13 +1277,13 @@ std::unique_ptr<Collectives> CollectiveDriver::make_collectives() {
   return over_links;
 }
 
-// All workers must reduce alike.
+// The fingerprint of a step: all workers must reduce alike.
 std::uint64_t CollectiveDriver::fingerprint_of_step(const std::vector<Bucket>& buckets) const {
   const std::uint64_t engine = over_links_ == nullptr ? 2 : 0;
   return paceline::fingerprint_of(buckets) ^ std::uint64_t(options_.sync_batch_norm) ^ engine;
 }
 
-// With the lock.
+// Needs the lock.
 void CollectiveDriver::tell_end(const Error& why) {
   for (const CollectiveConnection* peer : current_) {
     if (peer != nullptr) send_message(*peer, {MessageType::kRefuse, std::string(why.what())});
@@ -1303,7 +1305,7 @@ void CollectiveDriver::wait_job_end(const std::string& otherwise) {
   throw Error(ErrorCode::kFailedPrecondition, otherwise);
 }
 
-// The others hear which worker was lost before they miss this one.
+// Tells the others which worker was lost before they miss this one.
 void CollectiveDriver::lose_member(int worker, const Error& why) {
   if (collectives_->survives_losses() || leaving_ || shown_.failed) return;
   if (group_.standing_of(worker) == Standing::kRetired) return;

@@ -1,6 +1,6 @@
-// The real driver of a group's state machine (protocol/collective_group.h): it keeps the
-// connections with the other workers, serialises what they bring, lets the reduction do what the
-// machine wants, and sends values to those that join.
+// The real driver of a group's state machine (protocol/collective_group.h). It keeps the
+// connections with the other workers, serialises their events, makes the reduction do what the
+// machine wants, and sends values to joiners.
 #pragma once
 
 #include <fmt/format.h>
@@ -37,12 +37,12 @@
 
 namespace paceline {
 
-/// The states of other workers while a checkpoint is written, and the last that each has told.
+/// The states of other workers while a checkpoint is written; it keeps the last that each has told.
 /// Thread-safe.
 class StateInbox {
  public:
-  /// These workers are asked for a new save; those that train no more have told theirs. Returns
-  /// whom to ask.
+  /// Begins a new save that asks these workers. Workers that train no more have told their state
+  /// already. Returns the workers to ask.
   std::set<int> ask(std::uint64_t save, std::set<int> workers) {
     const std::lock_guard lock(mutex_);
     save_ = save;
@@ -50,7 +50,7 @@ class StateInbox {
     asked_ = std::move(workers);
     return asked_;
   }
-  /// A worker tells its state, for a save or, with 0, since it trains no more.
+  /// Takes the state that a worker tells: for this save, or, with save 0, since it trains no more.
   void put(int worker, std::uint64_t save, TaskState state) {
     {
       const std::lock_guard lock(mutex_);
@@ -60,7 +60,7 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// The worker is gone; nobody waits for its state.
+  /// The worker has gone, so nobody waits for its state.
   void lose(int worker) {
     {
       const std::lock_guard lock(mutex_);
@@ -69,8 +69,8 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// Returns once all that were asked have told, or are gone. Those that have not by the deadline
-  /// are left in `silent`.
+  /// Returns once all asked workers have told their state, or have gone. `silent` names those that
+  /// have done neither by the deadline.
   std::vector<TaskState> wait(Deadline deadline, std::set<int>& silent) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.time(), [this] { return asked_.empty(); });
@@ -89,15 +89,15 @@ class StateInbox {
 };
 
 /// A worker's variables in an all-reduce: all values and slots, which a joiner is sent. Not
-/// thread-safe: whoever changes values sees to it that nobody reads them meanwhile.
+/// thread-safe: a caller that changes values makes sure that nobody reads them meanwhile.
 class HeldVariables {
  public:
   /// All values are zeros at first. Throws kInvalidArgument as VariableMemory does, and for a name
-  /// that comes twice.
+  /// that occurs twice.
   explicit HeldVariables(std::vector<VariableSpec> variables);
 
   std::span<const VariableSpec> specs() const { return specs_; }
-  /// Throws kNotFound.
+  /// Throws kNotFound for an unknown variable.
   VariableMemory& at(VariableId variable);
   std::deque<VariableMemory>& all() { return memories_; }
 
@@ -108,10 +108,10 @@ class HeldVariables {
     std::size_t offset = 0;
     std::span<const std::byte> bytes;
   };
-  /// Everything, in the order in which it is to be written elsewhere. Scalars are copied to
-  /// `scalars`, which must outlive the ranges.
+  /// Everything, in the order in which the receiver must write it. Scalars are copied to `scalars`,
+  /// which must outlive the ranges.
   std::vector<Range> ranges(std::deque<std::int64_t>& scalars) const;
-  /// Throws kDataLoss for a range that is not in a variable.
+  /// Throws kDataLoss for a range outside a variable.
   void write(std::uint32_t variable, std::uint16_t array, std::size_t offset,
              std::span<const std::byte> bytes);
 
@@ -129,7 +129,8 @@ class GroupRecordBlocks : public SharedRecordBlocks {
  public:
   explicit GroupRecordBlocks(CollectiveDriver& driver) : driver_(&driver) {}
   void leave();
-  /// There may be more, or what was taken is revoked. To be called without locks.
+  /// Makes the pipeline look again: there may be more records, or taken ones are revoked. Call it
+  /// without locks.
   void look_again() { tell_changed(); }
 
   RecordRange take(std::int64_t most) override;
@@ -142,15 +143,15 @@ class GroupRecordBlocks : public SharedRecordBlocks {
 
  private:
   mutable std::mutex mutex_;
-  CollectiveDriver* driver_;  // null: it has ended
+  CollectiveDriver* driver_;  // null: the driver has ended
   std::int64_t limit_ = 0;
 };
 
-/// One connection with another worker of an all-reduce. It hands what arrives to the driver. The
-/// peer is nobody before both know each other.
+/// One connection with another worker of an all-reduce. It hands arriving frames to the driver. The
+/// peer has no identity before each side knows the other.
 class CollectiveConnection : public Receiver {
  public:
-  /// `expected` is the worker that was called, or −1 when the peer has called.
+  /// `expected` is the worker that this one called, or −1 when the peer has called.
   CollectiveConnection(CollectiveDriver& driver, int expected, TimePoint since,
                        Timeline* timeline = nullptr)
       : clock(timeline, fmt::format("worker:{}", expected)),
@@ -165,15 +166,15 @@ class CollectiveConnection : public Receiver {
 
   int expected() const { return expected_; }
   TimePoint since() const { return since_; }
-  /// The worker that it is; −1: unknown. Set once, by the driver.
+  /// The peer's worker index; −1: unknown. The driver sets it once.
   std::atomic<int> worker{-1};
   std::atomic<bool> closed{false};
   std::uint64_t incarnation = 0;           // of the worker's process
-  std::optional<TimePoint> ended;          // when nothing more was to come
+  std::optional<TimePoint> ended;          // when nothing more could arrive
   std::shared_ptr<Connection> connection;  // null until it is made
-  StateFrames state;                       // of a task, as it arrives
-  ClockQuestions clock;                    // to a worker that was called
-  bool progress_asked = false;             // and not told yet; under the lock of the driver
+  StateFrames state;                       // the frames of a task's state, as they arrive
+  ClockQuestions clock;                    // to the worker at the other end, if this one called it
+  bool progress_asked = false;             // asked for, and not told yet; under the driver's lock
 
  private:
   CollectiveDriver& driver_;
@@ -182,7 +183,7 @@ class CollectiveConnection : public Receiver {
   std::vector<std::byte> received_;
 };
 
-/// One thread joins, steps and leaves; connections call from threads of the link.
+/// One thread joins, makes steps and leaves; connections call it from threads of the link.
 class CollectiveDriver : public PeerSender, public ReductionListener {
  public:
   /// Listens. Throws as Link::listen does, naming the task.
@@ -190,7 +191,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   ~CollectiveDriver() override;
 
   // The calls of the step thread.
-  /// Returns once this worker has met the others, or those that train.
+  /// Returns once this worker has met the other workers, or those that train.
   void join();
   bool founded() const;
   /// The workers that this one is not connected with.
@@ -199,20 +200,20 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Waits until this worker has values.
   void wait_values();
   bool has_values() const { return shown_.has_values; }
-  /// It has had some. While no step waits, nothing writes over them, also when it has none that
-  /// count, since its group went on without it.
+  /// True when this worker has had values. While no step waits, nothing overwrites them, even if
+  /// they no longer count since its group went on without it.
   bool had_values() const { return shown_.had_values; }
   std::int64_t step() const { return shown_.step; }
   /// Begins a step of these buckets, once this worker may.
   void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
-  /// In the middle of a step: replaces the numbers by the sums of those of all members. Throws
+  /// Replaces the numbers, in the middle of a step, by their sums over all members. Throws
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
-  /// What the step contributes to ps tasks is there, so that this worker's sums may be called
+  /// Confirms that the ps tasks have this step's contribution, so this worker's sums may count as
   /// whole. Only with CollectiveOptions::rounds.
   void confirm_given();
-  /// The ps tasks have counted so many global steps as this worker has them. Only with
-  /// CollectiveOptions::rounds.
+  /// Confirms that the ps tasks have counted this number of global steps, as this worker has. Only
+  /// with CollectiveOptions::rounds.
   void confirm_counted(std::int64_t step);
   /// The global steps before the step that was begun last.
   std::int64_t begun_step() const { return begun_step_; }
@@ -224,13 +225,14 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool wait_committed();
   /// Holds the values while the step thread changes them.
   std::unique_lock<std::mutex> change_values();
-  /// Tells all others why the job ends, and throws it here, too.
+  /// Tells all others why the job ends, and throws that error here, too.
   [[noreturn]] void end_job(const Error& why);
-  /// Waits for another worker to do so, and throws what it says; after a while this, if none does.
+  /// Waits until another worker ends the job, and throws its error; if none does in time, throws
+  /// `otherwise`.
   [[noreturn]] void wait_job_end(const std::string& otherwise);
   /// The committed step has been applied.
   void set_applied();
-  /// The step thread is going to read or write values, which nothing else may change from now on.
+  /// Prepares the step thread to read or write values: from now on nothing else may change them.
   void use_values();
   Collectives& collectives() { return *collectives_; }
 
@@ -239,7 +241,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
-  /// It was interrupted in a step, and left it: the others may be in that step for long.
+  /// True when this worker was interrupted in a step and left it. The others may stay in that step
+  /// for long.
   bool left_step() const { return shown_.left_step; }
   void set_done();
   void end_training();
@@ -248,7 +251,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   void set_saved();
   void goodbye();
   std::int64_t next_own_step() const;
-  /// Null where no records are shared out.
+  /// Null if no records are shared out.
   const std::shared_ptr<GroupRecordBlocks>& records() const { return records_; }
   RecordSet unused_records() const;
   std::optional<TaskState> restored() const;
@@ -285,7 +288,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   RecordRange take_records(std::int64_t limit, std::int64_t most);
   bool records_over(std::int64_t limit);
   bool records_revoked();
-  /// Throws when the job has failed, or is to stop.
+  /// Throws when the job has failed, or must stop.
   void check_job();
 
  private:
@@ -298,7 +301,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };
 
-  /// Calls event() under the lock, then does what the machine wants and shows what has changed.
+  /// Calls event() under the lock, then does what the machine wants, and shows what has changed.
   template <typename Event>
   auto change(Event&& event) {
     struct Finish {
@@ -386,20 +389,20 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   Outbox out_;
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
   std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
-  std::uint64_t reduced_ = 0;  // a tag
-  bool given_ = true;          // all that the step contributes elsewhere
+  std::uint64_t reduced_ = 0;  // the tag of an attempt
+  bool given_ = true;          // the ps tasks have all of the step's contribution
   std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
   std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
-  std::vector<TaskState> restored_;  // of the founder: those of the others, until they are sent
+  std::vector<TaskState> restored_;  // the founder's: states of the others, until they are sent
   std::optional<TaskState> own_restored_;
   int state_asker_ = -1;
   std::uint64_t saves_ = 0;
   std::int64_t made_ = 0;
   std::shared_ptr<GroupRecordBlocks> records_;
-  std::atomic<std::uint64_t> dealt_{0};  // the last epoch of which the pipeline was told
+  std::atomic<std::uint64_t> dealt_{0};  // the last epoch that the pipeline was told of
 
   std::deque<std::unique_ptr<CollectiveConnection>> peers_;
   std::vector<CollectiveConnection*> current_;  // by worker; null: none
@@ -416,14 +419,14 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::vector<Closing> closing_;
   StoreAccount gone_;  // of connections that have ended
 
-  std::mutex values_mutex_;  // values change, or are sent; before mutex_
+  std::mutex values_mutex_;  // held while values change or are sent; locked before mutex_
   Shown shown_;
   StateInbox inbox_;
   const EventFd stop_;
   mutable std::mutex error_mutex_;
   std::optional<Error> error_;
   Wakeup wakeup_;
-  LinkCollectives* over_links_ = nullptr;  // the engine, unless it is another one
+  LinkCollectives* over_links_ = nullptr;  // the engine, if it reduces over links
   const std::unique_ptr<Collectives> collectives_;
   std::unique_ptr<Link> link_;
   std::optional<HeartbeatThread> ticks_;

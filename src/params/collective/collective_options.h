@@ -26,26 +26,27 @@ struct CollectiveOptions {
   std::string bind;                       // empty: its address in the spec
   std::string link = "auto";
   Security security;
-  std::string collectives = "link";  // what reduces: link, or mpi, which was started by then
+  std::string collectives = "link";  // the engine: link, or mpi, which must be started by then
   Duration join_timeout = std::chrono::seconds(300);
-  OnNan on_nan = OnNan::kStop;  // of the mean
+  OnNan on_nan = OnNan::kStop;  // what to do when the mean has NaN
   /// The job shares out the records of its data.
   bool shares_records = false;
-  /// Steps have an exchange() with those of the other workers, and are made again when these
+  /// Steps have an exchange() with those of the other workers, and are made again when the members
   /// change.
   bool sync_batch_norm = false;
-  /// The variables that lie on ps tasks, whose rounds the members commit; null: there are none.
+  /// The fence of the variables on ps tasks, whose rounds the members commit; null: there are none.
   RoundFence* rounds = nullptr;
-  /// With the workers of this host, if the link can: contributions are then read where they lie.
+  /// Shares memory with the workers of this host, if the link can: contributions are then read
+  /// where they lie.
   bool share_memory = true;
   ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread
-  StepAccount* account = nullptr;     // of the step thread; null: nobody counts
-  Timeline* timeline = nullptr;       // gets the frames; null: none
-  ProgressBoard* progress = nullptr;  // what workers tell of themselves; null: nothing
+  StepAccount* account = nullptr;     // the account of the step thread; null: none
+  Timeline* timeline = nullptr;       // gets an event for each frame; null: none
+  ProgressBoard* progress = nullptr;  // the progress that workers tell; null: none
   const Clock* clock = &kRealClock;   // must outlive the store
   std::function<void(const std::string&)> say;   // lines for the user, from any thread
   Duration say_after = std::chrono::seconds(1);  // of waiting for other workers
-  /// Called several times a second while the store waits. An exception of it ends the wait.
+  /// Called several times a second while the store waits. An exception ends the wait.
   std::function<void()> check_interrupt;
   /// Makes the link instead of net's make_link, for tests.
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;

@@ -1,5 +1,5 @@
-// Every worker applies the rule to all of each variable. Dividing that work would spread values and
-// slots over the workers, and the death of one would then lose some of them.
+// Every worker applies the rule to all of each variable. If the workers divided that work, they
+// would also divide values and slots, and the death of a worker would lose its part.
 #include "params/collective/collective_store.h"
 
 #include <fmt/format.h>
@@ -30,8 +30,8 @@ namespace {
 /// Every worker applies the rule to all of each variable, from the same sums.
 class CollectiveSteps : public StoreSteps, private SumExchange {
  public:
-  /// Counts the steps that were left out in `skipped`. Throws kInvalidArgument when the plan
-  /// updates what is not trained.
+  /// Counts in `skipped` the steps that were left out. Throws kInvalidArgument when the plan
+  /// updates a variable that is not trained.
   CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
                   const CollectiveOptions& options, const ContributionLayout& layout,
                   const PlanBinding& plan, float clip_norm, std::int64_t& skipped);
@@ -78,11 +78,11 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
   const std::shared_ptr<const std::vector<Bucket>> buckets_;
   std::vector<std::size_t> bucket_of_;   // by variable
   std::vector<std::int64_t> most_rows_;  // by variable
-  std::vector<Tensor> own_places_;       // by variable: of rows that do not fit the layout
-  std::vector<std::size_t> not_ready_;   // by bucket: variables that are to come
+  std::vector<Tensor> own_places_;       // by variable: the rows that do not fit the layout
+  std::vector<std::size_t> not_ready_;   // by bucket: variables that are not ready
   std::vector<std::size_t> rows_;        // by bucket
   std::vector<float> learning_rates_;
-  std::vector<SumPart> parts_;  // kept for its memory, as those below
+  std::vector<SumPart> parts_;  // kept for its memory, as are those below
   std::vector<double> block_squares_;
   std::vector<float> whole_;
   ThreadPool alone_{1};
@@ -91,9 +91,9 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
 };
 
 constexpr std::size_t kNoBucket = ~std::size_t{0};
-// Squares are summed in blocks of so many numbers, whatever the number of threads.
+// Squares are summed in blocks of this many numbers, for any number of threads.
 constexpr std::size_t kNormBlock = 64 * 1024;
-// A range this long takes some microseconds, as long as waking a thread for it.
+// Applying a range of this length takes some microseconds, as long as waking a thread.
 constexpr std::int64_t kApplyGrain = 16 * 1024;
 
 CollectiveSteps::CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
@@ -256,7 +256,8 @@ void CollectiveSteps::apply() {
   }
 }
 
-// All find it in the same sums. Only the worker whose contribution it is can tell, and does so.
+// All workers find NaN or infinity in the same sums. Only the worker whose contribution has it can
+// tell, and it tells the others.
 void CollectiveSteps::apply_or_fail() {
   try {
     apply();
@@ -286,7 +287,7 @@ void CollectiveSteps::check_own() const {
   }
 }
 
-// By the norm of the mean, with the same bits on every worker.
+// The clip scale by the norm of the mean, with the same bits on every worker.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
   if (clip_norm_ > 0) {
@@ -388,7 +389,7 @@ void CollectiveSteps::apply_rows(std::size_t b, float clip_scale) {
       sums.rows.data(), &pool());
 }
 
-// The others tell their states between two steps, which may be long.
+// The others tell their states between two steps, and a step may be long.
 constexpr Duration kStatesWithin = std::chrono::seconds(10);
 constexpr Duration kStatesOfInterrupted = std::chrono::milliseconds(500);
 
@@ -400,7 +401,7 @@ class CollectiveStoreImpl : public CollectiveStore {
         layout_(variables_.specs()),
         driver_(options_, variables_) {
     driver_.join();
-    was_initialised_ = !driver_.founded();  // only worker 0 founds a group: others get its values
+    was_initialised_ = !driver_.founded();  // worker 0 alone founds a group
   }
 
   std::span<const VariableSpec> variables() const override { return variables_.specs(); }
@@ -489,12 +490,12 @@ void CollectiveStoreImpl::mark() {
   for (VariableMemory& held : variables_.all()) held.mark();
   marked_step_ = driver_.step();
   if (driver_.records()) marked_unused_ = driver_.unused_records();
-  if (options_.rounds == nullptr) driver_.ask_states();  // else ps 0 does
+  if (options_.rounds == nullptr) driver_.ask_states();  // with rounds, ps 0 asks them
 }
 
 SavedShards CollectiveStoreImpl::write_shards(const std::string& folder) {
   const std::span<const VariableSpec> specs = variables_.specs();
-  // Its shard is the one after those of the ps tasks.
+  // This worker's shard is the one after those of the ps tasks.
   const int shard = int(options_.spec.ps.size()), shards = shard + 1;
   std::vector<Piece> pieces = place_variables(specs, 1);
   for (Piece& piece : pieces) piece.ps = shard;

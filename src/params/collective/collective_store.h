@@ -1,5 +1,5 @@
-// All-reduce as a store: every worker has all variables, contributions are averaged among the
-// workers, and each applies the rule to the mean.
+// All-reduce as a store: every worker has all variables, the workers average their contributions,
+// and each applies the rule to the mean.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace paceline {
 
 class CollectiveStore : public SavableStore, public JobControl {
  public:
-  /// Listens, and joins the others. Throws kUnavailable when nobody that trains came within
-  /// join_timeout, kFailedPrecondition when another worker refuses this one.
+  /// Listens, and joins the others. Throws kUnavailable when no training worker was found within
+  /// join_timeout, and kFailedPrecondition when another worker refuses this one.
   static std::unique_ptr<CollectiveStore> join(const CollectiveOptions& options,
                                                std::vector<VariableSpec> variables);
   /// The workers that this one is not connected with.

@@ -1,4 +1,4 @@
-// The engines of an all-reduce, and the traits by which all other code asks about one.
+// The engines of an all-reduce, and their traits, by which all other code asks about an engine.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace paceline {
 
 struct CollectivesKind {
   std::string_view name;    // as --collectives takes it
-  bool over_links = false;  // between the tasks, which may be encrypted; else MPI carries it
+  bool over_links = false;  // between the tasks, which may be encrypted; otherwise MPI
 };
 
 /// The first is the default.
@@ -24,7 +24,7 @@ inline std::vector<std::string> collectives_names() {
   return names;
 }
 
-/// The default for a name that there is not.
+/// Returns the default for an unknown name.
 inline const CollectivesKind& collectives_kind(std::string_view name) {
   const auto* const kind = std::ranges::find(kCollectivesKinds, name, &CollectivesKind::name);
   return kind == std::end(kCollectivesKinds) ? kCollectivesKinds[0] : *kind;

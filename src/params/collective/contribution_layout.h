@@ -1,4 +1,4 @@
-// The layout of a worker's contributions: all variables lie side by side in one memory, in the same
+// The layout of a worker's contributions. All variables lie side by side in one memory, in the same
 // order on every worker, so that several small ones are reduced as one.
 #pragma once
 
@@ -29,15 +29,16 @@ class ContributionLayout {
 struct Bucket {
   std::vector<VariableId> variables;  // ascending
   bool sparse = false;
-  std::size_t offset = 0;    // of a dense one in the layout, in bytes
-  std::size_t elements = 0;  // float32 numbers, with what lies between two variables
-  std::size_t priority = 0;  // the place in the plan of the first need; the lowest goes first
+  std::size_t offset = 0;    // of dense variables: the bucket's place in the layout, in bytes
+  std::size_t elements = 0;  // float32 numbers, including those between two variables
+  std::size_t priority = 0;  // the place in the plan of the first use; the lowest goes first
 };
 
-/// Returns the buckets of what a plan contributes to, the same for every worker that has this plan.
+/// Returns the buckets of the variables to which a plan contributes. They are equal for every
+/// worker with this plan.
 std::vector<Bucket> buckets_of(std::span<const VariableSpec> variables,
                                const ContributionLayout& layout, const PlanBinding& plan);
-/// Returns a number that two lists of buckets share only if they are alike.
+/// Returns a number that two lists of buckets share only if they are equal.
 std::uint64_t fingerprint_of(std::span<const Bucket> buckets);
 
 }  // namespace paceline

@@ -96,7 +96,7 @@ void LinkCollectives::contribute(std::size_t bucket, std::size_t rows) {
 
 void LinkCollectives::rest() {
   Lock lock(mutex_);
-  tag_ = 0;  // the group stays: a step that others have committed is committed here, too
+  tag_ = 0;  // the group stays: this worker commits a step that others have committed
   resting_ = true;
   lock.unlock();
   changed_.notify_all();
@@ -137,7 +137,7 @@ bool LinkCollectives::work_on_one(Lock& lock) {
   return std::ranges::any_of(order_, [&](std::size_t bucket) { return work_on(bucket, lock); });
 }
 
-// Does a piece of work of the bucket, unless there is nothing to do.
+// Does one piece of work for the bucket, if there is any.
 bool LinkCollectives::work_on(std::size_t bucket, Lock& lock) {
   Work& work = work_[bucket];
   if (work.whole || !work.contributed) return false;
@@ -200,7 +200,7 @@ void LinkCollectives::arrived(int worker, const FrameHeader& header,
   take_partial(worker, header, payload, lock);
 }
 
-// Tells the others that this worker's contribution, or its part of the sum, can be read.
+// Tells the others that they can read this worker's contribution, or its part of the sum.
 void LinkCollectives::announce(std::size_t bucket, std::uint16_t flags, Lock& lock) {
   FrameHeader header{.type = std::uint16_t(MessageType::kInPlace),
                      .flags = flags,
@@ -281,14 +281,14 @@ RowSums LinkCollectives::row_sums_of(std::size_t bucket) const {
   return {work_[bucket].ids, work_[bucket].row_sums};
 }
 
-// The ring: a segment's sum begins behind its owner, goes around and is whole at its owner, and
-// goes around once more to all others.
+// The ring. A segment's sum begins at the member after its owner, goes around and is whole at its
+// owner. The owner then sends it around once more to all others.
 
 namespace {
 
-// The numbers of a frame: summing them takes some ten microseconds, and they stay in a cache.
+// The numbers of a frame. Their sum takes some ten microseconds, and they stay in a cache.
 constexpr std::size_t kRingChunk = 64 * 1024;
-// Segments begin where cache lines do.
+// Segments begin at cache lines.
 constexpr std::size_t kLineNumbers = 16;
 
 }  // namespace
@@ -302,7 +302,7 @@ LinkCollectives::Chunk LinkCollectives::segment(std::size_t bucket, int number) 
   return {begin(number), begin(number + 1) - begin(number)};
 }
 
-// Throws unless the numbers are all of one segment.
+// Throws unless all numbers are of one segment.
 int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
   for (int k = 0; k < size(); ++k) {
     const Chunk whole = segment(bucket, k);
@@ -315,8 +315,8 @@ int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
                           chunk.first));
 }
 
-// This worker has contributed: it begins the segment of the worker before it, and adds to what has
-// arrived meanwhile.
+// This worker has contributed: it begins the segment of the worker before it, and adds its numbers
+// to the chunks that have arrived meanwhile.
 void LinkCollectives::scatter(std::size_t bucket, Lock& lock) {
   const std::uint64_t tag = tag_;
   const std::vector<Chunk> early = std::exchange(work_[bucket].early, {});
@@ -417,10 +417,11 @@ void LinkCollectives::note_summed(std::size_t bucket, std::size_t count, Lock& l
   if (work.summed_numbers == buckets_[bucket].elements) note_whole(bucket, lock);
 }
 
-// Rows of sparse variables: every member gets those of all others, and sums them in their order.
+// Rows of sparse variables: every member gets the rows of all others, and sums them in the order of
+// the members.
 
-// Rows travel with their ids: first all ids of a frame, then the rows. The offset is the number of
-// rows in the frame.
+// A frame has first the ids of all its rows, then the rows. The offset is the number of rows in the
+// frame.
 void LinkCollectives::send_rows(std::size_t bucket, Lock& lock) {
   const VariableId variable = buckets_[bucket].variables.front();
   const std::byte* const ids = contributions_->bytes().data() + layout_.ids_offset(variable);
@@ -487,7 +488,7 @@ void LinkCollectives::check_rows(std::size_t bucket, std::span<const std::int32_
   }
 }
 
-// A peer may change its memory at any time: the ids are copied, then checked.
+// A peer may change its memory at any time, so the ids are copied before the check.
 void LinkCollectives::read_ids(int worker, std::size_t bucket, std::size_t count) {
   const VariableId variable = buckets_[bucket].variables.front();
   if (count > std::size_t(variables_[std::size_t(variable)].shape[0])) {

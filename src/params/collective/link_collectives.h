@@ -1,6 +1,7 @@
-// Reduces over links between the members: in a chunked ring, or, where all of them share memory, in
-// place: each worker sums its part of all contributions where they lie, and all read the sums where
-// that worker has them. Rows of sparse variables are gathered, and each worker sums them.
+// Reduces over links between the members. They form a chunked ring, or, if all of them share
+// memory, reduce in place: each worker sums its part of all contributions where they lie, and all
+// read the sums from that worker's memory. Rows of sparse variables are gathered, and each worker
+// sums them.
 #pragma once
 
 #include <array>
@@ -19,12 +20,12 @@
 
 namespace paceline {
 
-/// Sends frames to other workers, by their index.
+/// Sends frames to other workers, which it names by index.
 class PeerSender {
  public:
   virtual ~PeerSender() = default;
-  /// Sends as Connection::send does. To a worker that is not connected nothing is sent, and `sent`
-  /// is called.
+  /// Sends as Connection::send does. If the worker is not connected, sends nothing, and calls
+  /// `sent`.
   virtual void send(int worker, const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context), void* context) = 0;
   /// Sends as Connection::send_copy does.
@@ -32,17 +33,18 @@ class PeerSender {
                          std::span<const std::byte> payload) = 0;
 };
 
-/// A thread of its own reduces beside the step, first what the next step needs first; ring chunks
-/// are summed where they arrive, on threads of the link.
+/// A thread of its own reduces while the step goes on, first what the next step needs first.
+/// Threads of the link sum ring chunks where they arrive.
 class LinkCollectives : public Collectives {
  public:
   /// The numbers of the memories that a worker shares with the others.
   static constexpr std::uint32_t kContributions = 0, kSums = 1;
-  /// Flags of kPartialSum, of kContributedRows and of kInPlace: the sum has all contributions;
-  /// there are no more rows; a part was summed, and not only contributed.
+  /// Flags of kPartialSum, of kContributedRows and of kInPlace. kFinal: the sum has all
+  /// contributions. kLastRows: no more rows follow. kSummed: a part was summed, not only
+  /// contributed.
   static constexpr std::uint16_t kFinal = 1, kLastRows = 1, kSummed = 1;
 
-  /// All that it is given by reference must outlive it, the variables and the layout too.
+  /// All references must outlive the object, those to the variables and the layout, too.
   LinkCollectives(std::span<const VariableSpec> variables, const ContributionLayout& layout,
                   int worker, int workers, PeerSender& sender, ReductionListener& listener);
   ~LinkCollectives() override;
@@ -58,10 +60,11 @@ class LinkCollectives : public Collectives {
 
   const std::shared_ptr<SharedMemory>& contributions() const { return contributions_; }
   const std::shared_ptr<SharedMemory>& sums() const { return sums_; }
-  /// Another worker shares its memory. Throws kDataLoss when it is not such a memory.
+  /// Takes the memory that another worker shares. Throws kDataLoss for an unknown number, and when
+  /// the memory is too small.
   void take_memory(int worker, std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
-  /// A frame of another worker. One of another attempt is ignored. Throws kDataLoss for one that
-  /// makes no sense.
+  /// Takes a frame of another worker. Ignores one of another attempt. Throws kDataLoss for a frame
+  /// that makes no sense.
   void arrived(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
  private:
@@ -78,14 +81,14 @@ class LinkCollectives : public Collectives {
     bool contributed = false;
     std::size_t rows = 0;
     // The state of this attempt.
-    bool begun = false;    // the others know that it is contributed
+    bool begun = false;    // the others know that this worker has contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;
     std::vector<bool> there, summed;     // by worker: in place
-    std::size_t summed_numbers = 0;      // in a ring: that have all contributions
-    std::vector<Chunk> early;            // lie in the sums, before this worker has contributed
+    std::size_t summed_numbers = 0;      // in a ring: numbers that have all contributions
+    std::vector<Chunk> early;            // chunks that arrived before this worker has contributed
     std::vector<GatheredRows> gathered;  // by worker
-    std::vector<std::int32_t> ids;       // of the sum
+    std::vector<std::int32_t> ids;       // ids of the sum
     std::vector<float> row_sums;
   };
   struct Shared {
@@ -97,7 +100,8 @@ class LinkCollectives : public Collectives {
   bool work_on_one(Lock& lock);
   void fail(Lock& lock, const Error& error);
   bool work_on(std::size_t bucket, Lock& lock);
-  /// Calls it without the lock. Meanwhile the attempt may be given up, but no other one is opened.
+  /// Calls the function without the lock. Meanwhile the attempt may be given up, but no other one
+  /// begins.
   template <typename F>
   void unlocked(Lock& lock, F&& function) {
     struct Relock {
@@ -120,7 +124,7 @@ class LinkCollectives : public Collectives {
   bool all_members(const std::vector<bool>& workers) const;
   std::size_t row_elements(std::size_t bucket) const;
 
-  // It works in place.
+  // In place.
   void announce(std::size_t bucket, std::uint16_t flags, Lock& lock);
   void sum_part(std::size_t bucket, Lock& lock);
   const float* numbers_of(int worker, std::uint32_t memory, std::size_t bucket) const;
@@ -155,18 +159,18 @@ class LinkCollectives : public Collectives {
   std::condition_variable changed_;
   bool stopped_ = false;
   std::vector<Shared> shared_;  // by worker
-  std::vector<Shared> mapped_;  // the same, as this attempt has begun with them
+  std::vector<Shared> mapped_;  // by worker: those with which this attempt began
   std::shared_ptr<const std::vector<Bucket>> bucket_list_;
   std::span<const Bucket> buckets_;
-  std::vector<std::size_t> order_;  // of the buckets: by priority
+  std::vector<std::size_t> order_;  // buckets by priority
   std::vector<Work> work_;
-  std::uint64_t tag_ = 0;  // 0: none is open
+  std::uint64_t tag_ = 0;  // 0: no attempt is open
   std::optional<ReductionGroup> group_;
   std::size_t left_ = 0;  // buckets that are not whole
   bool resting_ = false;
   int working_ = 0;               // threads that read or write sums and contributions
   std::int64_t in_flight_ = 0;    // frames that borrow sums
-  std::vector<std::byte> frame_;  // of rows that are sent
+  std::vector<std::byte> frame_;  // of rows to send
   std::thread thread_;
 };
 

@@ -1,5 +1,5 @@
-// The calls of MPI that are used, as the plug-in plugins/mpi_plugin.cc offers them: plain
-// functions, so that nothing else is built with MPI's headers or needs its library.
+// The calls of MPI in use, as the plug-in plugins/mpi_plugin.cc offers them: plain functions, so
+// that only the plug-in is built with MPI's headers and needs its library.
 #pragma once
 
 #include <cstddef>
@@ -7,14 +7,14 @@
 
 namespace paceline {
 
-/// Functions that return a text have failed with that message, which is valid until the thread's
-/// next call, unless it is null. One thread calls at a time.
+/// Functions that return a text return null on success; otherwise the text is the error, valid
+/// until the thread's next call. One thread calls at a time.
 struct MpiCalls {
-  /// True once start() was called, and end() was not.
+  /// True from start() to end().
   bool (*started)();
-  /// Joins the processes that mpirun has started; waits for all of them.
+  /// Joins the processes that mpirun has started, and waits for all of them.
   const char* (*start)();
-  /// Leaves them; waits for all of them.
+  /// Leaves the processes, and waits for all of them.
   const char* (*end)();
   int (*rank)();
   int (*size)();
@@ -25,15 +25,15 @@ struct MpiCalls {
   const char* (*make_group)(const int* ranks, int count, void** group);
   void (*free_group)(void* group);
 
-  // What follows only begins; test() tells its end, and the memory is borrowed until then. The
-  // members of a group make the same calls in the same order.
+  // The following calls only begin: test() tells when they end, and they borrow the memory until
+  // then. The members of a group make the same calls in the same order.
   const char* (*begin_meet)(void* group, void** request);
   /// Replaces the numbers by their sums, with the same bits in each process.
   const char* (*begin_sum)(void* group, float* numbers, int count, void** request);
-  /// Gathers counts[rank] elements of each member at the place begins[rank], in elements.
+  /// Gathers counts[rank] elements of each member at place begins[rank]; both count elements.
   const char* (*begin_gather)(void* group, const void* own, void* all, const int* counts,
                               const int* begins, int element_bytes, void** request);
-  /// Goes on with the request. When it is done it is forgotten.
+  /// Continues the request, and frees it when it is done.
   const char* (*test)(void* request, bool* done);
 };
 

@@ -15,9 +15,9 @@
 namespace paceline {
 namespace {
 
-// Others may still compute for long.
+// The other members may still compute for long.
 constexpr int kPatientToMeet = 200;
-// All have met: looking again and again is what moves the numbers.
+// All members have met: MPI moves the numbers only while somebody looks.
 constexpr int kPatientToSum = 100'000;
 constexpr std::chrono::microseconds kBetweenLooks{50};
 // MPI counts in int.
@@ -156,7 +156,7 @@ void MpiCollectives::finish(void* request, int patient, const char* what) {
   }
 }
 
-// Groups are few, and live as long as MPI.
+// The map stays small: groups are few, and live as long as MPI.
 void* MpiCollectives::communicator_of(const ReductionGroup& group) {
   const auto known = groups_.find(group.members);
   if (known != groups_.end()) return known->second;
@@ -182,7 +182,7 @@ void MpiCollectives::sum_bucket(const ReductionGroup& group, void* communicator,
   }
 }
 
-// Every member gets the rows of all others, and sums them in their order.
+// Every member gets the rows of all others, and sums them in the order of the members.
 void MpiCollectives::sum_rows_of(const ReductionGroup& group, void* communicator,
                                  std::size_t bucket) {
   const VariableId variable = (*buckets_)[bucket].variables.front();

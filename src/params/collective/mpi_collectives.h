@@ -16,14 +16,14 @@
 
 namespace paceline {
 
-/// A thread of its own makes all calls of MPI after the start. It reduces the buckets in the order
-/// in which a backward pass makes them, last needed first, since all ranks must make the same
-/// calls. An attempt that all members have started is finished, also when it is to rest: whoever is
+/// One thread makes all calls of MPI after the start. It reduces the buckets in the order in which
+/// a backward pass makes them, last needed first, since all ranks must make the same calls. An
+/// attempt that all members have started runs to its end, even if it should rest: a worker that is
 /// lost meanwhile ends the job.
 class MpiCollectives : public Collectives {
  public:
-  /// All that it is given by reference must outlive it. MPI was started. Throws kInvalidArgument
-  /// unless worker and workers are its rank and size.
+  /// All references must outlive the object. MPI must be started. Throws kInvalidArgument unless
+  /// `worker` and `workers` are this process's rank and the size.
   MpiCollectives(std::span<const VariableSpec> variables, const ContributionLayout& layout,
                  int worker, int workers, const MpiCalls& calls, ReductionListener& listener);
   ~MpiCollectives() override;
@@ -42,7 +42,7 @@ class MpiCollectives : public Collectives {
   struct Work {
     bool contributed = false;
     std::size_t rows = 0;
-    std::vector<std::int32_t> ids;  // of the sum
+    std::vector<std::int32_t> ids;  // ids of the sum
     std::vector<float> row_sums;
   };
   /// The object is being destroyed.
@@ -55,7 +55,7 @@ class MpiCollectives : public Collectives {
   void sum_bucket(const ReductionGroup& group, void* communicator, std::size_t bucket);
   void sum_rows_of(const ReductionGroup& group, void* communicator, std::size_t bucket);
   void* communicator_of(const ReductionGroup& group);
-  /// Sleeps between two looks when it takes longer than `patient`, in looks.
+  /// Looks until the request is done. After `patient` looks it sleeps between two looks.
   void finish(void* request, int patient, const char* what);
 
   const std::span<const VariableSpec> variables_;
@@ -69,10 +69,10 @@ class MpiCollectives : public Collectives {
   std::atomic<bool> stopped_{false};
   bool resting_ = false, reducing_ = false;
   std::shared_ptr<const std::vector<Bucket>> buckets_;
-  std::vector<std::size_t> order_;  // of the buckets
+  std::vector<std::size_t> order_;  // buckets in the order of reduction
   std::vector<Work> work_;
-  std::optional<ReductionGroup> group_;                // an attempt that is to be reduced
-  std::map<std::vector<std::int32_t>, void*> groups_;  // by members; of the own thread
+  std::optional<ReductionGroup> group_;                // an attempt to reduce
+  std::map<std::vector<std::int32_t>, void*> groups_;  // by members; only for the own thread
   std::thread thread_;
 };
 

@@ -16,7 +16,7 @@ namespace {
 
 const char* const kPlugin = "libpaceline_mpi.so";
 
-// MPI opens plug-ins of its own, which look for its symbols among the global ones.
+// The library's symbols are global: MPI opens plug-ins of its own, which look for them there.
 const MpiCalls* find_calls(std::string& why) {
   const auto function = reinterpret_cast<MpiPluginFunction>(
       plugin_function(kPlugin, kMpiPluginFunction, RTLD_NOW | RTLD_GLOBAL, why));

@@ -10,13 +10,13 @@
 
 namespace paceline {
 
-/// The place of each variable: the store that keeps it, and its number there.
+/// The place of each variable: the store that keeps it, and its id there.
 class HybridPlaces {
  public:
   explicit HybridPlaces(std::span<const VariableSpec> variables);
   bool is_sparse(VariableId variable) const { return places_[std::size_t(variable)].sparse; }
   VariableId there(VariableId variable) const { return places_[std::size_t(variable)].there; }
-  /// The variables of one store, by their number there.
+  /// The variables of one store, by their id in that store.
   const std::vector<VariableId>& of(bool sparse) const { return sparse ? sparse_ : dense_; }
 
  private:
@@ -28,8 +28,8 @@ class HybridPlaces {
   std::vector<VariableId> sparse_, dense_;
 };
 
-/// The dense part begins first: only members of the all-reduce contribute to a round. At the end
-/// the sparse contribution is sent before the dense part waits for the commit.
+/// The dense part begins first, since only members of the all-reduce contribute to a round. At the
+/// end the sparse contribution is sent before the dense part waits for the commit.
 class HybridSteps : public StoreSteps {
  public:
   HybridSteps(const HybridPlaces& places, std::unique_ptr<StoreSteps> sparse,
@@ -55,7 +55,7 @@ class HybridSteps : public StoreSteps {
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
-  /// The step may have counted for the members and for no ps.
+  /// The step may have counted for the members and on no ps.
   struct Handle : StepHandle {
     std::int64_t global_step() override;
     StepHandle *of_ps = nullptr, *of_members = nullptr;

@@ -1,9 +1,9 @@
 // The members of the all-reduce decide about both parts, and ps 0 is their fence
 // (params/round_fence.h). A member says that its sums are whole once ps 0 has confirmed its sparse
 // contribution (`given`), so that what the members commit is on every ps. Each member then names
-// the contributors to ps 0 (`committed`). The lowest member, which is the first to commit, lets the
-// others tell first (PsRoundFence::tell_commit). The RoundCoordinator of ps 0 closes a round once,
-// with these contributors, and never by itself.
+// the contributors to ps 0 (`committed`). The lowest member commits first, and lets the others tell
+// ps 0 first (PsRoundFence::tell_commit). The RoundCoordinator of ps 0 closes a round once, with
+// these contributors, and never by itself.
 //
 // A worker begins again as a joiner (kAborted) if ps 0 dropped its contribution although its group
 // had committed it, or counted it with other contributors (`step_done` tells). A member hands its
@@ -11,8 +11,8 @@
 // one whose steps ps 0 has counted goes on, not the one of the later epoch. Groups of different
 // processes of ps 0 do not meet.
 //
-// The other order, in which members reduce after ps 0 has closed the round, could not begin in the
-// backward pass, and a death during the reduction would leave the sparse part counted alone.
+// In the other order members would reduce after ps 0 has closed the round. The reduction could then
+// not begin in the backward pass, and after a death during it only the sparse part would count.
 #include "params/hybrid/hybrid_store.h"
 
 #include <fmt/format.h>
@@ -31,8 +31,8 @@ namespace {
 
 // The control of a job whose variables are kept by two stores.
 
-/// What needs one answer is asked of the ps tasks, which see all workers. Both have to know who is
-/// done and who leaves.
+/// Asks the ps tasks, which see all workers, for every single answer. Tells both stores which
+/// worker is done and which leaves.
 class HybridControl : public ForwardingControl {
  public:
   HybridControl(std::shared_ptr<JobControl> sparse, std::shared_ptr<JobControl> dense)
@@ -57,7 +57,7 @@ class HybridControl : public ForwardingControl {
     dense_->goodbye();
     below_->goodbye();
   }
-  /// The worker that founds the all-reduce brings the values of both.
+  /// The worker that founds the all-reduce writes the values of both stores.
   bool was_initialised() const override { return dense_->was_initialised(); }
   void wait_initialised() override {
     below_->wait_initialised();
@@ -104,7 +104,7 @@ class HybridStore : public ForwardingStore<SavableStore> {
   const std::vector<VariableSpec> variables_;
   const HybridPlaces places_;
   RoundFence& rounds_;
-  const std::shared_ptr<SavableStore> sparse_, dense_;  // the dense one calls the other
+  const std::shared_ptr<SavableStore> sparse_, dense_;  // the dense store calls the sparse one
 };
 
 std::unique_ptr<StoreSteps> HybridStore::bind(const PlanBinding& plan, float clip_norm) {
@@ -172,8 +172,8 @@ std::vector<std::string> HybridStore::prepare_saving(const std::string& folder) 
   return lines;
 }
 
-// No round is closed meanwhile, since this worker has not contributed to it; unless the others have
-// given it up, which write_shards() finds.
+// No round closes meanwhile, since this worker has not contributed to it. If the others have given
+// this worker up, write_shards() finds that out.
 void HybridStore::mark() {
   rounds_.wait_closed();
   dense_->mark();

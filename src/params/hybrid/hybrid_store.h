@@ -11,10 +11,10 @@ namespace paceline {
 
 class RoundFence;
 
-/// `sparse` keeps those variables that are sparse, and `dense` the others, each in the order of
-/// `variables`. The members of the all-reduce commit each step, and its rounds on the ps tasks are
-/// `rounds`, which `dense` was made with: so a step counts in both stores, or in none. Members are
-/// those of the all-reduce; states of workers, progress and saving are the affair of ps 0.
+/// `sparse` keeps the sparse variables, and `dense` the others, each in the order of `variables`.
+/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, has their
+/// rounds on the ps tasks, so a step counts in both stores, or in none. The members are those of
+/// the all-reduce; ps 0 handles states of workers, progress and saving.
 JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
                          std::vector<VariableSpec> variables);
 

@@ -8,14 +8,14 @@
 
 namespace paceline {
 
-/// For a cluster and variables that suit it.
+/// For a cluster and variables that suit the strategy.
 JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
                                     std::vector<VariableSpec> variables);
 
-/// Why the cluster, of so many workers, does not suit the strategy: "needs …", "does not go with
-/// …"; empty when it does.
+/// Why the cluster, with this many workers, does not suit the strategy: "needs …", "does not go
+/// with …"; empty when it does.
 std::string why_not_hybrid(const Cluster& cluster, int workers);
-/// Why the variables do not.
+/// Why the variables do not suit the strategy; empty when they do.
 std::string why_not_hybrid(const std::vector<VariableSpec>& variables);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// A job that is one process: nobody is waited for, and nobody asks.
+// A job that is one process: it has nobody to wait for, and no other task asks.
 #pragma once
 
 #include "params/job_control.h"

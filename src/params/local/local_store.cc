@@ -87,9 +87,9 @@ class LocalSteps : public StoreSteps {
   std::int64_t own_step_ = 0;
   std::vector<float> learning_rates_;
   std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
-  std::vector<bool> streamed_;  // by variable: through sink_, applied when ready() comes
+  std::vector<bool> streamed_;  // by variable: sink_ has it, ready() applies it
   LocalSink sink_;
-  std::vector<Ready> waiting_;  // with clipping: until end_step brings the scale
+  std::vector<Ready> waiting_;  // with clipping: contributions that wait for the scale of end_step
   LocalHandle handle_;
 };
 
@@ -181,7 +181,7 @@ class LocalStore : public SavableStore {
   ThreadPool* pool() const { return pool_; }
   StepAccount* step_account() { return account_; }
   Timeline* timeline() const { return timeline_; }
-  /// Returns the timeline's label of applying the variable's rule.
+  /// Returns the timeline's label for applying the variable's rule.
   const TimelineLabel* label(VariableId id) const { return labels_[std::size_t(id)]; }
 
  private:
@@ -192,7 +192,7 @@ class LocalStore : public SavableStore {
   StepAccount* account_;
   Timeline* timeline_;
   const OnNan on_nan_;
-  const std::string task_;  // named by errors
+  const std::string task_;  // the name in errors
   std::int64_t skipped_ = 0;
   std::vector<const TimelineLabel*> labels_;  // by variable; null without a timeline
 };

@@ -1,4 +1,4 @@
-// Plans, executor and local store together: small models train.
+// Plans, executor and local store train small models together.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -106,8 +106,8 @@ TEST(LocalTraining, ADenseNetLearnsWithEveryOptimizer) {
   }
 }
 
-// FTRL computes a weight from its sums alone, so that the first ones are forgotten: fit for a
-// linear model, where nothing has to begin unequal.
+// FTRL computes a weight from its sums alone, so it forgets the first weights. It suits a linear
+// model, where the weights need not begin unequal.
 TEST(LocalTraining, ALinearModelLearnsWithFtrl) {
   Graph graph;
   const Value h = dense(graph.input("x", {16, 8}), 4, "layer");
@@ -136,7 +136,7 @@ std::vector<std::string> streamed(const Trainer& trainer, std::span<const Variab
   return names;
 }
 
-// One hidden layer is large enough for its gradient to be handed over in panels.
+// One hidden layer is so large that its gradient could be handed over in panels.
 void expect_streams_bit_for_bit(const RewriteOptions& rewrite) {
   Graph graph;
   const Value x = dense(graph.input("x", {3, 2048}), 2100, "layer1");
@@ -196,7 +196,8 @@ TEST(LocalTraining, WhatTheClippingNeedsAsAWholeIsNotStreamed) {
   EXPECT_FALSE(std::ranges::any_of(trainer.plan().binding.uses, &PlanBinding::Use::streamed));
 }
 
-// Clipping that never bites gives the same numbers, applied at the step's end.
+// Clipping with a norm that is never reached gives the same numbers, applied at the end of the
+// step.
 TEST(LocalTraining, AWideClipChangesNothingAndANarrowOneSlows) {
   const std::vector<double> free = dense_losses(Sgd{0.2f}, {}, 20);
   const auto clipped = [](float norm) {
@@ -213,7 +214,7 @@ TEST(LocalTraining, RowsTrainAsTheWholeTableWould) {
     Graph graph;
     const Value ids = graph.input("ids", {6}, DType::kInt32);
     Value table = graph.variable("table", {20, 4});
-    // Through another op the gradient is dense.
+    // Through this op the table's gradient is dense.
     if (whole) table = scale(table, 1);
     const Value h = dense(embedding_lookup(table, ids), 3, "out");
     const Training training =

@@ -17,8 +17,9 @@ namespace {
 
 constexpr int kElements = 3;
 
-/// Workers that each train a copy towards a place of their own, in virtual time, over one store.
-/// They die, join, and all go back to a checkpoint. An own account of the rule follows them.
+/// Workers in virtual time, over one store. Each trains a copy towards a place of its own. Workers
+/// die and join, and all go back to a checkpoint. The test applies the rule by itself, too, and
+/// compares.
 class VirtualOuterJob {
  public:
   VirtualOuterJob(std::uint64_t seed, int workers)
@@ -36,7 +37,7 @@ class VirtualOuterJob {
     for (int worker = 0; worker < workers; ++worker) begin(worker);
   }
 
-  /// Runs so many contributions.
+  /// Runs until this many contributions were made.
   void run(std::int64_t contributions) {
     time_.after(between(0.05, 0.2), [this] { save(); });
     time_.after(between(0.1, 0.4), [this] { lose_values(); });
@@ -51,12 +52,12 @@ class VirtualOuterJob {
  private:
   struct Worker {
     std::vector<float> copy;
-    std::vector<double> began;  // the common values that the copy began from
+    std::vector<double> began;  // the common values from which the copy began
     std::unique_ptr<OuterExchange> exchange;
     std::uint64_t process = 0;
     std::int64_t contributed = 0;
   };
-  /// The account of what the store has.
+  /// What the store must have by the test's own account.
   struct Account {
     std::vector<double> w = std::vector<double>(kElements), m = w, pending = w;
     std::int64_t count = 0;
@@ -117,7 +118,7 @@ class VirtualOuterJob {
     }
     worker.began.assign(worker.copy.begin(), worker.copy.end());
   }
-  // Its steps since its last contribution are lost, and nothing else.
+  // The worker loses its steps since its last contribution, and nothing else is lost.
   void die(int index) {
     ++deaths_;
     Worker& worker = workers_[std::size_t(index)];
@@ -199,7 +200,7 @@ class AsyncOuterJob : public JobFixture, public ::testing::WithParamInterface<bo
   void initialise(const JoinedStrategy& chief) {
     chief.store->write(initial_states(outer_variables(shared_model().specs(), how_)), 0);
   }
-  /// Joins workers of which each knows of the others.
+  /// Joins workers that all know of each other.
   std::vector<JoinedStrategy> join_workers(int count) {
     std::vector<std::future<JoinedStrategy>> joining;
     joining.reserve(std::size_t(count));
@@ -236,7 +237,7 @@ TEST_P(AsyncOuterJob, OneWorkerThatAveragesAfterEachStepTrainsAsOneProcess) {
   leave(worker);
 }
 
-// The second worker makes no step meanwhile, and the first waits for nothing.
+// The second worker makes no step meanwhile, and the first does not wait.
 TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   begin({.local_steps = 4, .delay = 2}, 2);
   std::vector<JoinedStrategy> workers = join_workers(2);

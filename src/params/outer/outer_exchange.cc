@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
 
-// A common value is read twice, and must be the same.
+// The two reads of a common value must agree.
 PlanBinding plan_of(std::span<const VariableId> variables) {
   PlanBinding plan;
   for (const VariableId variable : variables) {
@@ -96,7 +96,7 @@ void OuterExchange::contribute(int fragment) {
   turns_.contributed();
 }
 
-// The steps since the copy was sent stay; without any the copy becomes the common value.
+// Keeps the steps since the copy was sent; without any the copy becomes the common value.
 void OuterExchange::take_over(int fragment) {
   for (const VariableId variable : schedule_.variables_of(fragment)) {
     AsyncView come;

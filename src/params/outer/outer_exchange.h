@@ -14,22 +14,22 @@
 
 namespace paceline {
 
-/// One thread.
+/// One thread calls it.
 class OuterExchange {
  public:
-  /// `contributed` is how often this worker has contributed, where nobody waits for others; without
-  /// it the store below has rounds, which all workers count alike. `local` are the worker's copies,
-  /// by variable. Everything must outlive this; pool and account may be null. The copies are the
-  /// values of the store below when it is made.
+  /// `contributed` is how often this worker has contributed, if workers do not wait for each other;
+  /// without it the store below has rounds, which all workers count alike. `local` has the worker's
+  /// copies, by variable, which get the present values of the store below. All arguments must
+  /// outlive this object; pool and account may be null.
   OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
                 std::optional<std::int64_t> contributed, std::vector<TensorView> local,
                 std::vector<float> rates, ThreadPool* pool, StepAccount* account);
 
-  /// A local step was made; the one that leads to a round contributes.
+  /// A local step was made; if it leads to a round, contributes.
   void step_made(std::int64_t examples);
   /// Waits until this worker's last contribution counts: until its round is closed.
   void settle();
-  /// The contributions, or rounds, that count, with that of this worker which is under way.
+  /// The contributions, or rounds, that count, including this worker's own that is under way.
   std::int64_t rounds() const { return turns_.rounds(); }
 
  private:
@@ -45,11 +45,11 @@ class OuterExchange {
   ThreadPool* const pool_;
   StepAccount* const account_;
   std::vector<std::unique_ptr<StoreSteps>> steps_;  // by fragment
-  /// By variable, of a trained one: the common value that the copy began from, or, while its
-  /// difference is under way, the copy that was sent.
+  /// By variable, if trained: the common value from which the copy began, or, while its difference
+  /// is under way, the copy that was sent.
   std::vector<Tensor> base_;
   OuterTurns turns_;
-  StepHandle* sent_ = nullptr;  // of the last contribution
+  StepHandle* sent_ = nullptr;  // the step of the last contribution
   std::int64_t examples_ = 0, step_ = 0;
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 // The control of a job whose workers make local steps between its rounds.
 
-/// The part of the store that its control has to do with.
+/// The part of the store that its control uses.
 class OuterState {
  public:
   virtual ~OuterState() = default;
@@ -32,7 +32,7 @@ class OuterState {
   virtual void settle() = 0;
   /// Adds the slots that this worker keeps.
   virtual void add_slots(TaskState& state) = 0;
-  /// Gives the state that has them, before training begins.
+  /// Gives the state with these slots to the store, before training begins.
   virtual void restored(TaskState state) = 0;
 };
 
@@ -42,7 +42,7 @@ class OuterControl : public ForwardingControl {
   OuterControl(std::shared_ptr<JobControl> below, std::shared_ptr<OuterState> store, int worker)
       : ForwardingControl(std::move(below)), store_(std::move(store)), worker_(worker) {}
 
-  /// A worker that is interrupted waits for no round.
+  /// An interrupted worker waits for no round.
   void set_done() override {
     try {
       store_->settle();
@@ -75,7 +75,7 @@ class OuterControl : public ForwardingControl {
 
 constexpr std::string_view kInner = "inner/";
 
-// The average of a variable is that of the common value.
+// The average of a variable is that of its common value.
 std::vector<VariableSpec> inner_variables(std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) variable.average_decay = 0;
   return variables;
@@ -144,7 +144,7 @@ class OuterStore : public ForwardingStore<SavableStore>, public OuterState {
   void add_slots(TaskState& state) override;
   void restored(TaskState state) override { restored_ = std::move(state); }
 
-  /// Begins with the common values, unless this worker trains already.
+  /// Returns the exchange, which begins with the common values, unless this worker trains already.
   OuterExchange& exchange();
 
  private:
@@ -218,7 +218,7 @@ std::unique_ptr<StoreSteps> OuterStore::bind(const PlanBinding& plan, float clip
   return std::make_unique<OuterSteps>(*this, inner_->bind(plan, clip_norm));
 }
 
-// Slots go on from the checkpoint if it has those of this rule.
+// Slots continue from the checkpoint if it has slots of this rule.
 std::vector<VariableState> OuterStore::beginning() {
   std::vector<VariableId> all(variables_.size());
   std::iota(all.begin(), all.end(), 0);
@@ -240,7 +240,7 @@ std::vector<VariableState> OuterStore::beginning() {
   return states;
 }
 
-// The inner store is never marked, so that its values may be changed where they lie.
+// The inner store is never marked, so the exchange may change its values where they lie.
 OuterExchange& OuterStore::exchange() {
   if (exchange_) return *exchange_;
   below_control_->wait_initialised();

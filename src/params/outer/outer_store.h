@@ -1,6 +1,6 @@
-// Local steps with an outer rule (DiLoCo, arXiv 2311.08105): each worker trains copies of its own,
-// and now and then the difference to the common values is its contribution to a store below, which
-// has rounds, or applies each as it arrives (arXiv 2401.09135).
+// Local steps with an outer rule (DiLoCo, arXiv 2311.08105). Each worker trains copies of its own.
+// Now and then it contributes their difference to the common values to a store below. That store
+// has rounds, or applies each difference as it arrives (arXiv 2401.09135).
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,20 @@ namespace paceline {
 std::string inner_slot_name(std::string_view variable, std::string_view slot);
 bool is_inner_slot(std::string_view name);
 
-/// The rounds that the store below makes in so many steps.
+/// The rounds that the store below makes in this many steps.
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps);
 
 /// `below` was made for outer_variables().
-/// - Own steps are local steps of a worker. Global steps are the same of all workers: a round
-/// counts
-///   as the steps of each that led to it, once it is closed. Without rounds they are those of all
-///   workers together, and a contribution counts as the steps that led to it.
+/// - Own steps are local steps of a worker. Global steps are local steps of all: a closed round
+///   counts as the steps of each worker that led to it. Without rounds a contribution counts as the
+///   steps that led to it, and global steps are the sum over all workers.
 /// - Rules of `variables`, clipping and schedules belong to the local steps. Slots stay with the
-///   worker, and a checkpoint has them as a part of its state. It has nothing of the steps since
-///   the last exchange: training that resumes makes them again.
-/// - Reading, evaluating and saving see the common values, which rounds alone change.
-/// - One plan trains; bind() throws kInvalidArgument for another.
-/// The pool and the account of `options` are used as in one process.
+///   worker, and a checkpoint has them as a part of its state. The steps since the last exchange
+///   are not in a checkpoint: training that resumes makes them again.
+/// - Reading, evaluating and saving see the common values, which only rounds change.
+/// - One plan trains; bind() throws kInvalidArgument for another. The pool and the account of
+///   `options` are used as in one process.
 JoinedStrategy with_outer_rule(JoinedStrategy below, std::vector<VariableSpec> variables,
                                const OuterOptions& how, const JoinOptions& options);
 

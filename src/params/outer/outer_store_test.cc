@@ -1,4 +1,4 @@
-// Local steps with an outer rule, over stores of one process, of parameter servers and of an
+// Local steps with an outer rule, over a store of one process, over parameter servers and over an
 // all-reduce.
 #include "params/outer/outer_store.h"
 
@@ -123,7 +123,7 @@ TEST(OuterStore, SlotsOfAWorkerGoIntoItsStateAndBack) {
   for (int step = 0; step < 6; ++step) EXPECT_EQ(second.step(), one.step()) << step;
 }
 
-/// `workers` train by batches that together are one process's.
+/// `workers` workers train; their batches together are those of one process.
 class OuterJob : public JobFixture, public ::testing::WithParamInterface<bool> {
  protected:
   void start(const OuterOptions& how) {
@@ -188,7 +188,7 @@ TEST_P(OuterJob, AverageAfterEachStepIsTheMeanOfContributions) {
   for (std::size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(together[i], one[i], 1e-5) << i;
 }
 
-// Copies drift apart, so that the losses are only about those of one process.
+// Copies drift apart, so the losses are only near those of one process.
 TEST_P(OuterJob, FragmentsGoByTurnsInRoundsOfAllWorkers) {
   start(averaging(6, 3));
   const auto at_end = [](const std::vector<double>& losses) {

@@ -1,6 +1,6 @@
-// An aggregation stands between the arrival of a contribution, the application of its rule, and the
-// answer. It decides whether a contribution is applied at once, kept for a round or dropped, and
-// who may begin which step. Plain state machines: no thread, socket or clock inside.
+// An aggregation decides about contributions on a ps: whether each is applied at once, kept for a
+// round or dropped, when it is answered, and who may begin which step. Plain state machines: they
+// have no thread, socket or clock.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace paceline {
 
 enum class AggregationKind : std::uint8_t {
   kAsync,    // every contribution is applied when it arrives
-  kBounded,  // the same, and no worker is more than `staleness` own steps ahead of the slowest
-  kRounds,   // the mean of one contribution of each worker is applied, round by round
+  kBounded,  // as kAsync, and no worker is more than `staleness` own steps ahead of the slowest
+  kRounds,   // round by round, the mean of one contribution of each worker is applied
 };
 /// All kinds, in the order of their codes on the wire.
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
@@ -28,29 +28,30 @@ inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, Aggreg
 
 inline constexpr std::array kLateContributions = {LateContribution::kDrop, LateContribution::kFold};
 
-/// The way in which the workers of a job train together; the chief declares it to every ps.
+/// How the workers of a job train together; the chief declares it to every ps.
 struct AggregationSpec {
   AggregationKind kind = AggregationKind::kAsync;
   std::int64_t staleness = 0;  // kBounded: own steps
   // kRounds:
-  std::int32_t replicas = 0;  // so many contributions close a round; 0: those of all workers
+  std::int32_t replicas = 0;  // this many contributions close a round; 0: those of all workers
   LateContribution late = LateContribution::kDrop;
   std::int32_t num_ps = 1;
-  std::string coordinator = {};  // the address of ps 0, where others have to ask
-  /// The workers say which contributions a round consists of, once they have committed it among
-  /// themselves; ps 0 closes none of its own accord.
+  std::string coordinator = {};  // the address of ps 0, which the other ps tasks ask
+  /// The workers commit rounds among themselves, and then tell ps 0 the contributions of each; ps 0
+  /// closes no round by itself.
   bool workers_commit = false;
   bool operator==(const AggregationSpec&) const = default;
-  /// True where a worker always waits between its contribution and its next step, so that others
-  /// contribute after it: values that answer the contribution would be too old for that step.
+  /// True when a worker always waits between its contribution and its next step, so that others
+  /// contribute in between. Values in answer to the contribution would then be too old for that
+  /// step.
   bool outdates_answers() const { return kind == AggregationKind::kBounded && staleness == 0; }
   /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "hybrid".
   std::string str() const;
 };
 
-/// An aggregation gives each contribution one of these.
+/// What becomes of a contribution.
 enum class Fate : std::uint8_t {
-  kApply,  // now, chunk by chunk as it arrives
+  kApply,  // applied now, chunk by chunk as it arrives
   kKeep,   // it waits in a buffer until its round is closed
   kDrop,   // it was applied before, or is too late
 };
@@ -62,13 +63,13 @@ struct AggregationOutbox {
     int worker = 0;
     std::int64_t own_step = 0;
   };
-  /// All that the worker contributes to the round is on this shard.
+  /// This shard has the worker's whole contribution to the round.
   struct Whole {
     int worker = 0;
     std::int64_t round = 0;
   };
-  /// The kept contributions of exactly these workers, in this order, are summed and applied; those
-  /// of others to this round are dropped.
+  /// The kept contributions of exactly these workers are summed in this order, and applied. Those
+  /// of other workers to this round are dropped.
   struct Sum {
     std::int64_t round = 0;
     std::vector<int> contributors;
@@ -79,20 +80,20 @@ struct AggregationOutbox {
   void clear();
 };
 
-/// The rule by which one shard aggregates. Workers are named by their index.
+/// How one shard aggregates. Workers are named by their index.
 class Aggregation {
  public:
   static constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
 
   virtual ~Aggregation() = default;
-  /// The worker trains from now on; `next_step` is its next own step. Joining again replaces its
+  /// The worker trains from now on, from its own step `next_step`. Joining again replaces its
   /// earlier state.
   virtual void joined(int worker, std::int64_t next_step, AggregationOutbox& out) = 0;
   /// The worker begins to send the contributions of its own step.
   virtual Fate arrived(int worker, std::int64_t step) = 0;
-  /// The step's contributions are all here, and applied or kept.
+  /// All contributions of the step have arrived, and are applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
-  /// The worker has made all its steps, and may go on until all others have: nobody waits for it.
+  /// The worker has made all its steps, and may go on until all others have. Nobody waits for it.
   virtual void done(int worker, AggregationOutbox& out) = 0;
   /// The worker trains no more: it has left or is lost. Nobody waits for it.
   virtual void left(int worker, AggregationOutbox& out) = 0;
@@ -108,10 +109,10 @@ class AsyncAggregation : public Aggregation {
   void left(int, AggregationOutbox&) override {}
 };
 
-/// Stale synchronous parallel (Ho et al., NIPS 2013): contributions are applied when they arrive,
-/// and a worker that has made `staleness` own steps more than the slowest member waits for it. A
-/// worker that joins counts from the slowest member's step. One that is done waits as before, as
-/// long as another one is not.
+/// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive,
+/// and a worker that has made `staleness` own steps more than the slowest member waits for that
+/// member. A worker that joins counts from the slowest member's step. A worker that is done waits
+/// as before while another is not done.
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
@@ -123,23 +124,23 @@ class BoundedStaleness : public Aggregation {
 
  private:
   struct Member {
-    std::int64_t clock = 0;      // steps ended, on the scale that all members share
-    std::int64_t next_step = 0;  // the same moment in own steps
-    std::int64_t told = -1;      // the last limit that it was given
+    std::int64_t clock = 0;      // ended steps, on the scale that all members share
+    std::int64_t next_step = 0;  // the own step at that clock
+    std::int64_t told = -1;      // the last limit that the member was told
     bool done = false;
   };
   Member* find(int worker);
-  /// The clock of the slowest of those that are not done.
+  /// The slowest clock of the members that are not done.
   std::optional<std::int64_t> slowest() const;
-  /// Nobody waits any more for the member where it is now.
+  /// Takes the member's clock out of clocks_, so that nobody waits for it.
   void forget_time_of(const Member& member);
   void tell_limit(int worker, AggregationOutbox& out);
-  /// Tells all, if the slowest clock has moved since they were told.
+  /// Tells all workers their limits, if the slowest clock has moved since they were last told.
   void tell_limits(AggregationOutbox& out);
 
   const std::int64_t staleness_;
   std::vector<std::optional<Member>> members_;  // by worker
-  std::map<std::int64_t, int> clocks_;          // how many that are not done have each clock
+  std::map<std::int64_t, int> clocks_;          // by clock: the number of members that are not done
   std::optional<std::int64_t> told_slowest_;
 };
 

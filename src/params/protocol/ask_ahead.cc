@@ -5,8 +5,8 @@
 namespace paceline {
 namespace {
 
-// The pulls after a value that arrived ahead and was not the newest when a step needed it: it
-// changes faster than it is fetched.
+// The number of pulls after a value that arrived ahead and was not the newest when a step needed
+// it: such a value changes faster than it is fetched.
 constexpr int kPullsAfterWaste = 16;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides when a worker asks for a value before the fetch step that needs it, and what a step still
-// has to pull. A plain state machine: no thread, link or clock inside.
+// Decides when a worker asks for a value before the fetch step that needs it, and what a step must
+// still pull. A plain state machine: it has no thread, link or clock.
 #pragma once
 
 #include <cstdint>
@@ -9,47 +9,48 @@
 
 namespace paceline {
 
-/// The knowledge of a worker about one value, and about the next one, which it may have asked for.
+/// What a worker knows about one value, and about the next one, for which it may have asked.
 struct KnownValue {
-  bool by_fetch = false;             // the last fetch step brought what is held
-  bool changes_after_reads = false;  // the ps changes it of its own accord, after each read
-  bool changed = false;              // a newer version than the one that is held is known of
-  bool next_asked = false;           // the next one was asked for, and is not there
-  bool next_came = false;            // it is there
-  bool next_is_newest = false;       // it is there, and no newer one is known of
+  bool by_fetch = false;             // the last fetch step brought the held value
+  bool changes_after_reads = false;  // the ps changes the value by itself, after each read
+  bool changed = false;              // a version newer than the held one is known
+  bool next_asked = false;           // the next value was asked for, and has not arrived
+  bool next_came = false;            // the next value has arrived
+  bool next_is_newest = false;       // the next value has arrived, and no newer one is known
 };
 
-/// The asking ahead of one plan's fetch steps. A value that has changed between two steps is asked
-/// for again as soon as a step has it (kPullNext), so that the ps sends the next one while kernels
-/// run. A value that changes faster than it is fetched is pulled for some steps instead.
+/// Decides for the fetch steps of one plan. If a value has changed between two steps, the worker
+/// asks for it again as soon as a step has it (kPullNext), so that the ps sends the next one while
+/// kernels run. If a value changes faster than it is fetched, some steps pull it instead.
 class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
 
-  /// True when a step has to ask for the value: neither the one that is held nor one that has
-  /// arrived ahead is the newest that is known of.
+  /// True when a step must ask for the value: neither the held value nor one that has arrived ahead
+  /// is the newest known one.
   static bool must_pull(const KnownValue& value);
   /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);
-  /// True when a step must wait for the next value: one that the ps changes after each read is sure
-  /// to arrive. A value of another kind that has not arrived has not changed. Steps are numbered.
+  /// True when a step must wait for the next value, since it is certain to arrive: the ps changes
+  /// such a value after each read. If a value of another kind has not arrived, it has not changed.
+  /// `step` numbers the steps.
   bool waits(VariableId variable, bool next_asked, bool changes_after_reads,
              std::int64_t step) const;
 
   struct Decision {
-    bool take_next = false;  // the step reads the value that has come ahead
-    bool ask_next = false;   // the next one is asked for now
+    bool take_next = false;  // the step reads the value that has arrived ahead
+    bool ask_next = false;   // the worker asks for the next one now
   };
-  /// Decides, once a step, for a value that the step needs. `newer`: the value that has arrived
-  /// ahead is newer than the one that is held; `one_frame`: the value fits one frame, as it must to
-  /// be asked for ahead.
+  /// Decides, once in each step, for a value that the step needs. `newer`: the value that has
+  /// arrived ahead is newer than the held one. `one_frame`: the value fits in one frame, as a value
+  /// must that is asked for ahead.
   Decision needed(VariableId variable, bool newer, bool one_frame, std::int64_t step);
 
  private:
   struct Value {
-    bool renewed = false;       // pulled since it had changed
-    int rest = 0;               // so many pulls before it is asked for ahead again
-    std::int64_t decided = -1;  // the last step that has needed it
+    bool renewed = false;       // pulled since its last change
+    int rest = 0;               // pulls left before it is asked for ahead again
+    std::int64_t decided = -1;  // the last step that has needed the value
   };
   std::vector<Value> values_;  // by variable
 };

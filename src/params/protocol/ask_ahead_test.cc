@@ -99,9 +99,9 @@ TEST(ChangeSubscriptions, AListenerThatHasSeenTheChangeWaitsForTheNext) {
   EXPECT_EQ(subscriptions.changed(7).size(), 1u);
 }
 
-/// One worker fetches one value, which changes at its own pace on the ps, in virtual time: the ps
-/// with ChangeSubscriptions, the worker with AskAhead, and 1 ms of link between them. A step is
-/// some kernels after the value is there.
+/// In virtual time one worker fetches one value, which changes at its own pace on the ps. The ps
+/// has ChangeSubscriptions, the worker AskAhead, and the link takes 1 ms. A step ends some kernels
+/// after its value has arrived.
 class Fetching {
  public:
   Fetching(Duration kernels, Duration changes, bool asks_ahead)
@@ -143,7 +143,7 @@ class Fetching {
     time_.after(kDelay, [this, version = version_] {
       newest_ = std::max(newest_, version);
       next_ = version;
-      if (!std::exchange(next_asked_, false)) next_ = 0;  // not wanted any more
+      if (!std::exchange(next_asked_, false)) next_ = 0;  // the value is no longer wanted
     });
   }
   void on_pull() {
@@ -211,8 +211,8 @@ TEST(AskAheadInVirtualTime, AsksForNothingWhileNothingChanges) {
   EXPECT_EQ(result.ahead, 0);
 }
 
-// A value that arrives ahead is sent in vain when a newer one is known of: for each of these there
-// are at least sixteen pulls.
+// If the worker knows of a newer value, one that was asked for ahead is sent in vain. For each of
+// these there are at least sixteen pulls.
 TEST(AskAheadInVirtualTime, PullsAValueThatChangesFasterThanItIsFetched) {
   const auto result = Fetching(10ms, 1ms, true).run();
   EXPECT_THAT(result.pulls, Ge(180));

@@ -1,5 +1,5 @@
-// Keeps which workers a ps tells of a piece's next change, or sends its next values: a plain state
-// machine. `Listener` names a worker as the driver does.
+// Keeps the workers that want to hear of a piece's next change, or to get its next values. A plain
+// state machine. `Listener` is the type by which the driver names a worker.
 #pragma once
 
 #include <algorithm>
@@ -8,29 +8,29 @@
 
 namespace paceline {
 
-/// The subscriptions to one piece. Versions count its changes. A listener subscribes to one change
-/// at a time, and is told of it once.
+/// The subscriptions to one piece, whose versions count its changes. A listener subscribes to one
+/// change at a time, and hears of it once.
 template <typename Listener>
 class ChangeSubscriptions {
  public:
   struct Subscription {
     Listener listener;
-    bool wants_values = false;  // it is sent the new values, not only told of the change
+    bool wants_values = false;  // it gets the new values, and not only word of the change
     std::uint64_t after = 0;    // the version that it has
   };
 
-  /// Subscribes to the first change after `version`, which the listener is about to be sent.
+  /// Subscribes to the first change after `version`, which the listener is about to get.
   void subscribe(Listener listener, std::uint64_t version) { set({listener, false, version}); }
-  /// Subscribes to the values after version `known`, which the listener has. Returns false, and
-  /// does not subscribe, when `version`, which is there now, is newer.
+  /// Subscribes to the values after version `known`, which the listener has. If the present
+  /// version, `version`, is newer, does not subscribe, and returns false.
   bool subscribe_after(Listener listener, std::uint64_t known, std::uint64_t version) {
     set({listener, true, version});
     if (version <= known) return true;
     subscriptions_.pop_back();
     return false;
   }
-  /// Says that the values are of `version` now. Returns the subscriptions that this ends. A
-  /// listener that subscribed after the change was counted has seen it, and waits for the next one.
+  /// The values are now of `version`. Returns the subscriptions that this ends. A listener that
+  /// subscribed after the change was counted has seen it, and waits for the next one.
   std::vector<Subscription> changed(std::uint64_t version) {
     const auto waits = [version](const Subscription& subscription) {
       return subscription.after >= version;

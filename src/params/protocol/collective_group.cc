@@ -116,9 +116,9 @@ std::vector<std::vector<RecordRange>> held_by_members(
 
 namespace {
 
-// A process that has paused for so long may have been given up by the others.
+// If a process has paused this long, the others may have given it up.
 constexpr Duration kLongPause = std::chrono::seconds(2);
-// So long it then waits for word of a group that went on without it.
+// It then waits this long for word of a group that went on without it.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -259,7 +259,7 @@ TimePoint CollectiveGroup::tick(TimePoint now, Outbox& out) {
   return now + kTick;
 }
 
-// Whatever may have become possible by what has just happened.
+// Does everything that the last event has made possible.
 void CollectiveGroup::turn(TimePoint now, Outbox& out) {
   consider_solitude(now);
   consider_partition(now);
@@ -331,7 +331,7 @@ bool CollectiveGroup::wants_values_of(std::uint64_t epoch) const {
   return agreed_ && epoch == proposal_->epoch;
 }
 
-// The member that sends them may have heard sooner than this one that its epoch has begun.
+// The sender of the values may have heard before this member that its epoch has begun.
 void CollectiveGroup::take_values(std::uint64_t epoch, std::int64_t step, TimePoint now,
                                   Outbox& out) {
   if (epoch != 0 && epoch != epoch_) {
@@ -356,7 +356,7 @@ void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& o
   if (!proposal_) send_all(MessageType::kCollectiveBegin, *begun_, out);
 }
 
-// A worker may hear of a commit or of an epoch before this one does, and begin the next step.
+// Another worker may hear of a commit or an epoch before this one, and begin the next step.
 void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
   if (begin.examples < 0) {
     throw Error(ErrorCode::kDataLoss,
@@ -485,7 +485,7 @@ EndSave CollectiveGroup::end_save(bool patient) const {
     const bool saved = w == self() ? saved_ : !retired || each.status.saved;
     by = saved ? EndSave::kElsewhere : w == self() ? EndSave::kHere : EndSave::kUnknown;
   }
-  // Nobody has committed a step: the values are those that training began with.
+  // Nobody has committed a step: the values are those from before the training.
   if (newest < 0) return founded_ ? EndSave::kHere : EndSave::kElsewhere;
   return by;
 }
@@ -520,19 +520,20 @@ bool CollectiveGroup::all_retired() const {
   });
 }
 
-// The members of an all-reduce: who they should be.
+// Which workers should be members of an all-reduce.
 
 namespace {
 
-// One member may see another that a third does not see for as long as this.
+// For this long one member may see another that a third does not see.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
-// So much later than one member the others may find out that all are cut off, or are not any more.
+// After one member finds that all are cut off, or no longer are, the others may take this long to
+// find out.
 constexpr Duration kCutOffAlone = std::chrono::seconds(1);
 
 }  // namespace
 
-// The lowest living member keeps the group such as it should be. It waits while some have formed a
-// group without it: either this one goes on, once they are left behind, or it leaves.
+// The lowest living member keeps the group as it should be. If some have formed a group without it,
+// it waits: either it goes on, once they are left behind, or it leaves.
 void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
   if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
   if (now < patient_until_ || coordinator() != self()) return;
@@ -561,8 +562,8 @@ bool CollectiveGroup::is_connected_with(int worker, int other) const {
   return other == self() || contains(peer(worker).status.connected, other);
 }
 
-// The higher of two members that see this one but not each other is left out, unless they meet
-// again soon. What they had sent each other may then be lost.
+// If two members see this one but not each other, leaves the higher of them out, unless they meet
+// again soon. What they sent each other may then be lost.
 void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
   const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
     return std::ranges::any_of(members, [&](std::int32_t low) {
@@ -577,7 +578,8 @@ void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& membe
   if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
 }
 
-// Some of the others must have values, since they would wait for nothing else.
+// Leaves out the members that are cut off, unless no other member has values: without values the
+// others would only wait.
 void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, TimePoint now) {
   const auto cut_off = [this](std::int32_t member) { return is_cut_off(member); };
   const auto goes_on = [this](std::int32_t member) {
@@ -591,7 +593,7 @@ void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, 
   if (now - *cut_off_since_ >= kCutOffAlone) std::erase_if(members, cut_off);
 }
 
-// The others may have gone on without this worker, and not have told it yet: it commits nothing
+// The others may have gone on without this worker, and not have told it yet. So it commits nothing
 // before they form the next epoch.
 void CollectiveGroup::set_cut_off(bool cut_off, TimePoint now, Outbox& out) {
   note_time(now);
@@ -616,7 +618,8 @@ void CollectiveGroup::add_joiners(std::vector<std::int32_t>& members) const {
   }
 }
 
-// The epochs of an all-reduce: how the members agree on the next one, and what they go on from.
+// The epochs of an all-reduce: how members agree on the next one, and on the step that it continues
+// from.
 
 namespace {
 
@@ -648,9 +651,9 @@ void CollectiveGroup::check_formation(const Formation& formation) const {
                           formation.step, fmt::join(formation.lacking, ", ")));
 }
 
-// An epoch is a number, how many members it has, and who proposed it, so that no two propose the
-// same. When groups of one number meet, the larger one goes on, and of equal ones that of the lower
-// proposer.
+// An epoch is a number, its number of members, and its proposer, so that no two proposals are
+// equal. If groups with the same number meet, the larger one goes on; if they are equally large,
+// the one with the lower proposer.
 std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t members, int proposer) {
   constexpr int kBits = 16;  // of the members, and of the proposer
   constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
@@ -659,7 +662,7 @@ std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t membe
          (kMost - std::uint64_t(proposer));
 }
 
-// Whoever is not among the members may wait to hear whose steps count.
+// A worker that is not a member may wait to hear whose steps count.
 void CollectiveGroup::set_counted(std::int64_t step, TimePoint now, Outbox& out) {
   note_time(now);
   if (!has_values_ || step != step_ || step == counted_) return;
@@ -683,9 +686,10 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member follows the lowest living one only: the others may not know yet that it lives. But it
-// goes with a later epoch that it has agreed to, of which it has not heard that it was formed. One
-// of another group has other values, even of the same step: it joins this one, or is joined.
+// A member follows only the lowest living member: the others may not know yet that this one lives.
+// But it accepts a later epoch to which it has agreed, even if it has not heard that the epoch was
+// formed. A member of another group has other values, even of the same step: it joins this group,
+// or this one joins it.
 void CollectiveGroup::consider_held(Outbox& out) {
   std::erase_if(held_, [this](const auto& entry) {
     const auto& [proposer, proposal] = entry;
@@ -757,7 +761,7 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
-  if (agreement.epoch == epoch_) {  // it had agreed, and to another one before this was formed
+  if (agreement.epoch == epoch_) {  // it had agreed to this, and then to another one
     highest_ = std::max(highest_, agreement.highest);
     must_reform_ = true;
     return;
@@ -790,7 +794,7 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
     formation.step = std::max(formation.step, agreement.step);
     formation.counted = std::max(formation.counted, agreement.counted);
   }
-  if (formation.step < 0) return leave_group(out);  // those that had the values are lost
+  if (formation.step < 0) return leave_group(out);  // the members that had the values are lost
   if (has_values_ && formation.step == step_ + 1) commit();
   formation.own_steps = own_steps_;
   for (const std::int32_t member : members) {
@@ -817,7 +821,7 @@ void CollectiveGroup::share_records(Formation& formation) const {
   formation.held = held_by_members(RecordSet(formation.unused), claims);
 }
 
-// The others take a worker for a member once it has agreed.
+// The others count a worker as a member once it has agreed.
 void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoint now,
                                 Outbox& out) {
   check_formation(formation);
@@ -831,8 +835,8 @@ void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoin
 void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   const auto own = std::ranges::find(formation.members, self());
   if (own == formation.members.end()) return;
-  // It may have been given the values of this step after it agreed. They are not taken again: the
-  // step thread may read them by now.
+  // A worker may have got the values of this step after it agreed. It does not take them again: the
+  // step thread may be reading them by now.
   const bool is_given = !has_values_ && early_values_ == formation.epoch;
   early_values_.reset();
   if (is_given) ++takes_;
@@ -894,9 +898,9 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
   }
 }
 
-// When two groups meet, the one with the later epoch goes on; or, once it is known, the one of
-// which the ps tasks have counted more steps than the other has made. A worker that this one has
-// formed a group without may still wait for it.
+// When two groups meet, the one with the later epoch goes on. Once the count of the ps tasks is
+// known, the one goes on of which they have counted more steps than the other has made. A worker
+// may still wait for this one although this one has formed a group without it.
 void CollectiveGroup::meet(int worker, Outbox& out) {
   const GroupStatus& other = peer(worker).status;
   const bool left = options_.counted_by_ps && other.epoch < epoch_ && !is_member(worker);
@@ -923,16 +927,16 @@ void CollectiveGroup::leave_group(Outbox& out) {
   tell_status(out);
 }
 
-// The group of an all-reduce: whom this worker does not reach, and when it gives up.
+// Which workers of the group this one cannot reach, and when it gives up.
 
 namespace {
 
-// A worker that sees none but retired ones for so long is too late.
+// A worker that sees only retired workers for this long is too late.
 constexpr Duration kOver = std::chrono::seconds(10);
 
 }  // namespace
 
-// Worker 0 begins without those that do not come in time, so whoever sees it waits.
+// After a time worker 0 begins without the missing workers, so a worker that sees worker 0 waits.
 void CollectiveGroup::consider_solitude(TimePoint now) {
   const bool begins = !was_member_ && (self() == 0 || peer(0).connected);
   const bool over = sees(Standing::kRetired) && !sees(Standing::kJoining);
@@ -951,8 +955,8 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
                          was_member_ ? "" : ": worker:0, which begins, has not come");
 }
 
-// One that is not connected with all members of a group cannot join it. A member that the others do
-// not reach, either, is about to be left out.
+// A worker that is not connected with all members of a group cannot join it. If the others do not
+// reach a member either, they are about to leave it out.
 void CollectiveGroup::consider_partition(TimePoint now) {
   std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {

@@ -1,5 +1,5 @@
-// The group of an all-reduce, message by message; collective_group.h is also run whole, with
-// faults, in virtual_group_test.cc.
+// The group of an all-reduce, message by message. virtual_group_test.cc runs whole groups with
+// faults in virtual time.
 #include "params/protocol/collective_group.h"
 
 #include <gmock/gmock.h>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Worker 0 of two, and what the other sends.
+// Worker 0 of two, and the messages of the other.
 class ChiefOfTwo : public ::testing::Test {
  protected:
   ChiefOfTwo() : group_({.worker = 0, .workers = 2, .join_timeout = 10s}, now_) {}
@@ -113,7 +113,7 @@ TEST_F(ChiefOfTwo, ReducesAStepAgainWithoutAWorkerThatIsLost) {
   EXPECT_EQ(group_.step(), 1);
 }
 
-// The chief of three was stopped, and neither side sees the other for a while.
+// The chief of three workers was stopped, and for a while neither side sees the other.
 TEST(Parts, OfAGroupPreferTheLargerWhenTheyMeet) {
   const TimePoint now{1h};
   const std::vector<std::int32_t> all = {0, 1, 2};
@@ -166,7 +166,7 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }
 
-// Its step thread may read them by now, so that no others could be written over them.
+// The joiner's step thread may be reading the values by now, so no others may overwrite them.
 TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   const TimePoint now{1h};
   CollectiveGroup group({.worker = 1, .workers = 2, .join_timeout = 10s}, now);
@@ -197,7 +197,7 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   EXPECT_EQ(group.step(), 5);
 }
 
-// They come from another worker than the word that the epoch has begun.
+// The values and the word that the epoch has begun come from different workers.
 TEST(Joiner, TakesValuesThatComeBeforeTheirEpochHasBegun) {
   const TimePoint now{1h};
   constexpr std::uint64_t kEpoch = std::uint64_t{7} << 32;

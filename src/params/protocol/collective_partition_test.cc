@@ -1,5 +1,5 @@
-// The group of an all-reduce whose steps ps tasks count, too: members that are cut off from these,
-// or from each other.
+// The group of an all-reduce whose steps ps tasks count, too. Members are cut off from the ps
+// tasks, or from each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// A worker of three, each a member, and the others with values from the beginning.
+/// One of three workers. Each is a member, and the others have values from the beginning.
 class Member {
  public:
   explicit Member(int worker, bool takes_values = true)
@@ -64,7 +64,7 @@ class Member {
   void wait(Duration time) {
     for (const TimePoint until = now_ + time; now_ < until;) group_.tick(now_ += 250ms, out_);
   }
-  /// The members of the epoch that it proposes; none: it proposes none.
+  /// The members of the epoch that this member proposes; empty: it proposes none.
   std::vector<std::int32_t> proposed() {
     std::vector<std::int32_t> members;
     for (const Outbox::Action& action : out_.actions()) {
@@ -161,7 +161,8 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
-// It has agreed, and then to another one: the proposer takes it for a member meanwhile.
+// The member has agreed to this epoch, then to another: meanwhile the proposer counts it as a
+// member.
 TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   Member proposer(0);
   proposer.group_.disconnected(2, "it has died", proposer.now_, proposer.out_);
@@ -176,7 +177,8 @@ TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   EXPECT_THAT(proposer.proposed(), ElementsAre(0, 1));
 }
 
-// The proposals of two workers come in the other order, and the lower one retires then.
+// The proposals of two workers arrive in the other order, and the lower worker retires between
+// them.
 TEST(Epoch, OfTheNextWorkerIsAgreedToWhenTheLowestHasGone) {
   Member it(2);
   it.receive(1, MessageType::kPropose, Proposal{(Member::kEpoch << 1) + 1, {1, 2}});
@@ -220,7 +222,7 @@ TEST(Epoch, IsAnsweredByAWorkerThatHasAgreedToAnotherOneMeanwhile) {
   EXPECT_EQ(answer->message.as<Agreement>().highest, Member::kEpoch + 1);
 }
 
-// Until then it may be among those that the others go on without.
+// Until then the worker may be among those that the others go on without.
 TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
   Member it(0);
   it.group_.disconnected(2, "it has died", it.now_, it.out_);
@@ -242,7 +244,7 @@ TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
   EXPECT_THAT(it.group_.lacking(), ElementsAre(2));
 }
 
-// Worker 0 waits for it meanwhile, since it has not heard of the later epoch.
+// Worker 0 waits for the other member, since it has not heard of the later epoch.
 TEST(Parts, OfAGroupEndAlsoWhenTheOthersHaveNotHeardOfThem) {
   Member it(2);
   it.group_.disconnected(0, "it was cut", it.now_, it.out_);
@@ -279,7 +281,7 @@ TEST(Epoch, IsFollowedByAMemberThatHasNotHeardThatItWasFormed) {
   EXPECT_EQ(it.group_.proposed_epoch(), Member::kEpoch << 2);
 }
 
-/// Worker 3 of four, which is to join a group and reaches worker 0.
+/// Worker 3 of four joins a group, and reaches only worker 0.
 struct FarJoiner {
   FarJoiner() { group.connected(0, true, now, out); }
   void trains_with(int other, bool reaches = true) {

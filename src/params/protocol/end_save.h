@@ -1,4 +1,4 @@
-// Who saves the values of a job's end.
+// Which task saves the values at a job's end.
 #pragma once
 
 #include <cstdint>
@@ -6,9 +6,9 @@
 namespace paceline {
 
 enum class EndSave : std::uint8_t {
-  kUnknown,    // some still train, or a task that may yet be lost is about to save
-  kHere,       // this task is to
-  kElsewhere,  // another one has, or will for certain
+  kUnknown,    // some workers still train, or a task that may yet be lost is about to save
+  kHere,       // this task saves
+  kElsewhere,  // another task has saved, or will for certain
 };
 
 }  // namespace paceline

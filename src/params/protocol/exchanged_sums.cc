@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Whoever is ahead waits for this worker's next numbers.
+// A worker that is ahead waits for this worker's next numbers.
 constexpr std::size_t kMostExchangesKept = 2;
 
 }  // namespace

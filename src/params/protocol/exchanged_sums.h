@@ -1,5 +1,5 @@
-// Sums that the members of an all-reduce make of their numbers in the middle of a step: a plain
-// state machine. Numbers are of an attempt at a step, which ends when the members change.
+// Sums of numbers that the members of an all-reduce exchange in the middle of a step: a plain state
+// machine. Numbers belong to an attempt at a step, which ends when the members change.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +13,18 @@ class ExchangedSums {
  public:
   ExchangedSums(int worker, int workers) : worker_(worker), given_(std::size_t(workers)) {}
 
-  /// This worker gives its next numbers of the attempt. Returns which they are, from 0.
+  /// This worker gives its next numbers of the attempt. Returns the index of these numbers, from 0.
   std::uint32_t give(std::uint64_t attempt, std::span<const double> numbers);
-  /// Another worker has given its own; it may be ahead of this one. Throws kDataLoss when it is
+  /// Another worker has given its numbers; it may be ahead of this one. Throws kDataLoss when it is
   /// further ahead than a worker can be.
   void take(int worker, std::uint64_t attempt, std::uint32_t which,
             std::span<const double> numbers);
-  /// The numbers of the attempt that this worker has given last.
+  /// The index of the numbers that this worker has given last in the attempt.
   std::uint32_t which() const { return which_; }
-  /// True when all members have given what this worker has given last.
+  /// True when all members have given the numbers of that index.
   bool whole(std::span<const std::int32_t> members) const;
-  /// Writes the sums, which are made in the order of the members. Throws kDataLoss when one of them
-  /// has given fewer or more numbers.
+  /// Writes the sums, which are made in the order of the members. Throws kDataLoss when the members
+  /// have not given equally many numbers.
   void sum(std::span<const std::int32_t> members, std::span<double> sums) const;
 
  private:
@@ -37,8 +37,8 @@ class ExchangedSums {
   static void keep(std::deque<Numbers>& given, Numbers numbers);
 
   const int worker_;
-  std::vector<std::deque<Numbers>> given_;  // by worker: the last two, of one attempt
-  std::uint64_t attempt_ = 0;               // 0: none
+  std::vector<std::deque<Numbers>> given_;  // by worker: its last two numbers of one attempt
+  std::uint64_t attempt_ = 0;               // 0: no attempt
   std::uint32_t which_ = 0;
 };
 

@@ -34,7 +34,7 @@ TEST_F(ExchangedSumsTest, TheyAreWholeOnceAllMembersHaveGivenTheirs) {
   EXPECT_EQ(sums_.give(kAttempt, std::array{10.0, 20.0}), 0u);
   EXPECT_FALSE(sums_.whole(members_));
   take(3, kAttempt, 0, 100);
-  take(3, kAttempt, 1, 1000);  // it is ahead
+  take(3, kAttempt, 1, 1000);  // worker 3 is ahead
   ASSERT_TRUE(sums_.whole(members_));
   EXPECT_THAT(sum(), ElementsAre(111, 222));
   EXPECT_EQ(sums_.give(kAttempt, std::array{10.0, 20.0}), 1u);

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Another worker may say anything.
+// The text of another worker may be anything.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMostShown = 64;
   return plain_text(text.substr(0, kMostShown));
@@ -23,7 +23,7 @@ std::string value_in(std::string_view line) {
   return tab == std::string_view::npos ? "missing" : shown(line.substr(tab + 1));
 }
 
-// The values of both, of which one may lack the line.
+// Says the values of both workers, of which one may lack the line.
 std::string sentence(std::string_view line, const std::string& whose, std::string_view its,
                      const std::string& other) {
   return fmt::format("{}'s {} is {}, that of {} is {}", whose,
@@ -41,7 +41,7 @@ std::string flag_difference(std::span<const std::string> flags, const std::strin
   if (ours == flags.end()) return sentence({}, whose, *theirs, other);
   const std::string_view name = name_in(*ours);
   if (name == name_in(*theirs)) return sentence(*ours, whose, *theirs, other);
-  // One has lines before this one that the other lacks.
+  // One worker has lines before this one that the other lacks.
   const bool theirs_are_more = std::any_of(theirs, other_flags.end(),
                                            [&](const auto& line) { return name_in(line) == name; });
   return theirs_are_more ? sentence({}, whose, *theirs, other) : sentence(*ours, whose, {}, other);

@@ -1,4 +1,4 @@
-// Cuts values and contributions into frames. Arithmetic alone: no memory, thread or link inside.
+// Cuts values and contributions into frames. Arithmetic only: it has no memory, thread or link.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ struct Cut {
   bool operator==(const Cut&) const = default;
 };
 
-/// The parts of [0, total), each of at most `most`, in order. For use in a range-based for.
+/// The parts of [0, total), each of at most `most`, in order, for a range-based for.
 class Cuts {
  public:
   Cuts(std::size_t total, std::size_t most) : total_(total), most_(most) {}
@@ -44,27 +44,27 @@ class Cuts {
   std::size_t total_, most_;
 };
 
-/// Frames of a dense value or contribution of so many bytes.
+/// Frames of a dense value or contribution of this many bytes.
 inline Cuts byte_cuts(std::size_t bytes) { return {bytes, kChunkBytes}; }
-/// Frames of rows that travel with their numbers (kRowValues): one frame holds at least one row.
+/// Frames of rows that travel with their ids (kRowValues). One frame holds at least one row.
 inline Cuts row_cuts(std::size_t rows, std::size_t row_bytes) {
   return {rows, std::max<std::size_t>(1, kChunkBytes / (row_bytes + sizeof(std::int32_t)))};
 }
 
-/// The part of a kRowValues payload that comes before the rows: their count and their numbers.
+/// The part of a kRowValues payload that comes before the rows: their count and their ids.
 inline std::size_t row_numbers_bytes(std::size_t rows) {
   return sizeof(std::uint32_t) + rows * sizeof(std::int32_t);
 }
 
-/// The way of the contribution to one piece to its ps.
+/// How the contribution to one piece gets to its ps.
 struct ContributionRoute {
   std::size_t bytes = 0;  // of float32, in this piece
   std::size_t rows = 0;   // of a sparse one
   bool sparse = false;
   bool in_shared_memory = false;     // the ps reads it where it is
-  std::uint32_t memory = 0;          // then: the number of the memory
-  ContributionForm travels_as = {};  // its numbers, in frames
-  bool values_mapped = false;        // the worker reads the values in memory of the ps
+  std::uint32_t memory = 0;          // then also the number of the memory
+  ContributionForm travels_as = {};  // the form of its numbers in frames
+  bool values_mapped = false;        // the worker reads the values in the ps's memory
   bool renew_copy = false;           // the ps copies the new values for this worker
   bool pulls_later = false;          // the worker asks for the new values by itself
 };
@@ -85,8 +85,8 @@ inline std::uint16_t flags_of(const ContributionRoute& route) {
   return std::uint16_t(route.memory * kMemoryNumber + wanted);
 }
 
-/// Calls send(const ContributionFrame&) for every frame of the contribution, in their order.
-/// A sparse one sends its row numbers also when there are none: the rule counts contributions.
+/// Calls send(const ContributionFrame&) for every frame of the contribution, in order. A sparse
+/// contribution sends its row ids even if there are none, since the rule counts contributions.
 template <typename F>
 void for_contribution_frames(const ContributionRoute& route, F&& send) {
   const std::size_t numbers = route.rows * sizeof(std::int32_t);
@@ -100,8 +100,9 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   }
 }
 
-/// The answer that the worker waits for before it reads the value again: bytes of new values, or 1
-/// for the word that the values in shared memory are new. It is 0 where the answer brings none.
+/// What the worker waits for before it reads the value again: bytes of new values in the answer, or
+/// 1 for the message that the values in shared memory are new. It is 0 if the answer brings
+/// neither.
 inline std::size_t awaited_after(const ContributionRoute& route) {
   if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
   return route.sparse || route.pulls_later ? 0 : route.bytes;

@@ -83,8 +83,8 @@ Meeting::Answers Meeting::tick(TimePoint now) {
   return answers;
 }
 
-// Those of this host are where the others look for the meeting point, or on the loopback if there
-// are no others.
+// Processes of this host get the host under which the others call the meeting point, or the
+// loopback if there are no others.
 void Meeting::make_roster() {
   const auto other =
       std::ranges::find_if(seats_, [](const Seat& seat) { return !seat.host.empty(); });

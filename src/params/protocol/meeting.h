@@ -1,4 +1,4 @@
-// The meeting of a job's processes, which know their rank and one common address: each says where
+// The meeting of a job's processes, which know their rank and one common address. Each says where
 // it will listen, and learns the addresses of all. A plain state machine: events and their times go
 // in, answers come out.
 #pragma once
@@ -13,29 +13,30 @@
 
 namespace paceline {
 
-/// The meeting lasts as long as the process that holds it: a rank that is started again finds the
-/// others' addresses there.
+/// The meeting lasts as long as its process: a rank that is started again finds the others'
+/// addresses there.
 class Meeting {
  public:
-  /// An answer to a process: the roster, or why it gets none.
+  /// An answer to a process: the roster, or the reason of a refusal.
   struct Answer {
     PeerId to = 0;
     std::string refusal;  // empty: roster() is the answer
   };
   using Answers = std::vector<Answer>;
 
-  /// `size` ranks are expected until the deadline, of which the first `ps` are parameter servers.
+  /// Until the deadline the meeting waits for `size` ranks, of which the first `ps` are parameter
+  /// servers.
   Meeting(int size, int ps, TimePoint deadline);
 
-  /// A process has said who it is. `host` is the one from which it calls; empty: this one.
+  /// A process has said who it is. `host` is the host from which it calls; empty: this host.
   Answers attended(PeerId peer, const std::string& host, const Attendance& attendance,
                    TimePoint now);
   /// The connection with the process has ended.
   void left(PeerId peer);
-  /// At the deadline those who are here learn who is not.
+  /// At the deadline, processes that have come learn which ones are missing.
   Answers tick(TimePoint now);
 
-  /// The moment at which tick() is due: that of the process with the least patience.
+  /// The moment at which tick() is due: the deadline of the least patient process.
   TimePoint deadline() const { return deadline_; }
   std::size_t size() const { return seats_.size(); }
   /// True while ranks are missing.
@@ -44,9 +45,9 @@ class Meeting {
 
  private:
   struct Seat {
-    std::optional<PeerId> peer;  // none: nobody has come, or who had come has gone
-    std::string host;            // from which it has called; empty: that of the meeting
-    Attendance attendance;       // of the one who is here, or was
+    std::optional<PeerId> peer;  // none: no process has come, or it has gone again
+    std::string host;            // from which the process has called; empty: the meeting's host
+    Attendance attendance;       // of the process that is here, or was
     bool taken() const { return attendance.incarnation != 0; }
   };
 
@@ -58,7 +59,7 @@ class Meeting {
   TimePoint deadline_;
   std::vector<Seat> seats_;  // by rank
   Roster roster_;
-  std::string given_up_;  // why; empty: it was not
+  std::string given_up_;  // why the meeting was given up; empty: it was not
 };
 
 }  // namespace paceline

@@ -1,6 +1,7 @@
 // ps 0 counts staleness: the global steps between the moment of a step's values and its end. It
-// tells the worker in the `step_done` that it sends anyway. The worker says with one bit whether a
-// step reads what its last answers brought or values of now, since only the worker knows.
+// tells the worker in the `step_done` that it sends anyway. A step reads either the values that its
+// worker's last answers brought, or those of now. Only the worker knows which, and says so with one
+// bit.
 #include "params/protocol/membership.h"
 
 #include <fmt/format.h>
@@ -32,7 +33,7 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
-  // One that was given up before its welcome reached it does not know that it had joined.
+  // If a process was given up before its welcome reached it, it does not know that it had joined.
   const bool again = incarnation == member.incarnation && member.presence == Presence::kDead &&
                      member.made == 0 && member.begun < member.applied;
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation && !again) {
@@ -40,7 +41,7 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        member.incarnation, incarnation);
   }
   replaced = member.presence == Presence::kConnected;
-  // A step that the older one ended is not applied again.
+  // A step that the older process ended is not applied again.
   member = {.presence = Presence::kConnected,
             .incarnation = incarnation,
             .begun = member.applied - 1,
@@ -79,7 +80,7 @@ void Membership::leave(int worker, std::uint64_t incarnation, Presence presence,
   const bool cut_off = member != nullptr && member->presence == Presence::kCutOff;
   if (!here && !cut_off) return;
   member->presence = presence;
-  if (!here) return;  // it was missed before
+  if (!here) return;  // the worker was missed before
   alone_since_ = now;
   ++epoch_;
 }
@@ -114,17 +115,18 @@ bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t 
 StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
   Member* member = find(worker, incarnation);
   if (member == nullptr) return {.global_step = global_step_};
-  // The answers to the step bring what is there now.
+  // The answers to the step bring the values of this moment.
   const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
   if (!counts) return {.global_step = global_step_};
   ++member->made;
-  // A step that an older process began may never have ended here: no later one is taken for it.
+  // An older process's step may have begun here and never ended: no later step may count as that
+  // one.
   member->applied = member->begun + 1;
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
-// A step that was made in vain warms its worker, too: with backup workers, those of a slow one may
-// all be late.
+// A step that was made in vain warms its worker, too: with backup workers, all steps of a slow one
+// may be late.
 void Membership::decide_step(int worker, std::int64_t step) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;
   Member& member = members_[std::size_t(worker)];

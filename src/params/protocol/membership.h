@@ -14,25 +14,25 @@ namespace paceline {
 struct MembershipOptions {
   int workers = 0;
   Duration join_timeout{};
-  Duration late_start{};  // how long, at the last step, a worker that never came is waited for
+  Duration late_start{};         // wait, at the last step, for a worker that never joined
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
   std::uint64_t first_epoch = 1;
 };
 
-/// Calls about a worker carry its incarnation: what an older process of the task does is ignored.
+/// Calls about a worker carry its incarnation: those of an older process of the task do nothing.
 class Membership {
  public:
   Membership(const MembershipOptions& options, TimePoint now);
 
-  /// A worker says hello. Returns why it may not join; empty: it has. A newer incarnation replaces
-  /// the older (`replaced` tells), and goes on at the task's next step: `applied`. One that was
-  /// lost before it began a step may join again.
+  /// A worker says hello. Returns why it may not join; empty: it has joined. A newer incarnation
+  /// replaces the older (`replaced` is then true), and goes on at the task's next step: `applied`.
+  /// A worker that was lost before it began a step may join again.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
   /// The connection of a worker that is cut off comes back, as the same incarnation. Returns why it
-  /// may not; empty: it has.
+  /// may not; empty: it is back.
   std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
-  /// Its connection was cut: nobody waits for it, but it may come back, and the job does not end
-  /// before it has, or is lost.
+  /// The worker's connection was cut. Nobody waits for the worker, but it may come back; the job
+  /// does not end before it has, or is lost.
   void cut_off(int worker, std::uint64_t incarnation, TimePoint now);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
@@ -41,23 +41,24 @@ class Membership {
   /// A worker has ended the training of all: the job counts as one that has reached its last step.
   void end_training() { ended_ = true; }
 
-  /// The first frame of a step. False when this step of this incarnation was begun before: its
-  /// contributions must not be applied again. A step that does not read its values now reads those
-  /// that the end of this worker's last step left.
+  /// Begins a step, at its first frame. Returns false when this incarnation has begun this step
+  /// before: its contributions must not be applied again. If `reads_now` is false, the step reads
+  /// the values that the end of this worker's last step left.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
-  /// Its last frame: counts a global step, unless the step was begun before. Returns the count.
+  /// Ends a step, at its last frame: counts a global step, unless the step was begun before.
+  /// Returns the count.
   StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
-  /// It is decided about the worker's step, perhaps of an older process: a round counts it, or it
-  /// was made in vain.
+  /// The worker's step, perhaps of an older process, is decided: a round counts it, or it was made
+  /// in vain.
   void decide_step(int worker, std::int64_t step);
 
   /// A round is closed: it is one global step. Returns the count.
   std::int64_t close_round() { return ++global_step_; }
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
-  /// Training resumes: so many own steps of the worker are applied. No error for one that is not in
-  /// the cluster spec.
+  /// Training resumes: this many own steps of the worker are applied. A worker outside the cluster
+  /// spec is no error.
   void set_applied(int worker, std::int64_t steps);
   void set_last_step(std::int64_t step) { last_step_ = step; }
   std::int64_t global_step() const { return global_step_; }
@@ -78,15 +79,15 @@ class Membership {
   std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
 
   /// Warm: every worker that takes part has made its first steps. All done: none of them trains any
-  /// more. A worker that never came takes part until join_timeout, one that died does not.
+  /// more. A worker that never joined takes part until join_timeout; one that died does not.
   JobState job_state(TimePoint now) const;
 
   enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
-  /// Finished: the last step is reached and it is deserted, or all have said goodbye. A worker
-  /// that is still on its way is given late_start: nothing else would tell it that all is over.
-  /// Abandoned: nobody was connected for join_timeout.
+  /// Finished: the last step is reached and the job is deserted, or all have said goodbye. A worker
+  /// that may still be starting is given late_start, since nothing else would tell it that the job
+  /// is over. Abandoned: nobody was connected for join_timeout.
   End end(TimePoint now) const;
-  /// When to ask job_state and end again if nothing happens before.
+  /// The time to ask job_state and end again, unless something happens before.
   TimePoint next_change(TimePoint now) const;
   /// "worker:0 gone, worker:1 never came": for the message of an abandoned ps.
   std::string text() const;
@@ -98,14 +99,14 @@ class Membership {
     std::uint64_t incarnation = 0;
     bool done = false;
     std::int64_t begun = -1;    // the last own step begun
-    std::int64_t applied = 0;   // own steps of the task, of all incarnations
-    std::int64_t made = 0;      // of this incarnation
-    std::int64_t read_at = -1;  // the global step whose values its next contribution is made from
+    std::int64_t applied = 0;   // own steps of the task, over all incarnations
+    std::int64_t made = 0;      // own steps of this incarnation
+    std::int64_t read_at = -1;  // the global step of its next contribution's values
   };
-  /// A job without a last step ends by time or by epochs: as soon as one worker is done, those that
-  /// are lost are not waited for.
+  /// True when the last step is reached. A job without a last step ends by time or by epochs: as
+  /// soon as one worker is done, nobody waits for lost ones.
   bool reached() const;
-  /// When the job ends if nobody comes any more.
+  /// The time at which the job ends if nobody comes back.
   TimePoint end_when_alone() const;
   int count(Presence presence) const;
   Member* find(int worker, std::uint64_t incarnation);

@@ -46,7 +46,7 @@ TEST(Membership, ANewerIncarnationReplacesTheOlder) {
   EXPECT_TRUE(members.begin_step(0, 11, 0));
 }
 
-// Its first welcome was lost with its connection, for longer than the ps waits.
+// The worker's first welcome was lost with its connection, for longer than the ps waits.
 TEST(Membership, AWorkerThatWasLostBeforeItsFirstStepMayJoinAgain) {
   Membership members = two_workers();
   EXPECT_EQ(join(members, 0, 10), "");
@@ -195,7 +195,8 @@ TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
   EXPECT_TRUE(members.begin_step(1, 1, 40));
 }
 
-// Its older process had ended step 1 on the ps that counts, and died before it did here.
+// The worker's older process had ended step 1 on the ps that counts, and died before it ended it
+// here.
 TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   Membership members = two_workers();
   join(members, 0, 1);
@@ -209,7 +210,7 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 
-// It is the same when it ends by its last step.
+// A job that ends by its last step behaves likewise.
 TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   Membership members = two_workers();
   join(members, 0, 1);
@@ -223,7 +224,7 @@ TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
 }
 
-// It is the same when it ends by its last step.
+// A job that ends by its last step behaves likewise.
 TEST(Membership, AJobWhoseTrainingAWorkerHasEndedWaitsForNoLostWorker) {
   Membership members = two_workers();
   members.set_last_step(1000);

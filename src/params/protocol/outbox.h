@@ -1,5 +1,5 @@
-// The actions that a state machine wants done: data without effects. Its driver does them, with
-// links and threads for real, or with a heap of events in virtual time.
+// The actions that a state machine wants: data without effects. Its driver carries them out, either
+// with real links and threads, or with a heap of events in virtual time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// One connection, as its driver has numbered it; of a worker's machine: the index of a ps.
+/// One connection, by its driver's number; in a worker's machine the index of a ps.
 using PeerId = std::uint64_t;
 
 class Outbox {
@@ -22,58 +22,58 @@ class Outbox {
     PeerId to = 0;
     ControlMessage message;
   };
-  /// The memory of the values is shared with the peer, if it is on this host.
+  /// Share the memory of the values with the peer, if it is on this host.
   struct ShareValues {
     PeerId to = 0;
   };
-  /// The connection is closed; what was sent to it before is given `patience` to arrive.
+  /// Close the connection; messages sent before have `patience` to arrive.
   struct Close {
     PeerId peer = 0;
     Duration patience{};
   };
-  /// A connection is to be made; the answer is connected() or connect_failed().
+  /// Make a connection; connected() or connect_failed() is the answer.
   struct Connect {
     PeerId peer = 0;
   };
-  /// A line for the user: before, the peer in words, after.
+  /// A line for the user: the text before the peer, the peer in words, the text after.
   struct Line {
     bool warning = false;
     std::string before;
     PeerId about = kNobody;
     std::string after;
   };
-  /// The driver looks whether it sees the file, and answers kFoundFile.
+  /// Look whether this host sees the file, and answer kFoundFile.
   struct Find {
     PeerId asker = 0;
     FindFile file;
   };
-  /// The driver keeps what its shard holds now.
+  /// Keep the present content of the shard.
   struct Mark {
     PeerId asker = 0;
     SavedShard what;
   };
-  /// The driver writes what is kept, and answers kSaved.
+  /// Write the kept content, and answer kSaved.
   struct Save {
     PeerId asker = 0;
     std::string path;
     std::uint64_t save = 0;
   };
-  /// The connection of `from` is one of `to` from now on, which was cut off. It sends nothing but
-  /// answers to a hello until GoOn.
+  /// The connection of `from` now belongs to `to`, which was cut off. Until GoOn it sends only
+  /// answers to a hello.
   struct Attach {
     PeerId from = 0, to = 0;
   };
-  /// Numbered messages flow; the peer has handled so many.
+  /// Let numbered messages flow; the peer has handled this many.
   struct GoOn {
     PeerId peer = 0;
     std::uint64_t handled = 0;
   };
-  /// The peer whose connection was cut will not come back: what was kept for it goes.
+  /// The peer whose connection was cut will not come back: free what was kept for it.
   struct Forget {
     PeerId peer = 0;
   };
-  /// Contributions are applied, or dropped, and answered; then the workers are told. The driver
-  /// carries such words out in their order, and marks between them.
+  /// Apply or drop contributions and answer them; then tell the workers. The driver carries out
+  /// such decisions in their order, and marks between them.
   struct Decide {
     RoundDecision decision;
     struct Told {
@@ -82,21 +82,21 @@ class Outbox {
       StepDone done;
     };
     std::vector<Told> told;
-    /// Workers that have asked for it are told then that this round is open.
+    /// Then tell the workers that have asked for it that this round is open.
     struct Open {
       PeerId to = 0;
       std::int64_t round = 0;
     };
     std::vector<Open> open;
   };
-  /// The mean of the round is applied with this scale.
+  /// Apply the mean of the round with this scale.
   struct Clip {
     RoundScale scale;
   };
   using Action = std::variant<Send, ShareValues, Close, Connect, Line, Find, Mark, Save, Attach,
                               GoOn, Forget, Decide, Clip>;
   static constexpr PeerId kNobody = ~PeerId{0};
-  /// The name of ps 0 for the others, which connect to it.
+  /// The name of ps 0 for the other ps tasks, which connect to it.
   static constexpr PeerId kCoordinator = kNobody - 1;
 
   void send(PeerId to, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {

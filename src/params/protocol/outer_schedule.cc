@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-// The largest variable first, each to the fragment that has the fewest bytes.
+// Goes from the largest variable to the smallest, and gives each to the fragment with the fewest
+// bytes.
 OuterSchedule::OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t local_steps,
                              int fragments)
     : local_steps_(local_steps) {
@@ -31,7 +32,7 @@ OuterSchedule::OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t l
   for (std::size_t fragment = 0; fragment < count; ++fragment) {
     share += double(sums[(fragment + count - 1) % count]) / total;
     const std::int64_t before = fragment == 0 ? 0 : offsets_.back();
-    const std::int64_t left = std::int64_t(count - fragment) - 1;  // each takes a step at least
+    const std::int64_t left = std::int64_t(count - fragment) - 1;  // each takes at least one step
     const auto even = std::int64_t(share * double(local_steps) + 0.5);
     offsets_.push_back(std::clamp(even, before + 1, local_steps - left));
   }

@@ -10,7 +10,7 @@ void OuterTurns::step_made() {
   due_ = true;
 }
 
-// One fragment stays under way; with a single one the worker waits for its values.
+// One fragment stays under way. If there is only one fragment, the worker waits for its values.
 std::optional<OuterTurns::Act> OuterTurns::next() const {
   const bool waits = schedule_.fragments() == 1 && !under_way_.empty();
   if (!due_ && !waits) return {};

@@ -1,5 +1,5 @@
-// A plain state machine says what a worker does between two local steps. It holds no values, and
-// waits for nothing; its driver does what next() says, and tells.
+// Decides what a worker does between two local steps. A plain state machine: it holds no values and
+// never waits. The driver does what next() says, and reports.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ namespace paceline {
 
 class OuterTurns {
  public:
-  /// The values that the worker begins from include so many rounds, or contributions of all.
-  /// `contributed` is how often this worker has contributed, where nobody waits for others; without
-  /// it there are rounds, which all workers count alike. `schedule` is borrowed.
+  /// The values from which the worker begins include this many rounds, or contributions of all
+  /// workers. `contributed` is how often this worker has contributed, if workers do not wait for
+  /// each other; without it there are rounds, which all workers count alike. Borrows `schedule`.
   OuterTurns(const OuterSchedule& schedule, std::int64_t counted,
              std::optional<std::int64_t> contributed = {})
       : schedule_(schedule), contributed_(contributed), counted_(counted) {}
@@ -30,19 +30,20 @@ class OuterTurns {
     bool operator==(const Act&) const = default;
   };
 
-  /// A local step was made. The one that leads to a round is followed by acts.
+  /// A local step was made. If it leads to a round, acts follow.
   void step_made();
-  /// The next thing to do before the next local step; nothing when that may begin.
+  /// The next act before the next local step; nothing when that step may begin.
   std::optional<Act> next() const;
-  /// The driver has done that. After kSettle it says how many rounds, or contributions of all, then
-  /// count: a worker that was too late for a round goes on with the round that is open.
+  /// The driver has done that act. After kSettle it passes the number of rounds, or of
+  /// contributions of all workers, that then count. A worker that was too late for a round goes on
+  /// with the open round.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();
   /// True from a contribution until it is known to count.
   bool unsettled() const { return unsettled_; }
 
-  /// The rounds, or contributions, that count, with that of this worker which is under way.
+  /// The rounds, or contributions, that count, including this worker's own that is under way.
   std::int64_t rounds() const { return counted_ + (unsettled_ ? 1 : 0); }
 
  private:
@@ -50,10 +51,10 @@ class OuterTurns {
   std::int64_t next_round() const { return contributed_ ? *contributed_ : rounds(); }
 
   const OuterSchedule& schedule_;
-  std::deque<int> under_way_;                // fragments whose values are to come, in their order
-  std::optional<std::int64_t> contributed_;  // none: in rounds
+  std::deque<int> under_way_;                // fragments whose values are under way, in order
+  std::optional<std::int64_t> contributed_;  // none: the store below has rounds
   std::int64_t counted_, made_ = 0;
-  bool due_ = false;  // a contribution
+  bool due_ = false;  // a contribution is due
   bool unsettled_ = false;
 };
 

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// A ps may have so much more than the fair share before a variable is split.
+// A ps may have this much more than the fair share before a variable is split.
 constexpr double kUneven = 0.05;
 
 std::size_t variable_bytes(const VariableSpec& variable) {
@@ -26,20 +26,20 @@ bool can_split(const VariableSpec& variable) {
   return row_count(variable.shape) > 1 && !(variable.trained && variable.rule.whole());
 }
 
-// The number of rows after which a row begins a page again; 0 where rows have no bytes.
+// The number of rows after which a row again begins at a page; 0 if rows have no bytes.
 std::int64_t rows_of_pages(const VariableSpec& variable) {
   const std::size_t bytes = row_bytes(variable);
   return bytes == 0 ? 0 : std::int64_t(std::lcm(bytes, kSplitPageBytes) / bytes);
 }
 
-/// Places variables of one kind. Those that do not fit into a fair share are split by rows.
+/// Places variables of one kind. It splits by rows the variables that do not fit into a fair share.
 class EvenPlacement {
  public:
   EvenPlacement(std::span<const VariableSpec> variables, int num_ps)
       : variables_(variables), load_(std::size_t(num_ps), 0) {}
 
-  /// Splits last, so that what is split fills what the others have left. Cuts are between pages
-  /// where that moves them by at most an eighth of a piece.
+  /// Splits these variables last, so that their pieces fill the space that the others leave. Cuts
+  /// are between pages if that moves them by at most an eighth of a piece.
   void split_last(std::vector<VariableId> list) {
     begin(list);
     std::vector<VariableId> split;
@@ -53,7 +53,8 @@ class EvenPlacement {
     for (const VariableId v : split) deal_rows(v, false);
   }
 
-  /// Splits first, between pages only; what the pieces lack then, the others have to fill.
+  /// Splits these variables first, and only between pages. The others then fill the space that the
+  /// pieces leave.
   void split_first(std::vector<VariableId> list) {
     begin(list);
     for (const VariableId v : list) {
@@ -111,7 +112,7 @@ class EvenPlacement {
   }
   void add_whole(VariableId v) { add(v, 0, row_count(spec(v).shape), least_loaded()); }
 
-  // The largest gaps are filled.
+  // Fills the largest gaps.
   void deal_rows(VariableId v, bool only_between_pages) {
     const std::int64_t rows = row_count(spec(v).shape), unit = rows_of_pages(spec(v));
     const auto row = double(row_bytes(spec(v)));

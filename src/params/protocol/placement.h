@@ -11,13 +11,13 @@
 
 namespace paceline {
 
-/// Where a variable is cut, readers of shared memory map one part after the other: so the cuts are
-/// between pages of so many bytes, wherever that is possible.
+/// The bytes of a page. A reader of shared memory maps the parts of a split variable one after the
+/// other, so cuts are between pages if possible.
 constexpr std::size_t kSplitPageBytes = 4096;
 
 /// Rows [first_row, first_row + rows) of a variable, on one ps. A scalar has one row.
 struct Piece {
-  std::uint32_t id = 0;  // position in the list of all pieces
+  std::uint32_t id = 0;  // index in the list of all pieces
   VariableId variable = 0;
   std::int64_t first_row = 0;
   std::int64_t rows = 0;
@@ -25,31 +25,36 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// Returns the part of ascending row numbers that is in the piece.
+/// Returns the row ids that are in the piece; `rows` ascend.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 /// True when the piece would begin at a page of memory if its variable did.
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
-/// True when all pieces of the variable do: then those who share memory with its ps tasks can map
-/// one after the other, and read the variable there. Else its values are sent to them.
+/// True when all pieces of the variable begin at pages. Workers that share memory with its ps tasks
+/// can then map one piece after the other, and read the variable there. Otherwise the ps tasks send
+/// them its values.
 bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                    VariableId variable);
 
-/// Places variables by bytes. Dense ones move whole at each step and sparse ones by a few rows, so
-/// that each kind is placed by itself, as if there were no others: then both what is kept and what
-/// is moved is even. The largest goes first onto the least loaded ps (Graham's longest processing
-/// time first, SIAM J. Appl. Math. 1969); equal ones by position in the list. Those that do not fit
-/// into a fair share are split by rows, last, so that they fill what the others have left, between
-/// pages of them where that moves a cut by at most an eighth of a piece. Where a cut is within a
-/// page then, they are split first, between pages, if all ps are still within 5% of even so. The
-/// placement depends on the arguments only; the pieces are in order of variable, then row.
+/// Places variables by bytes. Dense variables move whole at each step, and sparse ones by a few
+/// rows. So each kind is placed by itself, as if the other did not exist: then both the kept bytes
+/// and the moved bytes are even.
+///
+/// The largest variable goes first onto the least loaded ps (Graham's longest processing time
+/// first, SIAM J. Appl. Math. 1969); equally large ones go by position in the list. Variables that
+/// do not fit into a fair share are split by rows. They are split last, so that their pieces fill
+/// the space that the others leave, and between pages if that moves a cut by at most an eighth of a
+/// piece. If that would put a cut inside a page, they are split first, between pages, provided that
+/// all ps are still within 5% of even.
+///
+/// The placement depends on the arguments only. The pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);
 
 /// The part of the variables that one ps keeps.
 struct KeptOnPs {
-  std::size_t bytes = 0;          // of values
-  std::string largest = {};       // the variable of its largest piece; empty: it has none
-  std::size_t largest_bytes = 0;  // of that piece
+  std::size_t bytes = 0;          // bytes of values
+  std::string largest = {};       // the variable of the ps's largest piece; empty: it has none
+  std::size_t largest_bytes = 0;  // bytes of that piece
 };
 KeptOnPs kept_on_ps(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps);
 

@@ -46,7 +46,7 @@ TEST(Placement, OnePsHoldsAllWhole) {
   EXPECT_EQ(pieces[2].rows, 0);
 }
 
-// As in ptb, whose embedding moves by rows.
+// The variables are those of ptb, whose embedding moves by rows.
 TEST(Placement, DenseAndSparseVariablesAreEachEven) {
   auto variables = specs({Shape{10000, 200}, Shape{400, 800}, Shape{400, 800}, Shape{200, 10000}});
   variables[0].sparse = true;
@@ -89,8 +89,8 @@ TEST(Placement, AVariableLargerThanItsShareIsSplitByRows) {
   EXPECT_NEAR(double(bytes.at(0)), double(bytes.at(1)), 2e4);
 }
 
-// As the softmax of ptb, 64 rows of which are pages: only as a whole number of them can it be read
-// where ps tasks of the same host keep it.
+// The variable is the softmax of ptb, 64 rows of which are whole pages. A worker can read it in the
+// memory of ps tasks of its host only if cuts are at multiples of 64 rows.
 TEST(Placement, CutsAreBetweenPagesWhereThatStaysEven) {
   const auto variables = specs({Shape{400, 800}, Shape{400, 800}, Shape{200, 10000}});
   const auto pieces = place_variables(variables, 2);

@@ -10,10 +10,10 @@
 namespace paceline {
 namespace {
 
-// More at a time is a lie.
+// A wish for more records at a time is a lie.
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
-// No block is more than its worker's even part of what is left, by this. A worker that is so many
-// times slower than the others still ends with them.
+// A block is at most 1 / kSlowest of its worker's even part of the remaining records. A worker that
+// is this many times slower than the others still ends with them.
 constexpr std::int64_t kSlowest = 4;
 
 [[noreturn]] void refuse_records(const std::string& why) {
@@ -58,7 +58,7 @@ void PsRecordSharing::ask(int worker, std::uint64_t incarnation, const RecordWis
   Worker* const its = find_here(worker, incarnation);
   if (its == nullptr) return;
   const std::int64_t before = its->waiting ? its->waiting->records : 0;
-  if (wish.starves && before == 0) return;  // the answer is on its way
+  if (wish.starves && before == 0) return;  // the answer is under way
   its->starves = wish.starves;
   its->waiting = wish;
   if (!wish.starves) its->of_block = wish.records;
@@ -91,8 +91,8 @@ std::int64_t PsRecordSharing::piece_of(const Worker& worker, const RecordWish& w
   return std::min(std::max(part, worker.of_step), wish.records);
 }
 
-// A wish is answered with several ranges where what has gone back is in pieces, and in part where
-// less is left: the rest waits.
+// Answers a wish with several ranges if the records that went back are in pieces. If fewer records
+// remain, answers a part of the wish; the rest waits.
 bool PsRecordSharing::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
   bool later = false;

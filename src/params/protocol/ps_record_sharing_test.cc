@@ -16,7 +16,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-/// Two workers, whose processes have the incarnation 1.
+/// Two workers; each process has incarnation 1.
 class PsRecordSharingTest : public ::testing::Test {
  protected:
   PsRecordSharingTest() {
@@ -175,8 +175,8 @@ TEST_F(PsRecordSharingTest, RefusesWhatCannotBe) {
               HasSubstr("up to record 11 of 10"));
 }
 
-// The workers read blocks of so many records, and make a step of each record. Returns the time of
-// the last step, over that in which they would make all steps together.
+// The workers read blocks of `block` records, and make a step of each record. Returns the time of
+// the last step as a multiple of the time that all steps would take at full speed.
 double epoch_time(std::int64_t records, std::int64_t block, const std::vector<int>& step_times) {
   struct Reader {
     std::int64_t given = 0, read = 0, asked = 0;

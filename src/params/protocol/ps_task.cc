@@ -21,7 +21,7 @@ namespace paceline {
 namespace {
 
 constexpr Duration kTryEvery = std::chrono::milliseconds(200);
-// At the end of a job ps 0 may go first: then this ps follows at once.
+// At the end of a job ps 0 may leave before this ps, which then leaves at once.
 constexpr Duration kSayAfter = std::chrono::seconds(2);
 
 }  // namespace
@@ -61,7 +61,7 @@ void CoordinatorSearch::connect_failed(const std::string& why, TimePoint now) {
   try_again(now);
 }
 
-// Where ps 0 was restarted all begins again: the chief says so.
+// If ps 0 was restarted, the job begins again when the chief says so.
 void CoordinatorSearch::received(const ControlMessage& message, TimePoint now, Outbox& out) {
   switch (message.type) {
     case MessageType::kWelcome: {
@@ -83,7 +83,7 @@ void CoordinatorSearch::received(const ControlMessage& message, TimePoint now, O
       phase_ = Phase::kOver;
       return out.warn("", Outbox::kNobody, plain_text(message.as<std::string>()));
     default:
-      return;  // busy: its older connection has not ended there
+      return;  // busy: this ps's older connection has not ended on ps 0
   }
 }
 
@@ -96,11 +96,11 @@ void CoordinatorSearch::closed(std::uint64_t handled, TimePoint now) {
 
 namespace {
 
-// A connection that says nothing is closed after this.
+// A ps closes a connection that says nothing within this time.
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
-// A worker that starts beside others may be loading its data while they make all the steps.
+// A worker that starts late may still load its data while the others make all the steps.
 constexpr Duration kLateStart = std::chrono::seconds(5);
-// An honest peer says hello at once: when more have not, the one that came first makes room.
+// An honest peer says hello at once. If more peers than this have not, the oldest makes room.
 constexpr std::ptrdiff_t kMaxUnidentified = 64;
 
 }  // namespace
@@ -206,14 +206,14 @@ void PsTask::received(PeerId id, const ControlMessage& message, TimePoint now, O
   }
 }
 
-// A task's state says where it was when the checkpoint was written; a worker that was restarted
-// later begins anew. Nobody is told who was replaced and whose connection is still open: it would
+// A worker's state says where it was when the checkpoint was written; a worker that was restarted
+// later begins anew. A replaced worker whose connection is still open is told nothing: it would
 // take the place of its successor.
 void PsTask::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
   if (peer.is_cut_off()) {
-    peer.trained = true;  // once it is back
+    peer.trained = true;  // the worker trains once it is back
   } else if (!peer.trains) {
     begin_to_train(id, peer, out);
     tell_limits(out);
@@ -268,7 +268,7 @@ void PsTask::trains_no_more(Peer& peer, Outbox& out) {
   leave_rounds(peer.worker, out);
 }
 
-// It may make untimed steps until all are done, and its limit goes on to rise.
+// The worker may make untimed steps until all are done, and its limit keeps rising.
 void PsTask::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   if (in_rounds()) {
@@ -365,14 +365,14 @@ void PsTask::tell_job_state(TimePoint now, Outbox& out) {
   for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
 }
 
-// A worker that is cut off is told the state that holds when it is back, and none of those between.
+// A worker that is cut off hears only the state that holds when it is back.
 void PsTask::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;
   out.send(id, MessageType::kJobState, told_);
 }
 
-// Only the ps that counts steps tells them, so that all workers go by one count.
+// Only the ps that counts steps tells the limits, so that all workers follow one count.
 void PsTask::tell_limits(Outbox& out) {
   for (const AggregationOutbox::StepLimit& limit : decided_.limits) {
     const PeerId trainer = trainers_[std::size_t(limit.worker)];
@@ -416,14 +416,14 @@ bool PsTask::ask_to_leave(Outbox& out) {
   return somebody;
 }
 
-// PsTask: workers come, come back, take each other's place, and are refused. The handshake carries
+// PsTask: workers join, come back, take each other's place, and are refused. The handshake carries
 // the protocol version, job, cluster id, task, incarnation, membership epoch and a fingerprint of
 // the variables. A contribution carries (worker, incarnation, step), and a ps applies it at most
 // once.
 
 namespace {
 
-// More in a hello is a lie.
+// A hello with more workers is a lie.
 constexpr std::int32_t kMostWorkers = 1 << 16;
 
 }  // namespace
@@ -454,8 +454,8 @@ std::string PsTask::why_not(const Hello& hello) const {
   return {};
 }
 
-// A job that nobody is connected to is left to workers that come back, unless another one comes, or
-// they come with other variables.
+// True when the hello is of another job. The ps keeps a job to which nobody is connected for
+// workers that come back, unless the hello names another job or other variables.
 bool PsTask::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
   const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();
@@ -481,7 +481,7 @@ void PsTask::turn_away(PeerId id, Peer& peer, std::string why, Outbox& out) {
   out.close(id, kCloseTimeout);
 }
 
-// The values that the worker trained with are lost: it must begin again as a new incarnation.
+// The worker trained with values that are lost: it must begin again as a new incarnation.
 void PsTask::tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   peer.refused = true;
   out.send(id, MessageType::kRestarted);
@@ -530,7 +530,7 @@ void PsTask::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, 
   welcome(id, peer, hello, out);
 }
 
-// Messages of older connections count; those that were not handled there are sent again.
+// Messages of older connections count; the worker sends those again that were not handled.
 void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
@@ -539,8 +539,8 @@ void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& ou
   out.add(Outbox::GoOn{id, hello.handled});
 }
 
-// It is known by its incarnation: a worker whose first welcome was lost does not know that it has
-// joined.
+// Recognises a worker by its incarnation: if its first welcome was lost, the worker does not know
+// that it has joined.
 bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
     if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||
@@ -551,13 +551,14 @@ bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& ou
       take_back(other, id, hello, now, out);
       return true;
     }
-    // The ps knows which messages of the older connection it handles only when that has ended.
+    // The ps knows which messages of the older connection it handles only when that connection has
+    // ended.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
   }
   if (!membership_.has_left(hello.index, hello.incarnation)) return false;
-  // Its goodbye was handled, and the connection ended before the worker heard so.
+  // The ps handled the worker's goodbye, but the connection ended before the worker heard so.
   peers_.at(id).refused = true;
   out.send(id, MessageType::kRefuse, name() + " has heard its goodbye");
   out.close(id, kCloseTimeout);
@@ -581,7 +582,7 @@ void PsTask::take_back(PeerId id, PeerId by, const Hello& hello, TimePoint now, 
   tell_job_state(id, peer, out);
 }
 
-// A newer incarnation closes the connection of the older.
+// A newer incarnation closes the connection of the older one.
 std::string PsTask::join(const Hello& hello, TimePoint now, Outbox& out) {
   if (membership_.is_displaced(hello.index, hello.incarnation)) return displaced_text(hello.index);
   if (hello.epoch != 0) return membership_.come_back(hello.index, hello.incarnation, now);
@@ -640,14 +641,14 @@ void PsTask::refuse_workers(const std::string& why, Outbox& out) {
 
 void PsTask::give_up(PeerId id, const std::string& why, Outbox& out) {
   const auto found = peers_.find(id);
-  // A refused peer may have let too much pile up to be told so.
+  // A peer to be refused may have let so much pile up that it cannot be told.
   if (found == peers_.end() || std::exchange(found->second.refused, true)) return;
   out.warn("gives up ", id, ": " + why);
   out.close(id, kCloseTimeout);
 }
 
 // PsTask: the workers agree on the variables, and the chief initialises them. A ps builds no graph:
-// it learns variables, slots and rules from the chief, so that one ps serves any model.
+// it learns variables, slots and rules from the chief, so one ps serves any model.
 
 void PsTask::check_agreed(PeerId peer, bool initialised) const {
   const auto found = peers_.find(peer);
@@ -659,7 +660,7 @@ void PsTask::check_agreed(PeerId peer, bool initialised) const {
   }
 }
 
-// The chief's list counts. Another worker's may come first, and is then compared when that comes.
+// The chief's list counts. If another worker's list arrives first, it waits for the chief's.
 void PsTask::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
   if (peer.agreed || peer.declared) {
     throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
@@ -677,7 +678,7 @@ void PsTask::take_declaration(const Peer& chief, const Declare& declare) {
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
   if (declare.shares_records && counts_steps()) {
-    // Elsewhere a worker that waits for records would hold up those that have them.
+    // In rounds a worker that waits for records would hold up those that have some.
     const bool waits = declare.aggregation.kind == AggregationKind::kAsync;
     shares_ = std::make_unique<PsRecordSharing>(options_.workers, waits);
   }
@@ -739,9 +740,9 @@ void PsTask::on_write_end(PeerId id, Peer& peer, std::int64_t global_step, TimeP
 
 namespace {
 
-// Tasks that are started together are all there within this. A worker that comes later joins then.
+// Tasks that are started together all join within this time. A later worker joins in a later round.
 constexpr Duration kWaitForAbsent = std::chrono::seconds(30);
-// More is a lie; it keeps sums of examples within 64 bits.
+// A larger count is a lie. The limit keeps sums of examples within 64 bits.
 constexpr std::int64_t kMostExamples = std::int64_t{1} << 40;
 
 [[noreturn]] void reject_round(const std::string& why) {
@@ -899,7 +900,7 @@ void PsTask::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
   decide(decisions, out);
 }
 
-// The answer follows all that was decided before, as values do.
+// The answer follows all earlier decisions, as values do.
 void PsTask::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
@@ -950,7 +951,7 @@ void PsTask::carry_out(const RoundDecision& decision, Outbox& out) {
   for (const RoundContribution& it : decision.dropped) {
     membership_.decide_step(it.worker, it.step);
     const bool late = it.round < round;
-    // One with NaN has used its records: given out again they would make another.
+    // Records of a contribution with NaN count as used: dealt again, they would give NaN again.
     const bool used = decision.closes && !late;
     counts_records(it.worker, it.incarnation, it.step, used, out);
     tell(it, {membership_.global_step(), late ? StepDone::kTooLate : StepDone::kAppliedBefore},
@@ -990,7 +991,7 @@ void PsTask::add_squares(int part, const RoundSquares& squares, Outbox& out) {
 
 // The other ps tasks, as ps 0 sees them.
 
-// One whose connection was cut comes back as the same incarnation.
+// A ps whose connection was cut comes back as the same incarnation.
 void PsTask::on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out) {
   if (hello.version == kProtocolVersion && hello.ps_incarnation != 0 &&
       hello.ps_incarnation != options_.incarnation) {
@@ -1038,7 +1039,7 @@ bool PsTask::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& e
 }
 
 void PsTask::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
-  // It is of a job that is about to begin again, and nothing of that is of use.
+  // The message is of a job that is about to begin again, where nothing of the old job is of use.
   if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
@@ -1115,7 +1116,8 @@ void PsTask::counts_records(int worker, std::uint64_t incarnation, std::int64_t 
   give_records(answers, out);
 }
 
-// A contribution to a round may count after its worker was lost.
+// The ps forgets the worker's contribution unless that is whole: then it may count after the worker
+// was lost.
 void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   if (!shares_ || peer.worker < 0) return;
   RoundCoordinator::Decisions decisions;
@@ -1128,7 +1130,7 @@ void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   give_records(answers, out);
 }
 
-// An answer to a worker that is cut off arrives once it is back.
+// A worker that is cut off gets the answer once it is back.
 void PsTask::give_records(const PsRecordSharing::Answers& answers, Outbox& out) {
   for (const PsRecordSharing::Answer& answer : answers) {
     const auto reads = std::ranges::find_if(peers_, [&](const auto& entry) {
@@ -1138,7 +1140,7 @@ void PsTask::give_records(const PsRecordSharing::Answers& answers, Outbox& out) 
   }
 }
 
-// PsTask: checkpoints, and what is a worker's own.
+// PsTask: checkpoints, and each worker's own state.
 
 void PsTask::check_is_chief(PeerId id, MessageType type) const {
   if (worker(id) == 0) return;
@@ -1165,8 +1167,8 @@ void PsTask::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
   out.add(Outbox::Mark{id, std::move(what)});
 }
 
-// A worker whose last step is told already need not be asked: it may have ended its training, and
-// would not answer.
+// Asks only workers that have not told their last step: the others may have ended their training,
+// and would not answer.
 void PsTask::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker <= 0 || !peer.takes_part() || peer.is_cut_off()) continue;
@@ -1208,10 +1210,10 @@ void PsTask::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t sa
   }
 }
 
-// PsTask: the chief asks for the progress of the other workers, which only ps 0 passes on.
+// PsTask: the chief asks for the progress of the other workers; only ps 0 passes it on.
 
-// A worker that has not answered is not asked again, so that nothing piles up for one that stands
-// still.
+// Asks only workers that have answered the last question, so that nothing piles up for a worker
+// that stands still.
 void PsTask::on_ask_progress(PeerId id, const Peer& chief, Outbox& out) {
   check_is_chief(id, MessageType::kAskProgress);
   if (!counts_steps() || chief.left) return;

@@ -1,6 +1,6 @@
-// A job as one ps sees it: who takes part, what was agreed on, who is told what, and when it ends.
-// A plain state machine: events and their times go in, an outbox comes out; no thread, socket,
-// clock or memory of values inside. docs/wire.md has the messages.
+// A job as one ps sees it: who takes part, what they agreed on, what each is told, and when the job
+// ends. A plain state machine: events and their times go in, an outbox comes out. It has no thread,
+// socket, clock or memory of values. docs/wire.md has the messages.
 #pragma once
 
 #include <chrono>
@@ -20,23 +20,23 @@
 
 namespace paceline {
 
-/// The way of a ps to ps 0, which decides about rounds: how it is found, greeted and found again. A
-/// plain state machine: events and their times go in, an outbox comes out. The peer of the outbox
-/// is Outbox::kCoordinator. It looks for ps 0 for as long as it is asked to: without ps 0 no worker
-/// of the job goes on either.
+/// How a ps finds, greets and finds again ps 0, which decides about rounds. A plain state machine:
+/// events and their times go in, an outbox comes out, whose peer is Outbox::kCoordinator. It looks
+/// for ps 0 until its owner stops calling it: without ps 0 no worker of the job goes on either.
 class CoordinatorSearch {
  public:
   /// `hello` says who this ps is.
   CoordinatorSearch(Hello hello, TimePoint now);
 
-  /// Does what time alone brings about. Returns when to call again at the latest.
+  /// Does what is due by now. Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
   // The answers to Outbox::Connect.
   void connected(Outbox& out);
   void connect_failed(const std::string& why, TimePoint now);
   /// Takes the answer to the hello: kWelcome, kRefuse, kBusy or kRestarted.
   void received(const ControlMessage& message, TimePoint now, Outbox& out);
-  /// The connection has ended; so many numbered messages of ps 0 were handled on all of them.
+  /// The connection has ended. `handled` numbered messages of ps 0 were handled, on all
+  /// connections.
   void closed(std::uint64_t handled, TimePoint now);
 
  private:
@@ -46,70 +46,70 @@ class CoordinatorSearch {
   Hello hello_;
   Phase phase_ = Phase::kApart;
   TimePoint try_at_, apart_since_;
-  std::string why_;    // the last try failed
-  bool told_ = false;  // the user, that it is apart
+  std::string why_;    // why the last try failed
+  bool told_ = false;  // the user has heard that this ps is apart from ps 0
 };
 
 struct PsTaskOptions {
   int ps = 0;       // the index of this task
-  int workers = 0;  // in the cluster spec
+  int workers = 0;  // number in the cluster spec
   std::string cluster_id;
-  /// Serves the job whose worker comes first, and then another (PsOptions::any_job).
+  /// Serves the job whose worker comes first, and later another (PsOptions::any_job).
   bool any_job = false;
-  std::uint64_t incarnation = 0;  // of this process, and of what it keeps
+  std::uint64_t incarnation = 0;  // of this process, and of the values that it keeps
   std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
-  /// The time within which a worker whose connection was cut may come back; 0: it may not.
+  /// The time in which a worker whose connection was cut may come back; 0: it may not.
   Duration reconnect_timeout{};
   std::int64_t last_step = 0;   // 0: unknown; the chief may declare it
   std::int64_t warm_steps = 0;  // own steps after which a worker counts as warm
 };
 
-/// Calls about a peer that is not known any more do nothing, or throw kFailedPrecondition where an
-/// answer is needed.
+/// Calls about an unknown peer do nothing, or throw kFailedPrecondition if they must return an
+/// answer.
 class PsTask {
  public:
   /// Makes the memory of the variables that the chief has declared, and returns those that this ps
-  /// changes after each read. May throw: the chief is then refused.
+  /// changes after each read. May throw: the ps then refuses the chief.
   using TakeVariables = std::function<std::vector<std::int32_t>(const Declare&)>;
   PsTask(PsTaskOptions options, TakeVariables take_variables, TimePoint now);
 
   // Events of connections. PeerIds ascend.
   void accepted(PeerId peer, TimePoint now, Outbox& out);
-  /// Throws what makes the message one that a peer must not send; refuse() then tells it so.
+  /// Throws what is wrong with a message that a peer must not send; refuse() then tells the peer.
   void received(PeerId peer, const ControlMessage& message, TimePoint now, Outbox& out);
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Ends the training of all workers.
   void refuse_workers(const std::string& why, Outbox& out);
-  /// Nothing can be sent to the peer any more; its connection is closed.
+  /// Nothing can be sent to the peer any more, so its connection is closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
   /// The end of a peer's connection.
   struct Ended {
     std::string why;            // for the user
-    std::uint64_t handled = 0;  // numbered messages of the peer, on all its connections
-    bool broken = false;        // by a message that must not be sent: it may not come back
+    std::uint64_t handled = 0;  // numbered messages of the peer, on all connections
+    bool broken = false;        // it sent a message that it must not send: it may not come back
   };
-  /// The connection has ended. True: the peer may come back, on another one.
+  /// The connection has ended. Returns true when the peer may come back, on another one.
   bool closed(PeerId peer, const Ended& ended, TimePoint now, Outbox& out);
 
-  // A step, from its first frame to its last. Both throw kFailedPrecondition until the peer may
-  // train.
-  /// `begin` is the step's first frame, of which rounds take the round, examples and clip norm.
+  // A step, from its first frame to its last. Both calls throw kFailedPrecondition until the peer
+  // may train.
+  /// `begin` is the step's first frame; rounds use its round, its examples and its clip norm.
   Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
                   const StepBegin& begin = {});
-  /// Counts a global step if the fate was kApply, and answers kStepDone on the ps that counts. If
-  /// it was kKeep, the contribution is whole here: Outbox::Decide will say what becomes of it.
-  /// A skipped one has NaN, and a round closes without it. Returns the global step.
+  /// Counts a global step if the fate was kApply. The ps that counts answers kStepDone. If the fate
+  /// was kKeep, the contribution is now whole here, and Outbox::Decide will say its result. A
+  /// skipped contribution has NaN, and a round closes without it. Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
                         bool skipped = false);
 
   // Rounds.
-  /// The squares of this shard's part of a round's mean; Outbox::Clip will answer.
+  /// The sum of the squares of this shard's part of a round's mean. Outbox::Clip will answer.
   void squares(const RoundSquares& squares, Outbox& out);
   bool in_rounds() const {
     return declared_ && declared_->aggregation.kind == AggregationKind::kRounds;
   }
-  // The way to ps 0, named Outbox::kCoordinator.
+  // The connection to ps 0, which is named Outbox::kCoordinator.
   const std::string& coordinator_address() const { return declared_->aggregation.coordinator; }
   void coordinator_connected(Outbox& out);
   void coordinator_failed(const std::string& why, TimePoint now);
@@ -117,26 +117,26 @@ class PsTask {
   void from_coordinator(const ControlMessage& message, TimePoint now, Outbox& out);
   void coordinator_closed(std::uint64_t handled, TimePoint now);
 
-  /// Does what time alone brings about. Returns when to call again at the latest.
+  /// Does what is due by now. Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
   Membership::End end(TimePoint now) const;
-  /// This ps was told to stop: its workers are told. False when there are none.
+  /// This ps was told to stop, and tells its workers. Returns false when it has none.
   bool ask_to_leave(Outbox& out);
 
-  /// Throws kFailedPrecondition unless the peer has agreed on the variables, or, when `initialised`
-  /// is asked for, while they are not.
+  /// Throws kFailedPrecondition unless the peer has agreed on the variables, and, if `initialised`
+  /// is true, until they are initialised.
   void check_agreed(PeerId peer, bool initialised) const;
   /// The peer's worker index; −1: it has not said hello, or was refused.
   int worker(PeerId peer) const;
-  /// The index of the ps that the peer is; −1: it is none, or was refused.
+  /// The peer's index as a ps; −1: it is no ps, or was refused.
   int shard(PeerId peer) const;
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
   /// Another job has taken its place (any_job).
   bool given_up() const { return given_up_; }
-  /// The chief has asked to forget all that was, since another ps has lost its values: this machine
-  /// is of no use any more, and one with another incarnation takes its place.
+  /// True when the chief has asked to forget everything, since another ps has lost its values. This
+  /// machine is then of no more use; one with another incarnation takes its place.
   bool begins_again() const { return begins_again_; }
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
@@ -150,39 +150,39 @@ class PsTask {
   int workers() const { return options_.workers; }
 
  private:
-  /// What was sent to a peer that is to go is given so long to arrive.
+  /// Before a closing connection ends, what was sent on it has this long to arrive.
   static constexpr Duration kCloseTimeout = std::chrono::seconds(2);
   struct Peer {
     TimePoint accepted{};
-    int worker = -1;  // −1: has not said hello, or is another ps
-    int shard = -1;   // the index of the ps that it is
+    int worker = -1;  // −1: it has not said hello, or is another ps
+    int shard = -1;   // its index, if it is a ps
     std::uint64_t incarnation = 0;
-    bool agreed = false;  // on the variables
-    bool trains = false;  // it was told that they are initialised
+    bool agreed = false;  // it has agreed on the variables
+    bool trains = false;  // it knows that the variables are initialised
     bool refused = false, left = false;
     bool replaced = false;                     // a newer incarnation has taken its place
-    bool trained = false;                      // is cut off, and trains when it is back
+    bool trained = false;                      // it is cut off, and trains when it is back
     std::optional<TimePoint> cut_at;           // its connection has ended, and it may come back
-    std::uint64_t handled = 0;                 // its numbered messages, until then
-    std::vector<std::string> flags;            // on which workers must agree
-    std::optional<Declare> declared;           // waits for the chief's
-    std::uint64_t state_asked = 0;             // for which save; 0: none
-    bool progress_asked = false;               // and not told yet
-    JobState told;                             // last
-    std::optional<RoundContribution> given;    // to a round, and not decided
-    bool given_whole = false;                  // all of it is here
-    std::optional<std::int64_t> awaits_round;  // is to be told once it is open
+    std::uint64_t handled = 0;                 // its numbered messages, until cut_at
+    std::vector<std::string> flags;            // the flags on which workers must agree
+    std::optional<Declare> declared;           // its list, which waits for the chief's
+    std::uint64_t state_asked = 0;             // the save that asks for its state; 0: none
+    bool progress_asked = false;               // it has asked for progress, and was not told yet
+    JobState told;                             // the last state that it was told
+    std::optional<RoundContribution> given;    // its contribution to a round, not decided yet
+    bool given_whole = false;                  // all of the contribution is here
+    std::optional<std::int64_t> awaits_round;  // it wants to hear when this round is open
     bool unidentified() const { return worker < 0 && shard < 0; }
     bool takes_part() const { return agreed && !left && !replaced; }
     bool is_cut_off() const { return cut_at.has_value(); }
   };
   struct KnownState {
     std::int64_t step = 0;
-    StateBytes bytes;  // as it came; null: not known
+    StateBytes bytes;  // as they arrived; null: not known
   };
 
   Peer& peer_of(PeerId id);
-  // Joining (ps_job_joining.cc).
+  // Joining.
   void on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, Outbox& out);
   std::string why_not(const Hello& hello) const;
   std::string join(const Hello& hello, TimePoint now, Outbox& out);
@@ -194,14 +194,14 @@ class PsTask {
   void begin_to_train(PeerId id, Peer& peer, Outbox& out);
   void forget(PeerId id, Outbox& out);
   std::string patience_text(bool may_come_back) const;
-  /// Returns when the next of those who are cut off is given up.
+  /// Returns when the next worker that is cut off is given up.
   TimePoint give_up_lost(TimePoint now, Outbox& out);
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
   void turn_away(PeerId id, Peer& peer, std::string why, Outbox& out);
   void tell_restarted(PeerId id, Peer& peer, const Hello& hello, Outbox& out);
   void on_begin_again(PeerId id, const BeginAgain& again, Outbox& out);
-  // Variables (ps_job_variables.cc).
+  // Variables.
   void on_declare(PeerId id, Peer& peer, const Declare& declare, Outbox& out);
   void take_declaration(const Peer& chief, const Declare& declare);
   void check_declaration(PeerId id, Peer& peer, Outbox& out);
@@ -216,7 +216,7 @@ class PsTask {
   void tell_job_state(TimePoint now, Outbox& out);
   void tell_job_state(PeerId id, Peer& peer, Outbox& out);
   void tell_limits(Outbox& out);
-  // Rounds (ps_job_rounds.cc).
+  // Rounds.
   void open_rounds(TimePoint now);
   void on_shard_hello(PeerId id, Peer& peer, const Hello& hello, Outbox& out);
   bool closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& ended, TimePoint now);
@@ -238,7 +238,7 @@ class PsTask {
   void join_rounds(const Peer& peer, Outbox& out);
   void leave_rounds(int worker, Outbox& out);
   TimePoint stop_waiting_for_absent(TimePoint now, Outbox& out);
-  // Records that are shared out (ps_job_records.cc).
+  // Records that are shared out.
   void on_ask_records(PeerId id, const Peer& peer, const RecordWish& wish, Outbox& out);
   void on_reads_records(PeerId id, const Peer& peer, std::int64_t step, std::int64_t records,
                         Outbox& out);
@@ -246,42 +246,42 @@ class PsTask {
                       Outbox& out);
   void reads_no_more(const Peer& peer, bool lost, Outbox& out);
   void give_records(const PsRecordSharing::Answers& answers, Outbox& out);
-  // Checkpoints (ps_job_saving.cc).
+  // Checkpoints.
   void on_find_file(PeerId id, const FindFile& file, Outbox& out);
   void on_mark(PeerId id, std::uint64_t save, Outbox& out);
   void ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out);
   void on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t save, Outbox& out);
   void check_is_chief(PeerId id, MessageType type) const;
-  // Progress (ps_job_progress.cc).
+  // Progress.
   void on_ask_progress(PeerId id, const Peer& chief, Outbox& out);
   void on_progress(Peer& peer, const std::string& text, Outbox& out);
-  /// True when it is of the worker's last step.
+  /// True when the state is of the worker's last step.
   bool knows_state(int worker) const;
   MembershipOptions membership_options() const;
 
-  PsTaskOptions options_;  // of any_job: complete once a job is adopted
+  PsTaskOptions options_;  // with any_job: complete once a job is adopted
   const TakeVariables take_variables_;
   Membership membership_;
-  bool waits_for_job_;     // any_job, and nobody came yet
+  bool waits_for_job_;     // any_job, and no worker has come yet
   bool given_up_ = false;  // another job takes its place
   bool begins_again_ = false;
-  std::uint64_t fingerprint_ = 0;         // of the adopted job's variables
-  std::map<int, std::string> processes_;  // by worker, the last that joined
-  std::map<PeerId, Peer> peers_;          // whose connection has not ended
+  std::uint64_t fingerprint_ = 0;         // of the variables of the adopted job
+  std::map<int, std::string> processes_;  // by worker, the process that joined last
+  std::map<PeerId, Peer> peers_;          // those whose connection has not ended
   std::optional<Declare> declared_;
-  std::vector<std::string> flags_;  // of the worker that declared them
+  std::vector<std::string> flags_;  // the flags of the worker that declared them
   std::vector<std::int32_t> changed_after_reads_;
   std::unique_ptr<Aggregation> aggregation_;
   AggregationOutbox decided_;
   std::unique_ptr<RoundCoordinator> coordinator_;  // on ps 0, in rounds
-  std::unique_ptr<RoundNorms> norms_;              // the same
+  std::unique_ptr<RoundNorms> norms_;              // on ps 0, in rounds
   std::unique_ptr<CoordinatorSearch> coordinator_search_;
-  std::unique_ptr<PsRecordSharing> shares_;    // on ps 0, where records are shared out
-  std::vector<PeerId> givers_;                 // by worker, of the last contribution to a round
-  std::optional<TimePoint> waits_for_absent_;  // until then
+  std::unique_ptr<PsRecordSharing> shares_;  // on ps 0, where records are shared out
+  std::vector<PeerId> givers_;  // by worker: the peer of the last contribution to a round
+  std::optional<TimePoint> waits_for_absent_;  // until when ps 0 waits for absent workers
   bool initialised_ = false;
   JobState told_;
-  std::vector<PeerId> trainers_;    // by worker: the connection that trains; or kNobody
+  std::vector<PeerId> trainers_;    // by worker: the connection that trains, or kNobody
   std::vector<KnownState> states_;  // by worker
 };
 

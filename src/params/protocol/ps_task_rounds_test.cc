@@ -16,7 +16,7 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using namespace std::chrono_literals;
 
-/// ps:0 or ps:1 of two, of a job with three workers.
+/// ps:0 or ps:1 of two, in a job with three workers.
 struct Rounds : PsMachine {
   explicit Rounds(int ps = 0, int num_ps = 2, bool workers_commit = false)
       : PsMachine(options_of(ps)) {
@@ -193,7 +193,7 @@ TEST(PsJobRounds, WhoLeavesAndComesIsNamed) {
               Contains("say worker:1 takes part in rounds from 1 on: 2 workers"));
 }
 
-// Its declaration was under way when its successor came.
+// The older process's declaration was under way when its successor joined.
 TEST(PsJobRounds, AReplacedProcessDoesNotTakeThePlaceOfItsSuccessor) {
   Rounds it(0, 1);
   it.greet(20, Rounds::hello_of(2, 2));

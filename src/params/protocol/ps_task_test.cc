@@ -130,7 +130,7 @@ TEST(PsTask, AWorkerWhoseConnectionWasCutGoesOnWhereItWas) {
   EXPECT_EQ(it.task.worker(20), -1) << "that connection is the older one's now";
 }
 
-// Its first welcome was lost with the connection: it does not know that it has joined.
+// The worker's first welcome was lost with its connection: it does not know that it has joined.
 TEST(PsTask, AWorkerThatWasNotToldOfItsWelcomeComesBackToo) {
   Machine it;
   it.greet(11, Machine::hello_of(1));
@@ -377,7 +377,7 @@ TEST(PsTask, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
   EXPECT_THAT(take_text(it.out), ElementsAre("10 step_limit"));
 }
 
-// With --seconds it goes on, untimed, until the time of all is over.
+// With --seconds the worker goes on, untimed, until the time of all is over.
 TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
@@ -389,7 +389,7 @@ TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   EXPECT_THAT(take_text(it.out), ElementsAre("11 step_done", "10 step_limit", "11 step_limit"));
 }
 
-// Its connection was cut, and it is back.
+// The worker's connection was cut, and the worker is back.
 TEST(PsTask, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
@@ -434,7 +434,8 @@ TEST(PsTask, TheChiefAsksItToBeginAgain) {
   EXPECT_FALSE(it.task.begins_again());
   it.received(10, MessageType::kBeginAgain, BeginAgain{});
   EXPECT_TRUE(it.task.begins_again());
-  // Until another takes its place, one that knows it is told that what it knows is gone.
+  // Until another process takes this ps's place, a worker that knows this ps hears that its values
+  // are gone.
   it.out.clear();
   Hello hello = Machine::hello_of(1);
   hello.ps_incarnation = 9;

@@ -5,21 +5,21 @@
 
 namespace paceline {
 
-/// A peer that lets more than the limit pile up reads too slowly, and loses its connection.
+/// A peer that lets more than the limit wait reads too slowly, and loses its connection.
 class ReplyBudget {
  public:
-  /// Before the handshake little may pile up.
+  /// The limit before the handshake.
   static constexpr std::size_t kBeforeHandshake = std::size_t{1} << 20;
-  /// A reply takes so many bytes beside its payload: its block, and its place in queues.
+  /// The bytes of a reply beside its payload: its block, and its place in queues.
   static constexpr std::size_t kBesidePayload = 256;
 
   explicit ReplyBudget(std::size_t most_bytes = kBeforeHandshake) : most_bytes_(most_bytes) {}
-  /// After the handshake twice the values and slots of the ps may pile up, and 64 MiB.
+  /// After the handshake the limit is 64 MiB and twice the values and slots of the ps.
   void allow_values(std::size_t bytes) { most_bytes_ = 2 * bytes + (std::size_t{64} << 20); }
 
-  /// The charge of a reply with that much memory for its payload.
+  /// The charge of a reply with this much memory for its payload.
   static std::size_t charge_of(std::size_t memory) { return memory + kBesidePayload; }
-  /// Returns false and charges nothing when that is more than the limit allows.
+  /// Returns false and charges nothing when the charge would pass the limit.
   bool charge(std::size_t memory) {
     if (waiting_ + charge_of(memory) > most_bytes_) return false;
     waiting_ += charge_of(memory);
@@ -28,7 +28,7 @@ class ReplyBudget {
   /// Releases the charge of a reply that was sent, or will not be.
   void release(std::size_t memory) { waiting_ -= charge_of(memory); }
   std::size_t waiting_bytes() const { return waiting_; }
-  /// Memory that waits to be used again is not kept beyond this.
+  /// The most memory that is kept for reuse.
   std::size_t most_bytes() const { return most_bytes_; }
 
  private:

@@ -1,6 +1,6 @@
 // Decides in which order the replies to one worker go to its connection, and how many at a time.
-// Plain state machines: a reply is a header and a size, and what it carries is its driver's. No
-// thread, socket or clock inside.
+// Plain state machines: a reply is a header and a size, and the driver has its payload. They have
+// no thread, socket or clock.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@
 
 namespace paceline {
 
-/// A connection holds at most so many bytes of replies that it has not sent, unless a single reply
-/// is longer: enough that it has the next frame while it sends one.
+/// The most bytes of unsent replies on a connection, unless a single reply is longer. It is enough
+/// that the connection has the next frame while it sends one.
 constexpr std::size_t kReplyWindowBytes = 2 * kChunkBytes;
 
 /// The order in which a worker needs pieces.
@@ -32,10 +32,10 @@ class NeedOrder {
   std::vector<std::uint32_t> ranks_;  // by piece
 };
 
-/// The reply whose piece is needed first goes first, and replies about one piece stay in their
+/// Releases first the reply whose piece is needed first; replies about one piece stay in their
 /// order. A connection is first in, first out, so it is given one window of replies: a later reply
-/// can still go before the ones that wait here. Nothing is held back for a reply that does not
-/// exist yet. `Payload` is the type of the data that the driver sends with the header.
+/// can still overtake those that wait here. No reply waits for one that does not exist yet.
+/// `Payload` is the type of the data that the driver sends with the header.
 template <typename Payload>
 class ReplySchedule {
  public:
@@ -48,13 +48,13 @@ class ReplySchedule {
   };
 
   void set_order(std::span<const std::uint32_t> pieces) { order_.set(pieces); }
-  /// Adds a reply that is to be sent.
+  /// Adds a reply to send.
   void push(const FrameHeader& header, std::size_t bytes, Payload payload) {
     waiting_.push_back({header, bytes, std::move(payload), order_.rank(header), pushed_++});
     std::push_heap(waiting_.begin(), waiting_.end(), goes_later);
   }
-  /// Takes the reply that goes to the connection now. Without one the driver calls again after
-  /// push() or sent().
+  /// Takes the reply that goes to the connection now. If there is none, the driver calls again
+  /// after push() or sent().
   std::optional<Reply> next() {
     if (waiting_.empty() || !fits(waiting_.front().bytes)) return std::nullopt;
     std::pop_heap(waiting_.begin(), waiting_.end(), goes_later);
@@ -63,9 +63,9 @@ class ReplySchedule {
     in_connection_ += reply->bytes;
     return reply;
   }
-  /// Says that the connection has sent a reply of that many bytes.
+  /// The connection has sent a reply of this many bytes.
   void sent(std::size_t bytes) { in_connection_ -= bytes; }
-  /// True while a reply that goes straight to the connection overtakes none.
+  /// True while a reply that goes straight to the connection overtakes no other.
   bool at_rest() const { return waiting_.empty() && in_connection_ == 0; }
   /// Returns the replies that will not be sent, since the connection has ended.
   std::vector<Reply> take_waiting() { return std::exchange(waiting_, {}); }
@@ -79,7 +79,7 @@ class ReplySchedule {
   }
 
   NeedOrder order_;
-  std::vector<Reply> waiting_;  // a heap with the next one on top
+  std::vector<Reply> waiting_;  // a heap with the next reply on top
   std::uint64_t pushed_ = 0;
   std::size_t in_connection_ = 0;  // bytes
 };

@@ -52,7 +52,7 @@ std::vector<int> RoundCoordinator::absent() const {
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
   if (std::exchange(worker.incarnation, incarnation) != incarnation) {
-    // The workers may have committed what is whole.
+    // The workers may have committed a contribution that is whole.
     const bool may_count = options_.workers_commit && worker.given && is_whole(worker);
     if (worker.given && !may_count) displace(taken(worker), out);
     worker.fresh = !options_.workers_commit;
@@ -98,9 +98,10 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
   close_full(out);
 }
 
-// Shards may hold contributions of several incarnations of one worker: only those of the last
-// count, and each word of another frees what is kept of it. One of a round that is not open was
-// made from values of before a ps was lost, by a worker that has not heard of it yet.
+// Shards may hold contributions of several incarnations of a worker. Only those of the last one
+// count; when a shard names another one, the shards forget it. A contribution to a round that is
+// not open was made from values from before a ps was lost, by a worker that has not heard of the
+// loss yet.
 bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
                              bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
@@ -153,8 +154,8 @@ void RoundCoordinator::close_full(Decisions& out) {
   }
 }
 
-// Where late contributions are dropped, those that were whole when the round was closed are among
-// its contributors: none is left over.
+// If late contributions are dropped, all contributions that were whole when the round closed are
+// among its contributors: none remains.
 bool RoundCoordinator::close_one(Decisions& out) {
   if (whole_ == 0 || (whole_ < enough_ && awaited_ > 0)) return false;
   RoundDecision decision;
@@ -184,9 +185,9 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
 }
 
 // Workers that lost each other may commit a round twice. Those whose contributions were dropped
-// know by that. But the first word of a member may arrive while its word to the others is lost, who
-// then make the step again without it: their contributions have counted, beside others than they
-// think. They find that out by the contributors that they are answered.
+// learn of it that way. But the first word of a member may arrive here while its word to the others
+// is lost, and these then make the step again without it. Their contributions have counted, but
+// beside others than they believe. They find that out by the contributors in the answer.
 void RoundCoordinator::commit(int index, std::int64_t round,
                               std::span<const std::int32_t> contributors, Decisions& out) {
   const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);

@@ -18,7 +18,7 @@ struct Coordinator {
   explicit Coordinator(const RoundOptions& options) : machine(options) {
     for (int worker = 0; worker < 3; ++worker) machine.joined(worker, 1, decided);
   }
-  /// The worker's next contribution: all of it is on both shards.
+  /// Gives the worker's next contribution, which is whole on both shards.
   void gives(int worker, std::uint64_t incarnation = 1) {
     begins(worker);
     for (int shard = 0; shard < 2; ++shard) whole(shard, worker, incarnation);
@@ -322,7 +322,8 @@ TEST(CommittedRounds, AContributionThatIsNotWholeCannotBeCommitted) {
   EXPECT_THAT(it.contributors(), ElementsAre(0, 1));
 }
 
-// The first group's word counts. A worker of both has applied something else, and must not go on.
+// The first group's word counts. A worker of both groups has applied something else, and must not
+// go on.
 TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   CommittedCoordinator it;
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);
@@ -331,8 +332,8 @@ TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
 }
 
-// Worker 0 has closed the round, and was lost with its word to the others, who have made the step
-// without it. They have other values than worker 0.
+// Worker 0 has closed the round, and was lost together with its word to the others. These have made
+// the step without it, and have other values than worker 0.
 TEST(CommittedRounds, WorkersThatCommittedARoundWithOthersThanItHasDoNotTrain) {
   CommittedCoordinator it;
   for (int worker = 0; worker < 3; ++worker) it.gives(worker);
@@ -362,7 +363,7 @@ TEST(CommittedRounds, AWithdrawnContributionIsDroppedOnceItIsWhole) {
   EXPECT_EQ(it.machine.open_round(), 0);
 }
 
-// It may be committed although its worker was restarted meanwhile.
+// The contribution may be committed although its worker was restarted meanwhile.
 TEST(CommittedRounds, AWholeContributionStaysUntilItsRoundIsClosed) {
   CommittedCoordinator it;
   it.gives(0);

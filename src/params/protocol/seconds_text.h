@@ -1,4 +1,4 @@
-// How long something may take, in words.
+// Says in words how long something may take.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,6 +1,6 @@
 // SendLog keeps the messages that one side has sent and the other may not have handled yet, so that
-// a connection that was cut goes on where it was. It is a plain state machine: no thread, socket or
-// clock inside.
+// a connection that was cut can continue. It is a plain state machine: it has no thread, socket or
+// clock.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,19 +15,19 @@
 
 namespace paceline {
 
-/// Items of one direction, in order. The first one is number 0, on both sides: none travels with
-/// its number. Several connections, one after the other, carry them.
+/// Items of one direction, in order. The first one is number 0 on both sides, so no item travels
+/// with its number. Several connections, one after the other, carry the items.
 template <typename Item>
 class SendLog {
  public:
   void push(Item item) { items_.push(std::move(item)); }
-  /// True while there is an item that was not given to the present connection.
+  /// True while the present connection was not given some item.
   bool has_next() const { return next_ < end(); }
-  /// The next item for the present connection, which counts as given to it. The reference holds
-  /// until the next call.
+  /// The next item for the present connection, to which it then counts as given. The reference
+  /// holds until the next call.
   Item& next() { return items_[std::size_t(next_++ - first_)]; }
 
-  /// The other side has handled so many items in all. Throws kDataLoss when that cannot be.
+  /// The other side has handled this many items in all. Throws kDataLoss when that is impossible.
   void confirm(std::uint64_t handled) {
     if (handled < confirmed_ || handled > next_) {
       throw Error(ErrorCode::kDataLoss,
@@ -37,21 +37,21 @@ class SendLog {
     }
     confirmed_ = handled;
   }
-  /// A new connection carries on: what the other side has not handled is sent again. Throws as
-  /// confirm() does.
+  /// A new connection continues: items that the other side has not handled are sent again. Throws
+  /// as confirm() does.
   void go_on(std::uint64_t handled) {
     confirm(handled);
     next_ = handled;
   }
 
-  /// True while pop() has an item that is confirmed, and can be given back.
+  /// True while pop() has an item that is confirmed, so that it can be given back.
   bool has_confirmed() const { return first_ < confirmed_; }
   const Item& front() const { return items_.front(); }
   Item pop() {
     ++first_;
     return items_.pop();
   }
-  /// Items that were not confirmed.
+  /// The number of items that are not confirmed.
   std::uint64_t unconfirmed() const { return end() - confirmed_; }
   bool empty() const { return items_.empty(); }
   /// Nothing is sent any more: takes the first item, confirmed or not.
@@ -66,18 +66,18 @@ class SendLog {
   std::uint64_t end() const { return first_ + items_.size(); }
 
   Ring<Item> items_;             // from number first_ on
-  std::uint64_t first_ = 0;      // all before it were given back
-  std::uint64_t confirmed_ = 0;  // so many were handled by the other side
-  std::uint64_t next_ = 0;       // so many were given to the present connection, or handled
+  std::uint64_t first_ = 0;      // all items before this number were given back
+  std::uint64_t confirmed_ = 0;  // the number of items that the other side has handled
+  std::uint64_t next_ = 0;       // how many the present connection was given, or are handled
 };
 
 /// Counts what the other side has sent, and says when to confirm it.
 class HandledCount {
  public:
-  /// The other side may keep so many items for us.
+  /// The other side may keep this many items for us.
   static constexpr std::uint64_t kMostUnconfirmed = 64;
 
-  /// One more item was handled. True: the count is to be sent now.
+  /// One more item was handled. Returns true when the count must be sent now.
   bool handled(bool confirm_at_once) {
     ++count_;
     if (!confirm_at_once && count_ - told_ < kMostUnconfirmed) return false;

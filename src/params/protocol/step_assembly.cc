@@ -147,7 +147,7 @@ void StepAssembly::check_whole(std::size_t position) {
   const AssemblyTarget& target = targets_[position];
   Part& part = parts_[position];
   if (!part.started && target.bytes() == 0) {
-    start(position, 0);  // no frame brings what is empty
+    start(position, 0);  // no frame brings an empty contribution
     part.applied = applies_chunks(position);
   }
   if (part.started && part.received == part.expected) return;

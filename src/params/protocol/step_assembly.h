@@ -1,6 +1,6 @@
 // Follows the contributions of a worker's step as their frames arrive at a ps: a plain state
-// machine. Headers and sizes go in, and it says which bytes are applied now. No memory of
-// contributions or values, no thread, link or clock inside.
+// machine. Headers and sizes go in, and it says which bytes are applied now. It has no memory of
+// contributions or values, no thread, link or clock.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace paceline {
 
-/// The form in which the worker gets the values that its contribution makes.
+/// The form in which the worker gets the new values after its contribution.
 enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
 
-/// The piece that contributions must fit.
+/// A piece, as contributions must fit it.
 struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name
   bool sparse = false, trained = true;
-  bool whole = false;  // its rule is applied to all of it at once
+  bool whole = false;  // its rule is applied to the whole piece at once
   std::size_t row_bytes = 0;
   std::size_t bytes() const { return std::size_t(where.rows) * row_bytes; }
   bool has_row(std::int64_t row) const {
@@ -31,22 +31,23 @@ struct AssemblyTarget {
   }
 };
 
-/// Returns the targets for the pieces that are on one ps, in the order of the list.
+/// Returns the targets for the pieces on one ps, in the order of the list.
 std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> variables,
                                              std::span<const Piece> pieces, int ps);
 
 /// The contributions of one connection. Pieces are named by their position among the targets.
-/// Checks every frame against the step that it belongs to and the piece that it is for, and throws
-/// kDataLoss on one that cannot be. Once it is warm, a step allocates nothing.
+/// Checks every frame against its step and its piece, and throws kDataLoss for a frame that cannot
+/// be. Once it is warm, a step allocates nothing.
 class StepAssembly {
  public:
   explicit StepAssembly(std::vector<AssemblyTarget> targets);
 
-  /// The progress of the contribution to one piece. Frames arrive in order, so it has a prefix.
+  /// The progress of the contribution to one piece. Frames arrive in order, so the arrived bytes
+  /// are a prefix.
   struct Part {
     bool started = false;
-    bool shared = false;   // it is in memory of the worker, which waits to be told
-    bool applied = false;  // what has arrived is applied: chunk by chunk, or as a whole
+    bool shared = false;   // in shared memory of the worker, which waits for the answer
+    bool applied = false;  // the arrived bytes are applied: chunk by chunk, or as a whole
     WantedValues wanted = WantedValues::kInFrames;
     std::size_t received = 0, expected = 0;  // bytes of float32
   };
@@ -56,37 +57,39 @@ class StepAssembly {
   bool open() const { return open_; }
   std::int64_t step() const { return step_; }
   Fate fate() const { return fate_; }
-  /// False when this step was applied before and must not be again.
+  /// False when this step was applied before and must not be applied again.
   bool counts() const { return fate_ == Fate::kApply; }
-  /// True where the chunks of a piece are applied as they arrive: they need memory for one of them.
+  /// True when the chunks of a piece are applied as they arrive, so that they need memory for one
+  /// chunk only.
   bool applies_chunks(std::size_t position) const;
   const Part& part(std::size_t position) const { return parts_[position]; }
 
-  /// The factor by which the step is clipped is known: what follows is applied as it arrives.
-  /// Throws unless the step is clipped and no contribution to it has begun.
+  /// The step's clip factor is known: contributions are applied as they arrive from now on. Throws
+  /// unless the step is clipped and none of its contributions has begun.
   void clip_known();
   /// Throws unless the step is under way.
   void check_step(std::int64_t step, MessageType type) const;
   /// Takes the rows (kRowIds) of the chunks that follow. They must be unique and ascending, so that
   /// the rule meets each row once.
   void rows(std::size_t position, std::span<const std::int32_t> rows);
-  /// Takes the header of a kChunk, before its payload. The flags of a piece's first one hold.
+  /// Takes the header of a kChunk, before its payload. The flags of a piece's first chunk count for
+  /// all of them.
   void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes,
                     std::uint16_t flags = 0);
-  /// The decision about bytes that have arrived.
+  /// What to do with bytes that have arrived.
   struct Arrival {
-    bool apply = false;  // they are applied now, unless the step does not count, and answered
-    bool whole = false;  // with them all of the contribution has arrived
+    bool apply = false;  // apply them now, unless the step does not count, and answer
+    bool whole = false;  // with them the whole contribution has arrived
   };
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.
   Arrival chunk(std::size_t position, std::size_t bytes);
-  /// Takes a kContribution, all of which is in a memory of `memory_bytes`, from `offset` on. It is
-  /// applied now unless the step is clipped by a factor that is not known yet.
+  /// Takes a kContribution: the whole contribution, in a memory of `memory_bytes`, from `offset`
+  /// on. It is applied now unless the step's clip factor is not known yet.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
                  std::uint16_t flags, std::span<const std::int32_t> rows);
-  /// Throws unless all of the contribution to a piece that kStepEnd names is here.
+  /// Throws unless the whole contribution to a piece that kStepEnd names has arrived.
   void check_whole(std::size_t position);
-  /// True once for a contribution that is applied as a whole, when it is to be applied.
+  /// Returns true once, when a contribution that is applied as a whole is due.
   bool take_whole(std::size_t position);
   /// Ends the step with its last frame.
   void end();
@@ -97,7 +100,7 @@ class StepAssembly {
   const std::vector<AssemblyTarget> targets_;
   std::vector<Part> parts_;  // by position
   std::int64_t step_ = -1;
-  bool open_ = false, clipped_ = false;  // by a factor that is not known yet
+  bool open_ = false, clipped_ = false;  // clipped by a factor that is not known yet
   Fate fate_ = Fate::kDrop;
 };
 

@@ -1,5 +1,5 @@
-// Decides what a worker asks for when a step begins. Plain decisions: no thread, link or clock
-// inside.
+// Decides what a worker asks for when a step begins. Plain decisions: it has no thread, link or
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -10,30 +10,30 @@
 
 namespace paceline {
 
-/// The kind of step that brought a variable's value, or its copy by the ps. It says what else must
-/// be asked for.
+/// The kind of step that brought a variable's value, or the ps's copy of it. It determines what
+/// else the worker must ask for.
 enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// A step's use of a variable.
 struct ValueUse {
-  bool in_place = false;  // it reads memory of the ps, and not values that arrived in frames
-  bool in_copy = false;   // then: the copy that the ps makes for this worker
+  bool in_place = false;  // it reads memory of the ps, not values that arrived in frames
+  bool in_copy = false;   // if in_place: it reads the copy that the ps makes for this worker
   bool sparse = false, trained = true;
   bool updated = false;  // the step contributes to it
 };
 
-/// True when the value is to be sent. A train step's contribution brings the new value, so training
-/// asks for a value that it holds by training only where it does not contribute but others may.
-/// AskAhead says which values a fetch step has to pull.
+/// True when the worker must ask for the value. A train step's contribution brings the new value.
+/// So if training has brought the held value, the next train step asks for it only if it does not
+/// contribute to the variable but others may. AskAhead decides which values a fetch step must pull.
 bool must_pull(StepKind kind, Freshness held, const ValueUse& use);
-/// True when the ps is to renew this worker's copy. A contribution that renews it is as good as
-/// asking, until the step of another plan does not contribute. A contribution of rows never renews
-/// it.
+/// True when the ps must renew this worker's copy. A contribution that renews the copy is as good
+/// as a request, until a step of another plan does not contribute. A contribution of rows never
+/// renews it.
 bool must_renew_copy(StepKind kind, Freshness held, const ValueUse& use);
 /// The freshness of the value once the step has begun.
 Freshness freshness_after(StepKind kind, const ValueUse& use);
 
-/// The rows that the last step's end has asked for ahead, of the sparse variables of one plan.
+/// The rows that the last step's end has asked for ahead, for the sparse variables of one plan.
 class RowsAhead {
  public:
   void add(VariableId variable) { asked_.push_back({variable, {}}); }
@@ -44,10 +44,10 @@ class RowsAhead {
     }
     return false;
   }
-  /// Notes the rows that a step has asked for at its end, and its use of the store.
+  /// Notes the rows that a step has asked for at its end, and that step's use of the store.
   void ended(std::int64_t use, std::span<const RowSet> rows);
-  /// True when the rows need not be asked for. Any use of the store since may have changed them, or
-  /// put other values in their place.
+  /// True when the worker need not ask for the rows. Any later use of the store may have changed
+  /// the rows, or put other values in their place.
   bool on_their_way(const RowSet& rows, std::int64_t use) const;
 
  private:

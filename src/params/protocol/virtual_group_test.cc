@@ -1,5 +1,5 @@
-// All-reduce in virtual time: whatever is killed, stopped, cut, late or retired, the workers that
-// live have applied the same steps.
+// All-reduce in virtual time: whatever workers are killed, stopped, cut, late or retired, those
+// that live have applied the same steps.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(VirtualGroup, ASeedReplaysExactly) {
   EXPECT_NE(run(7, {}).hash, run(8, {}).hash);
 }
 
-// Runs seeds [first, last], with so many exchanges in the middle of each step.
+// Runs seeds [first, last], with this many exchanges in the middle of each step.
 void run_seeds(std::uint64_t first, std::uint64_t last, int exchanges = 0) {
   int kills = 0, stops = 0, cuts = 0, retired = 0, repeated = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {
@@ -55,7 +55,7 @@ TEST(VirtualGroup, LivingWorkersApplyTheSameStepsWhateverHappens) { run_seeds(1,
 
 TEST(VirtualGroup, NobodyWaitsForSumsOfTheLostInTheMiddleOfAStep) { run_seeds(1, 200, 3); }
 
-// Early stopping; some workers are killed while the others end.
+// Early stopping: some workers are killed while the others end.
 void run_ends(std::uint64_t first, std::uint64_t last) {
   int saves = 0;
   for (std::uint64_t seed = first; seed <= last; ++seed) {

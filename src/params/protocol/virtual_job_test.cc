@@ -28,7 +28,7 @@ VirtualOptions with_everything(std::uint64_t seed) {
   return options;
 }
 
-/// Returns the same in rounds of all workers or of fewer.
+/// Options for rounds of all workers or of fewer, with every fault.
 VirtualOptions rounds_with_everything(std::uint64_t seed) {
   VirtualOptions options = with_everything(seed);
   options.ps = 1 + int(seed % 3);
@@ -39,7 +39,8 @@ VirtualOptions rounds_with_everything(std::uint64_t seed) {
   return options;
 }
 
-/// Runs a job of each of 200 seeds, none of which may have an error. Returns what happened in all.
+/// Runs a job of each of 200 seeds, none of which may have an error. Returns the sum of the
+/// results.
 VirtualResult of_200_seeds(VirtualOptions (*options)(std::uint64_t seed)) {
   VirtualResult all;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -165,7 +166,7 @@ TEST(Staleness, WithoutABoundTheFastRunAhead) {
   EXPECT_GT(run_virtual_job(options).most_ahead, 20);
 }
 
-// Each of the checks above finds a fault that is planted.
+// Each planted fault is found by the checks above.
 
 TEST(VirtualJob, AnEndThatIsCountedTwiceIsFound) {
   VirtualOptions options;
@@ -182,7 +183,7 @@ TEST(VirtualJob, AWakeThatIsLostIsFound) {
   EXPECT_FALSE(run_virtual_job(options).errors.empty());
 }
 
-/// Faults that show only when something else befalls a worker.
+/// Faults that show only when something else happens to a worker.
 class VirtualJobFault
     : public ::testing::TestWithParam<std::pair<VirtualOptions::Plant, const char*>> {};
 INSTANTIATE_TEST_SUITE_P(

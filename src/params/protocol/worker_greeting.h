@@ -8,7 +8,7 @@
 namespace paceline {
 
 /// Returns why a worker that says `theirs` may not connect with the one that would say `ours`;
-/// empty: it may. `Hello::ps` is the index of the worker that it takes the other for.
+/// empty: it may. `Hello::ps` is the index of the worker that the sender takes the receiver for.
 std::string greeting_refusal(const Hello& ours, const Hello& theirs);
 
 }  // namespace paceline

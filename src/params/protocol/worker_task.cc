@@ -1,8 +1,8 @@
-// Each ps process is an incarnation. A worker that meets another incarnation than the one it knows
-// has lost what it trained with. Its session ends with kAborted, and run_program calls the program
-// again, as if all tasks had been started with --resume: nothing in a session or a program is ever
-// rolled back. Only the chief can tell a ps without values from one that is about to get them, and
-// it asks the others to begin again.
+// Each ps process is an incarnation. If a worker meets an incarnation other than the one it knows,
+// the values that it trained with are lost. Its session ends with kAborted, and run_program calls
+// the program again, as if all tasks had been started with --resume: nothing in a session or a
+// program is ever rolled back. A ps may have no values because it has lost them, or because it is
+// about to get them. Only the chief can tell, and it asks the others to begin again.
 #include "params/protocol/worker_task.h"
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-// The highest bits of a number say which bucket is its own.
+// The highest bits of a number give its bucket.
 std::size_t StalenessHistogram::bucket_of(std::int64_t updates) {
   const auto number = std::uint64_t(std::min(updates, (std::int64_t{1} << kLargestBits) - 1));
   const int shift = std::max(0, int(std::bit_width(number)) - kExactBits);
@@ -48,7 +48,7 @@ namespace {
 
 constexpr Duration kSayEvery = std::chrono::seconds(10);
 constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
-// A worker is to be there within a second of its ps.
+// A worker reaches its ps within a second of the ps's start.
 constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -100,7 +100,8 @@ std::string WorkerTask::awaited() const {
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
 }
 
-// The ps tasks are reached one after the other, so that a message names the first that is missing.
+// The worker reaches the ps tasks one after the other, so a message names the first that is
+// missing.
 TimePoint WorkerTask::tick(TimePoint now, Outbox& out) {
   check_begun_again();
   const TimePoint back = come_back(now, out);
@@ -170,7 +171,7 @@ void WorkerTask::too_late() const {
     fail(name + " accepts connections but said nothing", ": it may not speak Paceline");
   }
   if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
-  // One that was there and went away says more than one that is not there any more.
+  // "It went away" says more than "it is not there any more".
   const std::string before =
       peer->why_before.empty() ? "" : fmt::format(" (before: {})", peer->why_before);
   fail(name + " could not be reached", ": " + peer->why + before);
@@ -204,7 +205,7 @@ void WorkerTask::connected(int ps, const ContributionForm& form, Outbox& out) {
   out.send(PeerId(ps), MessageType::kHello, hello(ps, form));
 }
 
-// A ps that is gone when this worker has said goodbye has ended.
+// If a ps is gone after this worker has said goodbye, the ps has ended.
 void WorkerTask::connect_failed(int ps, const std::string& why, TimePoint now) {
   Peer& peer = peers_[std::size_t(ps)];
   peer.closed = leaving_;
@@ -278,8 +279,8 @@ void WorkerTask::received(int ps, const ControlMessage& message, TimePoint now, 
   }
 }
 
-// In rounds every ps says so, in the order in which its values change: what this worker reads next
-// is of one round on all of them.
+// In rounds every ps says that the step is done, in the order in which its values change: the
+// worker then reads values of one round from all of them.
 void WorkerTask::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done) {
   if (ps == 0) {
     global_step_ = done.global_step;
@@ -302,14 +303,14 @@ Staleness WorkerTask::staleness() const {
   return staleness;
 }
 
-// One that was sent before the ps knew that this worker ends the training changes nothing of that.
+// A state that the ps sent before it knew that this worker ends the training changes nothing.
 void WorkerTask::on_job_state(const JobState& state) {
   const bool ended = state_.ended || state.ended;
   state_ = state;
   state_.ended = ended;
 }
 
-// The ps that counts steps says where this worker begins, and only the first time.
+// The ps that counts steps says where this worker begins; only its first word counts.
 void WorkerTask::on_initialised(int ps, Peer& peer, const Initialised& told) {
   if (ps == 0) global_step_ = std::max(global_step_, told.global_step);
   if (ps == 0 && !peer.initialised) {
@@ -340,8 +341,8 @@ void WorkerTask::on_restarted(int ps, Peer& peer) const {
               fmt::format("{} was restarted: its values are lost", options_.ps[std::size_t(ps)]));
 }
 
-// All variables must be of one moment: where one ps has none of them, those of the others are of no
-// use. Only the chief looks, since only it knows that nobody is initialising them now.
+// All variables must be of one moment: if one ps has no values, those of the others are of no use.
+// Only the chief looks, since only the chief knows that nobody is initialising them now.
 void WorkerTask::find_lost_values(TimePoint now, Outbox& out) {
   const bool is_chief = options_.worker == 0;
   if (!is_chief || !joined()) return;
@@ -366,7 +367,7 @@ void WorkerTask::check_begun_again() const {
   throw Error(ErrorCode::kAborted, lost_why_);
 }
 
-// A worker that has left need not come back to be told so.
+// A worker that has left need not come back to hear the refusal.
 void WorkerTask::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
   peer.refused = true;
@@ -393,7 +394,8 @@ WorkerTask::Closed WorkerTask::closed(int ps, const Error& error, const Ended& e
   if (!peer.welcomed()) {
     // A ps that ends before it has answered may be about to serve the next job.
     peer.closed = true;
-    // A bit that was changed on its way is changed once; a peer of another kind says so again.
+    // A bit flipped in transit breaks one message only; a peer that speaks no Paceline breaks the
+    // next one, too.
     if (ended.broken) return Closed::kLost;
     const bool garbled = error.code() != ErrorCode::kUnavailable;
     if (garbled && std::exchange(peer.garbled, true)) return Closed::kStranger;
@@ -441,7 +443,7 @@ void WorkerTask::leave(Outbox& out) {
   for (std::size_t ps = 0; ps < peers_.size(); ++ps) out.send(ps, MessageType::kGoodbye);
 }
 
-// WorkerTask: rounds that the workers commit, and records that are shared out.
+// WorkerTask: rounds that the workers commit, and records that ps 0 shares out.
 
 void WorkerTask::commit(const CommittedRound& committed, Outbox& out) {
   out.send(0, MessageType::kCommitted, committed);

@@ -1,4 +1,4 @@
-// How a worker begins again when a ps has lost its values, and how the chief lets all begin again.
+// How a worker begins again when a ps has lost its values, and how the chief makes all begin again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ TEST(WorkerJobThatBeginsAgain, APsThatWasRestartedHasLostWhatTheWorkerTrainedWit
   }
 }
 
-/// The chief, which finds that ps:1 was started again.
+/// The chief finds that ps:1 was started again.
 struct Chief : WorkerMachine {
   Chief() : WorkerMachine({}, 0) {
     tick(0s);
@@ -64,7 +64,7 @@ TEST(WorkerJobThatBeginsAgain, TheChiefBeginsAgainItselfOnceTheyHaveForgottenThe
   }
 }
 
-/// The chief, which finds that the values of the ps tasks belong to none of the workers'.
+/// The chief finds that the values of the ps tasks do not belong to any worker's values.
 struct FoundingChief : WorkerMachine {
   explicit FoundingChief(Duration after = 0s) : WorkerMachine({}, 0) {
     for (int ps = 0; ps < 2; ++ps) {
@@ -79,7 +79,7 @@ struct FoundingChief : WorkerMachine {
   }
 };
 
-// It may have looked for a worker that trains for all of --join-timeout before.
+// Before this, the chief may have looked for a training worker for all of --join-timeout.
 TEST(WorkerJobThatBeginsAgain, ThePsHaveTheWholeJoinTimeoutToForgetTheirValues) {
   FoundingChief it(60s);
   EXPECT_EQ(it.timed_out(60s), "");

@@ -1,4 +1,4 @@
-// A ps allocates nothing for the messages that a worker sends in every step. This file holds the
+// A ps allocates nothing for the messages that a worker sends in every step. This file has the
 // allocation hook of the whole test program.
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// Takes every frame at once, so that nothing depends on how fast somebody reads.
+// Takes every frame at once, so that the speed of a reader has no effect.
 class Sink : public Connection {
  public:
   void send(const FrameHeader& header, std::span<const std::byte>, void (*sent)(void*),
@@ -36,7 +36,8 @@ class Sink : public Connection {
   Traffic traffic_;
 };
 
-// A chief that speaks the protocol by hand: no link, no thread, nothing else that allocates.
+// A chief that speaks the protocol by hand, without a link, a thread or anything else that
+// allocates.
 class PsAllocations : public ::testing::TestWithParam<bool> {
  protected:
   PsAllocations() : driver_(options(), [] {}), receiver_(*driver_.accept(sink_)) {
@@ -81,7 +82,7 @@ class PsAllocations : public ::testing::TestWithParam<bool> {
     send(type, written_, header);
   }
 
-  // As many messages of each kind as the second variable has rows in the step.
+  // The number of messages of each kind is that of the second variable's rows in the step.
   void step(std::uint64_t step) {
     const FrameHeader header{.step = step};
     const std::span<const std::int32_t> ids = std::span(ids_).first(1 + step % ids_.size());

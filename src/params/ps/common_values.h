@@ -1,4 +1,4 @@
-// A part of a piece's values that several workers are sent.
+// A part of a piece's values, for several workers.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,14 @@
 
 namespace paceline {
 
-/// True when the piece's values travel in fewer bytes than those of float32.
+/// True when the piece's values travel in fewer bytes than float32.
 bool travels_rounded(const ShardPiece& piece, DType wire);
-/// Makes numbers of `wire` of the block's float32 from byte `values_at` on, and shortens it.
+/// Rounds the block's float32 from byte `values_at` on to numbers of `wire`, and shortens the
+/// block.
 void round_values(ReplyBlocks::Block& block, DType wire, std::size_t values_at = 0);
 
-/// Copies the values when they are first asked for, once for each type that they travel as. The
-/// piece must not change before the last worker has asked.
+/// Copies the values when a worker first asks for them, once for each type in which they travel.
+/// The piece must not change before the last worker has asked.
 class CommonValues {
  public:
   CommonValues(ShardPiece& piece, Cut part, ReplyBlocks& blocks)

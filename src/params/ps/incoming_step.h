@@ -15,68 +15,68 @@
 
 namespace paceline {
 
-/// The contribution to one piece. How much of it has arrived is IncomingStep::part().
+/// The contribution to one piece. IncomingStep::part() tells how much of it has arrived.
 struct IncomingPiece {
-  std::vector<std::int32_t> rows;       // of a sparse variable
-  std::int64_t count = 0;               // Adam's t for it
-  std::span<const std::byte> gradient;  // all of it, unless it is applied chunk by chunk
-  std::span<const std::byte> chunk;     // what arrived last
-  Buffer memory;                        // for all of it if it is applied whole; else for a chunk
-  bool begun = false;                   // in this step
+  std::vector<std::int32_t> rows;       // rows of a sparse variable
+  std::int64_t count = 0;               // Adam's t for the contribution
+  std::span<const std::byte> gradient;  // the whole gradient, unless it is applied chunk by chunk
+  std::span<const std::byte> chunk;     // the last chunk that arrived
+  Buffer memory;           // for the whole gradient, or for a chunk if chunks are applied
+  bool begun = false;      // the piece has begun in this step
   bool under_way = false;  // the shard's piece counts it, and it is not yet applied as a whole
 };
 
-/// The contributions of one connection. Checks every frame against the step that it belongs to and
-/// the piece that it is for, and throws kDataLoss on one that cannot be. One thread at a time.
+/// The contributions of one connection. Checks every frame against its step and its piece, and
+/// throws kDataLoss for a frame that cannot be. One thread calls it at a time.
 class IncomingStep {
  public:
   /// `wire` is the form in which the float32 numbers of chunks travel.
   IncomingStep(Shard& shard, const ContributionForm& wire);
-  /// Nothing that a lost worker had begun is under way any more.
+  /// Ends the contributions that a lost worker had begun.
   ~IncomingStep();
   IncomingStep(const IncomingStep&) = delete;
   IncomingStep& operator=(const IncomingStep&) = delete;
 
   void begin(std::int64_t step, const StepBegin& begin, Fate fate, bool must_be_finite = false);
-  /// kClip, or the end of the step: it is clipped by this factor.
+  /// The clip factor of the step, from kClip or from the end of the step.
   void clip(std::int64_t step, const StepClip& clip);
   void clip_at_end(float scale) { clip_scale_ = scale; }
-  /// Its norm is not finite: it is applied nowhere.
+  /// The step's norm is not finite: the step is applied nowhere.
   void skip() { skipped_ = true; }
   bool must_be_finite() const { return must_be_finite_; }
   bool open() const { return assembly_.open(); }
   Fate fate() const { return assembly_.fate(); }
-  /// False when this step was applied before and must not be again, and when it is skipped.
+  /// False when this step was applied before and must not be applied again, or when it is skipped.
   bool counts() const { return assembly_.counts() && !skipped_; }
   std::int64_t step() const { return assembly_.step(); }
-  /// The numbers that the rule of the piece's variable is applied with.
+  /// The numbers with which the rule of the piece's variable is applied.
   RuleStep rule_step(std::size_t position) const;
   float learning_rate(VariableId variable) const {
     return begin_.learning_rates[std::size_t(variable)];
   }
-  /// All of the step is here, and somebody else has it until end(): no other call is allowed.
+  /// The whole step has arrived, and another object uses it until end(): no other call is allowed.
   void keep() { kept_ = true; }
   bool kept() const { return kept_; }
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }
   const IncomingPiece& piece(std::size_t position) const { return pieces_[position]; }
 
-  /// kRowIds: the rows that the chunks which follow are.
+  /// Takes kRowIds: the rows of the chunks that follow.
   void set_rows(std::size_t position, std::int64_t step, std::span<const std::int32_t> rows);
-  /// kChunk: where its payload goes.
+  /// Returns the memory for the payload of a kChunk.
   std::span<std::byte> place(const FrameHeader& header);
-  /// kChunk: its payload is there.
+  /// Takes a kChunk whose payload has arrived.
   StepAssembly::Arrival arrived(std::size_t position, const FrameHeader& header);
-  /// kContribution: all of it is there, in the worker's memory. Only those of a sparse variable
-  /// have `rows`.
+  /// Takes a kContribution, all of which is in the worker's memory. Only contributions to a sparse
+  /// variable have `rows`.
   StepAssembly::Arrival arrived_in_shared_memory(std::size_t position,
                                                  std::span<const std::byte> memory,
                                                  const FrameHeader& header,
                                                  std::span<const std::int32_t> rows);
-  /// At the end of the step: throws unless all of the contribution has arrived.
+  /// Throws, at the end of the step, unless the whole contribution has arrived.
   void check_whole(std::size_t position);
-  /// True once for a contribution that is applied as a whole: now.
+  /// Returns true once, when a contribution that is applied as a whole is due.
   bool take_whole(std::size_t position) { return assembly_.take_whole(position); }
-  /// All of it has been applied.
+  /// The whole contribution has been applied.
   void applied(std::size_t position);
   void end();
 

@@ -26,7 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A piece whose contributions overlap for longer than this is kept region by region.
+// If contributions to a piece overlap for longer than this, the saver keeps the piece region by
+// region.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
 bool holds(const FindFile& file) {
@@ -49,7 +50,7 @@ ShardSaver::~ShardSaver() {
 }
 
 void ShardSaver::start(std::function<void()> work) {
-  if (thread_.joinable()) thread_.join();  // it is not busy
+  if (thread_.joinable()) thread_.join();  // the thread is not busy
   busy_ = true;
   thread_ = std::thread([work = std::move(work)] {
     run_in_background();
@@ -69,7 +70,7 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
         shard.at(i).snapshot().make_room();
       }
     } catch (const std::exception&) {
-      // The mark tries again, and ends its sender's connection.
+      // Marking makes the room again; if that fails, too, it ends its sender's connection.
     }
     busy_ = false;
   });
@@ -106,7 +107,7 @@ void ShardSaver::write(Shard& shard, const std::string& path,
   }
   start([this, &shard, path, done = std::move(done)] {
     const SavedShard saved = write_now(shard, path);
-    busy_ = false;  // before the chief hears of it, who may then ask for the next
+    busy_ = false;  // before the chief hears of it, and may ask for the next one
     done(saved);
   });
 }
@@ -117,7 +118,7 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
-    // Only the file's name, which the chief gives, says how many shards there are.
+    // The number of shards is known only from the file's name, which the chief gives.
     const WrittenFile file = write_shard(
         path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -135,8 +136,8 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
 
 namespace {
 
-// The part of a sum of squares that one thread adds up. It depends on nothing but the length, so
-// that the sum has the same bits with any number of threads.
+// The numbers whose squares one thread adds up. The number depends only on the length, so the sum
+// has the same bits with any number of threads.
 constexpr std::size_t kSquaresElements = std::size_t{1} << 16;
 
 }  // namespace
@@ -162,7 +163,7 @@ void RoundApplier::push(std::function<void()> act) {
   waiting_.emplace_back(std::move(act));
 }
 
-// Only a thread that runs calls it, with the lock.
+// Only a running thread calls it, with the lock.
 std::optional<RoundApplier::Work> RoundApplier::next() {
   if (awaits_scale_) {
     if (!scale_ || scale_->round != now_.decision.round) return {};
@@ -211,7 +212,7 @@ void RoundApplier::begin(Outbox::Decide decide) {
   now_ = std::move(decide);
   const RoundDecision& decision = now_.decision;
   take(decision.contributors, contributors_);
-  take(decision.displaced, dropped_);  // nobody is there to be answered
+  take(decision.displaced, dropped_);  // no worker waits for an answer
   take(decision.dropped, dropped_);
   if (contributors_.size() != decision.contributors.size()) {
     throw Error(
@@ -279,8 +280,8 @@ double RoundApplier::sum(std::size_t position) {
   return counts ? sum : 0;
 }
 
-// A worker to which too much waits to be sent reads too slowly: its connection ends, and no other
-// one's.
+// If too much waits to be sent to a worker, the worker reads too slowly: only its own connection
+// ends.
 template <typename F>
 void RoundApplier::for_kept(F&& act) {
   for (auto* list : {&contributors_, &dropped_}) {
@@ -294,8 +295,8 @@ void RoundApplier::for_kept(F&& act) {
   }
 }
 
-// The workers begin their next step with the end of the round, and values follow it: the first are
-// read while the others travel.
+// Workers begin their next step when they hear that the round has ended. Values follow that
+// message: workers read the first while the others travel.
 void RoundApplier::finish(float scale) {
   const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
   for (std::size_t position = 0; position < shard_->size(); ++position) {
@@ -316,7 +317,7 @@ void RoundApplier::finish(float scale) {
   dropped_.clear();
 }
 
-// The learning rate is that of the first worker that contributes: in rounds all go in step.
+// The learning rate is that of the first contributor: in rounds all workers are at the same step.
 void RoundApplier::apply(std::size_t position, float scale, bool clipped) {
   const std::vector<MeanPart> parts = this->parts(position);
   if (parts.empty()) return;
@@ -355,7 +356,7 @@ void RoundApplier::apply_mean(std::size_t position, const RuleStep& step,
   }
 }
 
-// Finds the contribution that has made the mean what it is.
+// Finds the contribution whose NaN or infinity is in the mean.
 Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const {
   for (const KeptContribution& kept : contributors_) {
     if (!kept.entries[position].contributed) continue;
@@ -373,7 +374,7 @@ Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const 
   return of_mean;
 }
 
-// The memory of a contribution is its worker's again, and the worker's copy of the values is new.
+// Gives the contribution's memory back to its worker, whose copy of the values is new.
 void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position) {
   if (!kept.entries[position].contributed) return;
   ShardPiece& piece = shard_->at(position);
@@ -384,7 +385,7 @@ void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position)
   if (part.shared) kept.replies->tell(MessageType::kTaken, piece.where().id, kept.number);
 }
 
-// All workers get the same values: one copy of each part serves them all.
+// All workers get the same values, so one copy of each part serves them all.
 void RoundApplier::send_values(std::size_t position) {
   ShardPiece& piece = shard_->at(position);
   for (const Cut part : byte_cuts(piece.bytes())) {
@@ -405,7 +406,7 @@ void PsAccount::contribution_at(TimePoint now) {
   last_ns_ = std::max(last_ns_.load(), time);
 }
 
-// Frames of several connections overlap on fewer threads, so that queue is what is left at most.
+// Frames of several connections overlap on fewer threads, so queue is at most the rest of the time.
 PsAccount::Shares PsAccount::shares(int threads) const {
   const double wall = double(last_ns_ - first_ns_);
   if (wall <= 0) return {};
@@ -536,7 +537,7 @@ void PsDriver::warn(const std::string& line) const {
   if (options_.warn) options_.warn(line);
 }
 
-// The machine calls it, under the lock.
+// The machine calls it with the lock.
 std::vector<std::int32_t> PsDriver::take_variables(const Declare& declare) {
   const bool in_rounds = declare.aggregation.kind == AggregationKind::kRounds;
   shard_ = std::make_unique<Shard>(declare.variables, declare.pieces, machine_.ps(), apply_pool_,
@@ -598,8 +599,8 @@ void PsDriver::carry_out_in_order(Action action, std::vector<HostAction>& later)
   later.emplace_back(RunRounds{});
 }
 
-// A message that cannot be sent, since too much waits for the peer or memory is out, ends that
-// peer's connection. It is no error of the peer that caused the message.
+// If a message cannot be sent, because too much waits for the peer or memory is out, that peer's
+// connection ends. The peer that caused the message has made no error.
 void PsDriver::carry_out(const Outbox::Send& send) {
   if (send.to == Outbox::kCoordinator) return coordinator().send(send.message);
   PsPeer* const peer = find(send.to);
@@ -643,7 +644,7 @@ void PsDriver::carry_out_unlocked(const HostAction& action) {
   }
 }
 
-// A member stays in peers_.
+// A member stays in peers_, so the reference lasts.
 void PsDriver::go_on(const Outbox::GoOn& action) {
   if (action.peer == Outbox::kCoordinator) return coordinator_->go_on(action.handled);
   std::unique_lock lock(mutex_);
@@ -769,12 +770,13 @@ TimePoint PsDriver::turn(TimePoint time) {
     forget_unidentified(closing);
   }
   for (PsPeer* const peer : forgotten) peer->finish();
-  // Outside the lock: closing ends in on_closed, which takes it. Only this thread forgets peers.
+  // Runs without the lock: closing ends in on_closed, which takes the lock. Only this thread
+  // forgets peers.
   for (const auto& [peer, patience] : closing) peer->replies().close(Deadline::after(patience));
   return next;
 }
 
-// A member stays: whoever watches a value, or saves, may still name it.
+// A member stays in peers_: a watch of a value, or a save, may still name it.
 void PsDriver::forget_unidentified(std::span<const std::pair<PsPeer*, Duration>> closing) {
   std::erase_if(peers_, [&](const auto& entry) {
     const PsPeer& peer = *entry.second;

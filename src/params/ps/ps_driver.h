@@ -1,6 +1,6 @@
-// The real driver of a ps's state machine (protocol/ps_task.h): it serialises the events of all
-// connections, does what the machine wants done, and keeps what no machine may: the shard, the
-// connections, and what is measured.
+// The real driver of a ps's state machine (protocol/ps_task.h). It serialises the events of all
+// connections, does what the machine wants, and keeps what no machine may keep: the shard, the
+// connections and the measurements.
 #pragma once
 
 #include <atomic>
@@ -48,12 +48,13 @@ class ShardSaver {
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  /// Returns true when this host sees the file with that content. Shards are then written into its
-  /// folder, or folders in that, and nowhere else. Begins to make memory for the moments.
+  /// Returns true when this host sees the file with that content. From then on shards are written
+  /// into its folder, or folders in that, and nowhere else. Also begins to make memory for copies
+  /// of the values.
   bool find(const FindFile& file, Shard& shard);
-  /// Marks the values. `what` is the answer if all goes well.
+  /// Marks the values of this moment. `what` is the answer if all goes well.
   void mark(Shard& shard, const SavedShard& what);
-  /// Writes the marked shard as `path`, then calls `done` in that thread. With an empty path the
+  /// Writes the marked shard as `path`, then calls `done` in that thread. If the path is empty, the
   /// chief reads the shard with read_marked, and `done` is called at once.
   void write(Shard& shard, const std::string& path, std::function<void(const SavedShard&)> done);
 
@@ -67,7 +68,7 @@ class ShardSaver {
   std::mutex mutex_;
   std::string folder_;  // where the file was found
   SavedShard what_;
-  bool makes_room_ = false;  // the thread's work, now or last
+  bool makes_room_ = false;  // the kind of the thread's work, now or last
   bool refused_ = false;     // a mark arrived while a shard was being written
   std::atomic<bool> busy_{false}, cancelled_{false};
   std::thread thread_;
@@ -78,30 +79,30 @@ class PsDriver;
 
 /// One worker's contribution, whole on this ps, until its round has been applied.
 struct KeptContribution {
-  std::shared_ptr<IncomingStep> step;                         // where it lies, or what says where
-  std::vector<std::shared_ptr<const SharedMemory>> memories;  // of the worker: they must last
+  std::shared_ptr<IncomingStep> step;  // where it lies, or the step that says where
+  std::vector<std::shared_ptr<const SharedMemory>> memories;  // the worker's, which must last
   std::vector<StepEnd::Entry> entries;                        // by position in the shard
-  std::shared_ptr<SharedMemory> copy;  // the worker's, of the values; may be null
+  std::shared_ptr<SharedMemory> copy;  // the worker's copy of the values; may be null
   Replies* replies = nullptr;
   std::uint64_t number = 0;     // of the step
   std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
 };
 
-/// Carries out what was decided about rounds on one ps: it applies the mean of the contributions
-/// that wait here, and answers their workers. Decisions are carried out one after the other, each
-/// by the thread that finds none at work. While it waits for the scale of a round, so do those that
-/// follow. Safe from any thread.
+/// Carries out the decisions about rounds on one ps: it applies the mean of the contributions that
+/// wait here, and answers their workers. It carries out one decision after the other. A thread that
+/// finds no other at work does so. While a round waits for its scale, later decisions wait, too.
+/// Thread-safe.
 class RoundApplier {
  public:
   explicit RoundApplier(PsDriver& driver) : driver_(driver) {}
 
   void keep(int worker, std::uint64_t incarnation, KeptContribution contribution);
-  // They are kept in the order in which the machine says them.
+  // Keeps the decisions in the order in which the machine makes them.
   void push(Shard& shard, Outbox::Decide decide);
   void push(const RoundScale& scale);
   /// Calls `act` once everything that was pushed before is carried out.
   void push(std::function<void()> act);
-  /// Carries out what can be.
+  /// Carries out all decisions that can be.
   void run();
 
  private:
@@ -127,7 +128,7 @@ class RoundApplier {
   std::mutex mutex_;
   std::map<Key, KeptContribution> kept_;
   std::deque<Work> waiting_;
-  std::optional<RoundScale> scale_;  // has come
+  std::optional<RoundScale> scale_;  // the scale that has arrived
   bool running_ = false;
 
   // These belong to the thread that runs.
@@ -136,16 +137,16 @@ class RoundApplier {
   bool awaits_scale_ = false;
   std::vector<KeptContribution> contributors_, dropped_;
   std::vector<RowMean> row_means_;  // by position
-  std::vector<Buffer> means_;       // the same: of a round that is clipped, and of whole rules
+  std::vector<Buffer> means_;       // by position: if clipped, and for whole rules
   // The budget of each worker limits what it lets wait.
   const std::shared_ptr<ReplyBlocks> common_blocks_ =
       std::make_shared<ReplyBlocks>(ReplyBudget(std::numeric_limits<std::size_t>::max() / 2));
 };
 
 /// Accounts for the time of the threads of a ps task. The time from the first contribution to the
-/// last is divided into three shares. Apply is the time in rules, without waiting for another
-/// thread that has the variable locked; queue is the time in which a frame had begun to arrive and
-/// was not dealt with yet, without apply; idle is the rest. Safe from any thread.
+/// last has three shares. Apply is the time in rules, without waits for another thread that has the
+/// variable locked. Queue is the other time in which a frame had begun to arrive and was not
+/// handled yet. Idle is the rest. Thread-safe.
 class PsAccount {
  public:
   struct Shares {
@@ -161,12 +162,12 @@ class PsAccount {
   std::atomic<std::int64_t> apply_ns_{0}, handling_ns_{0}, first_ns_{0}, last_ns_{0};
 };
 
-/// The connection of a ps to ps 0, which decides about rounds, over all connections that it takes.
+/// The way of a ps to ps 0, which decides about rounds, over all its connections in turn.
 class CoordinatorConnection : public Receiver {
  public:
   explicit CoordinatorConnection(PsDriver& driver);
 
-  /// One try; throws what Link::connect throws.
+  /// Tries to connect once; throws what Link::connect throws.
   void connect(Link& link, const std::string& address, Deadline deadline);
   /// Sends a message, now or once there is a connection.
   void send(const ControlMessage& message);
@@ -197,10 +198,10 @@ class PsDriver {
   Receiver* accept(std::shared_ptr<Connection> connection);
 
   // Calls of a connection.
-  /// Handles a message of the job's control. Throws when it is one that must not be sent.
+  /// Handles a control message of the job. Throws when a peer must not send it.
   void control(PsPeer& peer, const ControlMessage& message);
-  /// Throws kFailedPrecondition unless the peer has agreed on the variables, or, when `initialised`
-  /// is asked for, while they are not.
+  /// Returns the shard. Throws kFailedPrecondition unless the peer has agreed on the variables,
+  /// and, if `initialised` is true, until they are initialised.
   Shard& shard_for(PsPeer& peer, bool initialised);
   void refuse(PsPeer& peer, const std::string& why);
   /// Answers the chief.
@@ -209,36 +210,35 @@ class PsDriver {
   void refuse_all(const std::string& why);
   Fate begin_step(PsPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
   void end_step(PsPeer& peer, std::int64_t step, Fate fate, bool skipped = false);
-  /// A contribution to a round, before end_step.
+  /// Takes a contribution to a round, before end_step.
   RoundApplier& rounds() { return rounds_; }
 
   // Calls of the rounds and of the connection to ps 0.
-  /// What was decided about these steps is done: their workers may go on.
+  /// The decision about these steps is carried out: their workers may go on.
   void tell(const Outbox::Decide& decided);
   void squares(const RoundSquares& squares);
   void from_coordinator(const ControlMessage& message);
   void coordinator_closed(std::uint64_t handled);
-  /// A round could not be applied: turn() throws it.
+  /// A round could not be applied: turn() will throw the error.
   void fail(const std::exception_ptr& error);
-  /// The peer's connection has ended. True: it may come back on another.
+  /// The peer's connection has ended. Returns true when the peer may come back on another one.
   bool closed(PsPeer& peer, const Error& error);
-  /// The last call of a connection that has closed: the peer that it was made with may be destroyed
-  /// meanwhile.
+  /// The last call of a connection that has closed: its peer may be destroyed meanwhile.
   void let_go(PsPeer& peer);
 
-  /// Connects to ps 0, if that is wanted: of the main thread, before its turn.
+  /// Connects to ps 0 if that is wanted. The main thread calls it before its turn.
   void connect_coordinator(Link& link);
-  /// One turn of the main thread: it closes the connections of peers that were refused or say
-  /// nothing, and tells workers what has changed. Returns when to call again at the latest.
+  /// One turn of the main thread: closes the connections of peers that were refused or say nothing,
+  /// and tells workers what has changed. Returns the latest time for the next call.
   TimePoint turn(TimePoint now);
   Membership::End end(TimePoint now) const;
   std::string members() const;
-  /// Tells the workers that this ps was told to stop. Returns false when there are none.
+  /// Tells the workers that this ps was told to stop. Returns false when it has no workers.
   bool ask_to_leave();
   bool all_gone() const;
   std::int64_t applied() const { return applied_; }
-  /// Contributions that came after their round was closed, and were dropped, or folded into
-  /// another.
+  /// The number of contributions that arrived after their round was closed, and were dropped or
+  /// folded into another.
   std::int64_t late() const { return late_; }
   std::int64_t global_step() const;
   /// Bytes that went over links since the first contribution.
@@ -277,7 +277,7 @@ class PsDriver {
 
   PsTaskOptions machine_options() const;
   std::vector<std::int32_t> take_variables(const Declare& declare);
-  /// Calls event(out) under the lock, and does what the machine wants done.
+  /// Calls event(out) under the lock, and does what the machine wants.
   template <typename Event>
   auto drive(Event&& event);
   void carry_out(std::vector<HostAction>& later);
@@ -315,7 +315,7 @@ class PsDriver {
   bool connects_ = false;  // to ps 0, in the main thread's next turn
   std::exception_ptr failure_;
   RoundApplier rounds_{*this};
-  std::vector<PeerId> forgotten_;      // who will not come back, until the next turn
+  std::vector<PeerId> forgotten_;      // peers that will not come back, until the next turn
   Bytes bytes_gone_;                   // of peers that were never members
   std::optional<Bytes> bytes_before_;  // when use_ began
   ShardSaver saving_;                  // last: its thread calls what is above

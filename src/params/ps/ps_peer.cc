@@ -37,7 +37,7 @@ void PsPeer::take_connection_of(PsPeer& other) {
   stream_->open(other.stream_->release());
 }
 
-// Values are read again where they lie.
+// True for values: the ps reads them again where they lie.
 bool PsPeer::makes(const FrameHeader& header) const {
   return MessageType{header.type} == MessageType::kValues;
 }
@@ -98,7 +98,7 @@ void PsPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payl
     ended_ = true;
     driver_.refuse_all(error.of(task_, last_step_).what());
   } catch (const Error& error) {
-    // The worker is told why before the connection is closed.
+    // The worker hears why before the connection is closed.
     ended_ = true;
     driver_.refuse(*this, error.what());
   }
@@ -221,7 +221,7 @@ void PsPeer::on_pull(const FrameHeader& header, std::span<const std::byte> paylo
   }
 }
 
-// A value that changes after each read changes now: the worker has the last one.
+// If the value changes after each read, changes it now: the worker has the last one.
 void PsPeer::on_pull_next(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   if (piece.bytes() > kChunkBytes) {
@@ -297,7 +297,7 @@ void PsPeer::on_contribution(const FrameHeader& header, std::span<const std::byt
   if (arrival.apply) apply_whole(position);
 }
 
-// The worker has read the values in shared memory, and only it knows when.
+// The worker has read the values in shared memory; only the worker knows when.
 void PsPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);
@@ -358,7 +358,7 @@ void PsPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> p
   driver_.account().contribution_at(driver_.now());
 }
 
-// From here on the step is the applier's.
+// From here on the step belongs to the applier.
 void PsPeer::keep() {
   KeptContribution kept{.step = incoming_,
                         .memories = shared_,
@@ -397,7 +397,7 @@ void PsPeer::finish() {
   state_frames_ = StateFrames();
 }
 
-// How a contribution that has arrived is applied, and answered.
+// How the ps applies and answers a contribution that has arrived.
 
 template <typename F>
 void PsPeer::timed_apply(std::size_t position, F&& apply) {
@@ -431,7 +431,7 @@ void PsPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent 
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// The copy is made for the first worker step that asks for it.
+// Makes the copy when a worker step first asks for it.
 void PsPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {

@@ -27,14 +27,14 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   PsPeer(PsDriver& driver, PeerId id, std::shared_ptr<Connection> connection);
   ~PsPeer() override;
 
-  /// The receiver that the link calls for the connection that this was made with.
+  /// The receiver for the link, of the connection with which this object was made.
   Receiver& inlet() { return inlet_; }
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
-  /// The worker behind another peer is this one, which was cut off. Called inside a call of that
-  /// one's connection, with the driver's lock.
+  /// The worker behind another peer is this one, which was cut off: takes that peer's connection.
+  /// Call it inside a call of that connection, with the driver's lock.
   void take_connection_of(PsPeer& other);
-  /// It will not come back: what was kept for it goes.
+  /// The worker will not come back: frees what was kept for it.
   void finish();
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -49,19 +49,19 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::string text() const;
 
   PeerId id() const { return id_; }
-  /// It has said hello as this worker, and was welcomed. With the driver's lock.
+  /// The peer has said hello as this worker, and was welcomed. Call it with the driver's lock.
   void identify(int worker);
-  /// The same of another ps.
+  /// The peer has said hello as another ps, and was welcomed. Call it with the driver's lock.
   void identify_ps(int ps);
   void name_on_timeline();
   void hold_timeline(bool hold);
   bool is_member() const { return !task_.empty(); }
 
-  // Kept under the driver's lock.
-  bool gone = false;  // the connection that it was made with has ended
+  // Protected by the driver's lock.
+  bool gone = false;  // the connection with which this was made has ended
 
  private:
-  /// The inlet of the connection that this was made with.
+  /// The inlet of the connection with which this was made.
   class OwnInlet : public Inlet {
    public:
     explicit OwnInlet(PsPeer& peer) : Inlet(*peer.stream_), peer_(peer) {}
@@ -70,7 +70,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
    private:
     PsPeer& peer_;
   };
-  /// Throws kDataLoss: the worker has sent what it may not send.
+  /// Throws kDataLoss: the worker has sent what it must not send.
   [[noreturn]] static void fail(const std::string& why);
   void handle(MessageType type, const FrameHeader& header, std::span<const std::byte> payload);
   void on_hello(const ControlMessage& hello);
@@ -92,13 +92,14 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::span<std::byte> place_in_copy(std::size_t position);
   void apply_and_answer_whole(std::size_t position);
   void apply_dense(std::size_t position);
-  /// Applies one range of a contribution, whose new values go into `copy` unless that is empty.
+  /// Applies one range of a contribution, and writes the new values into `copy` unless that is
+  /// empty.
   void apply_unanswered(std::size_t position, std::size_t offset,
                         std::span<const std::byte> gradient, std::span<std::byte> copy);
   /// Accounts for the time of applying the rule of the piece at `position`.
   template <typename F>
   void timed_apply(std::size_t position, F&& apply);
-  /// Applies one range of a contribution; the block holds the values that it made.
+  /// Applies one range of a contribution. The block holds the new values.
   ReplyBlocks::Lent apply_range(std::size_t position, std::size_t offset,
                                 std::span<const std::byte> gradient);
   void answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent values);
@@ -112,8 +113,8 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   const std::shared_ptr<ResumableConnection> stream_;
   OwnInlet inlet_;
   Replies replies_;
-  ContributionForm contributions_;  // as its hello says
-  /// Small messages, as they came and decoded; every step uses this memory again.
+  ContributionForm contributions_;  // the form of its contributions, by its hello
+  /// Small messages, as they arrive and decoded. Every step uses this memory again.
   struct Messages {
     std::vector<std::byte> bytes;
     StepBegin step_begin;
@@ -122,18 +123,18 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
     std::vector<std::int32_t> rows;
   };
   Messages messages_;
-  Shard* working_ = nullptr;  // once it is initialised
+  Shard* working_ = nullptr;  // the shard, once it is initialised
   std::shared_ptr<IncomingStep> incoming_;
   StateFrames state_frames_;
-  std::vector<std::shared_ptr<const SharedMemory>> shared_;  // by the worker
-  std::shared_ptr<SharedMemory> copy_;  // the values as the worker last saw them; null: unasked
+  std::vector<std::shared_ptr<const SharedMemory>> shared_;  // the worker's shared memories
+  std::shared_ptr<SharedMemory> copy_;  // as the worker last saw the values; null: not asked for
   TimePoint frame_began_{};
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;  // −1: it has not been welcomed, or is another ps
   std::uint64_t incarnation_ = 0;
   std::string task_;  // "worker:1", once it has been welcomed
   std::atomic<std::int64_t> last_step_{-1};
-  std::int64_t steps_ = 0;  // begun
+  std::int64_t steps_ = 0;  // steps that have begun
   bool holds_timeline_ = false;
   std::atomic<MessageType> last_type_{};
 };

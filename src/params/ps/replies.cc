@@ -28,7 +28,7 @@ void ReplyQueue::push(const FrameHeader& header, ReplyBlocks::Lent block) {
   send_some();
 }
 
-// One thread at a time sends, so that the order stays. It also sends the replies that other threads
+// One thread sends at a time, so the order stays. It also sends the replies that other threads
 // push, or make room for, meanwhile.
 void ReplyQueue::send_some() {
   std::unique_lock lock(mutex_);
@@ -89,7 +89,7 @@ std::shared_ptr<Connection> ReplyQueue::connection() {
   return connection_;
 }
 
-// Blocks are given back, and the connection's end may call on_sent: neither happens under the lock.
+// Gives blocks back and lets the connection's end call on_sent without the lock.
 void ReplyQueue::drop() {
   std::shared_ptr<Connection> ended;
   std::vector<Schedule::Reply> unsent;
@@ -125,7 +125,7 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
 }
 
-// Frames keep their order, so that all are sent when the last one is.
+// Frames keep their order, so the last one that is sent means that all are.
 void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
                               std::uint64_t step) {
   using Kept = std::shared_ptr<const std::vector<std::byte>>;
@@ -156,7 +156,7 @@ bool Replies::share(std::uint32_t number, std::shared_ptr<const SharedMemory> me
   return true;
 }
 
-// A small value that can go at once needs no block: it is sent from where it lies.
+// A small value that can go at once needs no block: the connection sends it from where it lies.
 bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   if (rounds(piece)) return false;
   return piece.with_value([&](std::span<const std::byte> value) {
@@ -164,8 +164,8 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   });
 }
 
-// The change may be another worker's contribution, which must not fail because this worker cannot
-// be told of it.
+// The change may be another worker's contribution. That must not fail because the ps cannot tell
+// this worker.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
   const std::uint64_t version = piece.changes().version();
   try {

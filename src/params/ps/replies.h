@@ -17,9 +17,9 @@
 
 namespace paceline {
 
-/// The replies that wait to be sent to one worker: the real driver of protocol/reply_schedule.h.
-/// Gives a connection the replies that its schedule lets go. Safe from any thread; the connection
-/// keeps it alive until all was sent.
+/// The replies that wait to be sent to one worker: the real driver of protocol/reply_schedule.h. It
+/// gives a connection the replies that its schedule releases. Thread-safe; the connection keeps it
+/// alive until all replies were sent.
 class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
  public:
   explicit ReplyQueue(std::shared_ptr<Connection> connection)
@@ -29,7 +29,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   /// order of push().
   void set_order(std::span<const std::uint32_t> pieces);
   void push(const FrameHeader& header, ReplyBlocks::Lent block);
-  /// Sends the reply at once if no other is on its way, else returns false. The payload is borrowed
+  /// Sends the reply at once if no other is under way; otherwise returns false. Borrows the payload
   /// for this call only.
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
   /// The connection, for a message that waits behind no reply. Null after drop().
@@ -50,35 +50,38 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
 };
 
 /// Sends values in frames (protocol/frame_cuts.h). Each frame is copied, or written at once, under
-/// the piece's lock. Safe from any thread; after drop() it sends nothing.
+/// the piece's lock. Thread-safe; after drop() it sends nothing.
 class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
-  /// Before the handshake little may pile up, after it as much as all values need.
+  /// After the handshake as many replies may wait as all values need, before it only a few.
   void allow(const Shard& shard);
   /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
-  /// The order in which the worker needs pieces, the first needed first.
+  /// Sets the order in which the worker needs pieces, the first needed first.
   void set_order(std::span<const std::uint32_t> pieces) { queue_->set_order(pieces); }
-  /// A message that waits behind no values.
+  /// Sends a message that waits behind no values.
   void send(MessageType type, std::span<const std::byte> payload, std::uint64_t step = 0);
-  /// The state of a task. It is kept until it is sent, and not charged to the budget.
+  /// Sends the state of a task. The payload is kept until it is sent, and not charged to the
+  /// budget.
   void send_task_state(std::shared_ptr<const std::vector<std::byte>> state, std::uint64_t step);
-  /// A header about a piece.
+  /// Sends a header about a piece.
   void tell(MessageType type, std::uint32_t piece, std::uint64_t step = 0);
   /// Returns false when the peer is not on this host.
   bool share(std::uint32_t number, std::shared_ptr<const SharedMemory> memory);
   void on_changed(ShardPiece& piece, bool wanted) override;
-  /// Sends all of a piece (kValues), which then changes if the ps changes it after each read.
+  /// Sends all of a piece (kValues). The piece then changes, if the ps changes it after each read.
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// Sends a part of a piece as the answer to a contribution.
   void answer_values(CommonValues& values, std::uint64_t step);
-  /// The same to a worker that keeps them: it is told, once, when they have changed.
+  /// Sends all of a piece to a worker that keeps the values. The worker is told, once, when they
+  /// have changed.
   void send_subscribed_values(ShardPiece& piece);
-  /// Sends all of a piece, for which the worker has asked ahead. It is told of the next change.
+  /// Sends all of a piece that the worker has asked for ahead. The worker is told of the next
+  /// change.
   void send_values_ahead(ShardPiece& piece);
-  /// Sends rows, numbered as in the variable (kRowValues). Throws kDataLoss unless they are in the
+  /// Sends rows (kRowValues), by their ids in the variable. Throws kDataLoss unless they are in the
   /// piece.
   void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
   /// Sends value and slots as they are at one moment (kState).
@@ -91,7 +94,7 @@ class Replies : public ChangeListener {
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
 
   void close(Deadline deadline);
-  /// Values that were sent on a connection that was cut, as they are now.
+  /// Sends again, as they are now, values that were sent on a connection that was cut.
   void send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes, Connection& to);
   /// Nothing is sent any more.
   void drop();

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kLeastBytes = 4096;
 
-// The largest block of one kind is at most twice as large as the smallest.
+// Sizes are powers of two: the largest block of one kind is at most twice as large as the smallest.
 std::size_t memory_for(std::size_t bytes) { return bytes == 0 ? 0 : std::max(bytes, kLeastBytes); }
 std::size_t kind_of(std::size_t memory) { return std::size_t(std::bit_width(memory)); }
 
@@ -39,7 +39,7 @@ ReplyBlocks::Lent ReplyBlocks::lend(std::size_t bytes, std::size_t charged, std:
   std::unique_ptr<Block> block = take_free(charged, memory);
   block->bytes = bytes;
   block->owner = shared_from_this();
-  return Lent(block.release());  // from here on it is given back, whatever happens
+  return Lent(block.release());  // from here on the lent block is given back, whatever happens
 }
 
 std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,
@@ -64,7 +64,8 @@ std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,
   return block;
 }
 
-// No more is kept than may be lent, so that sizes which nobody asks for any more go.
+// Keeps no more memory than may be lent, so that blocks of sizes that are no longer asked for are
+// freed.
 void ReplyBlocks::give_back(Block* block) {
   std::unique_ptr<Block> back(block);
   back->common.reset();

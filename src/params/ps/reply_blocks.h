@@ -1,4 +1,4 @@
-// Memory for replies: blocks that are lent to a connection until it has sent them.
+// Memory for replies: blocks that a connection borrows until it has sent them.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +14,11 @@ namespace paceline {
 
 class ReplyQueue;
 
-/// Blocks are made as needed and used again. One object per connection; safe from any thread.
+/// Makes blocks as needed, and reuses them. One object per connection; thread-safe.
 class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
  public:
   explicit ReplyBlocks(ReplyBudget budget = ReplyBudget()) : budget_(budget) {}
-  /// Says that the handshake is over, and that the ps holds so many bytes of values and slots.
+  /// The handshake is over, and the ps holds this many bytes of values and slots.
   void allow_values(std::size_t bytes);
   ~ReplyBlocks();
   ReplyBlocks(const ReplyBlocks&) = delete;
@@ -26,31 +26,31 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    std::shared_ptr<const Block> common;  // the block whose bytes are sent, if not its own
-    std::byte* data = nullptr;            // what is sent: its memory, or that of `common`
-    std::size_t bytes = 0;                // in use, at most as many as were taken
-    std::size_t charged = 0;              // memory that the budget was charged for while it is lent
-    std::shared_ptr<ReplyBlocks> owner;   // set while the block is lent
-    std::shared_ptr<ReplyQueue> queue;    // set while a connection has it
+    std::shared_ptr<const Block> common;  // the block whose bytes are sent, if not this one's
+    std::byte* data = nullptr;  // the bytes to send: this block's memory, or that of `common`
+    std::size_t bytes = 0;      // bytes in use, at most as many as were taken
+    std::size_t charged = 0;    // memory charged to the budget while the block is lent
+    std::shared_ptr<ReplyBlocks> owner;  // set while the block is lent
+    std::shared_ptr<ReplyQueue> queue;   // set while a connection has it
     std::span<std::byte> span() const { return {data, bytes}; }
   };
   struct GiveBack {
     void operator()(Block* block) const { ReplyBlocks::give_back(block); }
   };
   using Lent = std::unique_ptr<Block, GiveBack>;
-  /// A block that is sent to several peers. It is given back once all of them have been sent it.
+  /// A block for several peers. It is given back once it was sent to all of them.
   using Common = std::shared_ptr<const Block>;
 
-  /// Lends a block. Throws kUnavailable when more is waiting for the peer than its budget allows.
+  /// Lends a block. Throws kUnavailable when more waits for the peer than its budget allows.
   Lent take(std::size_t bytes);
   /// Lends a block with the bytes of `common`, which count as if they were copied. Throws as
   /// take().
   Lent take(Common common);
-  /// Keeps no memory from now on: nothing more will be sent.
+  /// Keeps no memory from now on, since nothing more will be sent.
   void close();
-  /// The memory of blocks that wait to be used again.
+  /// The memory of blocks that wait for reuse.
   std::size_t kept_bytes() const;
-  /// For Connection::send; the context is a block that was lent.
+  /// The `sent` of Connection::send; its context is a block that was lent.
   static void sent(void* block) { give_back(static_cast<Block*>(block)); }
 
  private:

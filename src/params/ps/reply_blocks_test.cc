@@ -38,7 +38,8 @@ TEST(ReplyBlocksTest, ThrowsOffWhoLetsTooMuchPileUp) {
   EXPECT_NE(blocks->take(30'000), nullptr);
 }
 
-// Blocks that it shares with others count, too: else it could keep all of them from going back.
+// Blocks that a peer shares with others count, too: otherwise it could keep all of them from being
+// given back.
 TEST(ReplyBlocksTest, CountsWhatIsCommonToSeveralPeers) {
   const auto common = std::make_shared<ReplyBlocks>(ReplyBudget(1'000'000));
   const ReplyBlocks::Common bytes = common->take(60'000);
@@ -51,7 +52,7 @@ TEST(ReplyBlocksTest, CountsWhatIsCommonToSeveralPeers) {
   EXPECT_NE(blocks->take(bytes), nullptr);
 }
 
-// Small replies take memory, too, and those without a payload a place in queues.
+// Small replies take memory, too, and replies without a payload take a place in queues.
 TEST(ReplyBlocksTest, CountsTheMemoryOfSmallReplies) {
   for (const std::size_t bytes : {0, 1}) {
     const auto blocks = std::make_shared<ReplyBlocks>(ReplyBudget(100'000));

@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-/// A connection that sends only what a test lets it.
+/// A connection that sends only the replies that a test releases.
 class Gate : public Connection {
  public:
   void send(const FrameHeader& header, std::span<const std::byte>, void (*sent)(void*),
@@ -25,7 +25,7 @@ class Gate : public Connection {
   std::string peer() const override { return "worker:0"; }
   std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return traffic_; }
-  /// The oldest is sent.
+  /// Sends the oldest reply.
   void let_one() {
     const auto [sent, context] = waiting_.front();
     waiting_.pop_front();
@@ -54,7 +54,7 @@ class ReplyQueueTest : public ::testing::Test {
   const std::shared_ptr<ReplyQueue> queue_ = std::make_shared<ReplyQueue>(gate_);
 };
 
-// 67 MB wait; what comes later and is needed first is sent as soon as two of them are.
+// 67 MB wait. A later reply that is needed first is sent as soon as two of them are.
 TEST_F(ReplyQueueTest, TheFirstNeededOvertakesWhatWaits) {
   queue_->set_order(std::vector<std::uint32_t>{7, 8, 2});
   for (int i = 0; i < 67; ++i) push(2, kChunkBytes);

@@ -73,7 +73,7 @@ class ServingPs {
     return traced(make_link(options_.link, link), options_.timeline);
   }
 
-  /// Returns when to call again at the latest.
+  /// Returns the latest time for the next call.
   TimePoint tell_progress() {
     if (!options_.progress) return TimePoint::max();
     const std::int64_t step = driver_.global_step();
@@ -87,8 +87,7 @@ class ServingPs {
                       std::chrono::duration<double>(options_.progress_every.seconds));
   }
 
-  /// Gives the workers time to leave, since this ps was told to stop. Returns false when none is
-  /// given.
+  /// This ps was told to stop: gives the workers time to leave. Returns false when it gives none.
   bool take_time() {
     if (options_.stop_within <= Duration(0) || !driver_.ask_to_leave()) return false;
     stops_ = now() + options_.stop_within;
@@ -96,7 +95,7 @@ class ServingPs {
     return true;
   }
 
-  // A server without a job listens at --bind, so that flag itself is wrong.
+  // A server without a job listens at --bind, so an error of the address is one of that flag.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
@@ -154,7 +153,7 @@ class ServingPs {
                 [this] { return woken_.exchange(false); });
   }
 
-  /// True once the user has asked for it and nothing was done about it yet.
+  /// True once the user has asked for a stop, until this ps acts on that.
   bool told_to_stop() const {
     return !stops_ && wait_to_read(options_.stop_fd, Deadline::after(Duration(0)));
   }
@@ -166,13 +165,13 @@ class ServingPs {
   std::atomic<bool> woken_{false};
   PsDriver driver_;
   IntervalTimer progress_due_;
-  std::optional<TimePoint> stops_;  // at the latest, once it was told to
+  std::optional<TimePoint> stops_;  // the latest time, once this ps was told to stop
   std::unique_ptr<Link> link_;      // last: its threads call the driver
 };
 
 }  // namespace
 
-// A ps that has begun again counts its work from before, too.
+// A ps that has begun again also counts its work from before.
 PsSummary serve(const PsOptions& asked, PsSummary* summary) {
   PsOptions options = asked;
   std::unique_ptr<ServingPs> ps;
@@ -190,7 +189,7 @@ PsSummary serve(const PsOptions& asked, PsSummary* summary) {
     while (ps->run() == ServingPs::End::kBeginsAgain) {
       before = done();
       options.first_epoch = ps->epoch() + 1;
-      ps.reset();  // its address is free again
+      ps.reset();  // frees the address
       ps = std::make_unique<ServingPs>(options);
     }
   } catch (const std::exception& error) {

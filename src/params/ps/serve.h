@@ -1,5 +1,5 @@
-// A ps task: holds shards, applies contributions, answers with new values. It builds no graph: it
-// learns variables, slots and rules from the chief.
+// A ps task: it holds shards, applies contributions, and answers with new values. It builds no
+// graph: it learns variables, slots and rules from the chief.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,26 @@
 
 namespace paceline {
 
-/// The work of a ps, for the report.
+/// What a ps has done, for the report.
 struct PsSummary {
-  std::string job;               // its cluster id; of any_job empty: none came
+  std::string job;               // the cluster id of its job; empty with any_job when no job came
   std::int64_t applied = 0;      // worker steps applied
   std::int64_t late = 0;         // contributions that came after their round was closed
-  std::int64_t global_step = 0;  // as this ps has counted it
+  std::int64_t global_step = 0;  // by this ps's count
   double seconds = 0;            // from the first contribution to the last
-  double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; sum 1
+  double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; the sum is 1
   std::string error;
-  /// The machine's resources that it took, from the first contribution on.
+  /// The machine's resources that the task has used since the first contribution.
   std::optional<MachineUse> use = {};
   std::int64_t bytes_sent = 0, bytes_received = 0;
-  KeptOnPs kept = {};  // nothing before variables were declared
+  KeptOnPs kept = {};  // empty before variables were declared
 };
 
 struct PsOptions {
-  /// Serves the job whose worker comes first, whatever its cluster id; then `task` and the number
-  /// of workers are what that worker says, and `spec` needs no workers. While it does, workers of
-  /// other jobs are told to come again; when nobody is connected, one of them takes the place of
-  /// the job.
+  /// Serves the job whose worker comes first, whatever its cluster id. That worker then gives
+  /// `task` and the number of workers, and `spec` needs no workers. Meanwhile the ps tells workers
+  /// of other jobs to come again. When nobody is connected, the job of such a worker takes the
+  /// place of this one.
   bool any_job = false;
   ClusterSpec spec;
   TaskId task;
@@ -49,16 +49,17 @@ struct PsOptions {
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
-  /// A worker whose connection was cut may come back within this; 0: it is lost at once.
+  /// The time in which a worker whose connection was cut may come back; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
-  /// Threads that apply rules, and threads of the link (at most one per worker); 0: all cores.
+  /// Threads that apply rules, and threads of the link (at most one per worker); 0: one for each
+  /// core.
   int threads = 0;
   std::int64_t last_step = 0;     // 0: unknown; the chief may declare it
   std::uint64_t first_epoch = 1;  // of the membership of its workers
   /// Called with lines for the user, from any thread: `say` with good news, `warn` with bad.
   std::function<void(const std::string&)> say, warn;
-  /// serve() ends with kCancelled when this can be read; an eventfd or pipe that a signal handler
-  /// writes to. −1: none. Owned by the caller.
+  /// serve() ends with kCancelled when this descriptor can be read: an eventfd or pipe that a
+  /// signal handler writes to. −1: none. The caller owns it.
   int stop_fd = -1;
   /// Called when the workers are told to leave. Returns how long they may take, since the chief
   /// saves.
@@ -68,29 +69,29 @@ struct PsOptions {
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
   Timeline* timeline = nullptr;
-  /// Changes of float32 variables of the job that it makes after each read. A job that does not
-  /// declare them is refused.
+  /// The changes that this ps makes to float32 variables of the job after each read. It refuses a
+  /// job that does not declare these variables.
   AfterReads after_reads = {};
-  /// Called with the placement (placement_text) when the chief has declared it; from any thread.
+  /// Called with the placement (placement_text) when the chief has declared it, from any thread.
   std::function<void(const std::string& text)> placed;
   /// Called with the address that peers can use, once it listens.
   std::function<void(const std::string& address)> listening;
-  /// Returns what this ps answers when the chief asks for its progress; of any thread. Empty:
-  /// nothing.
+  /// Returns what this ps answers when the chief asks for its progress. Called from any thread.
+  /// Empty: it answers nothing.
   std::function<std::string(const PsSummary&)> progress_text;
-  /// Called by serve, at that interval of global steps or seconds, with what was done so far.
+  /// serve() calls it with the work so far, at this interval of global steps or seconds.
   std::function<void(const PsSummary&)> progress;
   Interval progress_every;
-  /// Tests set it to false: then it is as if no file of the chief's could be seen here.
+  /// Tests set it to false: this ps then sees no file of the chief's.
   bool sees_files = true;
-  /// Deadlines of the job and what is measured go by this clock, which must outlive serve().
+  /// The clock for deadlines and measurements, which must outlive serve().
   const Clock* clock = &kRealClock;
 };
 
-/// Serves until the global step is reached and nobody is connected, or every worker of the spec has
-/// said goodbye. A worker that never came is given 5 s more at the last step: it may be on its way.
-/// Throws kUnavailable when all others were dead or absent for join_timeout, and
-/// kCancelled when told to stop. `summary` (may be null) is filled in any case.
+/// Serves until the last step is reached and nobody is connected, or until every worker of the spec
+/// has said goodbye. At the last step it waits 5 s longer for a worker that never joined, since
+/// that may still be starting. Throws kUnavailable when all workers were dead or absent for
+/// join_timeout, and kCancelled when told to stop. Fills `summary` (may be null) in any case.
 PsSummary serve(const PsOptions& options, PsSummary* summary = nullptr);
 
 }  // namespace paceline

@@ -69,7 +69,7 @@ TEST_F(PsTest, StrangersWhoSayNothingMakeRoomForOthers) {
   std::vector<std::unique_ptr<RawPeer>> silent;
   silent.reserve(80);
   for (int i = 0; i < 80; ++i) silent.push_back(stranger());
-  // The link may let those come in another order that connect at about the same time.
+  // The link may deliver connections that begin at about the same time in another order.
   const auto closed = [&] {
     return std::ranges::count_if(silent, [](const auto& one) { return one->is_closed(); });
   };
@@ -152,7 +152,8 @@ class PsEnd : public JobFixture {
     EXPECT_EQ(listens->get_future().wait_for(60s), std::future_status::ready);
     return ps;
   }
-  /// Connects as nobody whom ps:0 knows. Returns when the ps has closed that connection, or ended.
+  /// Connects as a task that ps:0 does not know. Returns when the ps has closed that connection, or
+  /// has ended.
   void disturb() {
     const std::unique_ptr<Link> link = link_factory()({});
     try {
@@ -192,7 +193,7 @@ TEST_F(PsEnd, IsAbandonedWhenNobodyComes) {
   options.join_timeout = 300s;
   std::future<PsSummary> ps = start_with_clock(options);
   clock_.advance(299s);
-  for (int i = 0; i < 2; ++i) disturb();  // it has looked at its clock since the first one
+  for (int i = 0; i < 2; ++i) disturb();  // the ps has looked at its clock since the first one
   EXPECT_EQ(ps.wait_for(0s), std::future_status::timeout);
   clock_.advance(1s);
   disturb();
@@ -251,7 +252,7 @@ TEST_F(PsEnd, AWorkerGivesUpOnAPsThatNeverComes) {
   }
 }
 
-/// A link to a ps that is there, but of no use, the first time and gone from then on.
+/// A link on which a ps exists at the first connection, but is of no use, and from then on is gone.
 class FlightyLink : public Link {
  public:
   std::string kind() const override { return "flighty"; }

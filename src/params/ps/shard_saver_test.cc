@@ -17,7 +17,7 @@ SavedShard of_step(std::int64_t global_step) {
   return saved;
 }
 
-// A chief that is told of one save may begin the next before the thread that told it goes on.
+// A chief that hears of one save may begin the next before the thread that told it continues.
 TEST(ShardSaver, TheNextMarkMayComeBeforeTheLastSaveHasReturnedFromTelling) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {4}, .rule = Add{}}};
   ApplyPool pool(1);

@@ -1,4 +1,4 @@
-// A change that a ps makes to a variable of its own accord.
+// A change that a ps makes to a variable by itself.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 namespace paceline {
 
 /// Changes float32 values of a variable once a worker has read them: after the reply to a pull, or
-/// when a fetch step has read them in shared memory. `time` says how often that was so before. It
-/// is called for one part of the values after the other, on any thread, and must not block.
+/// when a fetch step has read them in shared memory. `time` counts the reads before this one. It is
+/// called for one part of the values after the other, on any thread, and must not block.
 using AfterRead = std::function<void(std::int64_t time, std::span<float> values)>;
 
-/// The changes by the name of their variable.
+/// The changes, by the name of their variable.
 using AfterReads = std::map<std::string, AfterRead>;
 
 }  // namespace paceline

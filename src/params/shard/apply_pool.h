@@ -8,11 +8,11 @@
 
 namespace paceline {
 
-/// The first caller has all of them; other callers go on alone until they are free. Idle threads
-/// sleep. Safe from any thread.
+/// The first caller has all of the threads. Other callers work alone until the threads are free.
+/// Idle threads sleep. Thread-safe.
 class ApplyPool {
  public:
-  /// The calling thread included.
+  /// `threads` includes the calling thread.
   explicit ApplyPool(int threads) : pool_(threads) {}
 
   /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.

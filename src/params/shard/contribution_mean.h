@@ -1,5 +1,5 @@
-// The mean of several workers' contributions to a piece, in the order in which they are listed: the
-// same contributions give the same bits.
+// The mean of several workers' contributions to a piece, in the order of their list: the same
+// contributions give the same bits.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-/// One worker's contribution, where it lies, and what it counts. The weights of a mean sum to 1.
+/// One worker's contribution, where it lies, and its weight. The weights of a mean sum to 1.
 struct MeanPart {
   const float* gradient = nullptr;
-  std::span<const std::int32_t> rows;  // of a sparse variable, ascending
+  std::span<const std::int32_t> rows;  // rows of a sparse variable, ascending
   float weight = 0;
 };
 
@@ -20,7 +20,7 @@ struct MeanPart {
 class DenseMean {
  public:
   explicit DenseMean(std::span<const MeanPart> parts);
-  /// Writes its elements from `first` on.
+  /// Writes the mean's elements from `first` on.
   void write(std::size_t first, std::span<float> mean) const;
 
  private:
@@ -35,7 +35,7 @@ struct RowMean {
 };
 void write_row_mean(std::span<const MeanPart> parts, std::size_t row_size, RowMean& mean);
 
-/// The sum of the squares, with the same bits whoever computes it.
+/// The sum of the squares, with the same bits on any thread.
 double sum_of_squares(std::span<const float> values);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Copying the 226 MB of mlp between two steps would stop training for all workers at once. fork()
+// A copy of mlp's 226 MB between two steps would stop training for all workers at once. fork()
 // would not copy the values, which lie in shared memory.
 #include "params/shard/copy_on_write_snapshot.h"
 
@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// As large as the region that a shard locks at a time.
+// The size of the region that a shard locks at a time.
 constexpr std::size_t kMomentRegion = std::size_t{256} << 10;
 
 }  // namespace
@@ -23,7 +23,7 @@ CopyOnWriteSnapshot::CopyOnWriteSnapshot(std::vector<std::span<const std::byte>>
 
 void CopyOnWriteSnapshot::make_room() {
   if (!kept_.empty()) return;
-  std::vector<Buffer> all;  // or none: memory may be out
+  std::vector<Buffer> all;  // or none if memory is out
   for (const std::span<const std::byte> array : arrays_) all.emplace_back(array.size());
   kept_ = std::move(all);
 }
@@ -42,7 +42,8 @@ void CopyOnWriteSnapshot::keep(std::size_t begin, std::size_t end) {
   }
 }
 
-// Nobody has changed any of it: whoever wants to comes through here first, and waits.
+// Nobody has changed any of the region: a thread that wants to change it calls this first, and
+// waits.
 void CopyOnWriteSnapshot::keep_region(std::size_t region) {
   const std::lock_guard lock(regions_[region]);
   if (taken_[region].load(std::memory_order_relaxed)) return;

@@ -13,27 +13,27 @@
 
 namespace paceline {
 
-/// Arrays of one length (a value and its large slots) that are copied region by region, by whoever
-/// is first: an updater just before it changes a region, or the reader. So a snapshot costs the
-/// updates one copy, of data that they have in their caches then, and nothing while none is wanted.
-/// The memory for it is as large as the arrays.
+/// Arrays of one length: a value and its large slots. An updater copies a region just before it
+/// changes it, unless the reader has copied it already. So a snapshot costs the updates one copy,
+/// of data that is in their caches at that time, and nothing while no snapshot is wanted. Its
+/// memory is as large as the arrays.
 class CopyOnWriteSnapshot {
  public:
   /// The arrays must outlive it.
   explicit CopyOnWriteSnapshot(std::vector<std::span<const std::byte>> arrays);
-  /// Makes the memory, which else the first mark makes. Must not be called while it is marked.
+  /// Makes the memory, which otherwise the first mark makes. Do not call it while a mark holds.
   void make_room();
-  /// Keeps the present content of the arrays from now on. No update may be under way; `count` is
-  /// the number that the rule has counted.
+  /// From now on keeps the present content of the arrays. No update may be under way. `count` is
+  /// the rule's count.
   void mark(std::int64_t count);
   void drop() { marked_ = false; }
   const std::int64_t& count() const { return count_; }
 
-  /// Must be called before bytes [begin, end) of the arrays are changed. Any thread.
+  /// Call it before bytes [begin, end) of the arrays change. Any thread may call.
   void before_change(std::size_t begin, std::size_t end) {
     if (marked_.load(std::memory_order_acquire)) keep(begin, end);
   }
-  /// Returns bytes of an array as they were at the mark. One thread, while it is marked.
+  /// Returns bytes of an array as they were at the mark. One thread calls it, while the mark holds.
   std::span<const std::byte> read(std::size_t array, std::size_t offset, std::size_t bytes);
 
  private:
@@ -43,7 +43,7 @@ class CopyOnWriteSnapshot {
   const std::vector<std::span<const std::byte>> arrays_;
   std::vector<Buffer> kept_;
   std::deque<std::mutex> regions_;
-  std::deque<std::atomic<bool>> taken_;  // by region
+  std::deque<std::atomic<bool>> taken_;  // by region: it was copied
   std::atomic<bool> marked_{false};
   std::int64_t count_ = 0;
 };

@@ -9,11 +9,11 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kFloats = 300'000;  // some regions, the last of them short
+constexpr std::size_t kFloats = 300'000;  // several regions, the last of them short
 
 class CopyOnWriteSnapshotTest : public testing::Test {
  protected:
-  // As a rule does: a part of the arrays at a time, each after it was asked for.
+  // Updates as a rule does: a part of the arrays at a time, after before_change() for that part.
   void update(std::size_t begin, std::size_t end) {
     snapshot_.before_change(begin * sizeof(float), end * sizeof(float));
     for (std::size_t i = begin; i < end; ++i) value_[i] += 1, slot_[i] -= 1;

@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-// Assigning moves bits.
+// An assignment moves the bits unchanged.
 void copy_past_caches(std::span<const std::byte> from, std::span<std::byte> to) {
   const std::size_t floats = from.size() / sizeof(float), whole = floats * sizeof(float);
   apply_rule(Assign{}, {},

@@ -14,7 +14,7 @@ namespace paceline {
 /// begins at a page of the variable lies at a page. The layout depends on the arguments only, so
 /// that both sides of shared memory agree.
 struct ShardLayout {
-  std::vector<std::size_t> offsets;  // by piece id; only of those on this ps
+  std::vector<std::size_t> offsets;  // by piece id; only of pieces on this ps
   std::size_t bytes = 0;
 };
 ShardLayout shard_layout(std::span<const VariableSpec> variables, std::span<const Piece> pieces,

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// Some element of a contribution is not finite, and the rest of it is not applied.
+/// An element of a contribution is not finite, and the rest of the contribution is not applied.
 class NotFinite : public Error {
  public:
   /// `what` names the element and its value: "element 17 is nan".
@@ -22,8 +22,8 @@ class NotFinite : public Error {
   std::string variable_, what_;
 };
 
-/// Throws NotFinite for the first value that is not finite. They are the elements from `first` on
-/// of a contribution to the variable.
+/// Throws NotFinite for the first value that is not finite. The values are the elements from
+/// `first` on of a contribution to the variable.
 void check_finite(const std::string& variable, std::int64_t first, std::span<const float> values);
 
 }  // namespace paceline

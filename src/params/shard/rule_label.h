@@ -1,4 +1,4 @@
-// The name that the application of a variable's rule has on a timeline.
+// The name on a timeline of applying a variable's rule.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ inline TimelineLabel rule_label(const VariableSpec& variable) {
           {{"variable", variable.name}, {"shape", variable.shape.str()}}};
 }
 
-/// This is the label of a piece of the variable, on a ps.
+/// Returns the label for a piece of the variable, on a ps.
 inline TimelineLabel rule_label(const VariableSpec& variable, std::uint32_t piece) {
   TimelineLabel label = rule_label(variable);
   label.arguments.emplace_back("piece", std::to_string(piece));

@@ -14,7 +14,7 @@
 namespace paceline {
 namespace {
 
-// Refuses pieces before anything is allocated, since a declaration arrives over a link.
+// Refuses pieces before it allocates anything, since a declaration arrives over a link.
 void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps,
                     int contributions) {
   double bytes = 0, trained = 0;

@@ -15,32 +15,32 @@
 
 namespace paceline {
 
-/// All pieces of one ps; made once, when the variables are declared.
+/// All pieces of one ps, made once, when the variables are declared.
 class Shard {
  public:
-  /// Throws kInvalidArgument when a variable cannot be held: a rule on another type than float32,
-  /// or more memory than this machine has; and when a variable of `after_reads` is not there, or is
-  /// not float32. The pool and `after_reads` must outlive the shard. `contributions` is how many of
-  /// them wait here at most, each as large as the variables that are trained.
+  /// Throws kInvalidArgument when a variable cannot be held (its rule is for another type than
+  /// float32, or it needs more memory than this machine has), and when a variable of `after_reads`
+  /// does not exist or is not float32. The pool and `after_reads` must outlive the shard. At most
+  /// `contributions` contributions wait here at a time, each as large as the trained variables.
   Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool,
         const AfterReads& after_reads = {}, int contributions = 0);
 
   int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> all_pieces() const { return pieces_; }
-  /// The number of pieces that are here; positions count them.
+  /// The number of pieces on this ps; positions count them.
   std::size_t size() const { return local_.size(); }
   ShardPiece& at(std::size_t position) { return *local_[position]; }
-  /// Returns the position of a piece by its id. Throws kDataLoss when it is not here.
+  /// Returns the position of a piece by its id. Throws kDataLoss when the piece is not on this ps.
   std::size_t position(std::uint32_t id) const;
   std::size_t bytes() const { return bytes_; }
   ApplyPool& pool() { return pool_; }
-  /// The variables that have pieces here which change after each read.
+  /// The variables with pieces on this ps that change after each read.
   std::vector<VariableId> changed_after_reads() const;
-  /// The values of all pieces, as shard_layout says. They change while others read: element by
-  /// element.
+  /// The values of all pieces, laid out as shard_layout says. They change, element by element,
+  /// while others read them.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
-  /// Returns the place of a piece's value in such memory.
+  /// Returns the place of a piece's value in a memory of that layout.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {
     return memory.subspan(offsets_[position], local_[position]->bytes());
   }
@@ -50,11 +50,11 @@ class Shard {
   std::vector<Piece> pieces_;
   const int ps_;
   ApplyPool& pool_;
-  std::vector<int> positions_;  // by piece id; −1: elsewhere
+  std::vector<int> positions_;  // by piece id; −1: on another ps
   std::shared_ptr<SharedMemory> values_;
   std::vector<std::unique_ptr<ShardPiece>> local_;
   std::vector<std::size_t> offsets_;  // in values_, by position
-  std::size_t bytes_ = 0;             // values and slots
+  std::size_t bytes_ = 0;             // of values and slots
 };
 
 }  // namespace paceline

@@ -11,8 +11,9 @@
 
 namespace paceline {
 
-// A thread that changes the values counts the change, and then looks for listeners. Here one
-// is noted before the version is read, so that one of both sees the other.
+// A thread that changes the values counts the change, and then looks for listeners. This function
+// notes the listener before it reads the version, so at least one of the two threads sees the
+// other.
 std::uint64_t ChangeNotifier::subscribe(ChangeListener& listener) {
   const std::lock_guard lock(mutex_);
   subscribed_ = true;
@@ -42,20 +43,20 @@ void ChangeNotifier::tell(ShardPiece& piece) {
 
 namespace {
 
-// So much of a mean is made and applied at a time: it stays in a cache between.
+// A mean is made and applied in parts of this many elements, which stay in a cache in between.
 constexpr std::size_t kMeanElements = std::size_t{1} << 12;
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
-// The part that is locked at a time. A rule takes longer for it than waking a thread takes.
+// The bytes that are locked at a time. A rule takes longer for them than waking a thread takes.
 constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
-// The elements of a region. As many elements of rows are worth a thread.
+// The elements of a region. It takes as many elements of rows to be worth a thread.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
-// More than this is no longer in a cache when it is read.
+// Parts larger than this have left the cache by the time that they are read.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
 
 thread_local Duration waited_for_locks{0};
 
-// Counts the time that locking takes when another thread has it.
+// Counts the time that it waits while another thread has the lock.
 std::unique_lock<std::mutex> counted_lock(std::mutex& mutex) {
   std::unique_lock lock(mutex, std::try_to_lock);
   if (lock.owns_lock()) return lock;
@@ -69,14 +70,14 @@ void copy_through_caches(std::span<const std::byte> from, std::span<std::byte> t
   copy_bytes(to.data(), from.data(), from.size());
 }
 
-/// How parts of so many bytes are copied.
+/// Returns the copy function for parts of this many bytes.
 auto copy_for(std::size_t bytes) {
   return bytes > kMostCached ? copy_past_caches : copy_through_caches;
 }
 
-// Assigns a block at a time, past the caches: if each line that another core reads were written by
-// itself, writer and reader would wait for each other at each. It begins at the end, so that both
-// do not keep step.
+// Assigns a block at a time, past the caches. If each line that another core reads were written by
+// itself, writer and reader would wait for each other at every line. The writer begins at the end,
+// so that the two do not keep step.
 void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
   std::array<float, kChangedElements> buffer;
   while (!values.empty()) {
@@ -112,7 +113,7 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   }
 }
 
-// Nobody else holds one region while waiting for another.
+// No other thread holds one region while it waits for another.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (std::mutex& region : regions_) locks.push_back(counted_lock(region));
@@ -158,7 +159,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                         {floats + done / sizeof(float), bytes / sizeof(float)});
     if (!updated.empty()) copy(memory_.value().subspan(begin, bytes), updated.subspan(done, bytes));
   };
-  // Cut between regions: each is written at once.
+  // Cuts between regions: each part is written at once.
   const std::size_t end = offset + gradient.size();
   const std::size_t first = offset / region_bytes_;
   const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;

@@ -25,28 +25,28 @@ namespace paceline {
 
 class ShardPiece;
 
-/// A listener is told, once, that a piece's values have changed. The call may come from any thread,
-/// and must not block.
+/// Hears, once, that a piece's values have changed. The call may come from any thread, and must not
+/// block.
 class ChangeListener {
  public:
   virtual ~ChangeListener() = default;
-  /// `wanted` is true when it waits for the values (subscribe_after).
+  /// `wanted` is true when the listener waits for the values (subscribe_after).
   virtual void on_changed(ShardPiece& piece, bool wanted) = 0;
 };
 
 /// Counts the changes of a piece's values, and tells the piece's listeners of them: the real driver
-/// of protocol/change_subscriptions.h. Safe from any thread.
+/// of protocol/change_subscriptions.h. Thread-safe.
 class ChangeNotifier {
  public:
-  /// Returns how often the values have changed. They may be newer than that.
+  /// Returns how often the values have changed. The values may be newer than that version.
   std::uint64_t version() const { return version_; }
   /// Subscribes to the first change after the version that it returns. Values that are read from
-  /// now on are of that version, or newer. The listener must outlive the piece, or its changes.
+  /// now on are of that version or newer. The listener must outlive the piece, or its changes.
   std::uint64_t subscribe(ChangeListener& listener);
-  /// Subscribes to the first change after that version, whose values the listener waits for.
-  /// Returns false, and does not subscribe, when there was one.
+  /// Subscribes to the first change after that version; the listener waits for its values. If that
+  /// change has happened already, does not subscribe, and returns false.
   bool subscribe_after(std::uint64_t version, ChangeListener& listener);
-  /// The values have changed.
+  /// Tells the listeners that the values have changed.
   void tell(ShardPiece& piece);
 
  private:
@@ -56,12 +56,12 @@ class ChangeNotifier {
   ChangeSubscriptions<ChangeListener*> subscriptions_;
 };
 
-/// One piece. Its calls may come from any thread. They lock one region of it after the other, so
-/// that contributions to different regions do not wait for each other; rows lock all of it. Offsets
-/// are bytes into the piece; offsets and lengths are checked by the caller.
+/// One piece. Any thread may call it. A call locks one region of the piece after the other, so that
+/// contributions to different regions do not wait for each other; a call for rows locks all
+/// regions. Offsets are bytes into the piece. The caller checks offsets and lengths.
 class ShardPiece {
  public:
-  /// The value lies in `value`, which is zero-filled and must outlive the piece, as must the pool.
+  /// The value lies in `value`, which is zero-filled. `value` and `pool` must outlive the piece.
   /// Throws as VariableMemory does.
   ShardPiece(const VariableSpec& variable, const Piece& where, std::span<std::byte> value,
              ApplyPool& pool);
@@ -74,27 +74,27 @@ class ShardPiece {
     return row >= where_.first_row && row < where_.first_row + where_.rows;
   }
 
-  /// Counts a contribution, which is under way until end_contribution. Returns the count (Adam's t)
-  /// for all of its chunks.
+  /// Counts a contribution, which lasts until end_contribution. Returns the count (Adam's t) for
+  /// all of its chunks.
   std::int64_t begin_contribution();
   void end_contribution();
-  /// Applies the rule to a range and copies the new values of it to `updated`, unless that is
-  /// empty; past the caches, if it is more than they keep. The range is everything where the rule
-  /// asks for its whole variable.
+  /// Applies the rule to a range, and copies the range's new values to `updated` unless that is
+  /// empty. The copy goes past the caches if it is more than they keep. The range is the whole
+  /// piece for a rule that asks for its whole variable.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
   /// Applies the rule to all of the piece with the mean of dense contributions, which it computes
   /// on the way. Not for a rule that asks for its whole variable.
   void apply_mean(const RuleStep& step, std::span<const MeanPart> parts);
-  /// Applies the rule to rows, named as in the variable. `gradient` is (rows.size(), row).
+  /// Applies the rule to rows, by their ids in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
 
-  /// Returns how long the calling thread has waited for regions that others had locked, since it
-  /// asked last. Helpers of the pool are not counted.
+  /// Returns how long the calling thread has waited for regions that others had locked, since its
+  /// last call. Waits of the pool's threads are not counted.
   static Duration take_lock_wait();
 
-  /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns what it
-  /// returns. Where the value is locked region by region it returns false and calls nothing.
+  /// Calls function(value) with the whole value, which nobody writes meanwhile, and returns its
+  /// result. If the value is locked region by region, returns false and calls nothing.
   template <typename F>
   bool with_value(F&& function) {
     if (regions_.size() != 1) return false;
@@ -102,19 +102,19 @@ class ShardPiece {
     return function(std::span<const std::byte>(memory_.value()));
   }
   void copy(std::size_t offset, std::span<std::byte> values);
-  /// Copies the rows, named as in the variable, one after the other.
+  /// Copies the rows, by their ids in the variable, one after the other.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
   /// The ways in which a worker reads the value: in shared memory, or in frames.
   enum class Reading { kInPlace, kFrames };
-  /// Calls `change` after each read from now on. It must outlive the piece, whose variable is of
-  /// float32. To be called before any worker reads.
+  /// Calls `change` after each read from now on. `change` must outlive the piece, whose variable is
+  /// of float32. Call this before any worker reads.
   void change_after_reads(const AfterRead& change);
   bool changes_after_reads() const { return after_read_ != nullptr; }
-  /// Says that a worker has read the value, or was sent it.
+  /// Tells that a worker has read the value, or was sent it.
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// Whoever changes the values tells its listeners.
+  /// A caller that changes the values tells its listeners.
   ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
@@ -127,12 +127,12 @@ class ShardPiece {
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
   /// Keeps the present arrays while contributions go on. If some contributions are under way, it
-  /// keeps the arrays as they are when none is.
+  /// keeps the arrays as they are at a moment when none is.
   void mark();
-  /// Waits until the piece is kept. At the deadline it is kept region by region (256 KiB; rows: all
+  /// Waits until the piece is kept. At the deadline keeps it region by region (256 KiB; rows: all
   /// of them), each between two updates.
   void wait_marked(Deadline deadline);
-  /// Returns bytes of the arrays as they were. One thread, after wait_marked.
+  /// Returns bytes of the arrays as they were. One thread calls it, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {
     return memory_.read_marked(array, offset, bytes);
   }
@@ -153,11 +153,11 @@ class ShardPiece {
   ApplyPool& pool_;
   std::deque<std::mutex> regions_;
   const AfterRead* after_read_ = nullptr;
-  std::atomic<std::int64_t> reads_{0};  // after which it was called
+  std::atomic<std::int64_t> reads_{0};  // calls of after_read_ so far
   ChangeNotifier changes_;
   std::mutex under_way_mutex_;
   std::condition_variable none_under_way_;
-  int under_way_ = 0;  // contributions
+  int under_way_ = 0;  // contributions under way
   bool to_be_marked_ = false;
 };
 

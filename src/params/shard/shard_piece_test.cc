@@ -52,7 +52,7 @@ TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
   EXPECT_EQ(row, (std::vector<float>{3, 4}));
 }
 
-// It is tried again where the other thread was let go before this one came.
+// Tries again if the other thread had let go of the lock before this one arrived.
 TEST(ShardPiece, CountsHowLongAnApplyWaitsForAnotherThread) {
   HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
@@ -147,7 +147,7 @@ TEST(ShardPiece, TellsOfTheNextChangeOnce) {
   EXPECT_EQ(listener.told, 3);
 }
 
-// Whenever the change comes: the version says that it was there, or the listener is told.
+// Whenever the change happens, either the version includes it, or the listener is told.
 TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   HeldPiece held({.name = "w", .shape = {2}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
@@ -170,7 +170,8 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
     round.arrive_and_wait();
     const std::uint64_t seen = piece.changes().subscribe(listener);
     round.arrive_and_wait();
-    // Told of the change, it listens no more, unless it began again after that.
+    // A listener that was told of the change has ended its subscription, unless it subscribed again
+    // after that.
     const bool told = listener.told > before;
     if (seen == piece.changes().version()) {
       const int by_then = listener.told;
@@ -184,7 +185,7 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   EXPECT_EQ(missed, 0);
 }
 
-// A declaration that comes over a link may say so.
+// A declaration that arrives over a link may ask for one.
 TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   HeldPiece held({.name = "w", .shape = {2}, .average_decay = 0.5f, .trained = false},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
@@ -193,7 +194,7 @@ TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   EXPECT_EQ(values_of(held.piece), (std::vector<float>{1, 2}));
 }
 
-// More elements than are written at a time, and no multiple of that.
+// The variable has more elements than are written at a time, and no multiple of that.
 TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   constexpr std::int64_t kElements = 90'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .trained = false},
@@ -221,8 +222,8 @@ TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   EXPECT_EQ(piece.changes().version(), version + 4);
 }
 
-// Contributions of four threads, each by ranges on the threads of one pool, lose nothing; neither
-// do those of one that comes in chunks.
+// Four threads contribute at once, each by ranges on the threads of one pool, and another one in
+// chunks. No contribution is lost.
 TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
   constexpr std::int64_t kElements = 700'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .rule = Add{}},

@@ -25,7 +25,7 @@ TEST(Shard, RefusesWhatItCannotHold) {
   EXPECT_NO_THROW(shard_of({.name = "i", .dtype = DType::kInt64, .shape = {2}, .trained = false}));
 }
 
-// The variable is a twentieth of the machine's memory: it fits, and forty contributions to it do
+// The variable takes a twentieth of the machine's memory: it fits, but forty contributions to it do
 // not.
 TEST(Shard, CountsTheContributionsThatWaitForTheirRound) {
   const auto elements = std::int64_t(memory_of_machine() / 20 / sizeof(float));

@@ -20,7 +20,7 @@
 namespace paceline {
 namespace {
 
-// A range this long takes some microseconds, as long as waking a thread for it.
+// Applying a range of this length takes some microseconds, as long as waking a thread.
 constexpr std::int64_t kGrain = 16 * 1024;
 
 [[noreturn]] void refuse(const VariableSpec& spec, const std::string& why) {
@@ -68,7 +68,7 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
                            tensor.shape().str(), name_of(dtype), shape.str()));
 }
 
-// The memory that is there already stays: a step may hold a view of it.
+// Keeps the memory that exists: a step may hold a view of it.
 void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
     target = source.shared() ? source.clone() : std::move(source);
@@ -118,7 +118,7 @@ void VariableMemory::make_slots() {
   }
 }
 
-// All arrays are there: from now on they keep their memory.
+// All arrays exist: from now on they keep their memory.
 void VariableMemory::settle() {
   if (own_value_.defined()) value_ = bytes_of(own_value_);
   full_slots_.clear();
@@ -289,8 +289,8 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
     const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
     before_change(begin, begin + row_bytes_);
   }
-  // Rows are named as in the variable: the pointers stand where its row 0 would be. No element
-  // before this memory is touched, since every row was checked to be in it.
+  // Row ids are those of the variable, so the pointers stand where its row 0 would be. No element
+  // before this memory is touched: a check has shown that every row is in it.
   const auto shifted = [&](void* data) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer may stand before its array
     return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -

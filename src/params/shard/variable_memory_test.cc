@@ -42,7 +42,7 @@ ErrorCode code_of(const std::function<void()>& call) {
 
 enum class Holder { kOwn, kGiven };
 
-/// A whole variable, in memory of its own, or with the value in memory that it is given.
+/// A whole variable in memory of its own, or with its value in memory that it is given.
 class EitherMemory : public testing::TestWithParam<Holder> {
  protected:
   VariableMemory& make(const VariableSpec& spec) {
@@ -207,7 +207,7 @@ TEST_P(EitherMemory, WhatIsMarkedIsReadWhileUpdatesGoOn) {
   EXPECT_NE(floats_of(held.read(0).value), floats_of(before.value));
 }
 
-// As a checkpoint is loaded: the value, then the slots, each in parts.
+// Writes as a checkpoint is loaded: the value, then the slots, each in parts.
 TEST_P(EitherMemory, BytesThatAreWrittenAreThoseThatAreRead) {
   VariableSpec spec = spec_of({3}, Adam{});
   spec.average_decay = 0.5f;

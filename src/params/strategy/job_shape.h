@@ -1,5 +1,5 @@
-// The shape of a job: its strategy, how many tasks it has and in which form contributions travel.
-// It is what users know as a way to distribute it. Also the flags that ask for it.
+// The shape of a job: its strategy, its number of tasks, and the form in which contributions
+// travel. Also the flags that ask for it.
 #pragma once
 
 #include <optional>
@@ -17,13 +17,14 @@ struct JobShape {
   WireForm wire = {};
   int accumulate = 1;
   int towers = 1;  // devices of each worker, each with a batch of its own
-  /// The host of each task; those that are missing are chosen.
+  /// The host of each task; missing ones are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }
   const StrategyKind& kind() const { return strategy_kind(strategy, kind_of(ps, workers)); }
   bool is_one_device() const { return is_one_process() && towers == 1; }
-  /// Workers make local steps between their rounds: each step learns less than one of other ways.
+  /// True when workers make local steps between their rounds: each step then learns less than a
+  /// step of other strategies.
   bool makes_local_steps() const { return kind().makes_local_steps; }
   std::string text() const;  // "async, 1 ps + 4 workers, bfloat16"
   bool operator==(const JobShape&) const = default;

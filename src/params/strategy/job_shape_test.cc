@@ -23,7 +23,7 @@ TEST(JobShape, IsReadFromItsFlags) {
   EXPECT_EQ(shape.wire, (WireForm{{DType::kBFloat16, 8}}));
 }
 
-// Whatever a way is asked for with, its flags say it whole.
+// The flags of a job's shape describe it completely, whatever it is.
 TEST(JobShape, OfItsFlagsIsTheSame) {
   for (const StrategyKind* const kind : strategies()) {
     for (const WireForm& wire :

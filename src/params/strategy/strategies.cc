@@ -180,7 +180,7 @@ std::string why_no_sync_batch_norm(const Cluster& cluster) {
 
 namespace {
 
-// Why parameter servers cannot apply the rules of these variables; empty when they can.
+// Returns why parameter servers cannot apply the rules of these variables; empty when they can.
 std::string why_not_by_code(const std::vector<VariableSpec>& variables) {
   const auto found = std::ranges::find_if(
       variables, [](const VariableSpec& each) { return each.trained && each.rule.by_code(); });

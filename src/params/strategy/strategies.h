@@ -1,5 +1,5 @@
-// The table of all strategies. A new one is a line of it, and a file that makes a
-// JoinedStrategy where none of those that are there does.
+// The table of all strategies. A new strategy is a line in it, and, if no existing file makes the
+// right JoinedStrategy, a file that does.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace paceline {
 
-/// Returns all strategies. The first one that is for a kind of cluster is its default.
+/// Returns all strategies. The first one for a kind of cluster is its default.
 std::span<const StrategyKind* const> strategies();
-/// Each name once.
+/// Returns each name once.
 std::vector<std::string> strategy_names();
-/// Adds a line to the table for as long as it lives: a strategy that Paceline does not have. No
+/// Adds a strategy that Paceline does not have to the table, for as long as this object lives. No
 /// other thread may look at the table meanwhile.
 class AddedStrategy {
  public:
@@ -28,26 +28,27 @@ class AddedStrategy {
   const StrategyKind& kind_;
 };
 
-/// The strategy of this name, of several that which is for such clusters; null when there is none.
+/// The strategy of this name; if several have it, the one for such clusters. Null when none has it.
 const StrategyKind* find_strategy(std::string_view name, ClusterKind cluster);
-/// The same. Throws kInvalidArgument, with the nearest name and all names.
+/// As find_strategy, but throws kInvalidArgument with the nearest name and all names.
 const StrategyKind& strategy_named(std::string_view name, ClusterKind cluster);
-/// True of a name that strategies had in 0.1.0 and have no more: "mixed".
+/// True for a name that a strategy had in 0.1.0 and no longer has: "mixed".
 bool is_old_strategy_name(std::string_view name);
 /// True when strategies of this name are only for clusters without parameter servers.
 bool is_without_ps(std::string_view name);
-/// The default of a kind of cluster.
+/// The default strategy for a kind of cluster.
 const StrategyKind& default_strategy(ClusterKind cluster);
 
-/// The name that stands for a strategy that is chosen. For a process that starts no tasks: workers
-/// on several hosts make local steps, since their links cannot be taken for fast. On one host, and
-/// in one process, it is the default. All tasks of a job choose the same: nothing but the addresses
-/// counts.
+/// The name by which Paceline chooses the strategy. If this process starts no tasks and the workers
+/// are on several hosts, they make local steps, since their links may not be fast. On one host, and
+/// in one process, it is the default. All tasks of a job choose alike, since only the addresses
+/// count.
 constexpr std::string_view kAutomatic = "auto";
-/// The kind of Cluster::strategy, the chosen one where that is kAutomatic, and the default where it
-/// has no name. Throws as strategy_named does.
+/// The kind of Cluster::strategy: the chosen one for kAutomatic, and the default if it has no name.
+/// Throws as strategy_named does.
 const StrategyKind& strategy_kind(const Cluster& cluster);
-/// The same of tasks whose addresses are not known; kAutomatic is the default.
+/// The kind of a strategy for tasks without known addresses; kAutomatic is the default. Throws as
+/// strategy_named does.
 const StrategyKind& strategy_kind(const Strategy& strategy, ClusterKind cluster);
 std::string strategy_name(const Cluster& cluster);
 
@@ -55,9 +56,10 @@ std::string strategy_name(const Cluster& cluster);
 /// go with …"; empty when it does.
 std::string why_no_sync_batch_norm(const Cluster& cluster);
 
-/// Makes the cluster's strategy, and over it what TrainOptions::accumulate asks for. Joins the job.
-/// Throws as strategy_named does, kInvalidArgument when the strategy or batch norm of the whole
-/// batch does not fit the cluster or the variables, and what the strategy throws.
+/// Makes the cluster's strategy, and over it the accumulation that TrainOptions::accumulate asks
+/// for. Joins the job. Throws as strategy_named does. Throws kInvalidArgument when the strategy, or
+/// batch norm of the whole batch, does not fit the cluster or the variables. Also throws what the
+/// strategy throws.
 JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables);
 
 }  // namespace paceline

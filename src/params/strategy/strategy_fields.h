@@ -1,6 +1,6 @@
-// The list of a strategy's options: their flags, what these mean, and which strategies have them.
-// Flags, --help, files, what workers agree on, reports and predictions read and write options by
-// it.
+// The list of a strategy's options: their flags, the meaning of these, and the strategies that have
+// them. Flags, --help, files, the workers' agreement, reports and predictions use this list to read
+// and write options.
 #pragma once
 
 #include <limits>
@@ -18,18 +18,18 @@ namespace paceline {
 
 struct WholeOption {
   int Strategy::*value;
-  int least, most;             // that a user may give
-  std::string_view zero = "";  // the word for 0, which stands for what the strategy chooses
+  int least, most;             // the least and most that a user may give
+  std::string_view zero = "";  // the word for 0, which means that the strategy chooses
 };
 
 struct RateOption {
   float Strategy::*value;
-  bool below_one = false;  // from zero; otherwise it is above zero
+  bool below_one = false;  // in [0, 1); otherwise above 0
 };
 
 struct WordOption {
   std::vector<std::string> words;
-  int (*get)(const Strategy& strategy);  // the index of its word
+  int (*get)(const Strategy& strategy);  // returns the index of its word
   void (*set)(Strategy& strategy, int word);
 };
 
@@ -37,28 +37,28 @@ struct StrategyField {
   const char* flag;
   const char* argument;  // as --help shows it
   const char* help;
-  /// The words that refuse the flag for a strategy without the option: "needs …".
+  /// How the flag is refused for a strategy without the option: "needs …".
   const char* needs;
   bool (*traits_have_it)(const StrategyKind& kind, const Strategy& options);
   std::variant<WholeOption, RateOption, WordOption> value;
-  bool always_told = false;  // whoever is told of the strategy is told the value, too
+  bool always_told = false;  // messages that name the strategy also name the value
 
   /// True for a strategy that has the option, and leaves it to the user.
   bool is_of(const StrategyKind& kind, const Strategy& options) const;
   /// The value, as its flag takes it.
   std::string text(const Strategy& strategy) const;
-  /// The value as workers compare it: with the word for what the strategy chooses.
+  /// The value as workers compare it. If the strategy chooses, the word for that.
   std::string agreed_text(const Strategy& strategy) const;
   bool is_usual(const Strategy& strategy) const { return text(strategy) == text(Strategy()); }
 };
 
 std::span<const StrategyField> strategy_fields();
 
-/// The strategy of this name with the options that `flags` give, as reports keep them. What cannot
-/// be read stays as it is by default.
+/// The strategy of this name, with the options that `flags` give, as reports keep them. Options
+/// that cannot be read keep their defaults.
 Strategy strategy_of(std::string_view name,
                      std::span<const std::pair<std::string, std::string>> flags);
-/// The flags of the options that the strategy has, unless they are as usual: " --late fold".
+/// The flags of the strategy's options that differ from the default: " --late fold".
 std::string option_flags(const StrategyKind& kind, const Strategy& strategy);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// The kinds of strategies, and the traits by which all other code asks about one: a line of the
-// table in strategies.cc says what is true of every job of a kind.
+// The kinds of strategies, and their traits, by which all other code asks about a strategy. A line
+// of the table in strategies.cc holds for every job of its kind.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@ namespace paceline {
 
 /// The tasks that a cluster is made of.
 enum class ClusterKind : std::uint8_t { kOneProcess, kWithPs, kWorkersOnly };
-/// Also of a cluster that the launcher is to start.
+/// Also for a cluster that the launcher will start.
 ClusterKind kind_of(const Cluster& cluster);
 /// One worker without parameter servers is one process.
 ClusterKind kind_of(int ps, int workers);
 
 struct StrategyKind {
-  std::string_view name;  // as --strategy takes it; several kinds of clusters may share one
+  std::string_view name;           // as --strategy takes it; several kinds may share one
   std::string_view old_name = "";  // its name in 0.1.0, which flags and files may still give
   std::string_view meaning;        // for --help: "each contribution is applied as it arrives"
-  ClusterKind cluster;             // that it is for
-  // Traits, which are the same in all jobs.
+  ClusterKind cluster;             // the kind of cluster that it is for
+  // Traits, which hold for all jobs.
   bool rounds = false;       // one contribution of each worker makes a global step; see in_rounds()
-  bool reduces = false;      // workers sum contributions among themselves, and so meet
-  bool limits_lead = false;  // of a worker over the slowest, in own steps
+  bool reduces = false;      // workers sum contributions among themselves, and must meet for that
+  bool limits_lead = false;  // limits a worker's lead over the slowest, in own steps
   bool makes_local_steps = false;  // each learns less than a step of other strategies
-  /// Sets the options that the strategy does not leave to the user; null: it leaves all.
+  /// Sets the options that the strategy does not leave to the user; null: it leaves all of them.
   void (*fix)(Strategy& options) = nullptr;
-  /// Makes it for JoinOptions::cluster, whose strategy is settled().
+  /// Joins the strategy for JoinOptions::cluster, whose strategy is settled().
   JoinedStrategy (*make)(const JoinOptions& options, std::vector<VariableSpec> variables) = nullptr;
-  /// Why a cluster of so many workers, or variables, do not suit it: "needs …", "does not go with
-  /// …"; empty when they do. Null: all suit it.
+  /// Why a cluster with this many workers, or these variables, do not suit the strategy: "needs …",
+  /// "does not go with …"; empty when they do. Null: all suit it.
   std::string (*why_not_cluster)(const Cluster& cluster, int workers) = nullptr;
   std::string (*why_not_variables)(const std::vector<VariableSpec>& variables) = nullptr;
 
@@ -43,35 +43,37 @@ struct StrategyKind {
     return text == name || (!old_name.empty() && text == old_name);
   }
   bool has_ps() const { return cluster == ClusterKind::kWithPs; }
-  /// Each worker applies the rule to values of its own, so that it may be code of the worker's.
+  /// True when each worker applies the rule to values of its own, so that the rule may be the
+  /// worker's own code.
   bool workers_apply() const { return !has_ps() || makes_local_steps; }
-  /// Sparse variables lie on parameter servers, and the workers reduce the others.
+  /// True when sparse variables lie on parameter servers, and the workers reduce the others.
   bool splits_variables() const { return has_ps() && reduces; }
-  /// A step learns as much as one of any other strategy.
+  /// True when a step learns as much as one of any other strategy.
   bool exact() const { return !makes_local_steps; }
-  /// Every step of all workers is one global step, so that their parts of a batch can meet in it.
+  /// True when every step of all workers is one global step, so that their parts of a batch can
+  /// meet in it.
   bool shares_each_step() const { return reduces && !has_ps() && !makes_local_steps; }
 
-  /// No worker makes more steps than another: each round has one contribution of each.
+  /// True when no worker makes more steps than another: each round has one contribution of each.
   bool in_rounds(const Strategy& options) const {
     return rounds && !(makes_local_steps && options.outer_async);
   }
-  /// Parameter servers close the rounds, by Strategy::replicas and Strategy::late.
+  /// True when parameter servers close the rounds, by Strategy::replicas and Strategy::late.
   bool ps_closes_rounds(const Strategy& options) const {
     return has_ps() && !reduces && in_rounds(options);
   }
-  /// A worker may have to wait for slower ones.
+  /// True when a worker may have to wait for slower ones.
   bool waits_for_others(const Strategy& options) const { return limits_lead || in_rounds(options); }
 };
 
-/// The options with the kind's name, and with what the kind fixes.
+/// The options, with the kind's name and the values that the kind fixes.
 Strategy settled(const StrategyKind& kind, Strategy options);
 
 /// Returns what the chief declares to the parameter servers of `spec`.
 AggregationSpec aggregation_of(const StrategyKind& kind, const Strategy& options,
                                const ClusterSpec& spec);
-/// Rounds that the parameter servers of `spec` close. The address of ps 0 is in them, since a ps
-/// that outlives jobs knows no other one.
+/// Rounds that the parameter servers of `spec` close. They include the address of ps 0: a ps that
+/// outlives jobs knows it from nowhere else.
 AggregationSpec rounds_of(const ClusterSpec& spec, int replicas, LateContribution late);
 
 }  // namespace paceline

@@ -36,7 +36,7 @@ class CollectiveFixture : public ::testing::TestWithParam<CollectiveWay> {
   Stores join_all(const std::vector<VariableSpec>& variables);
   std::future<std::unique_ptr<CollectiveStore>> join_later(
       int worker, const std::vector<VariableSpec>& variables);
-  /// Calls work(worker) for each of them at once, and returns when all have returned.
+  /// Calls work(worker) for each worker at once, and returns when all calls have returned.
   static void each(const std::vector<int>& workers, const std::function<void(int)>& work);
   static void each(const Stores& stores, const std::function<void(CollectiveStore&)>& work);
   std::string said();

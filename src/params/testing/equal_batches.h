@@ -1,5 +1,5 @@
-// For tests: a store that makes one update of several batches is compared with one that takes them
-// as one batch.
+// For tests: compares a store that makes one update of several batches with one that takes them as
+// one batch.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@ struct EqualBatchesCase {
   std::string name;
   Rule rule;
   float clip_norm;
-  bool shared;  // memory with the ps
+  bool shared;  // shares memory with the ps
 };
 
-/// Returns every rule with slots of a different kind, clipped and not, with the ps's memory shared
+/// Returns every rule with a different kind of slots, clipped and not, with the ps's memory shared
 /// and not.
 std::vector<EqualBatchesCase> equal_batches_cases();
 

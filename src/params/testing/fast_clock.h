@@ -1,4 +1,4 @@
-// For tests: a clock of which a day passes in 86 seconds.
+// For tests: a clock on which a day passes in 86 seconds.
 #pragma once
 
 #include "base/clock.h"

@@ -24,15 +24,15 @@ class JobFixture : public ::testing::Test {
   void make_spec(int num_ps, int num_workers);
   PsOptions ps_options(int ps);
   PsStoreOptions store_options(int worker);
-  /// Serves in a thread. The future gets its summary, or its error.
+  /// Serves in a thread. The future gets the ps's summary, or its error.
   std::future<PsSummary> start_ps(const PsOptions& options);
   void start_all_ps();
   void stop_all_ps();
   /// Joins all workers, each in a thread of its own, and waits for them.
   std::vector<std::unique_ptr<PsStore>> join_all(const std::vector<VariableSpec>& variables);
-  /// Returns everything that was said, one line each.
+  /// Returns all lines for the user, one line each.
   std::string said();
-  /// Waits until a line that contains `text` has been said; false after a generous while.
+  /// Waits until a line for the user contains `text`. Returns false after a generous time.
   bool wait_said(const std::string& text);
   void say(const std::string& line);
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory();
@@ -41,9 +41,9 @@ class JobFixture : public ::testing::Test {
 
   ClusterSpec spec_;
   std::vector<std::future<PsSummary>> ps_tasks_;
-  AfterReads after_reads_;  // of each ps that is started from now on
-  ManualClock clock_;       // the time of tasks whose options name it
-  Duration reconnect_timeout_ = std::chrono::seconds(30);  // of tasks that are started from now on
+  AfterReads after_reads_;                                 // of each ps that starts from now on
+  ManualClock clock_;                                      // for tasks whose options name it
+  Duration reconnect_timeout_ = std::chrono::seconds(30);  // of tasks that start from now on
 
  private:
   const std::shared_ptr<InprocHub> hub_;
@@ -54,19 +54,19 @@ class JobFixture : public ::testing::Test {
   std::string said_;
 };
 
-/// Values that are the same in every run: a few digits, different for every element and variable.
+/// Values of a few digits, the same in every run, and different for every element and variable.
 VariableState initial_state(const VariableSpec& spec, VariableId variable);
 std::vector<VariableState> initial_states(std::span<const VariableSpec> variables);
 
-/// A model: reads all variables, contributes a function of their values and the step to each, so
-/// that a value which is late or torn changes everything after it.
+/// A model that reads all variables, and contributes to each a function of their values and of the
+/// step. So a value that is late or torn changes everything after it.
 class StepDriver {
  public:
   /// With `reread` each variable counts as read by several kernels of a step.
   StepDriver(ParameterStore& store, bool clipped, bool reread = false);
   /// Makes a train step; returns the global step.
   std::int64_t step();
-  /// Waits until every ps has applied the last step. A step ends already when ps 0 has applied it.
+  /// Waits until every ps has applied the last step. A step already ends when ps 0 has applied it.
   void wait_applied();
   /// True for a plan that knows the rows of the next batch.
   bool knows_next_rows = true;

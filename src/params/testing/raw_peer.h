@@ -1,4 +1,4 @@
-// For tests: a ps with a chief, and peers that say to it whatever a test wants.
+// For tests: a ps with a chief, and peers that say whatever a test wants.
 #pragma once
 
 #include <algorithm>
@@ -39,7 +39,7 @@ class RawPeer : public Receiver {
   void share(std::uint32_t id, std::size_t bytes) {
     connection_->share(id, SharedMemory::create(bytes));
   }
-  /// Waits for a message of the type. Returns false when the connection ended before.
+  /// Waits for a message of the type. Returns false if the connection ends before.
   bool wait_for(MessageType type) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::chrono::seconds(60),
@@ -55,7 +55,7 @@ class RawPeer : public Receiver {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return closed_; });
   }
-  /// Takes no frame from now on, or takes them again.
+  /// From now on takes no frames, or takes them again.
   void set_deaf(bool deaf) {
     const std::lock_guard lock(mutex_);
     deaf_ = deaf;
@@ -151,7 +151,7 @@ class PsTest : public JobFixture {
     return peer;
   }
   void initialise() { chief_->write(initial_states(some_variables()), 0); }
-  /// Expects that the ps goes on serving after whatever happened to others.
+  /// Expects that the ps goes on serving, whatever happened to others.
   void expect_still_serving() {
     initialise();
     StepDriver driver(*chief_, false);
@@ -162,7 +162,7 @@ class PsTest : public JobFixture {
   std::unique_ptr<PsStore> chief_;
 };
 
-/// The same in synchronous rounds, which so many contributions close; 0: those of all.
+/// A PsTest in synchronous rounds, each of which this many contributions close; 0: those of all.
 class RoundsPsTest : public PsTest {
  protected:
   explicit RoundsPsTest(int needed = 0) : needed_(needed) {}

@@ -1,5 +1,5 @@
-// For tests of every engine that reduces: variables of all kinds, what each worker contributes to
-// them, and what the sums must be.
+// For tests of every engine that reduces: variables of all kinds, each worker's contributions, and
+// the sums that must result.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class ReductionValues {
   const ContributionLayout& layout() const { return layout_; }
   const std::shared_ptr<const std::vector<Bucket>>& buckets() const { return buckets_; }
 
-  /// Contributes what the worker has in this step to all buckets.
+  /// Contributes the worker's numbers of this step to all buckets.
   void contribute(Collectives& collectives, int worker, int step) const {
     for (std::size_t b = 0; b < buckets_->size(); ++b) {
       std::size_t rows = 0;
@@ -49,7 +49,7 @@ class ReductionValues {
     }
   }
 
-  /// The group as the worker sees it; the weights differ.
+  /// The group as the worker sees it. The weights differ.
   static ReductionGroup group(std::uint64_t tag, const std::vector<std::int32_t>& members,
                               int worker, bool in_place) {
     ReductionGroup made;
@@ -73,7 +73,7 @@ class ReductionValues {
     return sum;
   }
 
-  /// The sums that a member has are the weighted ones of all members' contributions.
+  /// Expects that a member's sums are the weighted sums of all members' contributions.
   void expect_sums(const Collectives& collectives, const std::vector<std::int32_t>& members,
                    int step) const {
     const ReductionGroup all = group(0, members, members.front(), false);

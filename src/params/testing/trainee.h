@@ -43,10 +43,10 @@ class LookupModel {
   std::optional<Training> training_;
 };
 
-// A model's plan on a store; batch n has the same examples for all.
+// A model's plan on a store. Batch n has the same examples in every trainee.
 class Trainee {
  public:
-  /// Its first batch is `batch`, and each later one follows after `batches`.
+  /// `batch` is the first batch; each later one is `batches` further.
   Trainee(ParameterStore& store, const LookupModel& model, std::unique_ptr<Device> device = nullptr,
           std::int64_t batch = 0, std::int64_t batches = 1)
       : model_(model),
@@ -83,14 +83,14 @@ class Trainee {
   }
   /// The global step of the last step.
   std::int64_t global_step() const { return handle_->global_step(); }
-  /// The norm of the last step's own contributions, of a model that clips.
+  /// The norm of the last step's own contributions, in a model that clips.
   double norm() const { return executor_->global_norm(); }
   double mean_of(int steps) {
     double sum = 0;
     for (int i = 0; i < steps; ++i) sum += step();
     return sum / steps;
   }
-  std::int32_t id_offset = 0;  // makes ids that are no rows
+  std::int32_t id_offset = 0;  // makes ids of rows that do not exist
 
  private:
   const LookupModel& model_;

@@ -16,16 +16,16 @@
 namespace paceline {
 namespace {
 
-// A part takes some microseconds. The parts follow from the shape alone, and with them the order
-// in which squares are summed.
+// A part takes some microseconds. The parts, and the order in which squares are summed, depend on
+// the shape alone.
 constexpr std::int64_t kPart = 16 * 1024;
-// Sums of so many elements stay in the first cache.
+// Sums of this many elements stay in the first cache.
 constexpr std::int64_t kBlock = 256;
 
 using Sources = std::array<const float*, kMostTowers>;
 using Sums = std::array<std::array<float, kBlock>, kMostTowers / 2>;
 
-// Makes one sum of the first `count` ones, which have `size` elements.
+// Sums the first `count` of the sums, of `size` elements each, into one.
 void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
   while (count > 1) {
     for (std::size_t i = 0; i < count; i += 2) {
@@ -39,7 +39,7 @@ void add_pairs(Sums& sums, std::size_t count, std::int64_t size) {
   }
 }
 
-// Writes factor · (sum of the sources), of `size` elements of each, at most kBlock.
+// Writes factor · (sum of the sources), for `size` elements, at most kBlock.
 void add_block(const Sources& sources, std::size_t count, std::int64_t begin, std::int64_t size,
                float factor, float* into) {
   Sums sums;

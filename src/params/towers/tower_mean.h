@@ -14,24 +14,23 @@ namespace paceline {
 
 constexpr int kMostTowers = 64;
 
-/// Sums in the order of a balanced tree, ((0 + 1) + (2 + 3)) + …, for each element: the result is a
-/// function of the contributions alone, never of threads or time. Allocates nothing once it is
-/// made.
+/// Sums each element in the order of a balanced tree, ((0 + 1) + (2 + 3)) + …: the result depends
+/// on the contributions alone, never on threads or time. Allocates nothing after its construction.
 class TowerMean {
  public:
-  /// `most_rows` is that of one contribution to a sparse variable. `pool` may be null; it must
-  /// outlive the mean, as `spec` must. With `squares` the sum of squares can be asked for.
+  /// `most_rows` is the most rows of one contribution to a sparse variable. `pool` may be null;
+  /// `pool` and `spec` must outlive the mean. With `squares`, squares() gives the sum of squares.
   TowerMean(const VariableSpec& spec, std::int64_t most_rows, int towers, bool squares,
             ThreadPool* pool);
   TowerMean(const TowerMean&) = delete;
   TowerMean& operator=(const TowerMean&) = delete;
 
   const VariableSpec& spec() const { return spec_; }
-  /// Returns the memory of a tower's contribution.
+  /// Returns the memory for a tower's contribution.
   TensorView place(int tower) const { return places_[std::size_t(tower)].view(); }
-  /// Writes the mean of what lies in the places, one contribution for each tower, to `into`. A row
-  /// that a tower lacks counts as zero. Rows of the mean are in the ascending order of their ids,
-  /// which are valid until the next call. Throws kInvalidArgument for an id that is no row.
+  /// Writes the mean of the contributions in the places, one for each tower, to `into`. A row that
+  /// a tower lacks counts as zero. Rows of the mean are in the ascending order of their ids, which
+  /// are valid until the next call. Throws kInvalidArgument for an id that is no row.
   Contribution take(std::span<const Contribution> of_towers, const TensorView& into);
   /// Returns the sum of squares of the last mean.
   double squares() const;
@@ -51,7 +50,7 @@ class TowerMean {
   const float factor_;
   const bool sums_squares_;
   std::vector<Tensor> places_;   // by tower
-  std::vector<double> squares_;  // of the parts of the mean
+  std::vector<double> squares_;  // by part of the mean
   std::vector<Row> rows_;
   std::vector<std::int32_t> ids_;
 };

@@ -17,7 +17,7 @@ VariableSpec rows_spec() {
   return {.name = "table", .shape = {10, 2}, .rule = Sgd{}, .sparse = true};
 }
 
-// In another order the small ones would be lost: 1 + 1e8 is 1e8 in float32.
+// In another order the small numbers would be lost: 1 + 1e8 is 1e8 in float32.
 TEST(TowerMean, AddsPairsFirst) {
   const VariableSpec spec{.name = "w", .shape = {1}, .rule = Sgd{}};
   TowerMean mean(spec, 0, 4, false, nullptr);

@@ -55,8 +55,8 @@ class TowerGroup::Lead : public StoreSteps {
   TowerGroup& group_;
   StoreSteps& below_;
   StepAccount* account_ = nullptr;
-  std::vector<std::size_t> order_;  // the uses that were given in this step
-  std::size_t handed_over_ = 0;     // so many of them
+  std::vector<std::size_t> order_;  // the uses that were given in this step, in their order
+  std::size_t handed_over_ = 0;     // how many of order_ were handed over
 };
 
 /// The steps of another tower.
@@ -139,7 +139,7 @@ std::size_t TowerGroup::use(VariableId variable) const {
   return std::size_t(use);
 }
 
-// It ends since each tower either gets on or fails, and says so.
+// The wait ends, since each tower either goes on or fails, and says so.
 template <typename Condition>
 void TowerGroup::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   changed_.wait(lock, [&] { return error_ != nullptr || condition(); });
@@ -188,7 +188,7 @@ void TowerGroup::end_step() {
   changed_.notify_all();
 }
 
-// Another tower is computing meanwhile.
+// Counts the wait for a tower that is still computing.
 template <typename Condition>
 void TowerGroup::Lead::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   std::optional<AccountScope> waiting;
@@ -230,8 +230,8 @@ void TowerGroup::Lead::ready(VariableId variable, const Contribution& contributi
   }
 }
 
-// A contribution on a device that is behind the host is not waited for while there is more to queue
-// on the own one.
+// If a contribution's device is behind the host, tower 0 does not wait for it while it can queue
+// more on its own device.
 bool TowerGroup::Lead::is_there(const Use& use) {
   const std::lock_guard lock(group_.mutex_);
   return use.arrived == group_.towers_ && std::ranges::all_of(use.events, &Event::empty);
@@ -243,14 +243,14 @@ void TowerGroup::Lead::hand_over(std::size_t next) {
   const AsyncView place = below_.place(use.variable);
   wait_on_host(place.event);
   const Contribution mean = take_mean(use, place.view);
-  // The squares are read before the store below may change the mean.
+  // Reads the squares before the store below may change the mean.
   if (group_.clips_ && use.mean.spec().rule.takes_gradient()) {
     group_.squares_[next] = use.mean.squares();
   }
   below_.ready(use.variable, mean, {});
 }
 
-// It is the first part of what is applied.
+// The mean is the first part of what is applied.
 Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
   std::optional<AccountScope> applying;
   if (account_ != nullptr) applying.emplace(*account_, Activity::kApply);

@@ -19,9 +19,9 @@
 
 namespace paceline {
 
-/// Sums that all towers make of their numbers in the middle of a step. A round of it is whole once
-/// every tower has given its numbers. They are added in the order of the towers. Not for several
-/// threads at once.
+/// The sums, in the middle of a step, of numbers that all towers have. A round of sums is whole
+/// once every tower has given its numbers. They are added in the order of the towers. Not
+/// thread-safe.
 class TowerSums {
  public:
   explicit TowerSums(int towers) : parts_(std::size_t(towers)) {}
@@ -34,7 +34,7 @@ class TowerSums {
     return round;
   }
   bool is_whole(std::int64_t round) const { return whole_ > round; }
-  /// Returns the sums of the last round, until all towers have given their next numbers.
+  /// Returns the sums of the last round. They hold until all towers have given their next numbers.
   std::span<const double> sums() const { return sums_; }
 
  private:
@@ -51,18 +51,18 @@ class TowerSums {
   std::vector<std::span<const double>> parts_;  // by tower
   std::vector<double> sums_;
   std::size_t given_ = 0;
-  std::int64_t whole_ = 0;  // rounds
+  std::int64_t whole_ = 0;  // whole rounds
 };
 
 /// The towers of one training, which make each step together: to the store below, their plans are
-/// one plan. Tower 0 leads: in a step its thread alone calls the store below, which so sees one
-/// plan. The others take the values that tower 0 has asked for, and wait where it has not yet. The
-/// means of contributions go to the store below in the order in which tower 0 made its own, each as
-/// soon as all towers have theirs. No tower ends a step before tower 0 has taken what all of them
-/// made.
+/// one plan. Tower 0 leads. In a step only its thread calls the store below, which so sees one
+/// plan. The other towers take the values that tower 0 has asked for, and wait if it has not asked
+/// yet. The means of contributions go to the store below in the order in which tower 0 made its
+/// contributions, each as soon as all towers have theirs. No tower ends a step before tower 0 has
+/// taken what all of them made.
 class TowerGroup {
  public:
-  /// `pool`, on which means are computed, may be null. Both must outlive the group. With
+  /// `pool` computes the means; it may be null. `below` and `pool` must outlive the group. With
   /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
   TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
              ThreadPool* pool, bool sync_batch_norm = false);
@@ -72,17 +72,17 @@ class TowerGroup {
 
   /// Makes the steps of one tower, from 0. The group must outlive them.
   std::unique_ptr<StoreSteps> steps(int tower);
-  /// Ends every wait of every tower with this error, unless there was an earlier one; later waits
-  /// too. Any thread may call it.
+  /// Ends every wait of every tower, also later ones, with this error, or with an earlier one. Any
+  /// thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the last step's means, if they are clipped and the store below does not
-  /// compute it. Between two steps.
+  /// compute it. Call it between two steps.
   std::optional<double> norm() const;
 
  private:
   class Lead;
   class Follow;
-  /// The sums of a tower's kernels with those of the others.
+  /// Sums the numbers of a tower's kernels with those of the other towers.
   class Exchange : public SumExchange {
    public:
     Exchange(TowerGroup& group, int tower) : group_(group), tower_(tower) {}
@@ -105,7 +105,7 @@ class TowerGroup {
     VariableId variable;
     TowerMean mean;
     std::vector<Contribution> given;  // by tower
-    std::vector<Event> events;        // the same
+    std::vector<Event> events;        // by tower
     int arrived = 0;
   };
   /// The rows of a sparse variable that the batches of all towers read.
@@ -131,38 +131,38 @@ class TowerGroup {
   const std::unique_ptr<StoreSteps> below_;
   const bool clips_;
   const float clip_norm_;
-  std::vector<int> use_of_;                 // by variable: into uses_, or −1
+  std::vector<int> use_of_;                 // by variable: index in uses_, or −1
   std::vector<std::unique_ptr<Use>> uses_;  // in the order of the plan's uses
-  std::vector<double> squares_;             // the same, of the mean; 0: not part of the norm
+  std::vector<double> squares_;             // by use: of the mean; 0: not part of the norm
   std::vector<UnitedRows> united_;
   std::vector<RowSet> united_sets_;
 
   std::vector<Exchange> exchanges_;  // by tower; empty: none
 
-  std::mutex mutex_;  // of what follows, and of what a Use has of this step
+  std::mutex mutex_;  // of all members below, and of each Use's members for this step
   std::condition_variable changed_;
   std::vector<std::span<const RowSet>> rows_;     // by tower
   std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
-  bool skipped_ = false;                          // the contribution of one of them has NaN
+  bool skipped_ = false;                          // one contribution has NaN
   TowerSums sums_;
-  int begun_ = 0, ended_ = 0;  // towers other than 0, in this step
-  std::int64_t step_ = 0;      // steps that all have ended
+  int begun_ = 0, ended_ = 0;  // the other towers that have begun and ended this step
+  std::int64_t step_ = 0;      // steps that all towers have ended
   std::exception_ptr error_;
 };
 
-/// Stands over any other store. Each tower has a store of its own, whose plans make their steps at
-/// once, each on a thread of its own: all read the values of the store below, and the mean of their
-/// contributions is one contribution to it, in one step of it.
+/// A store over any other store. Each tower has a store of its own. The plans of these make their
+/// steps at once, each on a thread of its own. All read the values of the store below, and the mean
+/// of their contributions is one contribution to it, in one step.
 /// - With clipping the mean is clipped by its norm (NormBy::kStore), unless the store below
-///   computes one itself.
+///   computes a norm itself.
 /// - A tower's step has the number of its batch: the task's own step times the number of towers,
-///   plus its own index. The store below gets the task's own step, and the learning rates and the
+///   plus the tower's index. The store below gets the task's own step, and the learning rates and
 ///   examples of tower 0's request.
 /// - The next batch's rows are not asked for ahead.
 class TowerStore {
  public:
-  /// `pool`, on which means are computed, may be null. It and `below` must outlive the store.
-  /// With `sync_batch_norm`, steps have an exchange() with those of the other towers.
+  /// `pool` computes the means; it may be null. `pool` and `below` must outlive the store. With
+  /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
   TowerStore(ParameterStore& below, int towers, ThreadPool* pool, bool sync_batch_norm = false);
   ~TowerStore();
   TowerStore(const TowerStore&) = delete;
@@ -170,14 +170,14 @@ class TowerStore {
 
   int towers() const;
   /// Returns the store of one tower, from 0. The n-th plan with updates that it binds makes its
-  /// steps with the n-th one of each other tower; all must be alike. Plans without updates are the
-  /// tower's own; they, and all else that is asked of the store, have their time between two steps.
+  /// steps with the n-th such plan of each other tower; all must be alike. Plans without updates
+  /// belong to one tower. Their calls, and all other calls on the store, must be between two steps.
   ParameterStore& of(int tower);
-  /// A tower cannot go on: every wait of the others ends with this error, or with an earlier one.
-  /// Any thread may call it.
+  /// Tells that a tower cannot go on: every wait of the others ends with this error, or with an
+  /// earlier one. Any thread may call it.
   void fail(const std::exception_ptr& error);
-  /// Between two steps: returns the norm of the mean in the last step of the n-th plan with
-  /// updates, if it is clipped and the store below does not compute the norm.
+  /// Returns the norm of the mean in the last step of the n-th plan with updates, if the mean is
+  /// clipped and the store below does not compute the norm. Call it between two steps.
   std::optional<double> norm(std::size_t n) const;
 
  private:
@@ -187,7 +187,7 @@ class TowerStore {
   ParameterStore& below_;
   ThreadPool* const pool_;
   const bool sync_batch_norm_;
-  mutable std::mutex mutex_;  // of groups_
+  mutable std::mutex mutex_;  // protects groups_
   std::vector<std::unique_ptr<TowerGroup>> groups_;
   std::vector<std::unique_ptr<OfTower>> stores_;  // by tower
 };

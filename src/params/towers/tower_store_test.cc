@@ -28,7 +28,7 @@ std::unique_ptr<Device> cpu(int) {
   return make_device({.kind = "cpu", .threads = 1}, clock);
 }
 
-// The towers of a model over a store. Batches go to them by turns.
+// The towers of a model over a store, which take batches by turns.
 class Towers {
  public:
   Towers(ParameterStore& below, const LookupModel& model, int towers,
@@ -41,7 +41,7 @@ class Towers {
       trainees_.push_back(std::make_unique<Trainee>(store_.of(i), model, device(i), i, towers));
     }
   }
-  /// Makes a step of all. Returns the mean loss.
+  /// Makes a step of all towers. Returns the mean loss.
   double step() {
     auto work = [this](std::int64_t i) {
       losses_[std::size_t(i)] = trainees_[std::size_t(i)]->step();
@@ -133,7 +133,7 @@ TEST(TowerStore, TheNormIsThatOfTheMean) {
   }
 }
 
-// Whichever tower fails, the others are waiting for it, or will.
+// Whichever tower fails, the others wait for it, or will.
 TEST(TowerStore, TheErrorOfOneTowerEndsTheStepOfAll) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
   for (int failing = 0; failing < 3; ++failing) {

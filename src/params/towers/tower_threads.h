@@ -16,9 +16,9 @@ namespace paceline {
 /// One thread for each tower, which sleeps between two calls and flushes denormals (denormals.h).
 class TowerThreads {
  public:
-  /// Each thread calls `begin` with the number of its tower first. `failed` is
-  /// called on the thread of a tower whose work has thrown, at once, so that it can end what the
-  /// others wait for. Either may be empty. Throws kUnavailable when a thread cannot be started.
+  /// Each thread first calls `begin` with the number of its tower. If a tower's work throws,
+  /// `failed` is called at once, on that tower's thread, so that it can end the waits of the
+  /// others. Either may be empty. Throws kUnavailable when a thread cannot be started.
   TowerThreads(int towers, const std::function<void(int)>& begin,
                std::function<void(const std::exception_ptr&)> failed);
   ~TowerThreads();
@@ -26,8 +26,8 @@ class TowerThreads {
   TowerThreads& operator=(const TowerThreads&) = delete;
 
   /// Calls work(tower) for each tower, all at once, and `meanwhile`, unless it is empty, on the
-  /// calling thread. Returns when all have returned. Throws the first exception of a tower, or that
-  /// of `meanwhile`. Allocates nothing. One caller at a time.
+  /// calling thread. Returns when all calls have returned. Throws the first exception of a tower,
+  /// or that of `meanwhile`. Allocates nothing. One caller at a time.
   void run(TileFunction work, const std::function<void()>& meanwhile = {});
 
  private:
@@ -43,7 +43,7 @@ class TowerThreads {
   std::int64_t calls_ = 0;
   int running_ = 0;  // threads that have not returned from the present call
   bool ended_ = false;
-  std::exception_ptr error_;  // the first of the present call
+  std::exception_ptr error_;  // the first error of the present call
   std::vector<std::thread> threads_;
 };
 

@@ -1,4 +1,4 @@
-// The messages of the workers of an all-reduce among themselves. Format: docs/wire.md.
+// The messages between the workers of an all-reduce. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// The place of a worker in the training of an all-reduce.
+/// A worker's standing in the training of an all-reduce.
 enum class Standing : std::uint8_t {
   kJoining,  // it waits to become a member
   kMember,   // it takes part in each step
@@ -19,15 +19,15 @@ enum class Standing : std::uint8_t {
 
 struct GroupStatus {
   Standing standing = Standing::kJoining;
-  std::uint64_t epoch = 0;              // that it is, or was last, a member of
-  std::int64_t step = -1;               // global steps that its values include; −1: it has none
+  std::uint64_t epoch = 0;  // of which it is, or last was, a member
+  std::int64_t step = -1;   // global steps that its values include; −1: it has no values
   std::vector<std::int32_t> members;    // of the epoch, ascending
   std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
   bool done = false;                    // its training is over; it may go on untimed
   bool ended = false;                   // it has heard that the training of all has ended
-  bool wants_values = false;            // it is retired, and wants those of the end
+  bool wants_values = false;            // it has retired, and wants the values of the end
   bool cut_off = false;                 // from a ps that it needs for a step
-  std::int64_t counted = -1;            // global steps, as the ps tasks have confirmed; −1: none
+  std::int64_t counted = -1;            // global steps that the ps tasks have confirmed; −1: none
   std::int64_t committed = -1;          // global steps after the last one that it has committed
   bool saved = false;                   // it has written the checkpoint of the end
   bool operator==(const GroupStatus&) const = default;
@@ -40,13 +40,13 @@ struct Proposal {
 };
 
 struct Agreement {
-  std::uint64_t epoch = 0;               // of the proposal
-  std::uint64_t highest = 0;             // that it has agreed to; above `epoch`: it does not agree
-  std::int64_t step = -1;                // as in GroupStatus
-  std::int64_t counted = -1;             // the same
-  bool in_place = false;                 // it shares memory with all others of the proposal
+  std::uint64_t epoch = 0;    // of the proposal
+  std::uint64_t highest = 0;  // the epoch that it has agreed to; above `epoch`: it does not agree
+  std::int64_t step = -1;     // as in GroupStatus
+  std::int64_t counted = -1;  // as in GroupStatus
+  bool in_place = false;      // it shares memory with all others of the proposal
   std::vector<RecordRange> unused = {};  // records after that step; the last range has no end
-  std::vector<RecordRange> held = {};    // of these, what it has taken
+  std::vector<RecordRange> held = {};    // the part of `unused` that the worker has taken
   bool operator==(const Agreement&) const = default;
 };
 
@@ -54,28 +54,28 @@ struct Formation {
   std::uint64_t epoch = 0;
   std::vector<std::int32_t> members;
   std::int64_t step = 0;                 // global steps that count
-  std::int64_t counted = -1;             // those that the ps tasks have counted; −1: none
-  std::int32_t source = 0;               // the member that sends its values to those that lack them
+  std::int64_t counted = -1;             // global steps that the ps tasks have counted; −1: none
+  std::int32_t source = 0;               // the member that sends its values to the `lacking` ones
   std::vector<std::int32_t> lacking;     // ascending
-  bool in_place = false;                 // all share memory with all
+  bool in_place = false;                 // all members share memory with each other
   std::vector<std::int64_t> own_steps;   // the next own step of each worker of the job
   std::vector<RecordRange> unused = {};  // records after the step; the last range has no end
-  std::vector<std::vector<RecordRange>> held = {};  // of these, what each member has taken
+  std::vector<std::vector<RecordRange>> held = {};  // by member: what it has taken of `unused`
   bool operator==(const Formation&) const = default;
 };
 
 struct CollectiveBegin {
   std::uint64_t epoch = 0;
-  std::int64_t step = 0;                  // global steps before this one
-  std::int64_t examples = 0;              // of its contribution
-  std::int64_t own_step = 0;              // the worker's own number of it
-  std::int64_t made = 0;                  // own steps of this process before it
-  std::uint64_t training = 0;             // the fingerprint of what the plan contributes to
-  std::vector<RecordRange> records = {};  // that it reads, where they are shared out
+  std::int64_t step = 0;       // global steps before this one
+  std::int64_t examples = 0;   // of this worker's contribution
+  std::int64_t own_step = 0;   // the worker's own number of the step
+  std::int64_t made = 0;       // own steps of this process before this one
+  std::uint64_t training = 0;  // the fingerprint of the variables to which the plan contributes
+  std::vector<RecordRange> records = {};  // records that the step reads, if they are shared out
   bool operator==(const CollectiveBegin&) const = default;
 };
 
-/// The step that sums_whole and commit are about.
+/// The step of the messages sums_whole and commit.
 struct StepMark {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;  // global steps before it
@@ -89,13 +89,13 @@ std::vector<std::byte> encode(const Formation& formation);
 std::vector<std::byte> encode(const CollectiveBegin& begin);
 std::vector<std::byte> encode(const StepMark& mark);
 
-/// All throw kDataLoss naming the message.
+/// All decoders throw kDataLoss naming the message.
 GroupStatus decode_group_status(std::span<const std::byte> payload);
 Proposal decode_proposal(std::span<const std::byte> payload);
 Agreement decode_agreement(std::span<const std::byte> payload);
 Formation decode_formation(std::span<const std::byte> payload);
 CollectiveBegin decode_collective_begin(std::span<const std::byte> payload);
-/// `message` is the name of the message that it is in.
+/// `message` names the message that has the mark.
 StepMark decode_step_mark(std::span<const std::byte> payload, const char* message);
 
 }  // namespace paceline

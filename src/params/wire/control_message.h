@@ -1,5 +1,5 @@
-// A message that carries a job's control, as a value: what the state machines of protocol/ take and
-// give. Values and contributions travel in other frames. Format: docs/wire.md.
+// A control message of a job, as a value that the state machines of protocol/ take and give. Values
+// and contributions travel in other frames. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -18,12 +18,12 @@
 
 namespace paceline {
 
-/// A task's own state as it travels (task_state.h). It is shared, because it may be large and be
-/// sent to several peers.
+/// A task's own state as it travels (task_state.h). It is shared, since it may be large and go to
+/// several peers.
 using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
-  /// The payload, whose alternative follows from the type; monostate: no payload.
+  /// The payload. The type determines the alternative; monostate: no payload.
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
                             CommittedRound, BeginAgain, RoundSquares, RoundScale, RecordWish,
@@ -31,9 +31,9 @@ struct ControlMessage {
                             Proposal, Agreement, Formation, CollectiveBegin, StepMark>;
   MessageType type{};
   Body body = {};
-  std::uint64_t step = 0;  // the frame's step: a save's number, or a worker's own step
+  std::uint64_t step = 0;  // the step of the frame: a save's number, or a worker's own step
 
-  /// The body, which the type says is a T. Throws kDataLoss when it is not.
+  /// The body as a T. Throws kDataLoss when the type has another body.
   template <typename T>
   const T& as() const {
     if (const T* const found = std::get_if<T>(&body)) return *found;
@@ -46,18 +46,18 @@ struct ControlMessage {
 
 /// True for the control messages that a worker, or another ps, sends to a ps.
 bool is_control_for_ps(MessageType type);
-/// True for those that ps 0 sends to another ps.
+/// True for the control messages that ps 0 sends to another ps.
 bool is_control_from_coordinator(MessageType type);
-/// True for those that a ps sends to a worker.
+/// True for the control messages that a ps sends to a worker.
 bool is_control_for_worker(MessageType type);
-/// True for those that the workers of an all-reduce send to one another.
+/// True for the control messages between the workers of an all-reduce.
 bool is_control_for_peer(MessageType type);
 /// Decodes a control message of either side. Throws kDataLoss naming the message. A kTaskState
-/// comes in several frames: it is made of their whole payload.
+/// arrives in several frames; `payload` is all of them together.
 ControlMessage decode_control(MessageType type, std::span<const std::byte> payload,
                               std::uint64_t step);
-/// The payload. The states of tasks are not copied: encode() of one is empty, and its bytes are
-/// sent as they are (for_state_frames).
+/// Encodes the payload. The payload of a task's state is empty: its bytes are sent without a copy
+/// (for_state_frames).
 std::vector<std::byte> encode(const ControlMessage& message);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// Small payloads on the wire: a writer that appends, and a reader that never trusts a length.
-// Everything is little-endian; format: docs/wire.md.
+// Small payloads on the wire: a writer that appends, and a reader that never trusts a length. All
+// numbers are little-endian. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
 /// The length of the longest text.
 constexpr std::size_t kMostTextBytes = 0xffff;
 
-/// Appends to a caller's buffer, which keeps its capacity when it is used again.
+/// Appends to a caller's buffer, which keeps its capacity when it is reused.
 class WireWriter {
  public:
   enum Mode : std::uint8_t { kFresh, kAppend };
@@ -36,13 +36,13 @@ class WireWriter {
   void put_all(std::span<const T> values) {
     put_bytes(std::as_bytes(values));
   }
-  /// Writes the length of a text as 16 bits, then its bytes. Throws kInvalidArgument when it is
-  /// longer than that.
+  /// Writes the length of a text as 16 bits, then its bytes. Throws kInvalidArgument when the text
+  /// is longer than 16 bits can count.
   void put_text(std::string_view text);
 
  private:
   void put_bytes(std::span<const std::byte> bytes) {
-    const std::size_t at = out_.size();  // insert() at the end trips a false warning of g++ 12
+    const std::size_t at = out_.size();  // insert() at the end triggers a false warning of g++ 12
     out_.resize(at + bytes.size());
     if (!bytes.empty()) std::memcpy(out_.data() + at, bytes.data(), bytes.size());
   }
@@ -63,7 +63,7 @@ class WireReader {
     std::memcpy(&value, take(1, sizeof(T)).data(), sizeof(T));
     return value;
   }
-  /// Reads into a caller's vector, which keeps its capacity when it is used again.
+  /// Reads into a caller's vector, which keeps its capacity when it is reused.
   template <typename T>
   void get_all(std::size_t count, std::vector<T>& values) {
     const std::span<const std::byte> bytes = take(count, sizeof(T));

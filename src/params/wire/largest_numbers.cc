@@ -44,8 +44,8 @@ class Largest {
   std::array<std::uint8_t, kScaledBlock> places_{};
 };
 
-// Writes a number as it travels; returns what arrives. What is beyond the largest float16 becomes
-// that.
+// Writes a number as it travels; returns the number that arrives. A number beyond the largest
+// float16 becomes that.
 template <typename T>
 float put(std::byte* to, float value) {
   const bool clamped = std::is_same_v<T, Float16> && std::isfinite(value);
@@ -95,7 +95,7 @@ std::size_t keep_largest_as(std::span<const std::byte> floats, std::size_t kept,
   return std::size_t(to - begin);
 }
 
-// The bytes of a block never reach those of a later one, which are shorter than its float32.
+// The bytes of a block never reach those of a later block: each is shorter than its float32.
 template <typename T>
 void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form) {
   const std::size_t all = floats.size() / sizeof(float);

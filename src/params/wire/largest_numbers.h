@@ -1,5 +1,5 @@
-// The largest numbers of each block of kScaledBlock numbers, with their places in it: what travels
-// of a contribution with --top-k.
+// The largest numbers of each block of kScaledBlock numbers, with their places in it. With --top-k
+// only these travel of a contribution.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 namespace paceline {
 
 /// Finds the numbers of `floats` + `errors` that are furthest from 0, and writes them to `to`,
-/// which has room for travelling_bytes(), block after block: their places, in ascending order, one
-/// byte each, and then their values in the form's type. Of equal numbers the first are kept. What
-/// is not finite counts as largest, so that it is seen. Writes what is left out to `errors` (may be
-/// null: it is lost), and returns the bytes that were written.
+/// which has room for travelling_bytes(). Each block has their places, in ascending order, one byte
+/// each, and then their values in the form's type. Of equal numbers the first are kept. A number
+/// that is not finite counts as largest, so that it is seen. Writes the left-out numbers to
+/// `errors` (may be null: they are lost), and returns the bytes that were written.
 std::size_t keep_largest(std::span<const std::byte> floats, const ContributionForm& form,
                          float* errors, std::byte* to);
 
-/// Makes float32 of what lies at the end of `floats`, where place_of_rounded() says: 0 at all other
-/// places. A place outside of its block counts as its last one.
+/// Makes float32 from the bytes at the end of `floats`, where place_of_rounded() says; all other
+/// places become 0. A place outside of its block counts as the block's last one.
 void spread_largest(std::span<std::byte> floats, const ContributionForm& form);
 
 }  // namespace paceline

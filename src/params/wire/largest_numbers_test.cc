@@ -48,7 +48,7 @@ std::vector<float> largest_of(const std::vector<float>& values, std::size_t kept
     for (std::size_t i = 0; i < n; ++i) order[i] = first + i;
     std::ranges::stable_sort(order, std::greater(),
                              [&](std::size_t i) { return std::abs(values[i]); });
-    if (4 * n > 5 * kept) order.resize(kept);  // else all travel, without places
+    if (4 * n > 5 * kept) order.resize(kept);  // otherwise all travel, without places
     for (const std::size_t i : order) there[i] = values[i];
   }
   return there;
@@ -92,7 +92,7 @@ TEST(LargestNumbers, AreAllOfALastBlockOfFew) {
   EXPECT_EQ(travelling_bytes(4 * 1, {DType::kFloat32, 1}), 4u);
 }
 
-// With feedback nothing is lost: what was left out is sent later.
+// With feedback nothing is lost: numbers that were left out are sent later.
 TEST(LargestNumbers, WhatIsLeftOutIsAddedToTheNextOnes) {
   for (const DType type : {DType::kFloat32, DType::kBFloat16, DType::kFloat16}) {
     const std::vector<float> values = noise(700);

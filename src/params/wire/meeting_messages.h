@@ -11,15 +11,15 @@
 
 namespace paceline {
 
-/// A process's words about itself at the meeting point.
+/// What a process says of itself at the meeting point.
 struct Attendance {
   std::uint32_t version = kProtocolVersion;
-  std::int32_t rank = 0;          // which of the processes it is
-  std::int32_t size = 0;          // how many it was told that there are
-  std::int32_t ps = 0;            // the first of them that are parameter servers
-  std::uint64_t incarnation = 0;  // of one rank, a newer process has a larger one
+  std::int32_t rank = 0;          // the rank of the process
+  std::int32_t size = 0;          // the number of processes, as it was told
+  std::int32_t ps = 0;            // how many of the first ranks are parameter servers
+  std::uint64_t incarnation = 0;  // a newer process of the same rank has a larger one
   std::uint16_t port = 0;         // at which it will listen
-  std::uint32_t patience_ms = 0;  // how long it waits for the others
+  std::uint32_t patience_ms = 0;  // how long the process waits for the others
   std::string meeting;            // the host of the meeting point, as this process calls it
   std::string process;            // for messages: "pid 4711 on host b"
   bool operator==(const Attendance&) const = default;
@@ -33,7 +33,7 @@ struct Roster {
 
 std::vector<std::byte> encode(const Attendance& attendance);
 std::vector<std::byte> encode(const Roster& roster);
-/// Both throw kDataLoss naming the message. Only the layout is checked.
+/// Both throw kDataLoss naming the message. They check only the layout.
 Attendance decode_attendance(std::span<const std::byte> payload);
 Roster decode_roster(std::span<const std::byte> payload);
 

@@ -17,43 +17,45 @@
 namespace paceline {
 
 constexpr std::uint32_t kProtocolVersion = 21;
-/// No frame with values or contributions is longer, unless one row is.
+/// Frames with values or contributions are at most this long, unless one row is longer.
 constexpr std::size_t kChunkBytes = std::size_t{1} << 20;
-/// No other payload is longer.
+/// All other payloads are at most this long.
 constexpr std::size_t kMaxControlBytes = std::size_t{1} << 24;
-/// Flag of kPull: the worker is to be told, once, when one of the pieces changes.
+/// Flag of kPull: the worker wants to hear, once, when one of the pieces changes.
 constexpr std::uint16_t kTellChanges = 1;
-/// Flag of kPull: the pieces are to be written into the worker's copy (kCopied), not sent.
+/// Flag of kPull: the ps writes the pieces into the worker's copy (kCopied) instead of sending
+/// them.
 constexpr std::uint16_t kIntoCopy = 2;
-/// Flag of kStepBegin: all values that others can change are read from now on. The step reads none
+/// Flag of kStepBegin: from now on the step reads all values that others can change. It reads none
 /// that the answers to this worker's last step have brought.
 constexpr std::uint16_t kReadsNow = 1;
 /// Flag of kStepBegin: the job ends if the contribution has NaN or infinity.
 constexpr std::uint16_t kMustBeFinite = 2;
-/// Flags of kValues: the step is the piece's version, how often it has changed; kPullNext asked for
-/// them.
+/// Flags of kValues. kOfVersion: the step is the piece's version, which counts its changes.
+/// kAskedAhead: kPullNext asked for them.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
-/// Flag of kChunk: its new values are not to be sent. The worker pulls them once it may begin its
+/// Flag of kChunk: the ps does not send the new values. The worker pulls them once it may begin its
 /// next step.
 constexpr std::uint16_t kPullsLater = 1;
-/// Flags of kContribution: its new values are to be sent, or written into the worker's copy. The
-/// memory's number is counted in the third of these.
+/// Flags of kContribution. The first two: the ps sends the new values, or writes them into the
+/// worker's copy. The third is the unit of the memory's number.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
 /// The numbers of the memories that a ps shares.
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
 /// The number of memories that a worker may share.
 constexpr std::uint32_t kMostSharedMemories = 64;
-/// And so many bytes in all: what a ps reads of a memory that was never written takes memory, too.
+/// The most bytes that a worker may share in all: reading memory that was never written takes
+/// memory on the ps, too.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
-  kHello = 1,         // worker → ps: who I am
-  kWelcome = 2,       // ps → worker
-  kRefuse = 3,        // ps → worker: why not; the ps then closes
-  kDeclare = 4,       // worker → ps: the variables; the chief's count, the others' are compared
-  kDeclared = 5,      // ps → worker: agreed; what the ps changes of its own accord
+  kHello = 1,    // worker → ps: who I am
+  kWelcome = 2,  // ps → worker
+  kRefuse = 3,   // ps → worker: why not; the ps then closes
+  kDeclare = 4,  // worker → ps: the variables; the chief's list counts, the ps compares the others
+  kDeclared = 5,      // ps → worker: agreed; these variables the ps changes by itself
   kWrite = 6,         // chief → ps: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kWriteEnd = 7,      // chief → ps: all is written; the variables are initialised
+  kWriteEnd = 7,      // chief → ps: all values are written; the variables are initialised
   kWritten = 8,       // ps → chief
   kInitialised = 9,   // ps → all workers
   kPull = 10,         // worker → ps: send these pieces
@@ -62,7 +64,7 @@ enum class MessageType : std::uint16_t {
   kRowValues = 13,    // ps → worker: rows of a piece
   kStepBegin = 14,    // worker → ps: what holds for all contributions of the step
   kChunk = 15,        // worker → ps: bytes of a contribution
-  kRowIds = 16,       // worker → ps: which rows the chunks that follow are
+  kRowIds = 16,       // worker → ps: the rows of the chunks that follow
   kClip = 90,         // worker → ps: the clip scale, before the contributions of the step
   kStepEnd = 17,      // worker → ps: what to send next
   kStepDone = 18,     // ps 0 → worker: the global step it made, and its staleness
@@ -72,79 +74,80 @@ enum class MessageType : std::uint16_t {
   kState = 21,        // ps → worker: bytes of a value (flags 0) or slot (flags 1 + slot)
   kDone = 22,         // worker → ps: my training is over
   kGoodbye = 23,      // worker → ps: I leave in good order
-  kEndTraining = 44,  // worker → ps: no worker is to begin another step
+  kEndTraining = 44,  // worker → ps: no worker may begin another step
   // Between tasks that share memory.
-  kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which
-  kTaken = 25,         // ps → worker: it was applied
+  kContribution = 24,  // worker → ps: a contribution lies in my memory; of rows: which rows
+  kTaken = 25,         // ps → worker: the contribution was applied
   kReadDone = 26,      // worker → ps: a fetch step has read a piece that you change after reads
-  kCopied = 40,        // ps → worker: a piece is in your copy as it is now
-  // Whenever values stay for several fetch steps.
-  kChanged = 27,   // ps → worker: a piece is no longer as it was sent
+  kCopied = 40,        // ps → worker: your copy has the piece as it is now
+  // If values stay for several fetch steps.
+  kChanged = 27,   // ps → worker: a piece has changed since it was sent
   kOrder = 28,     // worker → ps: the order in which I need pieces from now on
-  kPullNext = 41,  // worker → ps: send the piece once it is newer than what I have
+  kPullNext = 41,  // worker → ps: send the piece once it is newer than mine
   // While a checkpoint is written (save_messages.h).
   kFindFile = 29,    // chief → ps: do you see this file of mine?
   kFoundFile = 30,   // ps → chief
-  kMark = 31,        // chief → ps: keep what is there now, it is to be saved
-  kSaveShard = 32,   // chief → ps: write it there; or I read it, when there is no path
+  kMark = 31,        // chief → ps: keep the present values, which will be saved
+  kSaveShard = 32,   // chief → ps: write the shard to this path; with no path: I will read it
   kSaved = 33,       // ps → chief: done, or why not
-  kReadMarked = 34,  // chief → ps: send these bytes of what is kept
+  kReadMarked = 34,  // chief → ps: send these bytes of the kept values
   kMarked = 35,      // ps → chief: bytes of a value (flags 0) or slot (flags 1 + slot)
-  kAskState = 36,    // ps 0 → worker: tell what is your own
+  kAskState = 36,    // ps 0 → worker: tell your own state
   kTaskState = 37,   // worker → ps 0 → chief; when training resumes: chief → ps 0 → worker
-  kStop = 38,        // ps → workers: it was told to stop; leave, the chief after saving
+  kStop = 38,        // ps → workers: I was told to stop; leave (the chief: after saving)
   kBusy = 39,        // ps → worker: I serve another job, come again; the ps then closes
-  kHandled = 43,     // both ways: so many numbered messages of yours have I handled (step)
-  // When a ps was lost with its values.
+  kHandled = 43,     // both ways: I have handled this many numbered messages of yours (step)
+  // When a ps has lost its values.
   kRestarted = 45,   // ps → worker: I am not the process that you know; the ps then closes
-  kBeginAgain = 46,  // chief → ps: forget all that was; all values come from a checkpoint
+  kBeginAgain = 46,  // chief → ps: forget everything; all values come from a checkpoint
   // Among ps tasks in synchronous rounds (round_messages.h).
   kWhole = 47,    // ps → ps 0: I have all of a worker's contribution
-  kDecided = 48,  // ps 0 → ps: apply the mean of these; these are dropped
+  kDecided = 48,  // ps 0 → ps: apply the mean of these contributions; drop those
   kSquares = 49,  // ps → ps 0: the squares of my part of the mean
   kScale = 50,    // ps 0 → ps: the factor by which the mean is clipped
   // In rounds that the workers commit themselves (round_messages.h).
   kGiven = 73,      // ps 0 → worker: all of your contribution is on every ps
-  kCommitted = 74,  // worker → ps 0: these have committed the round, which is to be closed
+  kCommitted = 74,  // worker → ps 0: these workers have committed the round: close it
   kWithdraw = 75,   // worker → ps 0: my contribution counts nowhere
   kRoundOpen = 76,  // worker → ps: tell me once this round is open; ps → worker: it is
   // Between the workers of an all-reduce (collective_messages.h).
-  kGroupStatus = 53,      // where I stand; whenever it changes
-  kPropose = 54,          // the coordinator: these shall be the members of the next epoch
-  kAgree = 55,            // member → coordinator: I reduce no more in the last one
+  kGroupStatus = 53,      // my standing, whenever it changes
+  kPropose = 54,          // the coordinator: these are to be the members of the next epoch
+  kAgree = 55,            // member → coordinator: I reduce no more in the last epoch
   kForm = 56,             // the coordinator: the next epoch begins
   kCollectiveBegin = 57,  // member → all: my step begins
   kSumsWhole = 58,        // member → coordinator: I have all sums of the step
-  kCommit = 59,           // the coordinator: so have all; the step counts
+  kCommit = 59,           // the coordinator: all have all sums; the step counts
   kPartialSum = 60,       // member → next in the ring: bytes of a sum
   kContributedRows = 61,  // member → all: rows of a contribution
-  kInPlace = 62,          // member → all: something of mine can be read where it lies
-  kValuesSent = 63,       // member → joiner: the values that were written to you are whole
-  // Before a job, where its processes learn the addresses of all (meeting_messages.h); the answer
-  // may be kRefuse, too.
+  kInPlace = 62,          // member → all: you can read something of mine where it lies
+  kValuesSent = 63,       // member → joiner: the values that I wrote to you are whole
+  // Before a job, when its processes learn the addresses of all (meeting_messages.h). The answer
+  // may also be kRefuse.
   kAttend = 66,  // process → meeting point: who I am, and where I will listen
-  kRoster = 67,  // meeting point → process: where everybody is
+  kRoster = 67,  // meeting point → process: the addresses of all
   // While records are shared out (record_messages.h).
   kAskRecords = 70,     // worker → ps 0: give me the next records
   kRecords = 71,        // ps 0 → worker: these are yours
-  kReadsRecords = 72,   // worker → ps 0: my step reads what I was given, up to so many of them
+  kReadsRecords = 72,   // worker → ps 0: my step reads up to this many of your records
   kExchangedSums = 64,  // member → all: my part of sums in the middle of a step
-  // Whenever somebody watches the job (progress_board.h).
+  // While somebody watches the job (progress_board.h).
   kAskProgress = 86,  // chief → ps, worker; ps 0 → worker: say how far you are
   kProgress = 87,     // ps, worker → chief; worker → ps 0 → chief
   // While a timeline is recorded (clock_questions.h).
-  kAskClock = 88,  // worker → ps; member → member: what does your clock show? (step: mine does)
-  kClock = 89,     // and back: this (offset), when I was asked (step)
+  kAskClock = 88,  // worker → ps; member → member: what does your clock show? (step: mine)
+  kClock = 89,     // the answer: my clock (offset), when you asked (step)
 };
 
-/// Most messages are numbered, in each direction of a worker and a ps, and handled once, however
-/// many connections it takes. These are not: they make a connection, or speak about one.
+/// True for most messages: those between a worker and a ps are numbered in each direction, and each
+/// is handled once, over any number of connections. Messages that make a connection, or speak about
+/// one, have no number.
 bool is_numbered(MessageType type);
 
-/// "step_begin"; "unknown (77)".
+/// Returns "step_begin", or "unknown (77)".
 std::string name_of(MessageType type);
-/// Throws kDataLoss naming the message when the header has a flag that those of its type do not
-/// have. A flag that is the number of an array is for the reader of that message to check.
+/// Throws kDataLoss naming the message when the header has a flag that its type does not have. If a
+/// flag is the number of an array, the reader of that message checks it.
 void check_flags(const FrameHeader& header);
 
 /// Identity of a worker.
@@ -153,15 +156,15 @@ struct Hello {
   std::string role;  // "worker"
   std::int32_t index = 0;
   std::string cluster_id;
-  std::uint64_t incarnation = 0;        // of one task, a newer process has a larger one
+  std::uint64_t incarnation = 0;        // a newer process of the same task has a larger one
   std::uint64_t epoch = 0;              // membership epoch last seen; 0: none
-  std::uint64_t handled = 0;            // numbered messages of this ps, on all its connections
+  std::uint64_t handled = 0;            // numbered messages of this ps, on all connections
   std::uint64_t fingerprint = 0;        // of the variables
-  std::int32_t ps = 0;                  // which one it takes the other for
-  std::uint64_t ps_incarnation = 0;     // of the ps that has welcomed it; 0: none has
-  std::int32_t workers = 0;             // in its cluster spec; 0: unknown
-  DType wire = DType::kFloat32;         // of kTravellingTypes: what contributions travel as
-  std::uint8_t kept = 0;                // of each block's numbers, the largest; 0: all
+  std::int32_t ps = 0;                  // the ps that the sender takes the receiver for
+  std::uint64_t ps_incarnation = 0;     // of the ps that has welcomed the sender; 0: none has
+  std::int32_t workers = 0;             // number in the sender's cluster spec; 0: unknown
+  DType wire = DType::kFloat32;         // the one of kTravellingTypes in which contributions travel
+  std::uint8_t kept = 0;                // the largest numbers of each block that travel; 0: all do
   std::vector<std::string> flags = {};  // on which workers must agree (params/joined_strategy.h)
   std::string process;                  // for messages: "pid 4711 on host b"
   std::string credentials;              // room for authentication; empty in this version
@@ -171,21 +174,21 @@ struct Hello {
 struct Welcome {
   std::uint64_t incarnation = 0;  // of the ps
   std::uint64_t epoch = 0;
-  std::uint64_t handled = 0;  // numbered messages of the worker, on all its connections
+  std::uint64_t handled = 0;  // numbered messages of the worker, on all connections
   bool operator==(const Welcome&) const = default;
 };
 
 struct Declare {
   std::int64_t last_step = 0;
   AggregationSpec aggregation = {};
-  bool shares_records = false;  // they are shared out while training goes on
+  bool shares_records = false;  // ps 0 shares out records while training goes on
   std::vector<VariableSpec> variables;
   std::vector<Piece> pieces;
   bool operator==(const Declare&) const = default;
 };
 
 struct Declared {
-  bool initialised = false;                       // the variables are, already
+  bool initialised = false;                       // the variables are initialised already
   std::vector<std::int32_t> changed_after_reads;  // variables that the ps changes after each read
   bool operator==(const Declared&) const = default;
 };
@@ -193,8 +196,8 @@ struct Declared {
 struct StepBegin {
   bool clipped = false;
   std::int64_t examples = 0;
-  std::int64_t round = 0;             // rounds only: it reads the values that so many have left
-  float clip_norm = 0;                // rounds only: of the mean; 0: it is not clipped
+  std::int64_t round = 0;  // rounds only: the step reads the values after this many rounds
+  float clip_norm = 0;     // rounds only: clips the mean; 0: no clipping
   std::vector<float> learning_rates;  // by variable
   bool operator==(const StepBegin&) const = default;
 };
@@ -205,8 +208,8 @@ struct StepClip {
   bool operator==(const StepClip&) const = default;
 };
 
-/// The message that ends a step: one entry for each piece, in the order in which the next step
-/// first needs it.
+/// The message that ends a step. It has an entry for each piece, in the order in which the next
+/// step first needs them.
 struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
@@ -221,13 +224,13 @@ struct StepEnd {
 
 struct StepDone {
   std::int64_t global_step = 0;
-  /// The number of updates of other workers that were made between the read of the step's values
-  /// and its own update; kAppliedBefore or kTooLate: it made none.
+  /// How many updates of other workers lie between the read of the step's values and the step's own
+  /// update. kAppliedBefore or kTooLate: the step made no update.
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
-  static constexpr std::int64_t kTooLate = -2;  // its round was closed
-  /// The fingerprint of the workers with whose contributions this one has counted; 0: it has not.
-  /// Only ps 0 tells it, in rounds that the workers commit.
+  static constexpr std::int64_t kTooLate = -2;  // the step's round was closed before
+  /// The fingerprint of the workers whose contributions counted together with this one; 0: this one
+  /// did not count. Only ps 0 tells it, in rounds that the workers commit.
   std::uint64_t contributors = 0;
   bool operator==(const StepDone&) const = default;
 };
@@ -243,29 +246,29 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Declare& declare);
 std::vector<std::byte> encode(const Declared& declared);
 std::vector<std::byte> encode(const JobState& state);
-/// Into memory of its own size: it is sent in every step.
+/// Encodes into an array of the message's exact size, since every step sends it.
 std::array<std::byte, sizeof(StepDone)> encode(const StepDone& done);
 std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
 std::vector<std::byte> encode_text(std::string_view text);
 
-/// All throw kDataLoss naming the message.
+/// All decoders throw kDataLoss naming the message.
 Hello decode_hello(std::span<const std::byte> payload);
 Welcome decode_welcome(std::span<const std::byte> payload);
 Declare decode_declare(std::span<const std::byte> payload);
-/// The variables are not checked.
+/// Does not check the variables.
 Declared decode_declared(std::span<const std::byte> payload);
 StepDone decode_step_done(std::span<const std::byte> payload);
 JobState decode_job_state(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);
 
-/// Messages of every step: written to and read into memory that is used again, so that they
-/// allocate nothing once it is large enough.
+/// Messages of every step: they are written to and read into reused memory, so they allocate
+/// nothing once it is large enough.
 void encode(const StepBegin& begin, std::vector<std::byte>& bytes);
 void encode(const StepClip& clip, std::vector<std::byte>& bytes);
 void encode(const StepEnd& end, std::vector<std::byte>& bytes);
 void decode_step_begin(std::span<const std::byte> payload, StepBegin& begin);
-/// Throws kDataLoss for a scale that is no factor from 0 to 1, too.
+/// Also throws kDataLoss for a scale outside [0, 1].
 StepClip decode_clip(std::span<const std::byte> payload);
 void decode_step_end(std::span<const std::byte> payload, StepEnd& end);
 /// Piece ids (kPull, kRead, kOrder).

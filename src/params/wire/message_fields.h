@@ -1,7 +1,7 @@
 // A message's fields, said once for writing and for reading:
 //   void fields(auto& wire, Of<Welcome> auto& welcome) { wire(welcome.incarnation, welcome.epoch);
 //   }
-// The function stands in namespace paceline, where the message does. Format: docs/wire.md.
+// The function stands in namespace paceline, as the message does. Format: docs/wire.md.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +29,8 @@ concept WireNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 template <typename M>
 std::vector<std::byte> encode_fields(const M& message);
 
-/// Returns the bytes of the shortest T. A list has at most as many as the rest of the payload fits.
+/// Returns the bytes of the shortest T. A list can have at most as many items as fit in the rest of
+/// the payload at that size.
 template <typename T>
 std::size_t least_bytes() {
   if constexpr (WireNumber<T>) return sizeof(T);
@@ -37,14 +38,14 @@ std::size_t least_bytes() {
   return bytes;
 }
 
-/// Writes numbers as they are, a bool as 8 bits, texts; lists and maps with their count before
-/// them; and whatever has `fields`.
+/// Writes numbers as they are, a bool as 8 bits, and texts. Writes lists and maps after their
+/// count, and the fields of any type that has `fields`.
 class FieldWriter {
  public:
   explicit FieldWriter(WireWriter& writer) : writer_(writer) {}
 
   void operator()(const auto&... values) { (put(values), ...); }
-  /// One of the choices, as its place among them in 8 bits.
+  /// Writes one of the choices as its index among them, in 8 bits.
   template <typename T, std::size_t N>
   void choice(std::string_view /*name*/, const T& value, const std::array<T, N>& choices) {
     writer_.put(std::uint8_t(std::ranges::find(choices, value) - choices.begin()));
@@ -75,8 +76,7 @@ class FieldWriter {
   WireWriter& writer_;
 };
 
-/// Reads what FieldWriter has written, into memory that is used again. Throws kDataLoss naming the
-/// message.
+/// Reads what FieldWriter has written, into reused memory. Throws kDataLoss naming the message.
 class FieldReader {
  public:
   explicit FieldReader(WireReader& reader) : reader_(reader) {}
@@ -122,7 +122,7 @@ class FieldReader {
   WireReader& reader_;
 };
 
-/// Writes the message into a buffer, which keeps its capacity when it is used again.
+/// Writes the message into a buffer, which keeps its capacity when it is reused.
 template <typename M>
 void encode_fields(const M& message, std::vector<std::byte>& bytes) {
   WireWriter writer(bytes);
@@ -135,7 +135,7 @@ std::vector<std::byte> encode_fields(const M& message) {
   return bytes;
 }
 
-/// Reads the message, which must be the whole payload. Throws kDataLoss naming it.
+/// Reads the message, which must be the whole payload. Throws kDataLoss naming the message.
 template <typename M>
 void decode_fields(std::span<const std::byte> payload, std::string_view name, M& message) {
   WireReader reader(payload, name);

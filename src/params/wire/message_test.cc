@@ -154,7 +154,8 @@ TEST(Message, AClipScaleIsAFactorFrom0To1) {
   }
 }
 
-// A count of entries that the bytes could not hold is refused before memory is made for them.
+// A decoder refuses a count of entries that the bytes could not hold, before it makes memory for
+// them.
 TEST(Message, ACountThatLiesIsRefused) {
   std::vector<std::byte> bytes;
   encode(StepEnd{.entries = {{7, true, {}}}}, bytes);
@@ -196,7 +197,7 @@ TEST(Message, PiecesThatDoNotCoverTheVariablesAreRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
-// Its bytes could not be counted in 64 bits.
+// The variable's bytes could not be counted in 64 bits.
 TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
   Declare declare{.variables = {{.name = "w", .shape = {std::int64_t{1} << 62}}}, .pieces = {}};
   declare.pieces = {{.rows = std::int64_t{1} << 62}};
@@ -207,7 +208,7 @@ TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
 TEST(Message, AVariableWithUnknownTraitsIsRefused) {
   const Declare declare{.variables = {{.name = "w", .shape = {4}}}, .pieces = {{.rows = 4}}};
   std::vector<std::byte> bytes = encode(declare);
-  // Last of the variable, before the count of pieces and the piece.
+  // The traits are last in the variable, before the count of pieces and the piece.
   std::byte& traits = bytes[bytes.size() - sizeof(std::uint32_t) - 24 - 1];
   ASSERT_EQ(traits, std::byte{1});
   EXPECT_EQ(decode_declare(bytes), declare);
@@ -230,7 +231,7 @@ TEST(Message, TruncatedOrFollowedByMoreIsRefused) {
   EXPECT_THROW(decode_declare(bytes), Error);
 }
 
-// Whatever bytes come, a decoder gives a message or throws Error.
+// Whatever bytes arrive, a decoder gives a message or throws Error.
 TEST(Message, RandomBytesNeverDoMoreThanThrow) {
   StepBegin step_begin;
   StepEnd step_end;

@@ -1,4 +1,4 @@
-// The fields of ranges of records, for the messages that have some.
+// The fields of ranges of records, for messages that have ranges.
 #pragma once
 
 #include <span>

@@ -12,13 +12,13 @@ namespace paceline {
 
 /// A worker's wish for the next records.
 struct RecordWish {
-  std::int64_t records = 0;  // 0: no more than those of its last wishes
-  std::int64_t limit = 0;    // places from here on do not exist
-  bool starves = false;  // what it holds is no whole batch, and it makes no step before it has more
+  std::int64_t records = 0;  // 0: no records beyond those of its last wishes
+  std::int64_t limit = 0;    // there are no places from here on
+  bool starves = false;      // it holds less than a batch, and makes no step before it gets more
   bool operator==(const RecordWish&) const = default;
 };
 
-/// The answer.
+/// The answer to a wish.
 struct GivenRecords {
   std::vector<RecordRange> ranges;
   bool over = false;  // there will be no more
@@ -27,7 +27,7 @@ struct GivenRecords {
 
 std::vector<std::byte> encode(const RecordWish& wish);
 std::vector<std::byte> encode(const GivenRecords& given);
-/// All throw kDataLoss naming the message.
+/// All decoders throw kDataLoss naming the message.
 RecordWish decode_record_wish(std::span<const std::byte> payload);
 GivenRecords decode_given_records(std::span<const std::byte> payload);
 

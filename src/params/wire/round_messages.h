@@ -13,36 +13,37 @@ struct RoundContribution {
   std::int32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::int64_t step = 0;      // the worker's own
-  std::int64_t round = 0;     // it was made from the values that so many rounds have left
-  std::int64_t examples = 0;  // of its mean
+  std::int64_t round = 0;     // the number of rounds after which its values were read
+  std::int64_t examples = 0;  // of the contribution's mean
   float clip_norm = 0;        // 0: the round is not clipped
   bool operator==(const RoundContribution&) const = default;
 };
 
-/// The word of ps 0 about contributions, which every ps carries out in the order of these words.
+/// A decision of ps 0 about contributions. Every ps carries decisions out in their order.
 struct RoundDecision {
-  bool closes = false;     // the round is closed: the contributors' are summed and applied
-  std::int64_t round = 0;  // the one that is closed, or the open one
+  bool closes = false;                          // closed: the contributors' are summed and applied
+  std::int64_t round = 0;                       // the closed round, or the open one
   std::vector<RoundContribution> contributors;  // by worker, ascending
   std::vector<RoundContribution> dropped;       // too late, or with NaN: answered, not applied
   std::vector<RoundContribution> displaced;     // of older processes of a worker: forgotten
   bool operator==(const RoundDecision&) const = default;
 };
 
-/// Tells the contributors of a round, ascending, from any others (StepDone::contributors).
+/// Distinguishes the contributors of a round, ascending, from any others (StepDone::contributors).
 std::uint64_t fingerprint_of(std::span<const std::int32_t> contributors);
 
-/// The word of a worker about a round that the workers have committed among themselves.
+/// A worker's message about a round that the workers have committed among themselves.
 struct CommittedRound {
   std::int64_t round = 0;
   std::vector<std::int32_t> contributors;  // ascending
-  double squares = 0;  // the sum of those of the part of the mean that the workers keep
+  double squares = 0;  // the sum of the squares of the part of the mean that the workers keep
   bool operator==(const CommittedRound&) const = default;
 };
 
-/// The word of the chief that the values are of no use any more.
+/// The chief's message that the values are of no more use.
 struct BeginAgain {
-  /// The workers that it does not reach: while one of them trains, the values are of use.
+  /// The workers that the chief does not reach: while one of them trains, the values are still of
+  /// use.
   std::vector<std::int32_t> unreached;
   bool operator==(const BeginAgain&) const = default;
 };
@@ -67,7 +68,7 @@ std::vector<std::byte> encode(const CommittedRound& committed);
 std::vector<std::byte> encode(const BeginAgain& again);
 std::vector<std::byte> encode(const RoundSquares& squares);
 std::vector<std::byte> encode(const RoundScale& scale);
-/// All throw kDataLoss naming the message.
+/// All decoders throw kDataLoss naming the message.
 RoundContribution decode_round_contribution(std::span<const std::byte> payload);
 RoundDecision decode_round_decision(std::span<const std::byte> payload);
 CommittedRound decode_committed_round(std::span<const std::byte> payload);

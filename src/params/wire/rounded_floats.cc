@@ -18,8 +18,8 @@ constexpr float kLargestInt8 = 127;
 
 using Block = std::array<float, kScaledBlock>;
 
-// Calls f(numbers, errors, their count, first) for each block of the floats, whose numbers have
-// their errors added. It may write where they lay; then it renews the errors.
+// Adds to each block of the floats its errors, and calls f(numbers, errors, their count, first). f
+// may write where the floats lay; it then renews the errors.
 template <typename F>
 void for_blocks(std::span<const std::byte> floats, float* errors, F&& f) {
   const std::size_t all = floats.size() / sizeof(float);
@@ -56,8 +56,8 @@ void round_to_float16(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// Returns a scale by which the largest number becomes at most 127: a bfloat16, rounded up. One that
-// is not finite spoils its block, so that a training that diverges is seen to.
+// Returns a scale that makes the largest number at most 127: a bfloat16, rounded up. A number that
+// is not finite spoils its block, so that a diverging training is seen.
 float scale_of(const Block& block, std::size_t n) {
   float largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -90,7 +90,7 @@ void round_to_int8(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// The bytes of a block never reach those of a later one, which are shorter than its float32.
+// The bytes of a block never reach those of a later block: each is shorter than its float32.
 void widen_int8(std::span<std::byte> floats) {
   const std::byte* from = place_of_rounded(floats, DType::kUInt8).data();
   const std::size_t all = floats.size() / sizeof(float);

@@ -1,5 +1,5 @@
-// Numbers that travel in fewer bytes than those of float32: made where float32 lies, and widened
-// there again. A frame's offset counts bytes of float32; its payload is shorter.
+// Numbers that travel in fewer bytes than float32. They are made where the float32 numbers lie, and
+// widened there again. A frame's offset counts bytes of float32; its payload is shorter.
 #pragma once
 
 #include <cstddef>
@@ -9,20 +9,20 @@
 
 namespace paceline {
 
-/// Makes numbers of `type` of `floats` + `errors` at the beginning of the memory, which it returns,
-/// and writes the part that the rounding left out to `errors` (error feedback: Seide et al., "1-bit
-/// stochastic gradient descent", Interspeech 2014), 0 where it is not finite. With `errors` null
-/// they count as 0, and none are kept. What is beyond the largest float16 becomes that, so that an
-/// error stays finite.
+/// Rounds `floats` + `errors` to numbers of `type` at the beginning of the memory, and returns
+/// these. Writes the part that rounding left out to `errors` (error feedback: Seide et al., "1-bit
+/// stochastic gradient descent", Interspeech 2014), or 0 if that is not finite. If `errors` is
+/// null, errors count as 0 and are not kept. A number beyond the largest float16 becomes that, so
+/// that its error stays finite.
 std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType type,
                                           float* errors = nullptr);
 
-/// Returns the memory for numbers of `type` that widen_in_place then makes float32 of: the end of
+/// Returns the memory for numbers of `type` from which widen_in_place makes float32: the end of
 /// `floats`.
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type);
 void widen_in_place(std::span<std::byte> floats, DType type);
 
-// The same for contributions, of which a form may keep the largest numbers alone
+// Returns the memory for numbers of a contribution, whose form may keep only the largest ones
 // (largest_numbers.h). The others arrive as 0.
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form);
 void widen_in_place(std::span<std::byte> floats, const ContributionForm& form);

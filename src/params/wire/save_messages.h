@@ -1,4 +1,4 @@
-// The messages of chief and ps when a checkpoint is written. Format: docs/wire.md.
+// The messages between chief and ps when a checkpoint is written. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>
@@ -11,23 +11,23 @@
 
 namespace paceline {
 
-/// The answer of a ps that has written its shard, or has not.
+/// A ps's answer about its shard.
 struct SavedShard {
-  std::string error;  // empty: it has
+  std::string error;  // why it has not written the shard; empty: it has
   std::uint64_t bytes = 0;
   std::uint32_t checksum = 0;
-  std::int64_t global_step = 0;  // when it was marked
+  std::int64_t global_step = 0;  // at the mark
   struct Worker {
-    std::int64_t applied = 0;  // own steps, when it was marked
-    bool asked = false;        // for its state, which comes by itself
+    std::int64_t applied = 0;  // own steps, at the mark
+    bool asked = false;        // was asked for its state, which arrives in messages of its own
     bool operator==(const Worker&) const = default;
   };
   std::vector<Worker> workers;
-  std::vector<RecordRange> unused;  // records, where ps 0 shares them out; the last has no end
+  std::vector<RecordRange> unused;  // records, if ps 0 shares them out; the last range has no end
   bool operator==(const SavedShard&) const = default;
 };
 
-/// The question whether the ps sees a file that the chief has made, with this content.
+/// Asks whether the ps sees a file that the chief has made, with this content.
 struct FindFile {
   std::string path, content;
   bool operator==(const FindFile&) const = default;
@@ -36,14 +36,14 @@ struct FindFile {
 /// The answer to a worker when the variables are initialised.
 struct Initialised {
   std::int64_t global_step = 0;
-  std::int64_t own_step = 0;  // the next of this worker; known to ps 0
+  std::int64_t own_step = 0;  // the worker's next own step; only ps 0 knows it
   bool operator==(const Initialised&) const = default;
 };
 
 std::vector<std::byte> encode(const SavedShard& saved);
 std::vector<std::byte> encode(const FindFile& find);
 std::vector<std::byte> encode(const Initialised& initialised);
-/// All throw kDataLoss naming the message.
+/// All decoders throw kDataLoss naming the message.
 SavedShard decode_saved_shard(std::span<const std::byte> payload);
 FindFile decode_find_file(std::span<const std::byte> payload);
 Initialised decode_initialised(std::span<const std::byte> payload);

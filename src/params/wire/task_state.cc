@@ -46,7 +46,7 @@ NamedTensor get_tensor(WireReader& reader) {
 
 }  // namespace
 
-// Without its tensors, which are laid out as their shapes say.
+// The state without its tensors, whose layout follows from their shapes.
 void fields(auto& wire, Of<TaskState> auto& state) {
   wire(state.worker, state.step, state.position.numbers, state.position.sums);
 }

@@ -1,4 +1,4 @@
-// A link whose frames are called by their messages on a timeline.
+// A link that names its frames on a timeline by their messages.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace paceline {
 static_assert(std::uint16_t(MessageType::kExchangedSums) < kMostFrameTypes,
               "the last type has a name, too");
 
-/// The link itself when `timeline` is null.
+/// Returns the link itself when `timeline` is null.
 inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
   if (timeline == nullptr) return link;
   return traced_link(std::move(link), *timeline,

@@ -1,5 +1,5 @@
 // The types in which float32 numbers travel between hosts (--wire), and the bytes that they take.
-// Arithmetic alone.
+// Arithmetic only.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// The numbers of a block of kUInt8 share a scale.
+/// In kUInt8, blocks of this many numbers share a scale.
 inline constexpr std::size_t kScaledBlock = 256;
 inline constexpr std::size_t kScaleBytes = sizeof(BFloat16);
 inline constexpr float kLargestFloat16 = 65504;
@@ -24,8 +24,9 @@ struct TravellingType {
   DType type;
 };
 
-/// float32; bfloat16 and float16, rounded to nearest even; and int8: signed bytes, with a scale for
-/// each block of contributions, while values travel as bfloat16. A message counts them from 0.
+/// float32; bfloat16 and float16, rounded to nearest even; and int8. In int8 contributions travel
+/// as signed bytes with a scale for each block, and values as bfloat16. A message gives a type as
+/// its index, from 0.
 inline constexpr std::array<TravellingType, 4> kTravellingTypes = {{{"float32", DType::kFloat32},
                                                                     {"bfloat16", DType::kBFloat16},
                                                                     {"float16", DType::kFloat16},
@@ -38,27 +39,28 @@ inline std::string_view travelling_name(DType type) {
   return "";
 }
 
-/// Returns what values travel as where contributions travel as `type`: an error of a contribution
-/// is made good by the next one, that of a value would not be.
+/// Returns the type in which values travel if contributions travel as `type`. The next contribution
+/// makes up for an error of the last one; nothing would for an error of a value.
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
-/// The form in which contributions travel: numbers of a type, and of each block of kScaledBlock
-/// numbers all, or the `kept` largest with their places where that takes fewer bytes (Lin et al.,
-/// "Deep Gradient Compression", ICLR 2018, keep the largest of a whole tensor).
+/// The form in which contributions travel: a type, and how many of each block of kScaledBlock
+/// numbers. If the `kept` largest with their places take fewer bytes than all numbers, only these
+/// travel. (Lin et al., "Deep Gradient Compression", ICLR 2018, keep the largest of a whole
+/// tensor.)
 struct ContributionForm {
-  // Implicit: a type is a form that keeps all.
+  // Implicit: a type is a form that keeps all numbers.
   ContributionForm(DType of = DType::kFloat32, int keeps = 0) : type(of), kept(keeps) {}
   bool exact() const { return type == DType::kFloat32 && kept == 0; }
   bool operator==(const ContributionForm&) const = default;
 
   DType type;
-  int kept;  // 0: all
+  int kept;  // 0: all numbers
 };
 
-/// More would take as many bytes as all numbers of their block.
+/// If more were kept, they would take as many bytes as all numbers of their block.
 inline constexpr int kMostKept = 128;
 
-/// The bytes of a frame for so many bytes of float32.
+/// The bytes of a frame with this many bytes of float32.
 inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   const std::size_t numbers = bytes / sizeof(float);
   if (type == DType::kFloat32) return bytes;
@@ -66,7 +68,7 @@ inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   return numbers + (numbers + kScaledBlock - 1) / kScaledBlock * kScaleBytes;
 }
 
-/// The bytes of float32 for which so many bytes travel; nothing when no number of them takes these.
+/// The bytes of float32 whose frame has this many bytes; nothing when no count of numbers has.
 inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type) {
   if (type == DType::kFloat32) return travelling;
   if (type != DType::kUInt8) return travelling * 2;

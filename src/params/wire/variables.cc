@@ -46,7 +46,7 @@ Shape read_shape(WireReader& reader) {
   const std::size_t rank = reader.get<std::uint8_t>();
   if (rank > std::size_t(Shape::kMaxRank)) reader.fail(fmt::format("a shape of rank {}", rank));
   const Shape shape(std::span<const std::int64_t>(reader.get_all<std::int64_t>(rank)));
-  // No memory is so large; and its bytes, with those of slots, can be counted.
+  // No memory is so large. The limit also keeps the count of its bytes, with slots, within 64 bits.
   if (shape.elements() > kMostElements) reader.fail("a shape of more than 2^48 elements");
   return shape;
 }
@@ -80,8 +80,8 @@ VariableSpec read_variable(WireReader& reader) {
   return variable;
 }
 
-// Every row of every variable is in exactly one piece; so a message about a piece is about rows
-// that are there.
+// Every row of every variable is in exactly one piece, so a message about a piece names rows that
+// exist.
 void check_cover(const WireReader& reader, std::span<const Piece> pieces,
                  std::span<const VariableSpec> variables) {
   std::vector<std::int64_t> covered(variables.size(), 0);

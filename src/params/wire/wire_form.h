@@ -7,13 +7,13 @@
 
 namespace paceline {
 
-/// Contributions as they travel between hosts; error feedback adds to the time of making them.
+/// Contributions as they travel between hosts. Error feedback adds to the time of making them.
 struct WireForm {
   ContributionForm numbers = {};
   bool error_feedback = false;
 
   bool exact() const { return numbers.exact(); }
-  /// Values travel in whole numbers, of a type that loses less.
+  /// Values travel in whole, in a type that loses less.
   ContributionForm of_values() const { return type_of_values(numbers.type); }
   /// "int8, 8 of 256"; empty: as they are.
   std::string text() const;

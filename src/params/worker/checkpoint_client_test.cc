@@ -1,4 +1,4 @@
-// A checkpoint of parameter servers is of one moment, whoever writes the shards.
+// A checkpoint of parameter servers is of one moment, whichever task writes the shards.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -126,7 +126,7 @@ class WorkersStates : public CheckpointClientTest {
   std::vector<std::unique_ptr<PsStore>> stores_;
 };
 
-// One tells it when it is asked, between two steps; one has left before.
+// One worker tells its state when it is asked, between two steps. Another one has left before.
 TEST_F(WorkersStates, ComeWholeHoweverLargeTheyAre) {
   chief().write(initial_states(kVariables), 0);
   for (const auto& store : stores_) store->wait_initialised();

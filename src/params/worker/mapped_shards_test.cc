@@ -11,7 +11,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// A variable is mapped as a whole, since half of it would be no contiguous memory.
+// The variable is mapped only as a whole, since half of it would be no contiguous memory.
 TEST(MappedShards, AVariableOfTwoPsIsMappedWhenBothHaveSharedTheirsAndNoneSharesTwice) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {2048, 512}}};
   const std::vector<Piece> pieces = place_variables(variables, 2);

@@ -18,7 +18,7 @@ FrameHeader state_of(std::uint32_t piece, std::uint16_t array, std::uint64_t off
   return {.payload_bytes = bytes, .flags = array, .id = piece, .offset = offset};
 }
 
-/// Two variables, each with a piece on either of two ps; the first is asked for.
+/// Two variables, each with a piece on either of two ps. The test asks for the first variable.
 class PendingReadTest : public testing::Test {
  protected:
   static std::vector<VariableSpec> two_variables() {
@@ -35,7 +35,7 @@ class PendingReadTest : public testing::Test {
   std::string refusal(const FrameHeader& header) {
     return error_of(ErrorCode::kDataLoss, [&] { read_.place(header); });
   }
-  /// All of a piece but its step count: value and two slots.
+  /// Brings all of a piece except its step count: value and two slots.
   void bring_arrays(std::uint32_t piece) {
     for (const std::uint16_t array : {0, 1, 2}) {
       bring(state_of(piece, array, 0, 16), std::byte(array + 1));
@@ -63,10 +63,10 @@ TEST_F(PendingReadTest, IsWholeWhenEachPsHasSentAll) {
   const std::vector<VariableState> states = read_.take();
   ASSERT_EQ(states.size(), 1u);
   EXPECT_EQ(static_cast<const std::byte*>(states[0].value.raw())[31], std::byte{1});
-  EXPECT_EQ(states[0].slots[2].data<std::int64_t>()[0], 0x0707070707070707);  // the first piece's
+  EXPECT_EQ(states[0].slots[2].data<std::int64_t>()[0], 0x0707070707070707);  // of the first piece
 }
 
-// A connection that was cut in the middle of a frame brings it again.
+// After a cut in the middle of a frame, the next connection brings the frame again.
 TEST_F(PendingReadTest, AFrameThatHadBegunToComeMayComeAgain) {
   const FrameHeader header = state_of(0, 0, 0, 12);
   read_.place(header);
@@ -81,7 +81,7 @@ TEST_F(PendingReadTest, RefusesWhatWasNotAskedFor) {
   EXPECT_THAT(refusal(state_of(3, 0, 0, 16)), HasSubstr("nobody asked for"));
 }
 
-// Else a ps could count for one that has not answered, or write what is read already.
+// Otherwise a ps could count as one that has not answered, or overwrite what has been read.
 TEST_F(PendingReadTest, RefusesWhatCameAlready) {
   bring(state_of(0, 0, 0, 12), std::byte{1});
   EXPECT_THAT(refusal(state_of(0, 0, 0, 4)), HasSubstr("of which 12 of 16 came"));

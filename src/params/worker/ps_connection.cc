@@ -87,7 +87,7 @@ void PsConnection::send_job_control(const ControlMessage& message) {
   send_control(message.type, {}, buffer);
 }
 
-// Frames go in their order: with the last one the buffer is free again.
+// Frames keep their order: when the last one is sent, the buffer is free again.
 void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
   ControlBuffers::Buffer& buffer = control_.take();
   buffer.bytes = encode(state);
@@ -107,7 +107,7 @@ const Piece& PsConnection::piece(std::uint32_t id) const {
   return core_.pieces()[id];
 }
 
-// The values that a frame brings; half of its bytes travel if they are rounded.
+// The place for the values of a frame. If the values are rounded, half as many bytes travel.
 std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::span<std::byte> all = core_.value_of(target);
@@ -121,7 +121,7 @@ std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   return all.subspan(header.offset, bytes);
 }
 
-// As a whole; where they are not wanted any more they go nowhere.
+// The place for a whole next value; empty if the value is no longer wanted.
 std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds_values(target) ? 2 : 1);
@@ -169,7 +169,7 @@ void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte
   handle(type, header, payload);
 }
 
-// The values before the lists agree, so that no step has begun.
+// The memory of the values arrives before the lists agree, so no step has begun.
 void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
   if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
     refuse(fmt::format("memory {} is shared, unasked", id));
@@ -178,7 +178,7 @@ void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemor
   (declared_ ? core_.copies() : core_.shards()).map(ps_, std::move(memory));
 }
 
-// Most frames are a step's.
+// Looks first for the frames of a step, since most frames are those.
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
   check_flags(header);
@@ -206,7 +206,7 @@ void PsConnection::handle(MessageType type, const FrameHeader& header,
   }
 }
 
-// The answers to a save are the saving thread's; all else is for the state machine.
+// The answers to a save go to the saving thread; everything else goes to the state machine.
 void PsConnection::handle_control(MessageType type, const FrameHeader& header,
                                   std::span<const std::byte> payload) {
   if (!is_control_for_worker(type)) refuse("unexpected message " + name_of(type));
@@ -231,7 +231,8 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
   clock_.begin(stream_);
 }
 
-// Before it is initialised a worker learns where it was; later the chief learns where others are.
+// Before the values are initialised, a worker hears its own state here; later the chief hears those
+// of others.
 void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
   auto whole = state_frames_.add(header.flags, payload);
   if (!whole) return;
@@ -243,7 +244,7 @@ void PsConnection::on_task_state(const FrameHeader& header, std::span<const std:
             std::make_shared<const std::vector<std::byte>>(std::move(*whole)), header.step});
 }
 
-// The ps that has not answered is not asked again, so that nothing piles up for one that stands
+// Asks only a ps that has answered the last question, so that nothing piles up for one that stands
 // still.
 void PsConnection::ask_progress() {
   if (progress_asked_.exchange(true)) return;
@@ -258,7 +259,7 @@ void PsConnection::tell_progress() {
       text);
 }
 
-// Of the ps itself the step is 0, of worker i it is i + 1.
+// Step 0 marks the progress of the ps itself, i + 1 that of worker i.
 void PsConnection::hear_progress(const ControlMessage& message) {
   const std::size_t workers = core_.options().spec.workers.size();
   if (message.step > workers) refuse(fmt::format("the progress of worker:{}", message.step - 1));
@@ -288,7 +289,7 @@ void PsConnection::on_next_values(const FrameHeader& header) {
   core_.next_arrived(target, header.step);
 }
 
-// The rows come with their ids, because they lie apart in the variable.
+// The frame has the ids of its rows, since the rows lie apart in the variable.
 void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
   const Piece& target = piece(header.id);
   const std::size_t row = core_.row_bytes(target.variable);

@@ -1,4 +1,4 @@
-// One ps as a worker sees it, over all connections to it.
+// One ps as a worker sees it, over all connections to the ps.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@
 
 namespace paceline {
 
-/// Payloads of small messages, kept until they are sent. Grows to as many buffers as are on their
+/// Payloads of small messages, kept until they are sent. It grows to as many buffers as are under
 /// way at once, then allocates no more. One thread takes; any thread gives back.
 class ControlBuffers {
  public:
@@ -28,7 +28,7 @@ class ControlBuffers {
     std::vector<std::byte> bytes;
     std::atomic<bool> busy{false};
   };
-  /// A buffer that is busy until sent() is called with it.
+  /// Returns a buffer that is busy until sent() is called with it.
   Buffer& take() {
     for (Buffer& buffer : buffers_) {
       if (!buffer.busy.exchange(true)) return buffer;
@@ -43,7 +43,7 @@ class ControlBuffers {
     buffer.bytes.clear();
     return buffer;
   }
-  /// To be given to Connection::send; the context is the buffer.
+  /// The `sent` of Connection::send; its context is the buffer.
   static void sent(void* context) { static_cast<Buffer*>(context)->busy = false; }
 
  private:
@@ -52,43 +52,43 @@ class ControlBuffers {
 
 class WorkerDriver;
 
-/// Sends requests; writes what comes into the core. The core and the connection's link: the core
-/// outlives this, the link does not.
+/// Sends requests, and writes arriving data into the core. The core must outlive the connection;
+/// the link need not.
 class PsConnection : public Receiver {
  public:
   PsConnection(WorkerState& core, WorkerDriver& driver, int ps, std::string address);
 
-  /// One try; throws what Link::connect throws.
+  /// Tries to connect once; throws what Link::connect throws.
   void connect(Link& link, Deadline deadline);
   int ps() const { return ps_; }
   /// "ps:0 at host:2222".
   std::string name() const;
-  /// With the last step and the last message.
+  /// The name, with the last step and the last message.
   std::string text() const;
 
-  /// Sends a message of the job's control; any thread may call it, one at a time.
+  /// Sends a control message of the job. Any thread may call it, one at a time.
   void send_job_control(const ControlMessage& message);
-  /// Asks the ps, and on ps 0 through it the other workers. Any thread may call.
+  /// Asks the ps for its progress; ps 0 also asks the other workers. Any thread may call.
   void ask_progress();
-  /// For the timeline, if there is one: asks what the ps's clock shows. Any thread may call.
+  /// Asks what the ps's clock shows, if there is a timeline. Any thread may call.
   void ask_clock() { clock_.ask(stream_); }
-  /// The ps has handled the goodbye: this worker may close.
+  /// True when the ps has handled the goodbye: this worker may close.
   bool goodbye_confirmed() const { return goodbye_confirmed_; }
-  /// A small message whose payload lies in a buffer of control().take().
+  /// Sends a small message whose payload lies in a buffer of control().take().
   void send_control(MessageType type, FrameHeader header, ControlBuffers::Buffer& payload);
   void send_small(MessageType type, std::span<const std::byte> payload);
-  /// Sends the state of this worker's own, or that of another worker as it was saved.
+  /// Sends this worker's own state, or that of another worker as it was saved.
   void send_task_state(const TaskState& state, std::uint64_t save);
-  /// The payload is borrowed until `sent` is called.
+  /// Borrows the payload until `sent` is called.
   void send(MessageType type, FrameHeader header, std::span<const std::byte> payload,
             void (*sent)(void*), void* context);
   ControlBuffers& control() { return control_; }
-  /// Those of the thread that saves.
+  /// The buffers of the thread that saves.
   ControlBuffers& saving_control() { return saving_control_; }
-  /// True when the ps takes contributions from memory that is shared with it.
+  /// True when the ps takes contributions from shared memory.
   bool can_share() const { return stream_.can_share(); }
-  /// The form in which contributions of float32 travel. Where memory is shared they are not
-  /// rounded: hardly any travel.
+  /// The form in which float32 contributions travel. If memory is shared they are not rounded,
+  /// since hardly any travel.
   ContributionForm wire() const {
     const bool shares = can_share() && core_.options().share_memory;
     return shares ? ContributionForm() : core_.options().wire;
@@ -96,7 +96,7 @@ class PsConnection : public Receiver {
   ContributionForm wire_of(DType dtype) const {
     return dtype == DType::kFloat32 ? wire() : ContributionForm();
   }
-  /// The type in which values of float32 travel.
+  /// The type in which float32 values travel.
   DType values_wire() const { return type_of_values(wire().type); }
   void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
     stream_.share(id, std::move(memory));
@@ -104,7 +104,7 @@ class PsConnection : public Receiver {
   const Traffic& traffic() const { return stream_.traffic(); }
   StoreLink link() const;
   void close(Deadline deadline);
-  /// The link has gone: what waits to be sent, or confirmed, is given back.
+  /// The link has ended: gives back all messages that wait to be sent or confirmed.
   void abandon() { stream_.abandon(); }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -139,13 +139,13 @@ class PsConnection : public Receiver {
   ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
-  std::span<std::byte> next_;  // where the values that are coming, asked for ahead, go; or nowhere
+  std::span<std::byte> next_;  // where values that were asked for ahead arrive; or nowhere
   bool declared_ = false;      // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};
-  std::atomic<bool> progress_asked_{false};  // and not answered yet
+  std::atomic<bool> progress_asked_{false};  // asked, and not answered yet
   std::atomic<bool> goodbye_confirmed_{false};
   ClockQuestions clock_;
-  ResumableConnection stream_;  // after what it borrows
+  ResumableConnection stream_;  // after the members that it borrows
   Inlet inlet_;
 };
 

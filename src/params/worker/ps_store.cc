@@ -36,10 +36,10 @@
 namespace paceline {
 namespace {
 
-/// The fetch steps of one plan over frames: the real driver of protocol/ask_ahead.h. Values that
-/// change from one fetch step to the next are asked for before the next one begins. They arrive in
+/// The fetch steps of one plan over frames: the real driver of protocol/ask_ahead.h. Before a fetch
+/// step begins, the last one has asked for the values that change between the two. They arrive in
 /// memory of their own (PulledValue), and the next step takes them. If a step knows of a newer
-/// version when it begins, it pulls that one instead. One step thread.
+/// version when it begins, it pulls that one instead. Only the step thread calls it.
 class FetchAhead {
  public:
   explicit FetchAhead(WorkerContext& context);
@@ -65,8 +65,8 @@ class FetchAhead {
 FetchAhead::FetchAhead(WorkerContext& context)
     : context_(context), core_(context.core), machine_(core_.variables().size()) {}
 
-// A thread of the link notes that the next value is there before it notes the version. Since both
-// are read in this order, a value that arrives in between is not pulled as well.
+// A thread of the link notes that the next value is there before it notes the version. This
+// function reads the two in that order, so it does not also pull a value that arrives in between.
 KnownValue FetchAhead::known(VariableId variable) const {
   KnownValue known;
   known.by_fetch = context_.held[std::size_t(variable)] == Freshness::kByFetch;
@@ -109,19 +109,19 @@ void FetchAhead::go_on(VariableId variable) {
 }
 
 /// Sends the contributions of one plan to the shards as protocol/frame_cuts.h cuts them: in frames,
-/// or as the place in shared memory where a ps reads them. One step thread.
+/// or as the place in shared memory where a ps reads them. Only the step thread calls it.
 class ContributionSender {
  public:
   explicit ContributionSender(WorkerContext& context) : context_(context), core_(context.core) {}
 
-  /// Makes space for the contributions of these uses: in memory that the ps tasks of this host
-  /// read, if there are any. Waits until the contribution in a space that is too small was taken.
+  /// Makes space for the contributions of these uses, in memory that the ps tasks of this host read
+  /// if there are any. If a space is too small, first waits until its contribution was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// The content of the variable's space is whole. The ids of rows are kept. Throws
-  /// kInvalidArgument unless they are in ascending order.
+  /// Takes a contribution that is whole in the variable's space, and keeps the ids of its rows.
+  /// Throws kInvalidArgument unless the ids ascend.
   void take(VariableId variable, const Contribution& contribution);
-  /// Sends what was taken, which is not to be touched until the ps has taken it. A ps that shares
-  /// memory can renew this worker's copy of the values meanwhile. Never blocks.
+  /// Sends what was taken. Nobody may touch it until the ps has taken it. Meanwhile a ps that
+  /// shares memory can renew this worker's copy of the values. Never blocks.
   void send(VariableId variable, std::uint64_t step, bool renew_copy);
 
  private:
@@ -162,8 +162,8 @@ std::byte* start_of(const ContributionBuffer& space) {
   return static_cast<std::byte*>(space.values.data);
 }
 
-// Returns the uses that need a larger space. The last contribution of a smaller plan must have been
-// taken from the old space before.
+// Returns the uses that need a larger space. Their old spaces, of a smaller plan, must hold no
+// contribution that still waits to be taken.
 std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
     std::span<const PlanBinding::Use> uses) {
   std::vector<const PlanBinding::Use*> without;
@@ -191,7 +191,7 @@ std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes
   return memory;
 }
 
-// Makes the errors once, so that those of a step are not forgotten when another plan begins.
+// Makes the rounding errors once, so that they survive when another plan begins.
 void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
@@ -260,7 +260,7 @@ ContributionRoute ContributionSender::route(const Piece& piece,
           .pulls_later = core_.options().aggregation.outdates_answers()};
 }
 
-// The numbers are rounded where they lie, or the largest are written beside them.
+// Rounds the numbers where they lie, or writes the largest beside them.
 std::span<const std::byte> ContributionSender::as_it_travels(const ContributionForm& form,
                                                              ContributionBuffer& space, Cut part,
                                                              float* errors) const {
@@ -298,7 +298,8 @@ void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space
   if (feeds_back) put_row_errors(ids, space, row);
 }
 
-// Errors are kept by row of the variable. While rows are sent theirs follow one another.
+// The variable keeps an error for each element of its rows. When rows are sent, their errors lie
+// one after another.
 void ContributionSender::take_row_errors(std::span<const std::int32_t> ids,
                                          ContributionBuffer& space, std::size_t row) {
   const std::size_t elements = row / sizeof(float);
@@ -318,8 +319,9 @@ void ContributionSender::put_row_errors(std::span<const std::int32_t> ids,
   }
 }
 
-// Offsets count float32 numbers; payload_of gives the bytes that travel for them. A contribution in
-// shared memory is taken when the ps answers: then its space is free, and mapped values are new.
+// Offsets count float32 numbers; payload_of gives the bytes that travel for them. When the ps
+// answers, it has taken a contribution in shared memory: then its space is free, and mapped values
+// are new.
 template <typename Payload>
 void ContributionSender::send_frames(const Piece& piece, const ContributionRoute& route,
                                      ContributionBuffer& space, std::size_t begin,
@@ -344,8 +346,8 @@ void ContributionSender::send_frames(const Piece& piece, const ContributionRoute
 
 class PsSteps : public StoreSteps {
  public:
-  /// Throws kInvalidArgument when the plan uses a variable in a way that it cannot be.
-  /// In rounds the store clips by `clip_norm`; else the plan does, if it is above 0.
+  /// Throws kInvalidArgument when the plan uses a variable in a way that it does not allow. In
+  /// rounds the store clips by `clip_norm`; otherwise the plan clips, if `clip_norm` is above 0.
   PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm);
 
   NormBy norm_by() const override { return in_rounds() ? NormBy::kStore : NormBy::kPlan; }
@@ -368,8 +370,8 @@ class PsSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  /// The way in which kernels read values in the memory of a ps: where they lie, or in the copy
-  /// that the ps makes for this worker, since several kernels read them and others change them.
+  /// Where kernels read a value in the memory of a ps: where it lies, or, if several kernels read
+  /// it while others change it, in the copy that the ps makes for this worker.
   enum class MappedRead : std::uint8_t { kInPlace, kInCopy };
 
   void check(const PlanBinding::Use& use);
@@ -403,8 +405,8 @@ class PsSteps : public StoreSteps {
     return *context_.connections[std::size_t(piece.ps)];
   }
 
-  /// True when contributions wait for the factor by which the plan clips them: a ps that knows it
-  /// applies and answers each chunk when it comes, so that values return while others leave.
+  /// True when contributions wait for the factor by which the plan clips them. A ps that knows the
+  /// factor applies and answers each chunk on arrival, so values return while other chunks leave.
   bool keeps_contributions() const { return clipped_ && !in_rounds(); }
   bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
 
@@ -417,7 +419,7 @@ class PsSteps : public StoreSteps {
   std::vector<VariableId> kept_;                  // contributions that are not sent yet
   FetchAhead ahead_;
   ContributionSender sender_;
-  // These are kept from step to step for their memory.
+  // The memory of these serves from step to step.
   StepBegin begin_;
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;
@@ -459,7 +461,7 @@ void PsSteps::check(const PlanBinding::Use& use) {
 PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const bool changes = variable.trained || core_.changes_after_reads(use.variable);
-  // In rounds nobody changes what a contribution in time is made from.
+  // In rounds no value changes while a contribution in time is made from it.
   const AggregationSpec& how = core_.options().aggregation;
   const bool late_count = !in_rounds() || how.late == LateContribution::kFold;
   const bool others_contribute = core_.options().spec.workers.size() > 1 && late_count;
@@ -504,7 +506,7 @@ void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
   }
 }
 
-// Once, unless plans take turns.
+// Sends the order once, unless plans take turns.
 void PsSteps::send_order() {
   if (std::exchange(context_.ordered_by, this) == this) return;
   for (const auto& ps : context_.connections) {
@@ -515,20 +517,20 @@ void PsSteps::send_order() {
   }
 }
 
-// Others have made steps since this worker's last one ended: what its answers brought is too old
-// for the bound.
+// Forgets the values that the last answers brought: others have made steps since, so these values
+// are too old for the bound.
 void PsSteps::forget_values() {
   std::ranges::fill(context_.held, Freshness::kNothing);
   ++context_.uses;
 }
 
-// A contribution may also be made from what fetch steps have read before.
+// True when the step reads all its values now: fetch steps may have read some before.
 bool PsSteps::reads_now(std::span<const RowSet> rows) const {
   return std::ranges::none_of(uses_,
                               [&](const PlanBinding::Use& use) { return was_brought(use, rows); });
 }
 
-// The answers to the last train step say so.
+// True when the answers to the last train step brought the value.
 bool PsSteps::was_brought(const PlanBinding::Use& use, std::span<const RowSet> rows) const {
   const ValueUse how = use_of(use);
   const Freshness held = context_.held[std::size_t(use.variable)];
@@ -555,7 +557,7 @@ void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   }
 }
 
-// An evaluation reads what was read for it.
+// An evaluation never reads in place: the store has read its values for it.
 bool PsSteps::reads_in_place(VariableId variable) const {
   return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
 }
@@ -642,7 +644,7 @@ void PsSteps::wait_for_values(VariableId variable) {
                   "from " + context_.connection(piece).text());
 }
 
-// It has come, if the ps tasks say the truth.
+// The value has arrived, unless a ps task is wrong.
 const std::byte* PsSteps::copy_by_ps(VariableId variable) {
   const std::byte* const copy = core_.copies().variable(variable);
   if (copy == nullptr) {
@@ -663,7 +665,7 @@ AsyncView PsSteps::need(VariableId variable) {
     if (kind_ == StepKind::kFetch) ahead_.go_on(variable);
     return core_.value(variable).view();
   }
-  // Kernels only read mapped memory: a variable changes by contributions alone.
+  // Kernels only read mapped memory: a variable changes only by contributions.
   const std::byte* const mapped =
       reads(variable, MappedRead::kInCopy) ? copy_by_ps(variable) : core_.mapped(variable);
   return TensorView{const_cast<std::byte*>(mapped), spec.dtype, spec.shape};
@@ -689,7 +691,7 @@ void PsSteps::send_contribution(VariableId variable) {
   sender_.send(variable, step_, reads(variable, MappedRead::kInCopy));
 }
 
-// A step that is skipped has no factor.
+// A skipped step has no clip factor to send.
 void PsSteps::send_kept(float clip_scale) {
   if (!keeps_contributions()) return;
   for (const auto& ps : context_.connections) {
@@ -718,7 +720,7 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
   return handle_;
 }
 
-// A ps that sends the values knows by itself that they are read.
+// Only for values in shared memory: a ps that sends a value knows that it is read.
 void PsSteps::send_read_done() {
   for (const PlanBinding::Use& use : uses_) {
     if (!core_.changes_after_reads(use.variable)) continue;
@@ -762,7 +764,8 @@ std::int64_t PsSteps::Handle::global_step() {
   return core.global_step;
 }
 
-// The ps tasks as the fence of rounds that the workers commit among themselves: a worker's side.
+// A worker's side of the fence of rounds: the workers commit rounds among themselves, and the ps
+// tasks apply them.
 
 class PsRoundFence : public RoundFence {
  public:
@@ -791,15 +794,15 @@ class PsRoundFence : public RoundFence {
 
   WorkerContext& context_;
   std::int64_t round_ = 0;                  // of the step that was begun last
-  bool settled_ = false;                    // all that the last answers brought is of one round
+  bool settled_ = false;                    // all values of the last answers belong to one round
   std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
-  std::optional<CommittedRound> untold_;    // the others are to tell first
+  std::optional<CommittedRound> untold_;    // a commit that the others are to tell first
 };
 
-// The others tell within a fraction of this, unless they are lost.
+// Unless they are lost, the others tell within a fraction of this.
 constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
 
-// No ps waits for another worker before it answers.
+// Waits for a reply only: no ps waits for another worker before it answers.
 template <typename Predicate>
 void PsRoundFence::wait_for_ps(const char* what, Predicate&& come) {
   WorkerState& core = context_.core;
@@ -837,9 +840,10 @@ bool PsRoundFence::lets_others_tell() const {
          untold_->contributors.front() == context_.core.options().task.index;
 }
 
-// The member that has committed first may be lost with its word to the others, who then make the
-// step again without it: the ps tasks must not know more than they do. So it lets them tell. It
-// tells all the same, since the round may have been closed by the word of yet others.
+// Tells the ps tasks that this worker has committed the round, but first lets the others tell. The
+// member that commits first may be lost together with its word to the others. They then make the
+// step again without it, and the ps tasks must not know more than they do. After a while this
+// worker tells all the same, since others may have closed the round meanwhile.
 template <typename Predicate>
 void PsRoundFence::tell_commit(Predicate&& known) {
   if (!untold_) return;
@@ -848,7 +852,7 @@ void PsRoundFence::tell_commit(Predicate&& known) {
   untold_.reset();
 }
 
-// A contribution that is late is dropped at once, and its step done.
+// A ps drops a late contribution at once, and its step is then done.
 void PsRoundFence::wait_given() {
   committed_.reset();
   wait_for_ps("the receipt", [this] {
@@ -863,7 +867,7 @@ float PsRoundFence::commit(std::span<const std::int32_t> contributors,
   untold_ = {.round = round_,
              .contributors = {contributors.begin(), contributors.end()},
              .squares = squares.value_or(0)};
-  if (!lets_others_tell()) tell_commit([] { return false; });  // at once
+  if (!lets_others_tell()) tell_commit([] { return false; });  // nobody else tells: at once
   if (!squares) return 1;
   const auto has_scale = [&] { return core.scaled_round == round_ || is_done(); };
   tell_commit(has_scale);
@@ -872,7 +876,8 @@ float PsRoundFence::commit(std::span<const std::int32_t> contributors,
   return core.scale;
 }
 
-// Otherwise the word of those that have committed the round without this worker is on its way.
+// Withdraws the step, unless the others have committed its round without this worker: then their
+// word is under way.
 void PsRoundFence::lose(std::int64_t round) {
   settled_ = false;
   if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
@@ -893,8 +898,8 @@ std::uint64_t PsRoundFence::ps_incarnation() const { return context_.driver.ps_i
 
 // The chief's part of a checkpoint of parameter servers.
 
-/// Every ps that sees the folder writes its own shard, in parallel; the shards of the others are
-/// written here, from what they send. Core and connections must outlive it.
+/// Every ps that sees the folder writes its own shard, in parallel. The chief writes the shards of
+/// the others from what they send. Core and connections must outlive this object.
 class CheckpointClient : public StoreSaving {
  public:
   CheckpointClient(WorkerState& core, std::vector<std::unique_ptr<PsConnection>>& connections)
@@ -922,17 +927,17 @@ class CheckpointClient : public StoreSaving {
 
   WorkerState& core_;
   std::vector<std::unique_ptr<PsConnection>>& connections_;
-  std::vector<bool> sees_;  // the folder, by ps
+  std::vector<bool> sees_;  // by ps: it sees the folder
   std::vector<std::byte> fetched_;
   std::uint64_t save_ = 0;
 };
 
 namespace fs = std::filesystem;
 
-// A worker tells its state between two of its steps; one that validates takes longer.
+// A worker tells its state between two of its steps; validation makes a step longer.
 constexpr Duration kWaitForStates = std::chrono::seconds(5);
 
-/// A file with a content that no other file has, for as long as it lives.
+/// A file whose content no other file has. It exists as long as this object.
 class TokenFile {
  public:
   explicit TokenFile(const std::string& folder) {
@@ -952,7 +957,7 @@ class TokenFile {
   std::string path, content;
 };
 
-// Not through the connection's own buffers, which belong to the thread that makes steps.
+// Uses buffers for saving: the connection's other buffers belong to the step thread.
 void CheckpointClient::send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
                             FrameHeader header) {
   ControlBuffers::Buffer& buffer = ps.saving_control().take();
@@ -1025,7 +1030,7 @@ SavedShards CheckpointClient::write_shards(const std::string& folder) {
   return shards;
 }
 
-// As long as it takes: a disk may be slow. A ps that is lost fails the store.
+// Waits as long as the save takes: a disk may be slow. A lost ps fails the store.
 void CheckpointClient::wait_saved(std::size_t ps) {
   const auto answered = [&] {
     core_.check();
@@ -1062,7 +1067,7 @@ std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size
   return fetched_;
 }
 
-// A worker that does not tell its position has at least a known number of applied steps.
+// If a worker does not tell its position, its number of applied steps is still known.
 void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& counts) {
   const auto knows = [&](std::size_t worker) {
     return std::ranges::find(shards.others, int(worker), &TaskState::worker) != shards.others.end();
@@ -1089,7 +1094,7 @@ void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& 
   }
 }
 
-// The time for the last frames of a worker that leaves.
+// The time in which the last frames of a leaving worker must be sent.
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
 LinkOptions link_options(const PsStoreOptions& options) {
@@ -1194,7 +1199,8 @@ class PsStoreImpl : public PsStore {
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames
   std::unique_ptr<Link> link_;
-  /// Also when joining fails: threads call what is above, and what was sent borrows from it.
+  /// Runs also when joining fails: threads call the members above, and sent frames borrow from
+  /// them.
   struct Shutdown {
     PsStoreImpl& store;
     ~Shutdown() {
@@ -1303,7 +1309,8 @@ void PsStoreImpl::send_reads(std::span<const VariableId> variables) {
   }
 }
 
-// The values of a round follow its end, and may still be on their way into the same memory.
+// The values of a round follow the message that it has ended, and may still be arriving in the
+// memory that is read here.
 void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables) {
   if (core_.options().aggregation.kind != AggregationKind::kRounds) return;
   const auto awaited = [&] {
@@ -1315,7 +1322,7 @@ void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables
   }
 }
 
-// The values become what evaluate steps see too.
+// Reads the values; evaluate steps then see them, too.
 std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variables) {
   core_.check();
   wait_initialised();
@@ -1375,7 +1382,7 @@ void PsStoreImpl::goodbye() {
     for (const auto& ps : connections_) ps->close(deadline);
     core_.wait(deadline, [&] { return driver_.all_closed(); });
   } catch (const Error&) {
-    // A ps that was lost before needs no goodbye.
+    // A ps that was lost already needs no goodbye.
     for (const auto& ps : connections_) ps->close(deadline);
   }
 }

@@ -1,4 +1,4 @@
-// Parameter servers as a store: contributions are streamed to the shards, which apply the rule and
+// Parameter servers as a store. Contributions are streamed to the shards. These apply the rule, and
 // answer, unasked, with new values: at once, or when their round is closed.
 #pragma once
 
@@ -31,64 +31,68 @@ struct PsStoreOptions {
   std::string link = "auto";
   Security security;
   Duration join_timeout = std::chrono::seconds(300);
-  /// A connection that was cut is made anew within this; 0: it is lost at once.
+  /// The time in which a connection that was cut must be made anew; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
-  /// No reply within this ends the worker.
+  /// A reply that takes longer ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
-  /// With the ps tasks of this host, if the link can. A variable that lies on one of them, or on
-  /// several in pieces that begin at pages, is then read where it lies, while other workers'
-  /// updates change it: a reader may see some elements before an update and others after it. Where
-  /// there are other workers, one that several kernels of a step read is read in a copy: a step
-  /// whose backward kernels saw other values than its forward ones would not follow any gradient.
-  /// In rounds that drop what is late there is no copy: no contribution that counts saw a change.
-  /// The ps writes the copy, in memory for this worker alone, with what its contribution makes, in
-  /// the same pass. Contributions are taken from where they lie. Else values come in frames.
+  /// Shares memory with the ps tasks of this host, if the link can. A variable is then read where
+  /// it lies, if it lies on one of them, or on several in pieces that begin at pages. Other
+  /// workers' updates change it meanwhile: a reader may see some elements before an update and
+  /// others after it.
+  ///
+  /// If there are other workers, a variable that several kernels of a step read is read in a copy:
+  /// a step whose backward kernels saw other values than its forward kernels would not follow any
+  /// gradient. In rounds that drop late contributions there is no copy, since no contribution that
+  /// counts saw a change. The ps writes the copy, in memory for this worker alone, in the same pass
+  /// that applies the worker's contribution.
+  ///
+  /// Contributions are taken from where they lie. All other values arrive in frames.
   bool share_memory = true;
-  /// The form in which contributions of float32 travel in frames, and values by type_of_values().
+  /// The form in which float32 contributions travel in frames; values travel by type_of_values().
   /// With ps tasks that share memory nothing is rounded.
   ContributionForm wire = {};
-  /// The part of a contribution that rounding leaves out is added to this worker's next one to the
-  /// same elements. With clipping both are as they were before they were scaled.
+  /// Adds the part of a contribution that rounding leaves out to this worker's next contribution to
+  /// the same elements. With clipping, both are taken as they were before scaling.
   bool error_feedback = false;
-  /// The way in which the workers train together; the chief's counts, and the others are checked
-  /// against it.
+  /// How the workers train together. The chief's value counts, and those of the others are compared
+  /// with it.
   AggregationSpec aggregation = {};
   OnNan on_nan = OnNan::kStop;
   /// The job shares out the records of its data.
   bool shares_records = false;
   /// Counts the wait for slower workers; null: nobody counts.
   StepAccount* account = nullptr;
-  /// The global step at which training ends, told to the ps tasks by the chief; 0: unknown.
+  /// The global step at which training ends, which the chief tells the ps tasks; 0: unknown.
   std::int64_t last_step = 0;
   std::function<void(const std::string&)> say;   // "waiting for ps:0 at …": a line for the user
   Duration say_after = std::chrono::seconds(1);  // of waiting
-  /// Called several times a second while the worker waits to join; what it throws ends the wait.
+  /// Called several times a second while the worker waits to join; an exception ends the wait.
   std::function<void()> check_interrupt;
   /// Gets an event for each frame; null: none. Must outlive the store.
   Timeline* timeline = nullptr;
-  /// The board on which this task tells of itself and hears of others; null: none. Must outlive the
+  /// The board for this task's progress, and for that of others; null: none. Must outlive the
   /// store.
   ProgressBoard* progress = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
-  /// The clock by which this worker does things at certain times. It must outlive the store. A wait
-  /// for a reply sleeps in real time.
+  /// The clock for what this worker does at certain times. It must outlive the store. A wait for a
+  /// reply sleeps in real time.
   const Clock* clock = &kRealClock;
 };
 
 /// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:
-/// the chief declares them, the others are checked against it. On return the store can be written
-/// (chief) or waits in its first step for the chief to have done so. Throws kUnavailable naming the
-/// ps, kFailedPrecondition when the ps refuses (the message says both sides).
+/// the chief declares them, and those of the others are compared. On return the chief can write the
+/// store; the others wait in their first step until the chief has. Throws kUnavailable naming the
+/// ps, and kFailedPrecondition when the ps refuses (the message has both sides).
 class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
                                        std::vector<VariableSpec> variables);
   /// True when numbers are rounded or left out, as options.wire says, in frames to or from some ps.
   virtual bool rounds() const = 0;
-  /// Of a store with AggregationSpec::workers_commit, whose steps they belong to.
+  /// The fence of the store's steps. Only for a store with AggregationSpec::workers_commit.
   virtual RoundFence& round_fence() = 0;
-  /// One line a piece: variable, rows, bytes, ps.
+  /// One line for each piece: variable, rows, bytes, ps.
   virtual std::string placement_text() const = 0;
 };
 

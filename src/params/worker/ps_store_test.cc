@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Odd sizes, more than one chunk, one row, a scalar.
+// Dense variables: odd sizes, more than one chunk, one row, a scalar.
 std::vector<VariableSpec> dense_variables(const Rule& rule) {
   return {{.name = "w", .shape = {601, 503}, .rule = rule, .weight_decay = 0.001f},
           {.name = "b", .shape = {503}, .rule = rule},
@@ -36,7 +36,8 @@ struct Case {
 
 class PsStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
 
-// One worker: whatever goes over the wire, every bit is that of the store in this process.
+// With one worker every bit is that of the store in this process, whatever form values have on the
+// wire.
 TEST_P(PsStoreSame, AsTheLocalStoreBitForBit) {
   const Case& test = GetParam();
   const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);
@@ -117,7 +118,8 @@ TEST_F(PsStoreJob, WorkersInThreadsCountEveryStepOnce) {
   for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 60);
 }
 
-// Add is exact on small whole numbers: no contribution is lost or applied twice.
+// Sums of small whole numbers are exact, so a contribution that is lost or applied twice would
+// show.
 TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
   const std::vector<VariableSpec> variables = {
       {.name = "sum", .shape = {700, 601}, .rule = Add{}},
@@ -147,7 +149,7 @@ TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
       }
       steps->end_step(1, {}).global_step();
     }
-    everything(store);  // comes after this worker's last contribution to every ps
+    everything(store);  // arrives after this worker's last contribution to every ps
   };
   auto other = std::async(std::launch::async, [&] { work(*stores[1], true); });
   work(*stores[0], false);
@@ -160,7 +162,7 @@ TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
   for (const auto& store : stores) store->goodbye();
 }
 
-// As in one process, where a step of the executor does.
+// The rules flush denormals, as in one process, where the executor's step does.
 TEST_F(PsStoreJob, RulesFlushDenormals) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {8}, .rule = Sgd{0.5}}};
   make_spec(1, 1);
@@ -237,8 +239,8 @@ class RowCounter : public ForwardingConnection {
   std::atomic<std::size_t>& rows_;
 };
 
-// The rows that end_step has asked for come with its answer; whatever else uses the store in
-// between makes them stale.
+// The answer to end_step brings the rows that it asked for. Any other use of the store in between
+// makes them stale.
 TEST_F(PsStoreJob, NextRowsAreAskedForOnce) {
   const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
   make_spec(1, 1);

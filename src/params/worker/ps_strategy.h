@@ -1,6 +1,7 @@
-// The strategies whose variables all lie on parameter servers: what these do with a contribution
-// follows from the traits of the strategy (aggregation_of). Asynchronous training, stale
-// synchronous parallel (Ho et al., NIPS 2013), synchronous rounds (Chen et al., arXiv 1604.00981).
+// The strategies whose variables all lie on parameter servers: asynchronous training, stale
+// synchronous parallel (Ho et al., NIPS 2013), and synchronous rounds (Chen et al., arXiv
+// 1604.00981). The traits of a strategy determine what the parameter servers do with a contribution
+// (aggregation_of).
 #pragma once
 
 #include <memory>
@@ -13,8 +14,8 @@ namespace paceline {
 
 /// Returns the options of the ps store that follow from the options of any strategy.
 PsStoreOptions ps_store_options(const JoinOptions& options);
-/// Joins the job, tells the user of settings that have no effect, and prints the placement if that
-/// was asked for.
+/// Joins the job, warns the user of settings that have no effect, and prints the placement if the
+/// user has asked for it.
 std::shared_ptr<PsStore> join_ps_store(const JoinOptions& options,
                                        std::vector<VariableSpec> variables);
 

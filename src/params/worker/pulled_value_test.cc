@@ -58,7 +58,7 @@ class SilentPeer : public Receiver {
   void on_closed(const Error&) override {}
 };
 
-/// A worker's side of a connection, to which a ps may say anything.
+/// A worker's side of a connection on which a ps may say anything.
 class FromThePs : public ::testing::Test {
  protected:
   FromThePs() : link_(make_link("inproc", {})) {
@@ -92,7 +92,7 @@ class FromThePs : public ::testing::Test {
   WorkerDriver driver_{options_, core_};
   PsConnection ps_{core_, driver_, 0, "ps:1"};
   SilentPeer peer_;
-  std::unique_ptr<Link> link_;  // last: its end calls what is above
+  std::unique_ptr<Link> link_;  // last: its end calls the members above
 };
 
 TEST_F(FromThePs, WhatWasNotAskedForGoesNowhereButIsKnownOf) {
@@ -118,7 +118,7 @@ TEST_F(FromThePs, WhatWasAskedForIsTakenUnlessThereIsANewerOne) {
   EXPECT_TRUE(core_.changed(0));
 }
 
-// A step that waits for what was asked for goes on with that, though there is a newer one already.
+// A step that waits for a value that it has asked for takes that value, even if a newer one exists.
 TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   core_.allocate(0);
   core_.note_held_version(core_.pieces()[0], 3);
@@ -131,7 +131,7 @@ TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   EXPECT_FALSE(core_.next_is_newer(0));
 }
 
-// Nothing was placed for it: what was placed before is not touched.
+// No memory was placed for the value, and memory placed before stays untouched.
 TEST_F(FromThePs, EmptyValuesAskedForAheadAreRefused) {
   core_.allocate(0);
   core_.pulled(0).ask_next();

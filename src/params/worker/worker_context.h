@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// One step thread.
+/// One step thread uses it.
 struct WorkerContext {
   WorkerState& core;
   std::vector<std::unique_ptr<PsConnection>>& connections;
@@ -25,7 +25,8 @@ struct WorkerContext {
   const void* ordered_by = nullptr;  // whose order of need the ps tasks know
 
   PsConnection& connection(const Piece& piece) const { return *connections[std::size_t(piece.ps)]; }
-  /// The last contribution to it: its space is free then. Throws kDeadlineExceeded.
+  /// Waits until the last contribution to the variable was taken, and its space is free. Throws
+  /// kDeadlineExceeded.
   void wait_until_taken(VariableId variable) const {
     const ContributionBuffer& space = core.space(variable);
     if (core.wait_for_reply([&] { return space.in_flight == 0; })) return;

@@ -30,7 +30,7 @@ void PsRecordBlocks::add(const GivenRecords& given) {
   tell_changed();
 }
 
-// What another pipeline has taken, and no step has read, is given again.
+// Gives out again the records that another pipeline took and no step has read.
 std::int64_t PsRecordBlocks::began(const Wish& wish) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());
@@ -138,7 +138,7 @@ void WorkerDriver::stop() {
     stopping_ = true;
   }
   if (!keeper_.joinable()) return;
-  core_.fail({ErrorCode::kCancelled, "[store] it is closed"});  // also ends a try to connect
+  core_.fail({ErrorCode::kCancelled, "[store] it is closed"});  // it also ends a try to connect
   changed_.notify_all();
   keeper_.join();
 }
@@ -164,7 +164,8 @@ auto WorkerDriver::change(Event&& event) {
   return event();
 }
 
-// Whoever sees that a step is done finds its global step and its contributors.
+// Publishes the state. A thread that sees a step as done also finds its global step and its
+// contributors.
 void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
   core_.last_contributors = machine_.last_contributors();
@@ -219,7 +220,7 @@ WorkerTask::Closed WorkerDriver::closed(int ps, const Error& error,
   });
 }
 
-// Steps may compute for long, and wait for nothing: no thread of theirs can do it.
+// Runs on a thread of its own: steps may compute for long, and wait for nothing meanwhile.
 void WorkerDriver::keep_connected() {
   constexpr Duration kLongest = std::chrono::hours(1);
   try {
@@ -270,7 +271,7 @@ void WorkerDriver::connect(int ps) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
     change([&] {
       machine_.connect_failed(ps, error.what(), now());
-      cut_ = true;  // the keeper asks when to try again
+      cut_ = true;  // the keeper then asks when to try again
     });
   }
 }
@@ -317,7 +318,7 @@ Staleness WorkerDriver::staleness() const {
   return machine_.staleness();
 }
 
-// It does not change once the variables are initialised.
+// The restored state does not change once the variables are initialised.
 const std::optional<TaskState>& WorkerDriver::restored() const {
   const std::lock_guard lock(mutex_);
   return machine_.restored();
@@ -356,8 +357,8 @@ void WorkerDriver::say_goodbye() {
   carry_out();
 }
 
-// A member that is slow is waited for as long as it lives: one that dies is found by its link, and
-// the ps then raises the limit.
+// Waits for a slow member as long as that lives. If the member dies, its link finds out, and the ps
+// then raises the limit.
 template <typename Ready>
 void WorkerDriver::wait_for_others(Ready&& ready) {
   std::optional<AccountScope> scope;

@@ -1,5 +1,5 @@
-// The real driver of a worker's state machine (protocol/worker_task.h): it serialises what the
-// connections receive, connects and sends what the machine wants, and shows what the machine knows.
+// The real driver of a worker's state machine (protocol/worker_task.h). It serialises what the
+// connections receive, connects and sends as the machine wants, and publishes the machine's state.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,17 @@
 
 namespace paceline {
 
-/// The records that ps 0 has given to a worker, until its pipeline takes them.
+/// The records that ps 0 has given to a worker, until the worker's pipeline takes them.
 class PsRecordBlocks : public SharedRecordBlocks {
  public:
-  /// The way to the job, which may end before the pipeline does.
+  /// Access to the job, which may end before the pipeline does.
   struct Job {
     std::function<void(const RecordWish&)> ask;
-    std::function<bool()> ended;  // no worker is to begin another step
-    std::function<void()> check;  // throws when it has failed, or is to stop
+    std::function<bool()> ended;  // no worker may begin another step
+    std::function<void()> check;  // throws when the job has failed, or must stop
   };
   explicit PsRecordBlocks(Job job) : job_(std::move(job)) {}
-  /// The job is no more.
+  /// The job has ended.
   void leave();
   /// Adds an answer of ps 0.
   void add(const GivenRecords& given);
@@ -51,24 +51,24 @@ class PsRecordBlocks : public SharedRecordBlocks {
   mutable std::mutex mutex_;
   Job job_;
   std::deque<RecordRange> given_;  // not taken yet
-  std::deque<RecordRange> taken_;  // not read by a step, as far as is known
+  std::deque<RecordRange> taken_;  // not read by a step yet, as far as is known
   std::int64_t read_ = 0;          // records before those of taken_
   Wish wish_;
-  std::int64_t ahead_ = 0;    // blocks that were asked for and are not taken
-  std::int64_t unasked_ = 0;  // records of the next block, which are taken
+  std::int64_t ahead_ = 0;    // blocks that were asked for and not taken
+  std::int64_t unasked_ = 0;  // taken records of the next block
   bool over_ = false, starves_ = false;
 };
 
 class PsConnection;
 
-/// One thread joins, steps and leaves; connections call from threads of the link. What is published
-/// of the machine's state is in WorkerState (global_step, steps_done, all_warm, …).
+/// One thread joins, makes steps and leaves; connections call it from threads of the link. It
+/// publishes the machine's state in WorkerState (global_step, steps_done, all_warm, …).
 class WorkerDriver {
  public:
-  /// The options and the core outlive this.
+  /// `options` and `core` must outlive this object.
   WorkerDriver(const PsStoreOptions& options, WorkerState& core);
   ~WorkerDriver();
-  /// The store's connections, which outlive the calls below.
+  /// The store's connections, which must outlive the calls below.
   void use(Link& link, const std::vector<std::unique_ptr<PsConnection>>& connections);
 
   // Calls of a connection.
@@ -76,19 +76,20 @@ class WorkerDriver {
   WorkerTask::Closed closed(int ps, const Error& error, const WorkerTask::Ended& ended);
 
   // Calls of the store.
-  /// Before the link goes: no connection is made any more.
+  /// Call it before the link ends: no connection is made from then on.
   void stop();
-  /// Connects to every ps, says hello, and agrees on the variables. Throws kUnavailable naming the
-  /// ps that did not come within join_timeout, kFailedPrecondition when one refuses.
+  /// Connects to every ps, says hello, and agrees on the variables. Throws kUnavailable naming a ps
+  /// that was not reached within join_timeout, and kFailedPrecondition when a ps refuses.
   void join();
-  /// Returns when some worker (the chief) has initialised the variables; says what it waits for.
+  /// Returns when some worker (the chief) has initialised the variables; until then says what it
+  /// waits for.
   void wait_initialised();
   bool initialised() const { return initialised_; }
   bool was_initialised() const;
   int written(int ps) const;
   void set_done();
   void end_training();
-  /// Says goodbye to every ps; then the connections are closed, and all_closed() becomes true.
+  /// Says goodbye to every ps. The connections are then closed, and all_closed() becomes true.
   void say_goodbye();
   bool all_closed() const { return all_closed_; }
   bool has_closed(int ps) const;
@@ -96,17 +97,17 @@ class WorkerDriver {
   const std::optional<TaskState>& restored() const;
   std::uint64_t take_state_asked();
   Staleness staleness() const;
-  /// Null where no records are shared out.
+  /// Null if no records are shared out.
   std::shared_ptr<SharedRecordBlocks> records() const { return records_; }
 
   // Steps.
-  /// The number of the step that begins. Waits, as kWait of the account, while it would be too far
-  /// ahead of the slowest worker, or while the round of the last step is open. `outdated` tells
-  /// that what the answers to the last step brought may be too old.
+  /// Begins a step, and returns its number. Waits, as kWait of the account, while the step would be
+  /// too far ahead of the slowest worker, or while the round of the last step is open. `outdated`
+  /// becomes true when the values in the answers to the last step may be too old.
   std::uint64_t begin_step(bool& outdated);
   /// Waits, as kWait of the account, until the rounds of all steps before that one are closed.
   void wait_for_rounds(std::int64_t step);
-  /// The last frame of a step is about to be sent.
+  /// Call it before the last frame of a step is sent.
   void end_step();
 
   // Rounds that the workers commit: see WorkerTask. Answers are published.
@@ -126,9 +127,9 @@ class WorkerDriver {
   void carry_out();
   void carry_out(const Outbox::Action& action);
   void connect(int ps);
-  /// A thread of its own, from the first cut on: makes connections anew.
+  /// Runs on a thread of its own, from the first cut on: makes connections anew.
   void keep_connected();
-  /// Lets the machine act until `ready` says true.
+  /// Lets the machine act until ready() returns true.
   template <typename Ready>
   void wait(Ready&& ready);
   template <typename Ready>
@@ -141,7 +142,7 @@ class WorkerDriver {
   WorkerState& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
-  std::mutex sending_mutex_;  // what the machine sends, in its order; before mutex_
+  std::mutex sending_mutex_;  // what the machine sends, in its order; locked before mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false, cut_ = false;
@@ -150,7 +151,7 @@ class WorkerDriver {
   Outbox out_;
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};
-  bool permitted_ = false;  // the next step, when the last one ended
+  bool permitted_ = false;  // whether the next step was permitted when the last one ended
   std::shared_ptr<PsRecordBlocks> records_;
 };
 

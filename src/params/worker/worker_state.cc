@@ -206,15 +206,15 @@ void PulledValue::next_arrived() {
 
 // On one host a shard's values lie in shared memory that workers map read-only, and the shard reads
 // a worker's contributions where they lie: only headers go over the link. A variable that is split
-// over several ps tasks is cut between pages, if its rows allow, and its pieces are mapped into one
-// range of addresses; otherwise the worker puts it together from frames.
+// over several ps tasks is cut between pages if its rows allow, and its pieces are mapped into one
+// range of addresses. Otherwise the worker puts the variable together from frames.
 //
 // An asynchronous reader may see some elements before and some after another worker's update. If
-// others may contribute in the middle of a step, a variable that more than one kernel of the step
-// reads is read in a copy, since forward and backward kernels must see one value. When it was read
-// in place, another worker's update fell between the two in each step, and ptb with two workers and
-// learning rate 1 ended at perplexity 640, not 115. The ps keeps the copy for this worker alone and
-// writes it in the pass that applies the worker's contribution, while the new values are in a
+// others may contribute in the middle of a step, and more than one kernel of the step reads a
+// variable, the kernels read a copy, since forward and backward kernels must see one value. Without
+// the copy another worker's update fell between the two in each step, and ptb with two workers and
+// learning rate 1 ended at perplexity 640, not 115. The ps keeps the copy for this worker alone. It
+// writes the copy in the pass that applies the worker's contribution, while the new values are in a
 // cache: so the worker sees what it would see in frames.
 
 static_assert(kSplitPageBytes == ContiguousMapping::kPageBytes,
@@ -254,7 +254,7 @@ void MappedShards::map(int ps, std::shared_ptr<const SharedMemory> memory) {
   memories_[std::size_t(ps)] = std::move(memory);
 }
 
-// It is there as a whole when all of its ps tasks are on this host.
+// The whole variable is mapped once all its ps tasks on this host have shared their memory.
 void MappedShards::map_part(const Piece& piece, const std::shared_ptr<const SharedMemory>& memory,
                             std::size_t offset) {
   const std::size_t v = std::size_t(piece.variable), row = row_bytes(variables_[v]);
@@ -284,7 +284,7 @@ void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place 
 
 void ContributionBuffer::sent(void* context) {
   ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
-  Wakeup* const wakeup = space.wakeup;  // with the last one the space may be used again
+  Wakeup* const wakeup = space.wakeup;  // after the last take the space may be used again
   if (--space.in_flight == 0) wakeup->notify();
 }
 

@@ -1,4 +1,5 @@
-// The state of a worker's store: its connections write what has arrived, and its steps wait on it.
+// The state of a worker's store: its connections write arriving data into it, and its steps wait on
+// it.
 #pragma once
 
 #include <array>
@@ -30,12 +31,12 @@
 namespace paceline {
 
 /// The answers of ps tasks while a checkpoint is written. The link's threads fill it, and the
-/// thread that saves waits for it.
+/// saving thread waits for it.
 class SaveInbox {
  public:
   explicit SaveInbox(int num_ps) : found_(std::size_t(num_ps)), saved_(std::size_t(num_ps)) {}
 
-  /// Begins a new save. Answers to an older one are forgotten, and so are those that still arrive.
+  /// Begins a new save. Forgets answers to an older save, also those that still arrive.
   void begin(std::uint64_t save);
   void put_found(int ps, bool found);
   void put_saved(int ps, std::uint64_t save, SavedShard shard);
@@ -53,10 +54,10 @@ class SaveInbox {
   void arrived(std::size_t bytes);
   std::size_t missing() const;
 
-  /// Makes a waiting thread look again, since something else has changed.
+  /// Wakes a waiting thread, since something else has changed.
   void wake();
-  /// Waits until the predicate holds. Returns false when the deadline passed first. The predicate
-  /// may call this object.
+  /// Waits until the predicate holds. Returns false if the deadline passes first. The predicate may
+  /// call this object.
   template <typename Predicate>
   bool wait(Deadline deadline, Predicate&& predicate) {
     std::unique_lock lock(mutex_);
@@ -90,42 +91,42 @@ class SaveInbox {
 };
 
 /// Values and slots of one moment, as the ps tasks answer a read. Threads of several connections
-/// fill it at once, each the pieces of its own ps.
+/// fill it at once, each with the pieces of its own ps.
 class PendingRead {
  public:
   PendingRead(std::span<const VariableSpec> specs, std::span<const Piece> pieces,
               std::span<const VariableId> asked, int num_ps);
 
-  /// Where the bytes of a kState frame go. Throws kDataLoss unless they were asked for and follow
-  /// on those that came before, so that whatever a ps sends, what is whole stays as it is.
+  /// Returns the memory for the bytes of a kState frame. Throws kDataLoss unless the bytes were
+  /// asked for and follow the earlier ones. So no ps can overwrite what is whole.
   std::span<std::byte> place(const FrameHeader& header);
-  /// The bytes of a frame of that ps, for which there is a place, have come. True: they were the
-  /// last, and this may be gone.
+  /// Notes that the bytes of a frame of that ps, for which place() found memory, have arrived.
+  /// Returns true if they were the last, and this object may be destroyed.
   bool arrived(int ps, const FrameHeader& header);
-  /// Bytes that have not come.
+  /// The number of bytes that have not arrived.
   std::int64_t missing() const { return missing_; }
-  /// The first ps that owes some; any, when none does.
+  /// The first ps whose bytes are missing; any ps when no bytes are.
   int first_missing() const;
-  /// Once none are missing; in the order in which they were asked for.
+  /// Call it once no bytes are missing. Returns the variables in the order of the request.
   std::vector<VariableState> take() { return std::move(states_); }
 
  private:
   void expect(const Piece& piece, const VariableSpec& spec, VariableState& state);
 
   std::vector<VariableState> states_;
-  /// By piece; a variable's scalar slots are taken from its first piece.
+  /// The scalar slots of the other pieces: a variable's scalars are those of its first piece.
   std::vector<std::int64_t> other_scalars_;
   struct Array {
-    std::span<std::byte> memory;  // of `states_`, or in other_scalars_
+    std::span<std::byte> memory;  // in `states_`, or in other_scalars_
     std::size_t arrived = 0;      // bytes
   };
   std::vector<std::vector<Array>> arrays_;      // by piece: value, then slots; empty: not asked for
-  std::deque<std::atomic<std::int64_t>> owed_;  // bytes, by ps
+  std::deque<std::atomic<std::int64_t>> owed_;  // missing bytes, by ps
   std::atomic<std::int64_t> missing_{0};        // their sum
 };
 
 /// A variable's value as a worker has it from its ps, and the memory that receives the next one.
-/// One step thread holds, asks and takes; threads of the link, one at a time, fill.
+/// One step thread holds, asks and takes; threads of the link, one at a time, fill the next one.
 class PulledValue {
  public:
   /// The spec must outlive it.
@@ -137,19 +138,20 @@ class PulledValue {
   /// The value that kernels read. It is undefined until allocate().
   const Tensor& value() const { return memories_[std::size_t(front_)]; }
 
-  /// Makes a newer value arrive in memory of its own, so that kernels can read this one meanwhile.
+  /// Asks for a newer value, which arrives in memory of its own, so that kernels can read this one
+  /// meanwhile.
   void ask_next();
-  /// Says that the next value is not wanted any more. It may arrive all the same.
+  /// Says that the next value is no longer wanted. It may still arrive.
   void forget_next() { next_ = Next::kUnasked; }
   bool next_asked() const { return next_ == Next::kAsked; }
   bool next_came() const { return next_ == Next::kCame; }
-  /// Makes kernels read the value that has arrived, from now on.
+  /// From now on kernels read the value that has arrived.
   void take_next();
 
-  /// Returns the memory for the next value, all of which arrives in one frame; empty when none was
+  /// Returns the memory for the next value, which arrives in one frame; empty when no value was
   /// asked for.
   std::span<std::byte> place_of_next() const;
-  /// Says that the next value has arrived. No other is taken until it is asked for.
+  /// Says that the next value has arrived. No other is accepted until one is asked for.
   void next_arrived();
 
  private:
@@ -162,18 +164,18 @@ class PulledValue {
   std::atomic<Next> next_{Next::kUnasked};
 };
 
-/// Memory that the ps tasks of this host share with a worker, variable by variable. One memory of
-/// each ps, laid out as shard_layout says.
+/// Memory that the ps tasks of this host share with a worker: one memory of each ps, laid out as
+/// shard_layout says.
 class MappedShards {
  public:
   /// The arguments must outlive it.
   MappedShards(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int num_ps);
 
-  /// Maps the memory of a ps, from any thread, before its pieces are used. Throws kDataLoss when
-  /// the memory is too small for them, or when that ps has shared such memory before.
+  /// Maps the memory of a ps before its pieces are used. Any thread may call it. Throws kDataLoss
+  /// when the memory is too small for the pieces, or when that ps has shared such memory before.
   void map(int ps, std::shared_ptr<const SharedMemory> memory);
-  /// Returns the whole variable; null when it has no place there, or when its pieces cannot be put
-  /// one after the other.
+  /// Returns the whole variable; null when it is not mapped, or when its pieces cannot be put one
+  /// after the other.
   const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
 
  private:
@@ -186,33 +188,33 @@ class MappedShards {
 
   const std::span<const VariableSpec> variables_;
   const std::span<const Piece> pieces_;
-  std::vector<std::size_t> counts_;  // of pieces, by variable
+  std::vector<std::size_t> counts_;  // the number of pieces, by variable
   std::mutex mutex_;
   std::vector<std::shared_ptr<const SharedMemory>> memories_;  // by ps
-  std::vector<Joined> joined_;                         // of variables that are split, by variable
-  std::vector<std::atomic<const std::byte*>> mapped_;  // by variable
+  std::vector<Joined> joined_;                                 // the split variables, by variable
+  std::vector<std::atomic<const std::byte*>> mapped_;          // by variable
 };
 
-/// The memory in which a worker's contribution to one variable waits to be taken. In memory of this
-/// process it is free again when every frame of it was sent; in memory that ps tasks of this host
-/// read, when each has applied it.
+/// The memory in which a worker's contribution to one variable waits until it is taken. Memory of
+/// this process is free again when every frame of the contribution was sent; memory that ps tasks
+/// of this host read, when each has applied it.
 struct ContributionBuffer {
-  TensorView values;  // as large as the largest plan wants it
+  TensorView values;  // as large as the largest plan needs
   std::vector<std::int32_t> ids;
   std::atomic<int> in_flight{0};
   Wakeup* wakeup = nullptr;
 
-  /// The memory of this worker that it lies in, and its first byte there; none when it is not
-  /// shared.
+  /// The shared memory of this worker that has the space, and the first byte there; none when it is
+  /// not shared.
   struct Place {
     std::uint32_t memory = 0;
     std::size_t offset = 0;
   };
   std::optional<Place> shared;
-  /// The parts that rounding has left out so far, by element of the variable, with error feedback.
+  /// With error feedback: what rounding has left out so far, by element of the variable.
   std::vector<float> errors;
-  /// The largest numbers as they travel, with --top-k: those of a frame where the frame's numbers
-  /// begin in `values`. Most of it is never touched.
+  /// With --top-k: the largest numbers as they travel. Those of a frame begin where the frame's
+  /// numbers begin in `values`. Most of the memory is never touched.
   std::unique_ptr<std::byte[]> largest;
   /// Returns null when no errors are kept.
   float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
@@ -223,15 +225,15 @@ struct ContributionBuffer {
   void use_own_memory(DType dtype, const Shape& shape);
   void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
            const Shape& shape);
-  /// It is given to Connection::send; the context is the buffer.
+  /// The `sent` of Connection::send; its context is the buffer.
   static void sent(void* context);
 
  private:
   std::shared_ptr<const void> owner_;
 };
 
-/// Values of all variables, and how much of what was asked for has arrived. One step thread asks
-/// and waits; threads of the link fill, and it too while it waits.
+/// Values of all variables, and how much of each request has arrived. One step thread asks and
+/// waits. Threads of the link fill it, as does the step thread while it waits.
 class WorkerState {
  public:
   /// The options must outlive it.
@@ -247,58 +249,60 @@ class WorkerState {
   /// This worker's copy of the value; undefined until allocate() was called for the variable.
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)].value(); }
   void allocate(VariableId variable) { values_[std::size_t(variable)].allocate(); }
-  /// The piece's rows in that copy. Throws kDataLoss when there is none.
+  /// Returns the piece's rows in that copy. Throws kDataLoss when there is no copy.
   std::span<std::byte> value_of(const Piece& piece) const;
   const PsStoreOptions& options() const { return options_; }
   /// The values in the memory of ps tasks of this host.
   MappedShards& shards() { return shards_; }
-  /// The copies of values that ps tasks of this host write for this worker alone. A variable is
-  /// there once all ps tasks that keep some of it have shared theirs.
+  /// The copies of values that ps tasks of this host write for this worker alone. A variable has a
+  /// copy once all ps tasks that keep a part of it have shared theirs.
   MappedShards& copies() { return copies_; }
-  /// The whole variable in memory of ps tasks of this host, to be read there; null when it is not
-  /// there.
+  /// The whole variable in memory of ps tasks of this host, to be read there; null when that memory
+  /// does not have it.
   const std::byte* mapped(VariableId variable) const { return shards_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
-  /// More bytes of the piece were asked for, or have come.
+  /// More bytes of the piece were asked for, or have arrived.
   void expect(const Piece& piece, std::size_t bytes);
   void arrive(const Piece& piece, std::size_t bytes);
-  /// The first piece of the variable that has not wholly come; null: all have.
+  /// The first piece of the variable that has not arrived whole; null when all have.
   const Piece* missing(VariableId variable) const;
-  /// A contribution in shared memory was applied to the piece. Throws kDataLoss when there is none.
+  /// A contribution in shared memory was applied to the piece. Throws kDataLoss when no
+  /// contribution waits.
   void take(const Piece& piece);
-  /// The piece was copied for this worker. Throws kDataLoss when it did not ask.
+  /// The piece was copied for this worker. Throws kDataLoss when the worker did not ask for a copy.
   void copied(const Piece& piece);
 
-  /// There is such a version of the piece, and what has come for this worker is that one.
+  /// note_version: the piece has this version. note_held_version: what has arrived for this worker
+  /// has it.
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
-  /// True when some piece has a newer version than the one that has come.
+  /// True when some piece has a newer version than the one that has arrived.
   bool changed(VariableId variable) const;
-  /// The next value of a variable of one piece.
+  /// The next value of a variable that has one piece.
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
   const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
   void next_arrived(const Piece& piece, std::uint64_t version);
-  /// True when the next value has come and is newer than the one that is held.
+  /// True when the next value has arrived and is newer than the one that is held.
   bool next_is_newer(VariableId variable) const;
-  /// True when the next value has come and no newer one is known of.
+  /// True when the next value has arrived and no newer one is known.
   bool next_is_newest(VariableId variable) const;
   void take_next(VariableId variable);
 
-  /// Told while it joins: a ps changes the variable of its own accord, after each read. Throws
-  /// kDataLoss when there is no such variable. Threads of several links may call at once.
+  /// Notes, while the worker joins, that a ps changes the variable by itself after each read.
+  /// Throws kDataLoss when there is no such variable. Threads of several links may call at once.
   void note_changes_after_reads(VariableId variable);
   bool changes_after_reads(VariableId variable) const {
     return changes_after_reads_[std::size_t(variable)];
   }
 
-  /// The first error is kept; every waiter wakes.
+  /// Keeps the first error, and wakes every waiter.
   void fail(const Error& error);
   /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
   [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
-  /// Can be read once it has failed: for waits elsewhere.
+  /// Readable once the state has failed, for waits elsewhere.
   const EventFd& failure() const { return failure_; }
   void check() const;
 
@@ -318,8 +322,8 @@ class WorkerState {
     check();
     return true;
   }
-  /// Calls wait(deadline) until it returns true; false when it has returned false after as long as
-  /// a reply may take, in which no connection was cut off.
+  /// Calls wait(deadline) until it returns true. Returns false after the time that a reply may
+  /// take, during which no connection was cut off.
   template <typename Wait>
   bool wait_patiently(Wait&& wait) {
     while (true) {
@@ -333,8 +337,9 @@ class WorkerState {
   bool wait_for_reply(Predicate&& come) {
     return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });
   }
-  /// Returns true when nothing is `left()`; false when for as long as a reply may take it has not
-  /// become less. For what is so much that it comes bit by bit. Throws the store's error.
+  /// Waits for data that is so large that it arrives bit by bit. Returns true when nothing is
+  /// `left()`; false when `left()` has not fallen for as long as a reply may take. Throws the
+  /// store's error.
   template <typename Left>
   bool wait_for_all(Left&& left) {
     while (true) {
@@ -344,9 +349,9 @@ class WorkerState {
     }
   }
 
-  /// Begins the read that kState frames answer, until the next one begins.
+  /// Begins a read that kState frames answer. It lasts until the next one begins.
   PendingRead& start_read(std::span<const VariableId> variables);
-  /// Throws kDataLoss when there is none.
+  /// Throws kDataLoss when no read was begun.
   PendingRead& reading() const;
 
   // The state that the worker's state machine knows, as WorkerDriver publishes it.
@@ -360,8 +365,8 @@ class WorkerState {
   std::atomic<bool> all_warm{false}, any_done{false}, all_done{false}, training_ended{false};
   std::atomic<bool> stop_asked{false};
   std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet
-  std::atomic<std::int64_t> cuts{0};  // so often was one cut
-  /// The number of the save for which this worker's state is asked for; 0: it is not.
+  std::atomic<std::int64_t> cuts{0};  // how often a connection was cut
+  /// The number of the save that asks for this worker's state; 0: none does.
   std::atomic<std::uint64_t> state_asked{0};
   SaveInbox& save_inbox() { return save_inbox_; }
 
@@ -370,7 +375,7 @@ class WorkerState {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
   };
-  // Polls for a little before the caller sleeps: a reply is often on its way.
+  // Polls for a little before the caller sleeps: a reply is often under way.
   template <typename Predicate>
   bool poll_for(Predicate&& come) {
     if (come()) return true;

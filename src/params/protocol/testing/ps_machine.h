@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// ps:0 of a job with three workers. Its time is what tests set `now` to.
+/// ps:0 of a job with three workers. Tests set its time, `now`.
 struct PsMachine {
   explicit PsMachine(const PsTaskOptions& options = PsMachine::options())
       : task(
@@ -54,7 +54,7 @@ struct PsMachine {
     received(peer, MessageType::kHello, hello);
     return take_text(out);
   }
-  /// Returns the reason that a refused hello is told.
+  /// Returns the reason in the refusal of a hello.
   std::string why_not(const Hello& hello) {
     accept(++strangers);
     received(strangers, MessageType::kHello, hello);
@@ -64,7 +64,7 @@ struct PsMachine {
     EXPECT_THAT(take_text(out), ::testing::Contains(id + " refuse"));
     return why;
   }
-  /// Worker i joins on connection 10 + i, the chief initialises.
+  /// Worker i joins on connection 10 + i, and the chief initialises.
   void start(int workers = 3) {
     for (int i = 0; i < workers; ++i) {
       greet(10 + PeerId(i), hello_of(i));

@@ -38,7 +38,7 @@ void VirtualFence::coordinate(Act&& act) {
   carry_out(decisions);
 }
 
-// A message arrives, also when its sender is no more.
+// The message arrives even if its sender has ended.
 void VirtualFence::tell(Worker& worker, std::function<void()> act) {
   worker.to->send(kControlBytes, world_.delay(), {},
                   [this, process = worker.process, act = std::move(act)] { arrive(process, act); });
@@ -160,8 +160,7 @@ bool VirtualFence::given(std::uint64_t process) const {
   return worker.given || worker.done;
 }
 
-// The member that has committed first lets the others tell, for a while or until the round is
-// closed.
+// The member that commits first lets the others tell, until the round is closed or for a while.
 void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
   Worker& worker = workers_.at(process);
   worker.named = contributors;
@@ -327,7 +326,7 @@ void VirtualGroup::tick(std::uint64_t number) {
   drive(*process, [&](Outbox& out) { process->group->tick(time_.now(), out); });
   if (ending()) end(*process);
   connect_missing(*process);
-  if (ending()) return;  // who has not joined by now is too late
+  if (ending()) return;  // a worker that has not joined by now is too late
   if (!process->group->failure().empty()) complain(process->group->failure());
   check_progress();
 }
@@ -352,8 +351,8 @@ void VirtualGroup::open_wire(std::uint64_t low, std::uint64_t high) {
     wire.open[end] = true;
     const int other = find(wire.ends[1 - end])->worker;
     const std::uint64_t process = wire.ends[end];
-    // It is known to its ends before any message of the other. A new process of a worker takes the
-    // place of the old one.
+    // Both ends know the connection before any message arrives. A new process of a worker replaces
+    // the old one.
     close_old_wires(process, other, number);
     on(process, [&](Process& p) {
       drive(p, [&](Outbox& out) {
@@ -542,8 +541,8 @@ void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const Hist
   });
 }
 
-// A worker that runs makes steps, or is on its way to a group that does; faults one after the other
-// may keep all from it.
+// Each running worker makes steps, or is on its way to a group that does. A series of faults may
+// keep all workers from it.
 void VirtualGroup::check_progress() {
   TimePoint last = last_fault_;
   for (const auto& [number, process] : processes_) last = std::max(last, process->progressed);
@@ -573,7 +572,7 @@ void VirtualGroup::check_end() {
       complain(fmt::format("worker:{} has applied other steps than worker:{}", process->worker,
                            first->worker));
     }
-    // Jobs with ps tasks share no records out in this way.
+    // Jobs with ps tasks do not share records out among the workers.
     fence_ ? check_rounds(*process) : check_records(*process);
     result_.steps = std::max(result_.steps, std::int64_t(process->history.size()));
   }
@@ -597,8 +596,8 @@ VirtualGroup::Process* VirtualGroup::random_process() {
   return running.empty() ? nullptr : running[time_.random() % running.size()];
 }
 
-// Some other worker goes on with values that are as new; ps tasks may have closed the round of a
-// step that it has not heard of.
+// True when some other worker goes on with values as new as the process's. Ps tasks may have closed
+// the round of a step that the process has not heard of.
 bool VirtualGroup::can_spare(const Process& process) const {
   const std::int64_t behind = options_.hybrid ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
@@ -690,7 +689,7 @@ void VirtualGroup::cut() {
   for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
 }
 
-// It may be over before anybody has noticed.
+// The cut may be over before anybody has noticed it.
 void VirtualGroup::cut_from_ps(Process& process) {
   const std::uint64_t number = process.number;
   if (std::exchange(process.cut_off, true)) return;
@@ -727,7 +726,7 @@ void VirtualGroup::retire(Process& process) {
   process.retired = true;
 }
 
-// The sums that the workers of an all-reduce in virtual time make in the middle of a step.
+// The sums that the workers of an all-reduce make in the middle of a step, in virtual time.
 
 using namespace std::chrono_literals;
 
@@ -819,7 +818,7 @@ void VirtualGroup::count_rounds(Process& process) {
         [&](Outbox& out) { process.group->set_counted(process.counted, time_.now(), out); });
 }
 
-// Its session ends, and the program begins another one.
+// The worker's session ends, and the program begins another one.
 void VirtualGroup::fall_behind(std::uint64_t number) {
   time_.after(0s, [this, number] {
     Process* const process = find(number);
@@ -852,7 +851,8 @@ void VirtualGroup::check_rounds(const Process& process) {
 
 // VirtualGroup: the records that its workers share out.
 
-// It takes more than its next step reads, as a pipeline does. A frozen deal gives none.
+// The worker takes more than its next step reads, as a pipeline does. It gets none while the deal
+// is frozen.
 void VirtualGroup::take_records(Process& process) {
   constexpr std::int64_t kBatch = 40, kAhead = 100, kLimit = 1'000'000;
   GroupRecordSharing& records = process.group->records();
@@ -870,7 +870,8 @@ void VirtualGroup::take_records(Process& process) {
   process.read += std::min(held, kBatch);
 }
 
-// A step that was committed by processes that are no more may be made again, from other records.
+// If all processes that committed a step have ended, the step may be made again, from other
+// records.
 void VirtualGroup::use_records(Process& process) {
   const std::int64_t step = std::int64_t(process.history.size()) - 1;
   std::vector<RecordRange>& used = process.used.emplace_back();
@@ -903,7 +904,7 @@ void VirtualGroup::check_records(Process& process) {
   result_.records = std::int64_t(used.size());
 }
 
-// The end of an all-reduce in virtual time: who saves.
+// The end of an all-reduce in virtual time: which worker saves.
 
 using namespace std::chrono_literals;
 
@@ -914,7 +915,7 @@ constexpr Duration kEndWithin = 60s;
 
 }  // namespace
 
-// One worker ends the training of all, as early stopping does; some are killed meanwhile.
+// One worker ends the training of all, as early stopping does. Some workers are killed meanwhile.
 void VirtualGroup::run_end() {
   std::vector<Process*> running;
   for (auto& [number, process] : processes_) {
@@ -970,7 +971,8 @@ void VirtualGroup::leave(Process& process) {
   });
 }
 
-// The newest values that a living worker has committed are saved, and by no two at a time.
+// The saved values are the newest that a living worker has committed, and no two workers save at a
+// time.
 void VirtualGroup::check_saves() {
   std::int64_t newest = -1, saved = -1;
   for (const auto& [number, process] : processes_) {

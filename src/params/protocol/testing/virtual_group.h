@@ -1,5 +1,5 @@
-// A whole all-reduce in virtual time: workers with real state machines, whose messages are delayed
-// and lost, whose connections are cut, and which are killed, stopped, restarted, late, or retire.
+// A whole all-reduce in virtual time. Its workers have real state machines. Messages are delayed
+// and lost, connections are cut, and workers are killed, stopped, restarted, late, or retire.
 #pragma once
 
 #include <cstdint>
@@ -21,16 +21,16 @@
 namespace paceline {
 
 /// The ps tasks of a job with hybrid variables, in virtual time: the coordinator of their rounds,
-/// and each worker's side of them, as worker/ps_store has it.
+/// and each worker's side of them, as in worker/ps_store.
 class VirtualFence {
  public:
   using Workers = std::vector<std::int32_t>;
   struct World {
     /// Calls `act` when the process goes on, if it still lives.
     std::function<void(std::uint64_t process, std::function<void()> act)> on;
-    /// Something has changed for the process.
+    /// Makes the process look at what has changed.
     std::function<void(std::uint64_t process)> look;
-    /// The others went on without the process.
+    /// Tells the process that the others went on without it.
     std::function<void(std::uint64_t process)> left_behind;
     std::function<void(const std::string&)> complain;
     std::function<Duration()> delay;
@@ -38,23 +38,23 @@ class VirtualFence {
   VirtualFence(VirtualTime& time, int workers, World world);
 
   void started(std::uint64_t process, int worker);
-  /// Its connections have ended; it may come back, unless it is dead.
+  /// The process's connections have ended. It may come back, unless it is dead.
   void cut_off(std::uint64_t process, bool dead);
   void came_back(std::uint64_t process);
-  /// Nothing passes between the process and the ps tasks until mend(), and nothing is lost.
+  /// Until mend(), no message passes between the process and the ps tasks, and none is lost.
   void cut(std::uint64_t process) { workers_.at(process).cut = true; }
   void mend(std::uint64_t process);
 
   // A worker's calls for one step, in this order.
-  /// True once the process has the values that so many rounds have left.
+  /// Returns true once the process has the values after this many rounds.
   bool begin(std::uint64_t process, std::int64_t round);
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
-  /// Its group has thrown the step away, and the process has the values of that round.
+  /// The process's group has thrown the step away, and the process has the values of that round.
   void lose(std::uint64_t process, std::int64_t round);
 
-  /// The contributors of each round that is closed.
+  /// The contributors of each closed round.
   const std::vector<Workers>& closed() const { return closed_; }
 
  private:
@@ -65,14 +65,14 @@ class VirtualFence {
     std::unique_ptr<VirtualLink> to, from;
     std::int64_t step = -1, round = -1;  // of the contribution under way, or the last one
     bool sent = false, given = false, done = true;
-    bool settled = false;                // what it has is of one round
-    std::optional<std::int64_t> awaits;  // the round that it has asked for
-    std::int64_t rounds = 0;             // as it was told last
-    std::int64_t begun = -1;             // the round that it may contribute to
-    Workers named, counted;              // the contributors of its commit, and of the round
-    bool told = true;                    // its commit
+    bool settled = false;                // all its values are of one round
+    std::optional<std::int64_t> awaits;  // the round whose opening it waits for
+    std::int64_t rounds = 0;             // the closed rounds that it was told of last
+    std::int64_t begun = -1;             // the round to which it may contribute
+    Workers named, counted;              // the contributors by its commit, and by the closed round
+    bool told = true;                    // the ps tasks know its commit
     bool cut = false;
-    std::vector<std::function<void()>> held;  // what arrives once it is not cut any more
+    std::vector<std::function<void()>> held;  // messages that arrive once it is no longer cut off
   };
   void arrive(std::uint64_t process, const std::function<void()>& act);
   void tell(Worker& worker, std::function<void()> act);
@@ -93,25 +93,25 @@ class VirtualFence {
 
 struct VirtualGroupOptions {
   int workers = 3;
-  int faults = 12;                             // in `faulty`
+  int faults = 12;                             // number of faults in `faulty`
   Duration faulty = std::chrono::seconds(60);  // from the beginning
-  Duration quiet = std::chrono::seconds(30);   // after it, without faults
+  Duration quiet = std::chrono::seconds(30);   // without faults, after `faulty`
   Duration join_timeout = std::chrono::seconds(20);
-  int exchanges = 0;  // in the middle of a step, which is begun again when the members change
-  /// A part of each contribution goes to ps tasks, whose rounds the members commit; workers are cut
-  /// off from these, too. None retires: the last that have values may then be those that are left
-  /// behind, and all go back to a checkpoint.
+  int exchanges = 0;  // in the middle of a step, which begins again when the members change
+  /// A part of each contribution goes to ps tasks, whose rounds the members commit. Workers are
+  /// also cut off from the ps tasks. No worker retires: the last ones with values might then be
+  /// those that were left behind, and all would go back to a checkpoint.
   bool hybrid = false;
   /// After the quiet time the training ends, workers retire, and one saves.
   bool ends = false;
-  /// A fault that a test plants: a member does not wait until the ps tasks have its contribution.
+  /// A planted fault: a member does not wait until the ps tasks have its contribution.
   bool plant_hasty = false;
 };
 
 /// The events of a run, for a test to look at. `trouble` is empty when all invariants held.
 struct VirtualGroupResult {
   std::string trouble;
-  std::int64_t steps = 0;  // that count, at the end
+  std::int64_t steps = 0;  // steps that count, at the end
   std::int64_t records = 0;
   int left_behind = 0;
   int kills = 0, stops = 0, cuts = 0, ps_cuts = 0, retired = 0, joined = 0, epochs = 0,
@@ -126,8 +126,8 @@ class VirtualGroup {
   VirtualGroupResult run();
 
  private:
-  // A step that counts: who has contributed to it.
-  using Records = std::vector<std::vector<RecordRange>>;  // by step: those that it has used
+  // A step that counts, and its contributors.
+  using Records = std::vector<std::vector<RecordRange>>;  // by step: the records that it has used
   using History = std::vector<std::vector<std::int32_t>>;
   struct Tag {
     std::uint64_t epoch = 0;
@@ -143,25 +143,25 @@ class VirtualGroup {
     std::unique_ptr<CollectiveGroup> group;
     bool alive = true, stopped = false, retired = false, initialised = false;
     bool computes = false;
-    bool cut_off = false;                     // from the ps tasks
-    std::int64_t counted = -1;                // rounds that these have closed, as it has them
+    bool cut_off = false;       // it is cut off from the ps tasks
+    std::int64_t counted = -1;  // closed rounds of the ps tasks, as the process has them
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
     std::optional<Tag> sent, exchanges_of;
     std::unique_ptr<ExchangedSums> sums;
     int exchanged = 0;
-    bool gave = false;  // its part of the next exchange
+    bool gave = false;  // it has given its part of the next exchange
     std::set<std::pair<std::uint64_t, int>> sent_values;
     History history;
     std::int64_t own_step = 0;
-    std::int64_t read = 0;  // records, since it began to take some
-    Records used;           // as its values include them
+    std::int64_t read = 0;  // records, since it began to take them
+    Records used;           // the records that its values include
     TimePoint progressed{};
-    std::optional<TimePoint> ended_since;  // retired at the end of the training
+    std::optional<TimePoint> ended_since;  // since when it has retired at the end of the training
     bool saves = false;
   };
   struct Wire {
-    std::uint64_t ends[2] = {0, 0};  // processes: the one of the lower worker first
+    std::uint64_t ends[2] = {0, 0};  // processes; first the one of the lower worker
     std::unique_ptr<VirtualLink> links[2];
     bool open[2] = {false, false}, cut = false;
     TimePoint lost_after = TimePoint::max();
@@ -223,23 +223,23 @@ class VirtualGroup {
   VirtualTime time_;
   std::map<std::uint64_t, std::unique_ptr<Process>> processes_;
   std::map<std::uint64_t, Wire> wires_;
-  std::map<std::pair<int, int>, TimePoint> apart_until_;  // by workers, the lower first
+  std::map<std::pair<int, int>, TimePoint> apart_until_;  // by two workers, the lower first
   std::uint64_t made_ = 0;
   struct Save {
     std::uint64_t process = 0;
     std::int64_t step = 0;
-    TimePoint begun, ended;  // never: it was killed
+    TimePoint begun, ended;  // never: the process was killed
   };
-  std::vector<Save> saves_;  // of the end
+  std::vector<Save> saves_;  // saves of the end
   VirtualGroupResult result_;
   TimePoint end_of_faults_, end_, last_fault_{};
-  std::unique_ptr<VirtualFence> fence_;  // of hybrid
+  std::unique_ptr<VirtualFence> fence_;  // only if hybrid
   std::set<std::pair<std::uint64_t, std::vector<std::int32_t>>> epochs_;
   void take_records(Process& process);
   void use_records(Process& process);
   void check_records(Process& process);
-  /// The records that a worker's step is made from, by step and worker, with the epoch in which it
-  /// was begun.
+  /// The records from which a worker makes a step, by step and worker, with the epoch in which the
+  /// step began.
   std::map<std::pair<std::int64_t, int>, std::map<std::uint64_t, std::vector<RecordRange>>> read_;
 };
 

@@ -8,13 +8,14 @@
 
 namespace paceline {
 
-/// One direction of a connection, first in, first out. A frame takes its bytes by the link's rate
-/// to be sent, after the frames before it, and arrives some delay later, never before an earlier
-/// one.
+/// One direction of a connection, first in, first out. A frame is sent after the frames before it,
+/// in a time that its bytes and the link's rate give. It arrives some delay later, never before an
+/// earlier frame.
 class VirtualLink {
  public:
   VirtualLink(VirtualTime& time, double bytes_per_s) : time_(time), bytes_per_s_(bytes_per_s) {}
-  /// `sent` is called when its last byte has left, `arrived` when it is there; both may be empty.
+  /// Calls `sent` when the last byte has left, and `arrived` when it has arrived. Both may be
+  /// empty.
   void send(std::size_t bytes, Duration delay, std::function<void()> sent,
             std::function<void()> arrived);
   /// Returns the time at which the last frame arrives.

@@ -38,7 +38,7 @@ VirtualPs::VirtualPs(VirtualWorld& world, int index)
   }
 }
 
-// A new process, or one that has forgotten all.
+// Begins as a new process, or as one that has forgotten all.
 void VirtualPs::begin() {
   is_down_ = false;
   counted_ = 0;
@@ -227,7 +227,7 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
-  // Only rounds look at it; the frame has no payload that could carry it.
+  // Only rounds look at it, since the frame has no payload that could carry it.
   const StepBegin first{.examples = 1,
                         .round = std::int64_t(header.offset),
                         .clip_norm = world_.options.clipped ? 1.0f : 0.0f,
@@ -265,7 +265,7 @@ void VirtualPs::end_step(PeerId id, const FrameHeader& header, Outbox& out) {
   const Fate fate = assembly.fate();
   const TimePoint now = world_.time.now();
   const std::int64_t before = machine_->global_step();
-  // The step does not count if a newer process of the worker has come meanwhile.
+  // The step does not count if a newer process of the worker has joined meanwhile.
   if (machine_->end_step(id, assembly.step(), fate, now, out) > before) {
     ++counted_;
     world_.checks.ended(step_of(id, header));
@@ -325,7 +325,7 @@ void VirtualPs::begin_rounds() {
                         world_.network.to_ps(wire, message.bytes,
                                              [arrived = message.arrived, wire] { arrived(wire); });
                       })};
-  coordinator_.incarnation = incarnation_ + 1;  // of ps 0: its own
+  coordinator_.incarnation = incarnation_ + 1;  // ps 0 is its own coordinator
 }
 
 // Contributions.
@@ -350,7 +350,7 @@ void VirtualPs::pretend_others_have(const RoundContribution& contribution, Outbo
   }
 }
 
-// They are taken in their order: a round that is clipped waits for the squares of all.
+// Carries the rounds out in their order: a clipped round waits for the squares of all ps tasks.
 void VirtualPs::carry_out_rounds() {
   if (std::exchange(carries_out_, true)) return;
   while (!rounds_.empty()) {

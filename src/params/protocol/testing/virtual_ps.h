@@ -24,30 +24,30 @@ class VirtualPs {
 
   const PsTask& machine() const { return *machine_; }
   bool has_ended() const { return has_ended_; }
-  /// Its process is gone, and another will be started.
+  /// True while its process has ended, and another will start.
   bool is_down() const { return is_down_; }
   /// Returns a line for the message of a job that does not end.
   std::string standing() const;
   /// Returns the number of steps that ended here and counted.
   std::int64_t counted() const { return counted_; }
 
-  // The events of the network, on one of its connections.
+  // Events of the network, on one of the ps's connections.
   void accepted(PeerId wire);
   void received(PeerId wire, const ControlMessage& message);
   /// The worker needs pieces in this order, and is sent all of them.
   void pulled(PeerId wire, const std::vector<std::uint32_t>& order);
   /// A frame of a step: kStepBegin, kChunk or kStepEnd.
   void step_frame(PeerId wire, const FrameHeader& header);
-  /// The worker has handled so many numbered messages.
+  /// The worker has handled this many numbered messages.
   void confirmed(PeerId wire, std::uint64_t handled);
   void closed(PeerId wire);
-  // The events of its own connection to ps 0.
+  // Events of the ps's own connection to ps 0.
   void from_coordinator(PeerId wire, const ControlMessage& message);
   void coordinator_confirmed(PeerId wire, std::uint64_t handled);
   void coordinator_closed(PeerId wire);
 
  private:
-  /// Its side of the conversation with ps 0.
+  /// The ps's side of its connection to ps 0.
   struct Coordinator {
     VirtualStream stream = VirtualStream({});
     HandledCount handled = {};
@@ -56,18 +56,18 @@ class VirtualPs {
   };
   /// A worker's process, over all its connections.
   struct Peer {
-    int worker = -1;  // since it has pulled values
+    int worker = -1;  // known once it has pulled values
     std::uint64_t incarnation = 0;
     StepAssembly assembly;
     VirtualStream stream;
     ReplySchedule<int> replies = {};  // the payload is only a size
     HandledCount handled = {};        // its numbered messages
-    PeerId wire = 0;                  // 0: it is cut off
+    PeerId wire = 0;                  // 0: the peer is cut off
   };
   /// Calls act(the peer behind the connection, an outbox) unless the connection has ended here.
   template <typename Act>
   void event(PeerId wire, Act&& act);
-  /// The same for a numbered message.
+  /// As act, for a numbered message.
   template <typename Act>
   void numbered(PeerId wire, Act&& act);
   void begin();
@@ -78,17 +78,17 @@ class VirtualPs {
   void send(PeerId id, ControlMessage message);
   void attach(PeerId from, PeerId to);
   Peer& peer(PeerId id) { return peers_.at(id); }
-  /// Null: it has gone for good.
+  /// Null: the peer has gone for good.
   Peer* find(PeerId id);
   VirtualStep step_of(PeerId id, const FrameHeader& header);
   std::size_t position(std::uint32_t piece) const;
 
-  // Rounds (virtual_ps_rounds.cc).
+  // Rounds.
   void begin_rounds();
   void keep(PeerId id, const FrameHeader& header, Outbox& out);
   void carry_out_rounds();
   void sum(const Outbox::Decide& decided);
-  /// The worker is sent the values of now.
+  /// The worker is sent the present values.
   void note_read(PeerId id);
   void answer_round(const Outbox::Decide& decided);
   void pretend_others_have(const RoundContribution& contribution, Outbox& out);
@@ -111,10 +111,10 @@ class VirtualPs {
   std::int64_t counted_ = 0;
   std::int64_t wakes_ = 0;
   Coordinator coordinator_;
-  std::deque<Outbox::Decide> rounds_;            // to be carried out
-  bool squares_told_ = false, clipped_ = false;  // of the first of them
+  std::deque<Outbox::Decide> rounds_;            // decisions to carry out
+  bool squares_told_ = false, clipped_ = false;  // of the first of rounds_
   bool carries_out_ = false;
-  std::set<VirtualStep> kept_;  // whole here, and not decided
+  std::set<VirtualStep> kept_;  // whole here, and undecided
 };
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// One end of the conversation of a worker's process and a ps in virtual time: the driver of
-// protocol/send_log.h there, as ResumableConnection is the real one.
+// One end of the connection between a worker's process and a ps in virtual time. It is the driver
+// of protocol/send_log.h there, as ResumableConnection is the real one.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ class VirtualStream {
     std::size_t bytes = 0;
     /// Called when the message has left for the first time, or cannot leave now. May be empty.
     std::function<void()> sent;
-    /// Called at the other end, with the connection that has brought it.
+    /// Called at the other end, with the connection that has brought the message.
     std::function<void(PeerId wire)> arrived;
   };
   using Carry = std::function<void(PeerId wire, Message message)>;
@@ -34,7 +34,7 @@ class VirtualStream {
     if (unsent) unsent();
   }
   /// Messages flow on this connection, from the first that the other end has not handled. With the
-  /// fault `forgets`, those that were lost are not sent again.
+  /// fault `forgets`, lost messages are not sent again.
   void go_on(PeerId wire, std::uint64_t handled, bool forgets = false) {
     log_.go_on(handled);
     while (forgets && log_.has_next()) log_.next();

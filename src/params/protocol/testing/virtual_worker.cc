@@ -84,7 +84,7 @@ void VirtualWorker::gone() {
   }
 }
 
-// A ps was lost with its values: the process makes a new session.
+// A ps lost its values: the process makes a new session.
 void VirtualWorker::begin_again() {
   gone();
   left_ = false;
@@ -108,7 +108,7 @@ void VirtualWorker::act() {
   try {
     next = machine_->tick(world_.time.now(), out);
   } catch (const Error& error) {
-    // Unless it begins again it gave up: its ps tasks have ended.
+    // If it does not begin again, it has given up, since its ps tasks have ended.
     return error.code() == ErrorCode::kAborted ? begin_again() : gone();
   }
   carry_out(out);
@@ -163,7 +163,7 @@ void VirtualWorker::send_control(int ps, ControlMessage message) {
 
 // The events of the network.
 
-// Returns null for an event of a connection that is no more.
+// Returns null for an event of a connection that no longer exists.
 VirtualWorker::Link* VirtualWorker::link_of(PeerId id) {
   const VirtualWire& wire = world_.network.wire(id);
   Link& link = links_[std::size_t(wire.ps)];
@@ -213,7 +213,7 @@ void VirtualWorker::note_handled(Link& link) {
   });
 }
 
-// A worker with the fault planted believes none of it, so that it can send all again.
+// A worker with the planted fault ignores confirmations, so it can send everything again.
 void VirtualWorker::confirmed(PeerId id, std::uint64_t handled) {
   Link* const link = link_of(id);
   if (link == nullptr || world_.planted(VirtualOptions::Plant::kSendAllAgain)) return;
@@ -328,8 +328,8 @@ void VirtualWorker::begin_step() {
   });
 }
 
-// Returns the steps that the worker is ahead of the slowest one, as the ps that counts knows them:
-// an answer may still be on its way.
+// Returns how many steps the worker is ahead of the slowest one, by the ps that counts: an answer
+// may still be under way.
 std::int64_t VirtualWorker::ahead() const {
   std::int64_t least = step_;
   for (std::size_t i = 0; i < world_.workers.size(); ++i) {
@@ -344,7 +344,7 @@ void VirtualWorker::send_own_step() {
   since_ = world_.time.now();
   for (int ps = 0; ps < world_.options.ps; ++ps) {
     send_step(ps, step_);
-    // In rounds a step that is begun twice is refused: the first is not decided yet.
+    // In rounds the ps refuses a step that begins twice, since the first is not decided yet.
     if (world_.in_rounds() || !world_.time.happens(world_.options.repeats)) continue;
     ++world_.checks.result().repeated_steps;
     send_step(ps, step_);
@@ -359,7 +359,7 @@ void VirtualWorker::end_step() {
   world_.time.after(Duration(0), [this] { act(); });
 }
 
-// It is as if the chief had made a checkpoint of this moment.
+// The chief makes a checkpoint of this moment.
 void VirtualWorker::save() {
   const PsTask& first = world_.ps.front()->machine();
   VirtualWorld::Checkpoint& newest = world_.checkpoint;
@@ -374,7 +374,7 @@ void VirtualWorker::save() {
   newest.used = world_.checks.used_records();
 }
 
-// True when a step's records are there, or the last ones.
+// True when the records of a step have arrived, or the last records.
 bool VirtualWorker::has_records() {
   if (!std::exchange(asks_, true)) {
     for (int ahead = 0; ahead < 3; ++ahead) ask_records();
@@ -423,7 +423,7 @@ void VirtualWorker::finish() {
   Outbox out;
   machine_->set_done(out);
   carry_out(out);
-  // Whoever leaves early does not wait for the others.
+  // A worker that leaves early does not wait for the others.
   const Duration patience = leaves_early_ ? 0s : 60s;
   world_.time.after(patience, [this, incarnation = incarnation_] {
     if (machine_ && incarnation_ == incarnation) say_goodbye();
@@ -443,7 +443,7 @@ void VirtualWorker::say_goodbye() {
 
 // Steps on their way.
 
-// The messages that the ps has not handled are sent again.
+// Sends again the messages that the ps has not handled.
 void VirtualWorker::go_on(Link& link, PeerId id, std::uint64_t handled) {
   if (world_.planted(VirtualOptions::Plant::kSendAllAgain)) handled = link.resumed_at;
   link.resumed_at = handled;
@@ -462,7 +462,7 @@ void VirtualWorker::pull(int ps) {
                     }});
 }
 
-// The step is answered chunk by chunk.
+// The ps answers the step chunk by chunk.
 void VirtualWorker::send_step(int ps, std::int64_t step) {
   Link& link = links_[std::size_t(ps)];
   FrameHeader header{.type = std::uint16_t(MessageType::kStepBegin),
@@ -484,7 +484,7 @@ void VirtualWorker::send_step(int ps, std::int64_t step) {
   plan_frame(link, ps, header);
 }
 
-// Frames to one ps follow one another, whatever they belong to.
+// Frames to one ps follow one another, of whatever step or piece they are.
 void VirtualWorker::plan_frame(Link& link, int ps, const FrameHeader& header) {
   link.free_at = std::max(link.free_at, world_.time.now());
   world_.time.at(link.free_at, [this, ps, incarnation = incarnation_, header] {

@@ -1,4 +1,4 @@
-// A worker task of a virtual job: processes that start, train, die and are started again.
+// A worker task of a virtual job: its processes start, train, die and are started again.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,28 @@ class VirtualWorker {
   VirtualWorker(VirtualWorld& world, int index);
 
   bool joined() const { return machine_ != nullptr && machine_->joined(); }
-  /// True while others may have to wait for it.
+  /// True while others may have to wait for this worker.
   bool trains() const { return machine_ != nullptr && !done_ && !left_; }
   /// Returns a line for the message of a job that does not end; empty when the worker is gone.
   std::string standing() const;
 
-  // The events of the network.
+  // Events of the network.
   void received(PeerId id, const ControlMessage& message);
   void received_values(PeerId id, std::size_t bytes);
-  /// The ps has handled so many numbered messages.
+  /// The ps has handled this many numbered messages.
   void confirmed(PeerId id, std::uint64_t handled);
   void closed(PeerId id);
 
  private:
-  /// This process's connection to one ps, and its account of the messages.
+  /// This process's connection to one ps, and the count of its messages.
   struct Link {
     VirtualStream stream;
     HandledCount handled = {};     // numbered messages of the ps
-    std::uint64_t resumed_at = 0;  // those of this process that the ps had handled then
+    std::uint64_t resumed_at = 0;  // messages of this process that the ps had handled at that time
     PeerId wire = 0;               // the connection; 0: none
     bool ready = false;            // the ps takes steps
-    std::int64_t missing = 0;      // bytes of values that are to come
-    TimePoint free_at{};           // when the last frame that is planned has been sent
+    std::int64_t missing = 0;      // bytes of values that have not arrived
+    TimePoint free_at{};           // when the last planned frame has been sent
   };
   void start();
   void die();
@@ -81,15 +81,15 @@ class VirtualWorker {
   Duration compute_{};
   bool leaves_early_ = false;
 
-  std::unique_ptr<WorkerTask> machine_;  // null: there is no process
+  std::unique_ptr<WorkerTask> machine_;  // null: no process runs
   std::uint64_t incarnation_ = 0;
   std::vector<Link> links_;  // by ps
   bool wrote_ = false;       // this process has initialised the ps tasks
   bool training_ = false, done_ = false, left_ = false;
-  std::int64_t step_ = -1;  // under way; −1: none
-  bool sent_ = false;       // all of its frames are planned
-  TimePoint since_{};       // when it began to wait
-  // Records that are shared out: those that it was given and has not read, and how many it has.
+  std::int64_t step_ = -1;  // the step under way; −1: none
+  bool sent_ = false;       // all frames of the step are planned
+  TimePoint since_{};       // when the worker began to wait
+  // Shared-out records: those that the worker was given and has not read, and their number.
   std::deque<RecordRange> records_;
   std::int64_t records_read_ = 0;
   bool asks_ = false, records_over_ = false, starves_ = false;

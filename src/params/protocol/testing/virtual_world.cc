@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Values of several chunks, of less than one, and of a few bytes.
+// Variables whose values are several chunks, less than one, and a few bytes.
 std::vector<VariableSpec> virtual_variables() {
   return {{.name = "large", .shape = {1024, 1024}},
           {.name = "middle", .shape = {600, 600}},
@@ -45,7 +45,7 @@ Duration VirtualNetwork::delay() {
   return time_.happens(0.02) ? time_.between(1ms, 300ms) : time_.between(50us, 5ms);
 }
 
-// True for a message that is lost. A stream does not go on without it.
+// True when the message is lost. A stream does not continue after a lost message.
 bool VirtualNetwork::loses(PeerId id, TimePoint& until) {
   if (options_.losses == 0 || !time_.happens(options_.losses)) return false;
   ++lost_;
@@ -82,7 +82,7 @@ void VirtualNetwork::cut(PeerId id, Duration noticed) {
   if (std::exchange(it.cut, true)) return;
   const Duration ps = time_.between(Duration(0), noticed);
   const Duration worker = time_.between(Duration(0), noticed);
-  // One way may still work for a while.
+  // One direction may still work for a while.
   it.to_ps_until = time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), ps) : 0ns);
   it.to_worker_until =
       time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), worker) : 0ns);
@@ -102,7 +102,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr Duration kNoticedAtLatest = 5s;  // a lost peer
+constexpr Duration kNoticedAtLatest = 5s;  // a lost peer is noticed at the latest after this
 constexpr Duration kLongestStep = 1s;
 
 double in_seconds(Duration time) { return std::chrono::duration<double>(time).count(); }
@@ -228,7 +228,7 @@ void VirtualChecks::sent(PeerId id, std::size_t bytes) {
   --replies.connection_has;
 }
 
-// Somebody who is lost is noticed; a worker may wait for several, one after another.
+// A lost task is always noticed; a worker may wait for several lost ones, one after another.
 void VirtualChecks::waited(int worker, Duration time) {
   result_.longest_wait_s = std::max(result_.longest_wait_s, in_seconds(time));
   if (time > (options_.workers + 3) * (kNoticedAtLatest + kLongestStep)) {

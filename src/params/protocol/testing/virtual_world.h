@@ -25,14 +25,14 @@ namespace paceline {
 
 /// One connection of a worker's process, or of another ps, to a ps.
 struct VirtualWire {
-  int worker = 0, ps = 0;  // worker: −i is ps i
+  int worker = 0, ps = 0;  // worker: −i means ps i
 
   std::uint64_t incarnation = 0;
   PeerId peer = 0;  // the name of the worker's process in the machine of the ps
   VirtualLink to_ps, to_worker;
   bool worker_open = true, ps_open = true;  // what each end knows
   bool cut = false;
-  // Once it is cut, a message that would arrive later than this is lost.
+  // After a cut, a message that would arrive later than this is lost.
   TimePoint to_ps_until = TimePoint::max(), to_worker_until = TimePoint::max();
 };
 
@@ -42,23 +42,24 @@ class VirtualNetwork {
  public:
   VirtualNetwork(VirtualTime& time, const VirtualOptions& options)
       : time_(time), options_(options) {}
-  /// Sets the functions that hear of the end of a connection.
+  /// Sets the functions that are called when a connection ends.
   void set_ends(std::function<void(PeerId)> ps, std::function<void(PeerId)> worker);
 
-  /// Returns the connection, whose `peer` has its number at first.
+  /// Returns the connection; at first its `peer` is its own number.
   PeerId connect(int worker, int ps, std::uint64_t incarnation);
   VirtualWire& wire(PeerId id) { return wires_.at(id); }
   const std::map<PeerId, VirtualWire>& wires() const { return wires_; }
 
   Duration delay();
   void to_ps(PeerId id, std::size_t bytes, std::function<void()> arrived);
-  /// Sends to the worker. `sent` may be empty. It is called even if the connection is cut.
+  /// Sends to the worker. `sent` may be empty; it is called even if the connection is cut.
   void to_worker(PeerId id, std::size_t bytes, std::function<void()> sent,
                  std::function<void()> arrived);
-  /// Cuts the connection. Each end learns of it within `noticed`. Some of the messages that are on
-  /// their way still arrive.
+  /// Cuts the connection. Each end learns of that within `noticed`. Some of the messages under way
+  /// still arrive.
   void cut(PeerId id, Duration noticed);
-  /// Cut the connection once the messages that were sent to the worker, or to the ps, have arrived.
+  /// Cuts the connection once the messages that were sent to the worker have arrived; the next
+  /// function, those to the ps.
   void cut_after_last_to_worker(PeerId id);
   void cut_after_last_to_ps(PeerId id);
   std::int64_t lost() const { return lost_; }
@@ -86,7 +87,7 @@ struct VirtualStep {
   auto operator<=>(const VirtualStep&) const = default;
 };
 
-/// The notes of a virtual job, and the checks of what must hold of it.
+/// The notes of a virtual job, and the checks of its invariants.
 class VirtualChecks {
  public:
   VirtualChecks(const VirtualTime& time, const VirtualOptions& options)
@@ -98,26 +99,27 @@ class VirtualChecks {
   // Contributions.
   void applied(const VirtualStep& step, std::uint32_t piece, Cut part);
   void ended(const VirtualStep& step);
-  /// A worker is told that the step counts.
+  /// The worker hears that the step counts.
   void told(const VirtualStep& step);
-  /// A ps has closed the round, by the word of that process of ps 0, and sums these contributions:
-  /// all ps tasks must sum the same, in the same order.
+  /// A ps has closed the round, by the word of that process of ps 0, and sums these contributions.
+  /// All ps tasks must sum the same ones, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
-  /// Rounds only: the worker was last sent the values that the ps has after so many rounds.
+  /// Rounds only: the last values that the worker was sent are those that the ps has after this
+  /// many rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
-  /// A contribution of the worker counts: it was made from values of one round.
+  /// A contribution of the worker counts, so it must be made from values of one round.
   void check_read(int worker, std::uint64_t incarnation);
   /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
-  /// Training goes on from a checkpoint, with these numbers of next own steps by worker.
+  /// Training continues from a checkpoint, with these next own steps by worker.
   void goes_back(std::span<const std::int64_t> own_steps);
-  /// Checks, at the end of the run, that each byte was applied once, and all of them of a step that
-  /// has ended.
+  /// Checks at the end of the run that each byte was applied once, and that all bytes are of steps
+  /// that have ended.
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);
 
   // Records that are shared out.
-  /// The worker's step is made from these.
+  /// The worker makes its step from these records.
   void reads(int worker, std::uint64_t incarnation, std::int64_t step,
              const std::vector<RecordRange>& records);
   const std::set<std::int64_t>& used_records() const { return used_; }
@@ -137,19 +139,20 @@ class VirtualChecks {
  private:
   struct Replies {
     std::map<std::uint32_t, std::size_t> ranks;         // by piece
-    std::map<std::size_t, std::int64_t> waiting;        // by rank: how many
-    std::size_t in_connection = 0, connection_has = 0;  // bytes, replies
+    std::map<std::size_t, std::int64_t> waiting;        // by rank: how many replies wait
+    std::size_t in_connection = 0, connection_has = 0;  // bytes; replies
   };
   static std::size_t rank(const Replies& replies, std::uint32_t piece);
 
   const VirtualTime& time_;
   const VirtualOptions& options_;
   VirtualResult result_;
-  /// The parts that were applied, by piece and by their begin; several of one begin are a fault.
+  /// The parts that were applied, by piece and first byte. Several parts with one first byte are a
+  /// fault.
   std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
   std::set<VirtualStep> ended_;
   std::map<int, std::int64_t> ended_on_first_;  // by worker
-  /// The contributions that are summed, by the process of ps 0 and the round.
+  /// The contributions to each sum, by the process of ps 0 and the round.
   std::map<std::pair<std::uint64_t, std::int64_t>, std::vector<VirtualStep>> rounds_;
   /// The rounds of the values that a worker's process has, by ps.
   std::map<std::pair<int, std::uint64_t>, std::map<int, std::int64_t>> read_;
@@ -169,7 +172,7 @@ struct VirtualWorld {
   VirtualWorld& operator=(const VirtualWorld&) = delete;
 
   bool in_rounds() const { return options.aggregation.kind == AggregationKind::kRounds; }
-  // The far end of a connection to a ps: a worker, or another ps.
+  // A worker or another ps, at the far end of a connection to a ps, has received a message.
   void caller_received(PeerId wire, const ControlMessage& message);
   void caller_confirmed(PeerId wire, std::uint64_t handled);
   void caller_closed(PeerId wire);
@@ -187,14 +190,14 @@ struct VirtualWorld {
   struct Checkpoint {
     std::int64_t global_step = 0;
     std::vector<std::int64_t> own_steps;  // by worker
-    RecordSet unused = {};                // where records are shared out
+    RecordSet unused = {};                // if records are shared out
     std::set<std::int64_t> used = {};
   } checkpoint;
   std::vector<std::unique_ptr<VirtualPs>> ps;
   std::vector<std::unique_ptr<VirtualWorker>> workers;
 };
 
-/// A frame with this in its header is a control message of about so many bytes.
+/// A control message has this in its header, and about this many bytes.
 constexpr std::size_t kVirtualControlBytes = 100;
 
 }  // namespace paceline
