@@ -1,7 +1,7 @@
-// No payload is copied to be sent again. The caller hears `sent` only once the other side has
-// confirmed the message, and values are read again where they lie (Source). In the code above, only
-// the state machines know of cuts: they take a worker that is cut off out of the membership epoch,
-// and back in.
+// No payload is copied to be sent again. `sent` is called only once the other side has confirmed
+// the message, and values are read again where they lie (Source). Apart from this class, only the
+// state machines know of cuts: they take a worker that is cut off out of the membership epoch, and
+// back in.
 #include "params/resumable_connection.h"
 
 #include <utility>
@@ -239,8 +239,8 @@ void ResumableConnection::on_frame(const FrameHeader& header, std::span<const st
       give_back_confirmed(lock);
     });
   }
-  // The end of a step may end a round. Without this its values would go before the confirmation,
-  // for which the worker waits to use its contributions' memory again.
+  // Confirms the end of a step at once. If it ends a round, the round's values would otherwise go
+  // before the confirmation, for which the worker waits to use its contributions' memory again.
   const bool ends_step = type == MessageType::kStepEnd;
   if (ends_step) confirm_handled(true);
   guarded([&] { receiver_.on_frame(header, payload); });

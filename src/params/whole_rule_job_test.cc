@@ -1,5 +1,5 @@
-// A rule that asks for its whole variable: a ps and one process make the same of a contribution, in
-// whatever form it arrives.
+// A rule that asks for its whole variable: a ps computes the same as one process, in whatever form
+// a contribution arrives.
 #include <gtest/gtest.h>
 
 #include <algorithm>

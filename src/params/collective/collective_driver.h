@@ -301,7 +301,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
     std::atomic<std::uint64_t> state_asked{0}, epoch{0};
   };
 
-  /// Calls event() under the lock, then does what the machine wants, and shows what has changed.
+  /// Calls event() under the lock, then does what the machine wants, and publishes the new state.
   template <typename Event>
   auto change(Event&& event) {
     struct Finish {

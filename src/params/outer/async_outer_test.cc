@@ -57,7 +57,7 @@ class VirtualOuterJob {
     std::uint64_t process = 0;
     std::int64_t contributed = 0;
   };
-  /// What the store must have by the test's own account.
+  /// What the store must have, by the test's own account.
   struct Account {
     std::vector<double> w = std::vector<double>(kElements), m = w, pending = w;
     std::int64_t count = 0;

@@ -75,7 +75,7 @@ class OuterControl : public ForwardingControl {
 
 constexpr std::string_view kInner = "inner/";
 
-// The average of a variable is that of its common value.
+// A variable's moving average is that of its common value, so the inner variables have none.
 std::vector<VariableSpec> inner_variables(std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) variable.average_decay = 0;
   return variables;

@@ -1,6 +1,6 @@
 // An aggregation decides about contributions on a ps: whether each is applied at once, kept for a
-// round or dropped, when it is answered, and who may begin which step. Plain state machines: they
-// have no thread, socket or clock.
+// round or dropped, when it is answered, and which worker may begin which step. Plain state
+// machines: they have no thread, socket or clock.
 #pragma once
 
 #include <array>

@@ -44,8 +44,8 @@ class GroupRecordSharing {
   /// True when the taken records no longer belong to this member, since others went on without it.
   /// take() gives new ones after begin().
   bool revoked() const { return revoked_; }
-  /// A pipeline begins to take. Records that were taken and not used are dealt again in the next
-  /// epoch.
+  /// A pipeline begins to take records. Records that were taken and not used are dealt again in the
+  /// next epoch.
   void begin();
 
   // The group.
@@ -98,7 +98,7 @@ struct CollectiveGroupOptions {
 };
 
 /// Other workers are named by their index, which is also their PeerId in an Outbox. The driver
-/// tells the machine of connections and of what they bring, and does what the accessors ask for.
+/// tells the machine of connections and their messages, and does what the accessors ask for.
 class CollectiveGroup {
  public:
   /// The driver calls tick at least this often. A longer pause tells the machine that its own

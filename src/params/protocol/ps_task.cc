@@ -454,8 +454,8 @@ std::string PsTask::why_not(const Hello& hello) const {
   return {};
 }
 
-// True when the hello is of another job. The ps keeps a job to which nobody is connected for
-// workers that come back, unless the hello names another job or other variables.
+// True when the hello names another job, or other variables while nobody is connected. Otherwise
+// the ps keeps the job, to which workers may come back.
 bool PsTask::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
   const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();

@@ -332,7 +332,7 @@ TEST(CommittedRounds, TwoGroupsCannotBothCloseARound) {
   EXPECT_EQ(it.decided.size(), 1u) << "worker 2 knows by its dropped contribution";
 }
 
-// Worker 0 has closed the round, and was lost together with its word to the others. These have made
+// Worker 0 has closed the round, and was lost before its word reached the others. They have made
 // the step without it, and have other values than worker 0.
 TEST(CommittedRounds, WorkersThatCommittedARoundWithOthersThanItHasDoNotTrain) {
   CommittedCoordinator it;

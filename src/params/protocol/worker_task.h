@@ -125,10 +125,10 @@ class WorkerTask {
   /// Asks every ps to tell when the round is open. round_is_open() then becomes true.
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
-  /// The chief finds that the state that belongs to the values of the ps tasks is lost. So all ps
-  /// tasks must forget their values, first ps 0, which refuses that while a worker that the chief
-  /// does not reach trains with them. tick() then throws kAborted, or, when join_timeout has passed
-  /// from now, kUnavailable.
+  /// The chief finds that the state that belongs to the values of the ps tasks is lost, so all ps
+  /// tasks must forget their values. ps 0 is the first; it refuses while a worker that the chief
+  /// does not reach trains with the values. tick() then throws kAborted, or, when join_timeout has
+  /// passed from now, kUnavailable.
   void begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }

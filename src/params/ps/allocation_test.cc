@@ -82,7 +82,7 @@ class PsAllocations : public ::testing::TestWithParam<bool> {
     send(type, written_, header);
   }
 
-  // The number of messages of each kind is that of the second variable's rows in the step.
+  // The messages of a step, in which the number of rows of the second variable varies.
   void step(std::uint64_t step) {
     const FrameHeader header{.step = step};
     const std::span<const std::int32_t> ids = std::span(ids_).first(1 + step % ids_.size());

@@ -89,7 +89,7 @@ std::shared_ptr<Connection> ReplyQueue::connection() {
   return connection_;
 }
 
-// Gives blocks back and lets the connection's end call on_sent without the lock.
+// Releases the blocks and the connection after the lock: the connection's end may call on_sent.
 void ReplyQueue::drop() {
   std::shared_ptr<Connection> ended;
   std::vector<Schedule::Reply> unsent;

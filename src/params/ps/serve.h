@@ -24,7 +24,7 @@ namespace paceline {
 struct PsSummary {
   std::string job;               // the cluster id of its job; empty with any_job when no job came
   std::int64_t applied = 0;      // worker steps applied
-  std::int64_t late = 0;         // contributions that came after their round was closed
+  std::int64_t late = 0;         // contributions that arrived after their round was closed
   std::int64_t global_step = 0;  // by this ps's count
   double seconds = 0;            // from the first contribution to the last
   double apply_share = 0, queue_share = 0, idle_share = 0;  // of its threads' time; the sum is 1

@@ -188,7 +188,7 @@ void TowerGroup::end_step() {
   changed_.notify_all();
 }
 
-// Counts the wait for a tower that is still computing.
+// Counts the time of waiting for another tower, which is still computing.
 template <typename Condition>
 void TowerGroup::Lead::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   std::optional<AccountScope> waiting;

@@ -145,7 +145,7 @@ class PsConnection : public Receiver {
   std::atomic<bool> progress_asked_{false};  // asked, and not answered yet
   std::atomic<bool> goodbye_confirmed_{false};
   ClockQuestions clock_;
-  ResumableConnection stream_;  // after the members that it borrows
+  ResumableConnection stream_;  // declared after the members that it borrows
   Inlet inlet_;
 };
 

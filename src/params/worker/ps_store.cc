@@ -114,8 +114,9 @@ class ContributionSender {
  public:
   explicit ContributionSender(WorkerContext& context) : context_(context), core_(context.core) {}
 
-  /// Makes space for the contributions of these uses, in memory that the ps tasks of this host read
-  /// if there are any. If a space is too small, first waits until its contribution was taken.
+  /// Makes space for the contributions of these uses. The space lies in shared memory if ps tasks
+  /// of this host can read it. If a space is too small, first waits until its contribution was
+  /// taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
   /// Takes a contribution that is whole in the variable's space, and keeps the ids of its rows.
   /// Throws kInvalidArgument unless the ids ascend.
@@ -419,7 +420,7 @@ class PsSteps : public StoreSteps {
   std::vector<VariableId> kept_;                  // contributions that are not sent yet
   FetchAhead ahead_;
   ContributionSender sender_;
-  // The memory of these serves from step to step.
+  // These keep their memory from step to step.
   StepBegin begin_;
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;

@@ -131,7 +131,7 @@ TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   EXPECT_FALSE(core_.next_is_newer(0));
 }
 
-// No memory was placed for the value, and memory placed before stays untouched.
+// No memory was placed for these values; memory that was placed before stays untouched.
 TEST_F(FromThePs, EmptyValuesAskedForAheadAreRefused) {
   core_.allocate(0);
   core_.pulled(0).ask_next();

@@ -24,7 +24,7 @@ namespace paceline {
 /// The records that ps 0 has given to a worker, until the worker's pipeline takes them.
 class PsRecordBlocks : public SharedRecordBlocks {
  public:
-  /// Access to the job, which may end before the pipeline does.
+  /// The pipeline's access to the job, which may end before the pipeline does.
   struct Job {
     std::function<void(const RecordWish&)> ask;
     std::function<bool()> ended;  // no worker may begin another step
