@@ -152,7 +152,7 @@ TEST_F(KeepBestSession, OthersBeginWithItsValues) {
   run_.init_from = run_.out + ":best";
   run_.out.clear();
   run_.keep_best.reset();
-  EXPECT_EQ(make(cluster_)->variable("w").item<float>(), 6);
+  EXPECT_EQ(make(cluster_)->variables().get("w").item<float>(), 6);
 }
 
 TEST_F(KeepBestSession, OnAPsTheEvaluationReadsTheCheckpoint) {

@@ -313,7 +313,8 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   const auto made = [](Graph& graph, std::int64_t batch, std::int64_t time) {
     const Value x = graph.input("x", {batch, time, 3});
     const Value rows = dense(reshape(x, {batch * time, 3}), 4, "layer");
-    const Value normed = batch_norm(dropout(rows, 0.5), "norm");
+    const Value images = reshape(dropout(rows, 0.5), {batch * time, 4, 1, 1});
+    const Value normed = batch_norm(images, "norm");
     return std::pair(x, reduce_mean(reshape(normed, {batch, time, 4}), {1}));
   };
   Graph graph;

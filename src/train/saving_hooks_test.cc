@@ -140,11 +140,11 @@ TEST_F(SavingHooks, ASessionWithoutATrainingReadsTheValuesOfAnyCheckpointOfItsMo
     Session trained(minimize(loss_, Momentum{.learning_rate = 0.1f}), cluster_, run_);
     while (trained.run(feed())) {
     }
-    value = trained.variable("w");
+    value = trained.variables().get("w");
   }
   run_.resume = true;
   Session evaluates(graph_, cluster_, run_);
-  const Tensor read = evaluates.variable("w");
+  const Tensor read = evaluates.variables().get("w");
   EXPECT_TRUE(std::ranges::equal(read.data<float>(), value.data<float>()));
 }
 
@@ -190,7 +190,7 @@ TEST_F(SavingHooks, InitialValuesAreConvertedFromOtherPrecisions) {
   for (const DType dtype : {DType::kFloat16, DType::kFloat64, DType::kBFloat16}) {
     const Tensor saved = as_type(Tensor::of<float>({2, 3}, halves), dtype);
     write_safetensors(file, std::vector<NamedTensor>{{name, saved}});
-    const Tensor value = make()->variable(name);
+    const Tensor value = make()->variables().get(name);
     EXPECT_TRUE(std::ranges::equal(value.data<float>(), halves)) << name_of(dtype);
   }
 }

@@ -82,11 +82,14 @@ TEST_F(SharedVariablesTest, AreSetBetweenTwoSteps) { check_set(); }
 
 TEST_F(SharedVariablesTest, AreSetOnADeviceWithMemoryOfItsOwn) {
   cluster_.device.kind = "sim";
+  cluster_.device.sim_step_ms = 1;
+  cluster_.device.sim_copy_gbps = 1;
+  cluster_.device.sim_compute = true;
   check_set();
 }
 
 TEST_F(SharedVariablesTest, AreSetForAllTowers) {
-  cluster_.towers = 2;
+  cluster_.towers = cluster_.threads = 2;
   check_set();
 }
 
