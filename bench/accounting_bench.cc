@@ -1,7 +1,7 @@
 // Is time found where it was spent? Slows the input, a kernel, the link and a rule of a small
-// training in turn, on the real clock, and prints where the report says that the added time went.
-// Fails when less than 90% of it is found where it belongs. The tests do the same with a clock that
-// is turned by hand (train/train_loop_test.cc).
+// training in turn, on the real clock, and prints which activities the report gives the added time
+// to. Fails if less than 90% of it is in the right activities. Tests do the same with a manual
+// clock (train/train_loop_test.cc).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -26,13 +26,13 @@ using std::chrono::milliseconds;
 constexpr int kWarmUp = 20, kSteps = 200;
 constexpr Duration kAdded = milliseconds(2);
 
-/// The time that each part of a step takes longer; `link` delays each frame that arrives at the
+/// The time that each part of a step takes longer; `link` delays each frame on its way to the
 /// worker.
 struct Delays {
   Duration input{0}, kernel{0}, link{0}, rule{0};
 };
 
-/// Another store's steps, with a rule that takes longer.
+/// The steps of another store, with a rule that takes longer.
 class SlowRule : public StoreSteps {
  public:
   SlowRule(std::unique_ptr<StoreSteps> steps, Clock& clock, StepAccount& account, Duration added)
@@ -60,7 +60,7 @@ class SlowRule : public StoreSteps {
   Duration added_;
 };
 
-/// One ps and one worker over a slow link, as threads.
+/// One ps and one worker over a slow link, as threads of this process.
 class SlowServer {
  public:
   SlowServer(Clock& clock, Duration added, const std::vector<VariableSpec>& specs) {
@@ -92,7 +92,7 @@ class SlowServer {
   std::unique_ptr<PsStore> store_;
 };
 
-/// The milliseconds of a step by activity, and in all.
+/// Milliseconds of a step by activity, and their sum.
 using Times = std::map<std::string, double>;
 
 class SlowTraining {
@@ -189,7 +189,7 @@ class SlowTraining {
   std::unique_ptr<Plan> plan_;
 };
 
-/// Prints a line. Returns true when 90% of the added time are in the activities `expected`.
+/// Prints a line. Returns true if 90% of the added time is in the activities `expected`.
 bool found(const char* what, const Delays& delays, const std::vector<std::string>& expected) {
   const bool with_ps = delays.link > Duration(0);
   const Times before = SlowTraining({}, with_ps).run();

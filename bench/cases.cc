@@ -93,7 +93,7 @@ class ReducingRank {
         });
   }
 
-  // Waits for all ranks. Returns what the first one wants.
+  // Waits for all ranks. Returns the first rank's answer.
   bool first_wants(bool own) {
     const char mine = own ? 1 : 0;
     std::vector<char> all(std::size_t(calls_.size()));
@@ -108,7 +108,7 @@ class ReducingRank {
   MpiCollectives engine_;
 };
 
-// Runs the words without their output. Returns false when they fail, or there is no such program.
+// Runs a command without its output. Returns false if it fails or there is no such program.
 bool run_silently(std::vector<std::string> words) {
   std::vector<char*> pointers;
   pointers.reserve(words.size() + 1);
@@ -134,7 +134,7 @@ Summary summary_of(const nlohmann::json& value) {
           .count = value["count"]};
 }
 
-/// The part of each of these processes. Only the first one's figures are of use.
+/// Runs in each process that mpirun starts. Only the first rank's figures are used.
 void measure_as_mpi_rank(Recorder& recorder) {
   const MpiCalls& calls = mpi_calls();
   check_mpi(calls.start(), "joining the other processes");
@@ -148,7 +148,7 @@ void measure_as_mpi_rank(Recorder& recorder) {
   check_mpi(calls.end(), "leaving the other processes");
 }
 
-/// Measures each size in processes that mpirun starts. Notes why not, where it cannot.
+/// Measures each size in processes that mpirun starts. If it cannot, notes the reason.
 void measure_mpi(Recorder& recorder) {
   if (!has_mpi_calls()) return recorder.note("mpi: this build has no plug-in for it");
   const TemporaryFolder folder;
@@ -170,9 +170,9 @@ void measure_mpi(Recorder& recorder) {
 constexpr const ReducedSize& kLargest = kReducedSizes[4];
 constexpr double kInMicros = 1e6, kInMillis = 1e3;
 
-// Returns the mean time of as many reductions as take kLeastReducingSeconds.
+// Returns the mean time of reductions that run for at least kLeastReducingSeconds.
 double mean_time(ReducingGroup& group) {
-  group.reduce();  // which may have to load the caches again
+  group.reduce();  // the first one may have to fill the caches again
   double sum = 0;
   int times = 0;
   while (sum < kLeastReducingSeconds && times < kMostReductions) {
@@ -182,7 +182,7 @@ double mean_time(ReducingGroup& group) {
   return sum / times;
 }
 
-// The bound: each contribution is read once and one result written, at the rate of copies.
+// The bound: reads each contribution once and writes one result, at the rate of copies.
 void measure_beside_bound(Recorder& recorder, int members) {
   const std::string name = reduction_name(kLargest, members, "shm");
   recorder.progress(name);
@@ -226,8 +226,8 @@ void measure_collectives(Recorder& recorder) {
   measure_mpi(recorder);
 }
 
-// The loops that fetching a value which a ps rewrites is compared with: the same products and
-// bytes, and nothing else.
+// Loops to compare with fetching a value that a ps rewrites: they compute the same products over as
+// many bytes, and nothing else.
 
 using models::FetchShape;
 
@@ -239,7 +239,7 @@ std::size_t floats_of(const FetchShape& shape) {
   return std::size_t(shape.features * shape.hidden);
 }
 
-/// The workload's product.
+/// The matrix product of the workload.
 class Product {
  public:
   explicit Product(const FetchShape& shape)
@@ -257,7 +257,7 @@ class Product {
   const Buffer scratch_;
 };
 
-/// A value that a process writes anew when it is asked to, as a ps does.
+/// A value that another process rewrites on request, as a ps does.
 class RewrittenValue {
  public:
   RewrittenValue(std::size_t floats, const Pinned& near)
@@ -295,8 +295,8 @@ double us_of(const Call& call) {
          kMicroseconds;
 }
 
-/// Returns the added µs, measured by turns as the workload does: medians of medians. `after` is not
-/// timed.
+/// Returns the added µs. Measures `without` and `with` in turn, as the workload does, and takes
+/// medians of medians; `after` is not timed.
 double added_us(const Call& without, const Call& with, const Call& after) {
   std::vector<double> added;
   for (int turn = 0; turn < kTurns; ++turn) {
@@ -318,8 +318,8 @@ ChannelOptions fetching(const FetchShape& shape, const Pinned& near) {
           .near = &near};
 }
 
-/// Returns the µs that a product takes longer when W, in memory that a process shares, is written
-/// anew by that process before it and, asked for with it, again meanwhile.
+/// Returns how many µs longer a product takes if another process has just rewritten W in shared
+/// memory, and rewrites it again, on request, during the product.
 double added_by_rewriting(const FetchShape& shape) {
   const Pinned near(0);
   RewrittenValue value(floats_of(shape), near);
@@ -332,15 +332,15 @@ double added_by_rewriting(const FetchShape& shape) {
   return added_us(multiply, ask_and_multiply, [&] { value.wait(); });
 }
 
-/// Returns the µs for the bytes of W over a bare socket, asked for as a worker does.
+/// Returns the µs that W's bytes take over a bare socket if asked for as a worker does.
 double socket_exchange_us(const FetchShape& shape) {
   const Pinned near(0);
   const auto channel = make_socket_channel(fetching(shape, near));
   return time_calls(1, kLeastSeconds, [&] { channel->exchange(); }).front() * kMicroseconds;
 }
 
-/// Returns the µs that a product takes longer when W arrived over a bare socket right before it,
-/// with the wait for W and the product's loss to operands that are not where it left them.
+/// Returns how many µs longer a product takes if W arrived over a bare socket just before it. This
+/// includes the wait for W, and the product's loss because its operands have left the cache.
 double added_by_socket(const FetchShape& shape) {
   const Pinned near(0);
   std::vector<float> own(floats_of(shape), 1), fetched(floats_of(shape), 1);
@@ -355,7 +355,7 @@ double added_by_socket(const FetchShape& shape) {
   return added_us([&] { product.multiply(own.data()); }, fetch_and_multiply, [] {});
 }
 
-/// A way of fetching: the link, and whether the value is constant or written anew by the ps.
+/// A kind of fetch: the link, and whether the value is constant or rewritten by the ps.
 struct Fetched {
   std::string link;
   bool constant = false;
@@ -370,7 +370,7 @@ Report run_fetch(const Fetched& fetched) {
   return run_train(arguments);
 }
 
-/// The times that are measured in turn: of the workload, and of the loops it is compared with.
+/// The times that are measured in turn: those of the workload, and those of the loops beside it.
 struct FetchTimes {
   std::vector<double> added, bare, socket_and_product;
 };
@@ -408,9 +408,10 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
     add_figures(recorder, fetched, shapes[i], times[i]);
 }
 
-/// The case `fetch`: added µs of the workload's three shapes, over shared memory beside re-reading
-/// memory that another process writes anew meanwhile, and over tcp beside a bare socket loop of the
-/// same bytes, each in turn; and with a value that does not change. Workers compute on one thread.
+/// The case `fetch`: added µs of the workload's three shapes. Over shared memory they stand beside
+/// re-reading memory that another process rewrites meanwhile; over tcp they stand beside a bare
+/// socket loop of the same bytes. The two sides run in turn. A value that does not change is
+/// measured too. Workers compute on one thread.
 void measure_fetch(Recorder& recorder) {
   for (const char* link : {"shm", "tcp"}) {
     measure_one(recorder, {link});
@@ -441,7 +442,7 @@ void measure_rule(Recorder& recorder, const Rule& rule, RulePasses& passes, int 
                              scaled(times.second, kNano * bytes / memory.update_bytes())));
 }
 
-// Adam as a CustomRule beside the library's own, by turns.
+// Measures Adam as a CustomRule beside the library's own Adam, in turn.
 void measure_written_adam(Recorder& recorder, RulePasses& passes, int threads) {
   const std::string name = on_threads("adam written out", threads);
   recorder.progress(name);
@@ -453,8 +454,8 @@ void measure_written_adam(Recorder& recorder, RulePasses& passes, int threads) {
                              scaled(times.second, scale)));
 }
 
-/// The case `rules`: each rule over a variable that no cache holds, ns per element, beside its
-/// bytes at the rate of a plain update of memory, on one thread and on all.
+/// The case `rules`: ns per element of each rule over a variable that is larger than any cache,
+/// beside its bytes at the rate of a plain update of memory, on one thread and on all.
 void measure_rules(Recorder& recorder) {
   std::vector<int> counts = {1};
   if (usable_cores() > 1) counts.push_back(usable_cores());

@@ -10,12 +10,12 @@ namespace paceline::bench {
 
 struct Case {
   std::string_view name, help;
-  /// Null: `step`, which takes a model and flags (bench/step_rates.h).
+  /// Null for `step`, which takes a model and flags (bench/step_rates.h).
   void (*measure)(Recorder&);
 };
 
 std::span<const Case> all_cases();
-/// Throws kUsage "unknown case 'rof'; did you mean 'roof'? (roof, step, …)".
+/// Throws kUsage with a message such as "unknown case 'rof'; did you mean 'roof'? (roof, step, …)".
 const Case& find_case(std::string_view name);
 
 }  // namespace paceline::bench

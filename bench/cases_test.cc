@@ -1,4 +1,4 @@
-// The figures of the cases that are quick enough to be made in a test, whatever their values.
+// Tests the figures of the cases that are quick enough for a test, whatever their values.
 #include <gmock/gmock.h>
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Two ends that exchange bytes: a link of ours, or the barest loop that there is.
+// Two ends that exchange bytes: over one of our links, or over the simplest possible loop.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace paceline::bench {
 
-/// The content of one exchange: so many pieces of so many bytes.
+/// The content of one exchange: a number of pieces of one size.
 struct Message {
   std::size_t pieces = 1, piece_bytes = 8;
   std::size_t bytes() const { return pieces * piece_bytes; }
@@ -19,40 +19,39 @@ struct Message {
 struct ChannelOptions {
   Message message;
   bool echo = false;  // the far end sends every piece back
-  /// True for a bare socket that makes the system calls that a link cannot do without.
+  /// True for a bare socket that makes the system calls which a link needs.
   bool calls_of_link = false;
-  /// True for bare sockets under TLS 1.3, by OpenSSL's own calls.
+  /// True for bare sockets under TLS 1.3, through OpenSSL's own calls.
   bool encrypted = false;
-  /// The bytes that a bare socket with echo sends for a piece in return; 0: a piece as well.
+  /// The bytes that a bare socket with echo sends to request a piece; 0: it sends a piece.
   std::size_t request_bytes = 0;
-  /// The memory that the returned piece is received into; null: anywhere.
+  /// Memory for the returned piece; null: anywhere.
   std::byte* answer = nullptr;
-  /// The core that the near end is pinned to, which the far end leaves alone; null: none. It
+  /// The core that the near end is pinned to, and that the far end does not use; null: none. It
   /// outlives the channel.
   const Pinned* near = nullptr;
 };
 
-/// Used by one thread, which is the near end; the far end is a process of its own (of inproc links
+/// One thread uses it, as the near end. The far end is a process of its own (for inproc links,
 /// their threads). Both ends sleep while they wait.
 class Channel {
  public:
   virtual ~Channel() = default;
-  /// Sends the message so often. Returns when the far end has all of it or, with echo, when all of
-  /// it was returned. With echo a piece is sent again when it has arrived, by the thread that has
-  /// it.
+  /// Sends the message `times` times. Returns when the far end has all of it or, with echo, when
+  /// all of it has returned. With echo, the thread that gets a piece sends it again.
   virtual void exchange(std::uint32_t times) = 0;
   void exchange() { exchange(1); }
-  /// Makes the far end take no core until `resume`, while a channel beside it is measured.
+  /// Until `resume`, the far end takes no core, so that another channel can be measured.
   virtual void pause() {}
   virtual void resume() {}
 };
 
-/// A link by its kind; "tls" is tcp that encrypts. Throws what make_link throws.
+/// Makes a channel over a link of this kind; "tls" is tcp that encrypts. Throws as make_link does.
 std::unique_ptr<Channel> make_link_channel(const std::string& kind, const ChannelOptions& options);
-/// Two TCP sockets over loopback, and nothing around them.
+/// Makes a channel of two TCP sockets over loopback, with nothing around them.
 std::unique_ptr<Channel> make_socket_channel(const ChannelOptions& options);
-/// A ring in memory that both ends see, each piece copied in and copied out; sleepers wait on a
-/// futex.
+/// Makes a ring in memory that both ends see. Each piece is copied in and copied out; sleepers wait
+/// on a futex.
 std::unique_ptr<Channel> make_memory_channel(const ChannelOptions& options);
 
 }  // namespace paceline::bench

@@ -10,7 +10,7 @@
 namespace paceline::bench {
 namespace {
 
-// Exchanges end, whatever the channel.
+// Checks only that exchanges end, for any channel.
 void exchange_some(const std::function<std::unique_ptr<Channel>(const ChannelOptions&)>& make) {
   for (const bool echo : {true, false}) {
     for (const Message message : {Message{1, 8}, Message{7, 5000}}) {

@@ -1,4 +1,4 @@
-// copy_bytes beside std::memcpy, of what lies in the caches, by how much further in a page the
+// Measures copy_bytes beside std::memcpy on data in the caches, by how much further in a page the
 // target begins than the source.
 #include <benchmark/benchmark.h>
 

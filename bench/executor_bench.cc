@@ -1,7 +1,6 @@
 // The time that the executor adds to an op: 1,000 unfused, dependent ops on a few elements, so that
-// next to nothing of the time is computing. "per op" is the time of a step by its ops, on a device
-// of as many threads as the last number of the name says. `paceline bench executor` measures the
-// same.
+// computing takes almost no time. "per op" is the time of a step divided by its ops, on a device
+// with as many threads as the last number of the name. `paceline bench executor` measures this too.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

@@ -17,7 +17,7 @@ namespace paceline::bench {
 namespace {
 
 constexpr double kNanosPerSecond = 1e9;
-constexpr int kMostBuilds = 5;  // each may take seconds
+constexpr int kMostBuilds = 5;  // each build may take seconds
 
 void measure_chain(Recorder& recorder, const TinyChain& chain, int threads) {
   const std::string name =
@@ -54,7 +54,7 @@ void measure_accounting(Recorder& recorder, const models::Model& model) {
                          percent));
 }
 
-// Returns the seconds until a session of so many layers is ready to take its first step.
+// Returns the seconds until a session of `layers` layers is ready for its first step.
 double seconds_to_build(int layers) {
   const RealClock clock;
   const TimePoint start = clock.now();

@@ -13,11 +13,11 @@ namespace paceline::bench {
 
 constexpr int kChainOps = 1000;
 
-/// Ops that depend on one another and compute next to nothing.
+/// A chain of dependent ops that compute almost nothing.
 struct TinyChain {
   std::string name;
   std::int64_t elements;
-  std::function<Value(int i, Value before, Value x)> link;  // op i
+  std::function<Value(int i, Value before, Value x)> link;  // makes op i
 };
 const std::vector<TinyChain>& tiny_chains();
 /// Makes the chain ready to run, with its ops unfused.

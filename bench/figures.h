@@ -1,4 +1,4 @@
-// The figures that `paceline bench` has measured: printed one by one, and written as JSON
+// The figures that `paceline bench` has measured, which it prints one by one and writes as JSON
 // (docs/benchmarks.md).
 #pragma once
 
@@ -19,34 +19,35 @@ struct Series {
 
 /// One line of a table.
 struct Figure {
-  /// The value that it is compared with: of a bare loop, a bound, a roof; in the same unit.
+  /// The value beside the figure, in its unit: from a bare loop, a bound, or a roof.
   struct Beside {
     std::string what;  // "bare socket loop"
     Summary value;
     Summary ratio;  // figure ÷ this, pair by pair
-    /// A bound follows from these: each limit, with the rate that it alone would allow a worker.
+    /// The limits that a bound follows from, each with the rate that it alone would allow a worker.
     std::vector<std::pair<std::string, double>> terms = {};
   };
   std::string name;  // "tcp, 8 B there and back"
   std::string unit;  // "us"; empty: a plain number
   Summary value;
   std::optional<Beside> beside;
-  std::vector<Series> series = {};  // where the figure is about something that changes
+  std::vector<Series> series = {};  // if the figure changes over time
 };
 
-/// Make the figure of repeated measurements; `others` pairs with them by index.
+/// Make the figure from repeated measurements; `others` pairs with them by index.
 Figure figure_of(std::string name, std::string unit, const std::vector<double>& values);
 Figure figure_beside(std::string name, std::string unit, const std::vector<double>& values,
                      std::string what, const std::vector<double>& others);
-/// "tcp, 8 B there and back   10.4 us  (10.1–10.9)   1.09 × bare socket loop (1.05–1.14)".
+/// Returns a line such as "tcp, 8 B there and back   10.4 us  (10.1–10.9)   1.09 × bare socket loop
+/// (1.05–1.14)".
 std::string line_of(const Figure& figure);
 
 struct Table {
-  std::string name;  // the case
+  std::string name;  // of the case
   std::vector<Figure> figures;
 };
 
-/// The machine, the program and the command that figures were measured with.
+/// The machine, the program and the command behind the figures.
 struct Circumstances {
   std::string command, date, processor, paceline, onednn;
   int cores = 0, repeats = 0;
@@ -54,7 +55,7 @@ struct Circumstances {
 
 /// Returns the date in UTC, such as "2026-11-21".
 std::string today();
-/// The layout of docs/benchmarks.md, "--json".
+/// Returns JSON with the layout that docs/benchmarks.md describes under "--json".
 std::string to_json(const Circumstances& circumstances, const std::vector<Table>& tables);
 
 }  // namespace paceline::bench

@@ -1,4 +1,4 @@
-// Text for workloads that need some when the user names none.
+// Text for workloads that need some, if the user names none.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace paceline::bench {
 
-/// A folder with generated text, which is made when it is first asked for.
+/// A folder with generated text, made when it is first needed.
 class GeneratedText {
  public:
   explicit GeneratedText(std::int64_t words) : words_(words) {}

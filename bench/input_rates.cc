@@ -20,11 +20,11 @@
 namespace paceline::bench {
 namespace {
 
-/// JPEG files that were written, which take as long to decode as photographs.
+/// Generated JPEG files, which take as long to decode as photographs.
 struct PhotoFiles {
   std::int64_t files = 0, height = 0, width = 0;
   double mean_bytes = 0;
-  int quality = 0;  // of JPEG, of the last one
+  int quality = 0;  // JPEG quality of the last file
 };
 
 constexpr std::int64_t kHeight = 375, kWidth = 500;
@@ -34,7 +34,7 @@ constexpr double kLeastBytes = 90e3, kMostBytes = 120e3;
 
 using Pixels = std::vector<std::uint8_t>;
 
-/// Noise that is smooth between the corners of cells.
+/// Noise that is smooth between the corners of its cells.
 class CellNoise {
  public:
   CellNoise(std::uint64_t key, int cell) : key_(key), cell_(cell) {}
@@ -59,7 +59,7 @@ Pixels photo_pixels(std::int64_t number) {
   for (int octave = 0; octave < kOctaves; ++octave) {
     const double amplitude = 2 * kLargestAmplitude / std::pow(kFall, octave);
     for (std::int64_t c = 0; c < 3; ++c) {
-      // Large things are grey, small ones coloured.
+      // Large structures are grey, small ones coloured.
       const std::int64_t colour = octave < kOctavesOfOneColour ? 0 : c;
       const CellNoise noise(std::uint64_t((number * kOctaves + octave) * 3 + colour),
                             kLargestCell >> octave);
@@ -87,8 +87,8 @@ Pixels photo_file(const Pixels& pixels, int& quality) {
 }
 
 /// Writes `count` images of 500×375 to FOLDER/0 and FOLDER/1: noise of all sizes from 64 pixels to
-/// one, whose amplitudes fall with the size as those of photographs do. Each has 90 to 120 KB: the
-/// quality is chosen so.
+/// one, whose amplitudes fall with the size as in photographs. The quality is chosen so that each
+/// file has 90 to 120 KB.
 PhotoFiles write_photo_files(const std::string& folder, std::int64_t count) {
   PhotoFiles written{.files = count, .height = kHeight, .width = kWidth};
   for (std::int64_t i = 0; i < count; ++i) {

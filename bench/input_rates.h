@@ -1,4 +1,4 @@
-// The case `input`: how many images a second input pipelines make.
+// The case `input`: images per second of input pipelines.
 #pragma once
 
 #include <functional>
@@ -15,7 +15,7 @@ struct InputCase {
   Pipeline pipeline;
 };
 
-/// The pipelines over generated images in `folder`, which they are written to.
+/// Returns the pipelines over generated images, which it writes to `folder`.
 std::vector<InputCase> input_cases(const std::string& folder, std::int64_t images,
                                    std::int64_t photos, std::string& note);
 void measure_input(Recorder& recorder);

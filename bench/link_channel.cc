@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kMeetingTimeout{10};
 
 using Hub = std::shared_ptr<InprocHub>;
 
-/// One key for both ends, of which the far one is a process that is forked later.
+/// Returns one key for both ends; the far end is a process that is forked later.
 std::shared_ptr<const LinkSecurity> security() {
   static const auto made = [] {
     auto security = std::make_shared<LinkSecurity>();
@@ -41,7 +41,7 @@ std::unique_ptr<Link> link_on(const Hub& hub, const std::string& kind) {
   return kind == "inproc" ? make_inproc_link({}, hub) : make_link(kind, {});
 }
 
-/// Sends as many pieces back as it is told to, and counts the others.
+/// Sends back as many pieces as it is told to, and counts the others.
 class PieceCounter : public Receiver {
  public:
   static constexpr std::uint32_t kAll = ~std::uint32_t{0};
@@ -53,13 +53,14 @@ class PieceCounter : public Receiver {
     return room_.span().first(header.payload_bytes);
   }
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
-    const std::uint32_t replies = replies_.load(std::memory_order_acquire);  // then connection_
+    const std::uint32_t replies =
+        replies_.load(std::memory_order_acquire);  // read before connection_
     if (replies == 0) return pieces_.set(pieces_.get() + 1);
     if (replies != kAll) replies_.store(replies - 1, std::memory_order_relaxed);
     connection_->send(header, payload);
   }
   void on_closed(const Error&) override { connection_.reset(); }
-  /// Makes the counter send so many pieces back. To be called before the pieces are sent.
+  /// Makes the counter send this many pieces back. Call it before the pieces are sent.
   void reply(const std::shared_ptr<Connection>& connection, std::uint32_t times) {
     connection_ = connection;
     replies_.store(times, std::memory_order_release);
@@ -122,7 +123,7 @@ class LinkChannel : public Channel {
     for (std::uint32_t i = 0; i < sent; ++i) connection_->send({}, payload_.span());
     counted_.wait_for(wanted);
   }
-  /// Threads of an inproc link sleep meanwhile.
+  /// Meanwhile, the threads of an inproc link sleep.
   void pause() override {
     if (process_) process_->pause();
   }

@@ -19,7 +19,7 @@ constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
 constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.1;
-constexpr std::uint32_t kExchanges = 16;  // of a piece there and back, in one call
+constexpr std::uint32_t kExchanges = 16;  // exchanges in one call: a piece goes there and back
 
 bool exists(const std::string& kind) {
   if (kind == "tls") return true;
@@ -36,7 +36,7 @@ std::string bare_name(const std::string& kind) {
   return kind == "tcp" ? "bare socket" : "bare memory";
 }
 
-// Returns the µs of an exchange with echo, or the GB/s one way.
+// Returns the µs of an exchange with echo, or the GB/s in one direction.
 std::vector<double> values_of(const ChannelOptions& options, const std::vector<double>& seconds) {
   std::vector<double> values;
   values.reserve(seconds.size());
@@ -47,7 +47,7 @@ std::vector<double> values_of(const ChannelOptions& options, const std::vector<d
   return values;
 }
 
-// The far end of the channel that is not being measured takes no core.
+// Meanwhile the far end of the other channel takes no core.
 PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel& first,
                                   Channel& second) {
   PairedTimes times;
@@ -82,8 +82,8 @@ void measure_beside_bare(Recorder& recorder, const std::string& kind, const char
                                bare_name(kind), values_of(options, times.second)));
   };
   measure(name, *link);
-  // A part of the ratio is system calls that a link needs, which depends on the system's speed. It
-  // is measured alone.
+  // Part of the ratio comes from system calls that a link needs, which depend on the system's
+  // speed. This measures them alone.
   if (kind != "tcp" || !options.echo) return;
   options.calls_of_link = true;
   measure(name + ", a link's calls alone", *make_socket_channel(options));

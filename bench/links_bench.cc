@@ -1,5 +1,5 @@
-// Links beside a bare socket and a bare ring in memory, one exchange an iteration. `paceline bench
-// links` measures the same in pairs.
+// Measures links beside a bare socket and a bare ring in memory, one exchange per iteration.
+// `paceline bench links` measures them in pairs.
 #include <benchmark/benchmark.h>
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Matrix products of the workloads: our tiles on 1 and 2 threads beside one plain dnnl_sgemm on
-// one.
+// Matrix products of the workloads: our tiles on 1 and 2 threads beside one plain dnnl_sgemm on one
+// thread.
 #include <benchmark/benchmark.h>
 #include <dnnl.h>
 #include <omp.h>
@@ -14,7 +14,7 @@ namespace {
 
 using paceline::GemmShape;
 
-/// A matrix that is aligned as tensors are, since oneDNN's speed depends on that.
+/// A matrix aligned as tensors are, because oneDNN's speed depends on it.
 class Matrix {
  public:
   Matrix(std::int64_t elements, float value) : memory_(std::size_t(elements) * sizeof(float)) {

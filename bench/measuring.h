@@ -1,4 +1,4 @@
-// One call of a command that measures.
+// One invocation of a command that measures.
 #pragma once
 
 #include <string>
@@ -10,16 +10,15 @@ namespace paceline::bench {
 /// The largest --repeat.
 constexpr int kMostRepeats = 1000;
 
-/// Prints the heading of the figures, with the machine and the date, and writes the figures to a
-/// file.
+/// The largest allowed --repeat.
 class Measuring {
  public:
-  /// `command`: the command line. `json`: the file, or empty for none. `repeats`: of most figures.
-  /// Throws kUsage when the file cannot be made.
+  /// Prints the heading of the figures, with the machine and the date, and writes the figures to a
+  /// file.
   Measuring(const std::string& command, std::string json, int repeats);
 
   Recorder& recorder() { return recorder_; }
-  /// Writes what was measured so far, so that a later failure does not lose it.
+  /// Writes the measurements so far, so that a later failure does not lose them.
   void keep() const;
 
  private:

@@ -7,7 +7,7 @@
 namespace paceline::bench {
 namespace {
 
-/// Pieces from one end to the other, in order.
+/// Carries pieces from one end to the other, in order.
 class PieceRing {
  public:
   explicit PieceRing(std::size_t piece_bytes)
@@ -38,7 +38,7 @@ class PieceRing {
   const std::size_t piece_bytes_;
   SharedBytes memory_;
   SharedObject<Words> words_;
-  std::uint32_t pushed_ = 0, popped_ = 0;  // each of one end
+  std::uint32_t pushed_ = 0, popped_ = 0;  // each is used by one end
 };
 
 class MemoryChannel : public Channel {

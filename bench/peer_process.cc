@@ -20,7 +20,7 @@ PeerProcess::PeerProcess(const std::function<void()>& serve, const Pinned* near)
   try {
     serve();
   } catch (const std::exception&) {
-    ::_exit(1);  // check says that it has ended
+    ::_exit(1);  // so that check() reports the end
   }
   ::_exit(0);
 }
@@ -30,7 +30,7 @@ PeerProcess::~PeerProcess() {
   ::waitpid(pid_, nullptr, 0);
 }
 
-/// A second wait would never end, since the system tells only once that the process has stopped.
+/// A second wait would never end, since the system reports only once that the process has stopped.
 void PeerProcess::pause() {
   if (std::exchange(paused_, true)) return;
   ::kill(pid_, SIGSTOP);

@@ -9,20 +9,20 @@
 
 namespace paceline::bench {
 
-/// A copy of this process, from this moment on, that runs a function and ends when this object
-/// does, or with its parent. To be made before any thread that the function could need.
+/// A copy of this process, made at this moment, which runs a function and ends when this object
+/// does, or with its parent. Make it before any thread that the function could need.
 class PeerProcess {
  public:
-  /// The process leaves the core of `near`, to which the parent is pinned; null: it runs anywhere.
+  /// The process avoids the core of `near`, to which the parent is pinned; null: it runs anywhere.
   explicit PeerProcess(const std::function<void()>& serve, const Pinned* near = nullptr);
   ~PeerProcess();
   PeerProcess(const PeerProcess&) = delete;
   PeerProcess& operator=(const PeerProcess&) = delete;
 
-  /// Stops it where it is, so that it takes no core while something else is measured.
+  /// Stops the process where it is, so that it takes no core while something else is measured.
   void pause();
   void resume();
-  /// Throws kUnavailable when it has ended.
+  /// Throws kUnavailable if the process has ended.
   void check() const;
 
  private:

@@ -1,4 +1,4 @@
-// The figures of a measurement: printed when they are there, kept for --json.
+// The figures of a measurement: printed as soon as they are known, and kept for --json.
 #pragma once
 
 #include <string>
@@ -8,19 +8,19 @@
 
 namespace paceline::bench {
 
-/// One thread.
+/// For one thread.
 class Recorder {
  public:
   Recorder();
 
   /// The number of measurements of every figure.
   int repeats() const { return repeats_; }
-  /// The figures that follow belong to this table, and are measured so often.
+  /// The figures that follow belong to this table, and each is measured `repeats` times.
   void begin(const std::string& table, int repeats);
   void add(Figure figure);
   /// Prints a line that says why there is no figure, or what one means.
   void note(const std::string& text);
-  /// Says what is being measured now, on a terminal, until the next line takes its place.
+  /// Shows on a terminal what is being measured, until the next line replaces it.
   void progress(const std::string& text);
   const std::vector<Table>& tables() const { return tables_; }
 

@@ -1,4 +1,4 @@
-// The sizes and groups of which the case `collectives` measures each engine.
+// The sizes and groups for which the case `collectives` measures each engine.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,11 +18,11 @@ constexpr ReducedSize kReducedSizes[] = {{"4 KB", 4 << 10},
                                          {"16 MB", 16 << 20},
                                          {"75 MB", 75'000'000}};
 constexpr int kReducingMembers[] = {2, 4};
-/// A figure is the mean of as many reductions as take so long, but not of more than so many.
+/// A figure is the mean of the reductions in this time, but at most of this number.
 constexpr double kLeastReducingSeconds = 0.1;
 constexpr int kMostReductions = 10'000;
 
-/// "75 MB between 2, shm".
+/// Returns a name such as "75 MB between 2, shm".
 inline std::string reduction_name(const ReducedSize& size, int members, const std::string& engine) {
   return fmt::format("{} between {}, {}", size.name, members, engine);
 }

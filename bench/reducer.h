@@ -1,4 +1,4 @@
-// A member of a group that reduces the same float32 numbers again and again, with any engine.
+// A member of a group that reduces the same float32 numbers repeatedly, with any engine.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@
 
 namespace paceline::bench {
 
-/// The engine gets this as its listener and is used by this alone. The numbers are one variable.
-/// One thread makes the calls; the engine may tell its listener on any.
+/// The engine's only user, and its listener. The numbers are one variable. One thread makes the
+/// calls; the engine may call its listener on any thread.
 class Reducer : public ReductionListener {
  public:
   Reducer(int rank, int members, bool in_place, std::size_t bytes);
@@ -24,13 +24,13 @@ class Reducer : public ReductionListener {
   /// Writes this member's contribution into the engine's memory, where it stays.
   void fill(Collectives& engine) const;
   /// Reduces once. `meet` waits until every member has called it, `wait` until its argument holds.
-  /// Returns the seconds from the moment that all members have opened the attempt until this one
-  /// has all sums. Throws what the engine fails with.
+  /// Returns the seconds from the moment at which all members have opened the attempt until this
+  /// member has all sums. Throws the engine's error.
   double reduce(Collectives& engine, const std::function<void()>& meet,
                 const std::function<void(const std::function<bool()>&)>& wait);
   /// Throws kInternal unless the last sums are the mean of all contributions.
   void check_sums(const Collectives& engine) const;
-  /// Is called whenever the engine has told something.
+  /// Sets a function that is called whenever the engine has called its listener.
   void set_wake(std::function<void()> wake) { wake_ = std::move(wake); }
 
   void reduced(std::uint64_t tag) override;

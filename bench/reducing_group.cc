@@ -25,7 +25,7 @@ constexpr int kMostMembers = 8;
 constexpr std::chrono::seconds kGroupMeetsWithin{10};
 constexpr std::chrono::milliseconds kLookAround{250};
 
-/// The memory that all members see: what each has come to.
+/// Memory that all members see: how far each member has come.
 struct MemberWords {
   SharedWord listens, came, goes;
   char address[128] = {};
@@ -49,7 +49,7 @@ class MemberConnection : public Receiver {
 
  private:
   ReducingMember& member_;
-  int rank_;  // of the other; -1: unknown
+  int rank_;  // rank of the other end; -1: unknown
   std::vector<std::byte> room_;
 };
 
@@ -85,7 +85,7 @@ class ReducingMember : public PeerSender {
     connections_[std::size_t(to)]->send_copy(header, payload);
   }
   LinkCollectives& collectives() { return collectives_; }
-  /// It is known who is at the other end.
+  /// Notes who is at the other end.
   void know(int rank, std::shared_ptr<Connection> connection) {
     if (connection->can_share()) {
       connection->share(LinkCollectives::kContributions, collectives_.contributions());
@@ -124,7 +124,7 @@ class ReducingMember : public PeerSender {
     know(rank, connection);
   }
 
-  // Calls those of lower rank, and waits until those of higher rank have called.
+  // Calls the members of lower rank, and waits until those of higher rank have called.
   void meet_others() {
     const std::string address = link_->listen(
         "127.0.0.1:0", [this](std::shared_ptr<Connection> one) { return accept(std::move(one)); });
@@ -144,7 +144,7 @@ class ReducingMember : public PeerSender {
     come([&] { return known_ == 2 * (options_.members - 1); });
   }
 
-  // The first tells all others to go once all have come.
+  // The first member tells all others to go once all have arrived.
   void meet() {
     const std::uint32_t turn = ++turns_;
     if (rank_ != 0) {
@@ -170,7 +170,7 @@ class ReducingMember : public PeerSender {
   std::mutex mutex_;
   std::vector<std::unique_ptr<MemberConnection>> receivers_;
   std::array<std::shared_ptr<Connection>, kMostMembers> connections_;
-  std::atomic<int> known_{0};  // two of each other member: its connection and its memory
+  std::atomic<int> known_{0};  // counts two for each other member: its connection and its memory
   Wakeup wakeup_;
   Reducer reducer_;
   LinkCollectives collectives_;

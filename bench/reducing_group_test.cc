@@ -1,4 +1,5 @@
-// Groups of processes that reduce in each way, whatever their times. Each checks its first sums.
+// Tests groups of processes that reduce in each way, without regard to their times. Each group
+// checks its first sums.
 #include "bench/reducing_group.h"
 
 #include <gtest/gtest.h>

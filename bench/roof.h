@@ -1,4 +1,4 @@
-// The roof of this machine, measured again and again.
+// The roof of this machine, measured repeatedly.
 #pragma once
 
 #include <vector>
@@ -10,13 +10,13 @@
 
 namespace paceline::bench {
 
-/// Measures the roof again and again, beside the figures that are compared with it.
+/// Measures the roof repeatedly, beside the figures that are compared with it.
 class RoofMeter {
  public:
-  /// `precision` is that of the products. Throws kUnavailable, as PlainProduct does.
+  /// `precision` is the type of the products. Throws kUnavailable, as PlainProduct does.
   RoofMeter(DType precision, int threads, double link_bytes_per_s);
-  /// Takes about 2.5 s: three times 0.25 s of products, of passes over memory and of rules each,
-  /// and finding how many of them take so long.
+  /// Takes about 2.5 s: three times 0.25 s each of products, of passes over memory and of rules,
+  /// and the search for how many of them take this time.
   Roof measure();
 
  private:

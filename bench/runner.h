@@ -1,4 +1,4 @@
-// A graph ready to run, without a training around it.
+// A graph that is ready to run, without a training around it.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace paceline::bench {
 
-/// A clock that counts how often the steps under it look at the time.
+/// A clock that counts how often the steps read it.
 class CountingClock : public Clock {
  public:
   TimePoint now() const override {
@@ -27,8 +27,8 @@ class CountingClock : public Clock {
   mutable std::int64_t readings_ = 0;
 };
 
-/// Runs steps of a graph with variables of this process, which begin as they are initialised.
-/// Inputs and local variables are zero unless they are set. One thread.
+/// Runs steps of a graph with variables of this process, which start at their initial values.
+/// Inputs and local variables are zero unless set. For one thread.
 class Runner {
  public:
   struct Options {
@@ -39,10 +39,10 @@ class Runner {
   ~Runner();
 
   void run();
-  /// Memory of an input or a local variable.
+  /// Returns the memory of an input or a local variable.
   TensorView view(std::string_view name) const { return executor_->view(name); }
   const Plan& plan() const { return *plan_; }
-  /// Calls of the step accounting so far.
+  /// The number of step-accounting calls so far.
   std::int64_t account_calls() const { return clock_.readings(); }
 
  private:

@@ -1,4 +1,4 @@
-// Words in memory that both ends of a channel see, and waiting for them to change.
+// Words in memory that both ends of a channel see, and functions that wait for their change.
 #pragma once
 
 #include <linux/futex.h>
@@ -17,7 +17,7 @@
 
 namespace paceline::bench {
 
-/// Zero-filled memory that a process shares with those it makes from then on.
+/// Zero-filled memory that a process shares with the processes that it starts from then on.
 class SharedBytes {
  public:
   explicit SharedBytes(std::size_t bytes)
@@ -35,12 +35,12 @@ class SharedBytes {
   void* const data_;
 };
 
-/// A number that one end counts up and the other waits for, asleep on a futex. The system is called
+/// A number that one end increases and the other waits for, asleep on a futex. It calls the system
 /// only to wake a sleeper whose number was reached.
 class SharedWord {
  public:
   std::uint32_t get() const { return value_.load(std::memory_order_acquire); }
-  /// True when the number has reached `wanted`. It counts on from 0 after its largest value.
+  /// True if the number has reached `wanted`. It continues from 0 after its largest value.
   bool has_reached(std::uint32_t wanted) const { return std::int32_t(get() - wanted) >= 0; }
   void set(std::uint32_t value) {
     value_.store(value);

@@ -67,7 +67,7 @@ class EndWithCallsOfLink final : public SocketEnd {
     return true;
   }
 
-  /// The socket is armed anew only now, after the caller's work on the last piece, as in a link.
+  /// The socket is armed again only now, after the caller's work on the last piece, as in a link.
   bool receive(std::span<std::byte> piece) override {
     const std::size_t bytes = kTcpFramingBytes + piece.size();
     for (std::size_t at = 0; at < bytes;) {
@@ -90,7 +90,7 @@ class EndWithCallsOfLink final : public SocketEnd {
     pollfd room{fd_, POLLOUT, 0};
     ::poll(&room, 1, -1);
   }
-  /// The first read goes to `first_`, since the header that tells the piece's place is in it.
+  /// The first read goes to `first_`, because it has the header that says where the piece belongs.
   ssize_t receive_some(std::span<std::byte> piece, std::size_t at) {
     if (at >= kTcpFramingBytes) {
       const std::span<std::byte> rest = piece.subspan(at - kTcpFramingBytes);

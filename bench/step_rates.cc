@@ -25,12 +25,12 @@ int workers_of(const Cluster& cluster) {
                                                         : cluster.workers();
 }
 
-// The tasks of a cluster share all cores.
+// The tasks of a cluster share all cores, so each gets a part.
 int threads_of(const Cluster& cluster) {
   return !cluster.distributed() && cluster.threads > 0 ? cluster.threads : usable_cores();
 }
 
-// Returns the link that moves the bytes between the tasks of one host; none where memory is shared.
+// Returns the link that moves bytes between tasks of one host; none if they share memory.
 std::string moving_link(const Cluster& cluster) {
   return !cluster.distributed() || shares_memory(cluster) ? "" : "tcp";
 }
@@ -43,7 +43,7 @@ std::vector<std::string> train_arguments(const StepCase& one, bool trains) {
   return arguments;
 }
 
-/// The runs of one case, each with the roof of its own moment.
+/// The runs of one case, each with the roof that was measured around it.
 class StepRuns {
  public:
   StepRuns(Recorder& recorder, const StepCase& one)
@@ -53,7 +53,7 @@ class StepRuns {
     }
     const std::string link = moving_link(one.cluster);
     const double rate = link.empty() ? 0 : link_rate(link, recorder.repeats());
-    // The meter is made anew each time, so that its arrays are gone while a run is under way.
+    // Makes the meter anew each time, so that its arrays do not exist during a run.
     const auto roof = [&] {
       return RoofMeter(product_dtype(one.cluster.train.precision), threads_of(one.cluster), rate)
           .measure();
@@ -172,7 +172,7 @@ class StepRuns {
   const StepCase& case_;
   std::vector<models::StepGraph> steps_;
   std::vector<StepCost> work_;
-  std::vector<Roof> roofs_;  // one more than runs
+  std::vector<Roof> roofs_;  // one more roof than there are runs
   std::vector<Report> runs_;
 };
 

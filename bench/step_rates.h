@@ -1,4 +1,4 @@
-// The case `step`: a workload in a cluster's shape, beside the least that it could take.
+// The case `step`: a workload in a cluster's shape, beside the least time that it could take.
 #pragma once
 
 #include <string>
@@ -14,20 +14,21 @@ struct StepCase {
   Settings settings;
   Cluster cluster;
   RunOptions run;
-  /// The arguments of `paceline train`, the model first.
+  /// The arguments of `paceline train`; the model comes first.
   std::vector<std::string> arguments;
 
-  /// "mlp, 1 ps + 4 workers".
+  /// Returns a name such as "mlp, 1 ps + 4 workers".
   std::string name() const;
 };
 
-/// Throws kUsage on a case that cannot be measured.
+/// Throws kUsage for a case that cannot be measured.
 void check(const StepCase& one);
 
-/// Runs the case as often as the recorder says, with the roof measured before each run and after
-/// the last; a run ends after 5 seconds when nothing else is said. Figures: steps/s of all workers
-/// beside the bound's, the bound's parts, examples/s, the roof; of one process also its memory
-/// beside variables, slots, gradients and activations; of fetch the times of its report.
+/// Runs the case as often as the recorder says, and measures the roof before each run and after the
+/// last. A run ends after 5 seconds unless the arguments say otherwise. Figures: all workers'
+/// steps/s beside the bound's, the bound's parts, examples/s, and the roof; for one process, also
+/// its memory beside variables, slots, gradients and activations; for fetch, the times of its
+/// report.
 void measure_step(Recorder& recorder, const StepCase& one);
 
 }  // namespace paceline::bench

@@ -20,7 +20,8 @@ models::StepGraph one_product(const Rule& rule) {
   return step;
 }
 
-// x·w and its gradient by w: 2·8·4·3 FLOPs each; the error: 3 an element forwards, 2 backwards.
+// x·w and its gradient by w take 2·8·4·3 FLOPs each. The error takes 3 per element forwards and 2
+// backwards.
 TEST(StepWork, CountsTheFlopsOfForwardAndBackwardOps) {
   EXPECT_EQ(step_work(one_product(Sgd{})).flops(), 2 * (2 * 8 * 4 * 3) + (3 + 2) * 8 * 3);
 }
@@ -32,14 +33,14 @@ TEST(StepWork, CountsVariablesSlotsAndGradientsOfTheRule) {
   const StepCost adam = step_work(one_product(Adam{}));
   EXPECT_EQ(adam.rule_bytes, 12 * (2 + 2 + 2 + 1) * 4);
   EXPECT_EQ(adam.variables, 12 * 4);
-  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // m, v, and t, an int64
+  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // m, v, and t, which is one int64
   EXPECT_EQ(adam.gradients, 12 * 4);
   EXPECT_EQ(adam.link_bytes_in, 12 * 4);
   EXPECT_EQ(adam.link_bytes_out, 12 * 4);
   EXPECT_GE(adam.activations, (8 * 4 + 2 * 8 * 3) * 4);
 }
 
-// A gradient of 4 million elements, which the cpu computes in panels.
+// A model with a gradient of 4 million elements, which the cpu computes in panels.
 models::StepGraph large_product() {
   models::StepGraph step;
   step.graph = std::make_unique<Graph>();
@@ -88,7 +89,7 @@ TEST(StepWork, LinksCarryWhatFramesAreRoundedTo) {
   const StepCost frames = paceline::step_work(request_of(step), cluster, {});
   EXPECT_EQ(frames.link_bytes_in, 12 * 2);
   EXPECT_EQ(frames.link_bytes_out, 12 * 2);
-  cluster.links.kind = "auto";  // memory, which is not rounded
+  cluster.links.kind = "auto";  // shared memory, in which nothing is rounded
   EXPECT_EQ(paceline::step_work(request_of(step), cluster, {}).link_bytes_in, 12 * 4);
 }
 
@@ -104,7 +105,8 @@ TEST(StepWork, OfRowsCountsOnlyWhatABatchCanName) {
   EXPECT_EQ(work.variables, 100 * 2 * 4);
 }
 
-// 18,882,816 parameters at 28 bytes of Adam, which counts the steps of each of 6 variables.
+// 18,882,816 parameters at 28 bytes each for Adam, which also keeps a step count for each of 6
+// variables.
 TEST(StepWork, OfMlpFollowsFromItsShapes) {
   constexpr double kParameters = 18'882'816;
   const StepCost work =

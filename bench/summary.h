@@ -13,12 +13,12 @@ struct Summary {
   std::size_t count = 0;
 };
 
-/// Quartiles by linear interpolation between the two neighbours in order (Hyndman & Fan, The
-/// American Statistician 50(4), 1996, type 7). Throws kInvalidArgument when there are no values.
+/// Computes quartiles by linear interpolation between the two neighbours in order (Hyndman & Fan,
+/// The American Statistician 50(4), 1996, type 7). Throws kInvalidArgument if there are no values.
 Summary summarize(std::span<const double> values);
 
-/// values[i] ÷ others[i]: what was measured back to back is compared in pairs. Throws
-/// kInvalidArgument when they are not equally many.
+/// Returns values[i] ÷ others[i]: measurements that were made back to back are compared in pairs.
+/// Throws kInvalidArgument if their numbers differ.
 std::vector<double> paired_ratios(std::span<const double> values, std::span<const double> others);
 
 }  // namespace paceline::bench

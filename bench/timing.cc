@@ -17,7 +17,7 @@ double seconds_of(std::int64_t calls, const Call& call) {
 }
 
 // Returns the number of calls that take `least_seconds`. It doubles the number until the calls take
-// a tenth of that, and then goes by proportion.
+// a tenth of that time, and then scales it.
 std::int64_t calls_for(double least_seconds, const Call& call) {
   call();
   std::int64_t calls = 1;

@@ -1,4 +1,4 @@
-// Times of calls: each value is the mean of as many calls as make the clock's own cost vanish.
+// Times of calls: each value is the mean of enough calls to make the clock's own cost negligible.
 #pragma once
 
 #include <functional>
@@ -13,9 +13,9 @@ using Call = std::function<void()>;
 std::vector<double> time_calls(int repeats, double least_seconds, const Call& call);
 
 struct PairedTimes {
-  std::vector<double> first, second;  // seconds of one call; [i] of both were measured in turn
+  std::vector<double> first, second;  // seconds of one call; [i] of both were measured back to back
 };
-/// The same of two calls that alternate, repeat by repeat.
+/// Times two calls in this way; they alternate, repeat by repeat.
 PairedTimes time_in_turn(int repeats, double least_seconds, const Call& first, const Call& second);
 
 }  // namespace paceline::bench

@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kCannotExecute = 127;
 
-// Returns the environment without $TF_CONFIG, so that the command line alone says what is run.
+// Returns the environment without $TF_CONFIG, so that the command line alone decides what runs.
 std::vector<char*> environment() {
   std::vector<char*> variables;
   for (char** each = environ; *each != nullptr; ++each) {
@@ -34,7 +34,7 @@ std::vector<char*> environment() {
   return variables;
 }
 
-// Returns the path of the command `paceline`: this program, or the one beside it.
+// Returns the path of the command `paceline`: this program, or the one in its folder.
 std::string command_path() {
   const std::filesystem::path path =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "paceline";
@@ -43,8 +43,8 @@ std::string command_path() {
               fmt::format("[bench] there is no command {}: it makes the runs", path.string()));
 }
 
-// Starts the program, the first of the words, without standard output; the user reads its errors.
-// It ends with this process.
+// Starts the program, which is the first word, without standard output; the user sees its errors.
+// It ends when this process ends.
 pid_t start(std::vector<std::string> given) {
   std::vector<char*> words;
   words.reserve(given.size() + 1);
@@ -71,13 +71,13 @@ void wait_for(pid_t pid, const std::string& what) {
   throw Error(ErrorCode::kFailedPrecondition, fmt::format("[bench] {} failed", what));
 }
 
-/// A run that has been started, and writes a report.
+/// A started run, which writes a report.
 class ReportedRun {
  public:
   explicit ReportedRun(std::vector<std::string> arguments, const TaskPlace& place = {},
                        std::size_t task = 0) {
     arguments.insert(arguments.end(), {"--report", file_.path()});
-    // Lines that say who listens and who joined would be in the way among figures.
+    // Lines that say who listens and who joined would clutter the figures.
     if (std::ranges::none_of(arguments,
                              [](const auto& word) { return word.starts_with("--log-level"); }))
       arguments.insert(arguments.end(), {"--log-level", "warning"});
@@ -86,7 +86,7 @@ class ReportedRun {
     pid_ = start(place ? place(task, arguments) : arguments);
   }
 
-  /// Waits for its end.
+  /// Waits until the run ends.
   Report report() const {
     wait_for(pid_, command_);
     return read_report(file_.path());

@@ -11,31 +11,31 @@
 
 namespace paceline::bench {
 
-/// Runs the command `paceline`, which lies in this program's folder, with `arguments` ("train", the
-/// model, its flags) and a --report; its output is dropped. Throws kNotFound without the command,
-/// and kFailedPrecondition that names the command when the run fails.
+/// Runs the command `paceline` from this program's folder, with `arguments` ("train", the model,
+/// its flags) and a --report; drops its output. Throws kNotFound if the command does not exist, and
+/// kFailedPrecondition, which names the command, if the run fails.
 Report run_train(std::vector<std::string> arguments);
 
-/// Returns the words that run a program, which is given by its path and arguments, where the task
-/// belongs.
+/// Returns the words that run a program, given by its path and arguments, on the machine where the
+/// task belongs.
 using TaskPlace = std::function<std::vector<std::string>(std::size_t task,
                                                          const std::vector<std::string>& words)>;
 
-/// Runs the tasks of one cluster, each with its own arguments and started so long after the one
-/// before, to their ends: on this machine, or where `place` puts them. Returns their reports as
+/// Runs the tasks of one cluster to their ends, each with its own arguments, and each started this
+/// long after the one before: on this machine, or where `place` puts them. Returns their reports as
 /// one.
 Report run_tasks(const std::vector<std::vector<std::string>>& tasks,
                  std::chrono::milliseconds apart, const TaskPlace& place = {});
 
-/// Returns a value of a section of the report. Throws kFailedPrecondition when it is not there.
+/// Returns a value of a section of the report. Throws kFailedPrecondition if it does not exist.
 double value_of(const Report& report, const std::string& section, const std::string& key);
 
-/// Returns the largest resident set of the largest task, in bytes. Throws kFailedPrecondition when
-/// a task could not measure it.
+/// Returns the largest resident set of any task, in bytes. Throws kFailedPrecondition if a task
+/// could not measure it.
 double peak_memory(const Report& report);
 
-/// Returns the steps per second of all workers. Throws kFailedPrecondition when one made no timed
-/// step.
+/// Returns the steps per second of all workers together. Throws kFailedPrecondition if one made no
+/// timed step.
 double total_steps_per_s(const Report& report);
 
 }  // namespace paceline::bench

@@ -11,7 +11,7 @@ namespace {
 /// The bytes that one variable moves in a round of all workers.
 struct UseOfRound {
   double summed = 0, updated = 0;  // bytes that pass the memory
-  double sent = 0;                 // bytes of each host
+  double sent = 0;                 // bytes that each host sends
 };
 
 UseOfRound use_of(const StepCost& work, std::size_t variable, const JobHosts& hosts) {
@@ -59,7 +59,7 @@ SpeedBound allreduce_bound(const StepCost& work, const StepSchedule& schedule,
     all.push_back(
         {"the memory that sums and rules pass over", hosts.memory_bytes_per_s, evenly(passed)});
   }
-  // A step is committed, by all or none, before any value is overwritten.
+  // All workers commit a step, or none does, before any value is overwritten.
   const SecondsByResource reduction = {summing, sending};
   const double round = round_seconds(schedule, {.last = {updating}, .first = {updating}},
                                      {.last = reduction, .first = reduction});

@@ -1,4 +1,4 @@
-// The speed that hardware allows to workers that train by all-reduce.
+// The speed that hardware allows workers that train by all-reduce.
 #pragma once
 
 #include "evidence/speed_bound.h"
@@ -8,12 +8,12 @@
 namespace paceline {
 
 /// Returns the bound of workers that make the steps of `schedule` together. None begins to read a
-/// variable before its sum is there and applied, and none updates a value before all sums are there
-/// (round_seconds). The machine's memory is passed by each
-/// contribution that is read, by one sum that is written, and by the update that every worker
-/// makes of its own values. Of m hosts each sends and receives 2 (m − 1) / m times the bytes of the
-/// contributions: less is not possible where all are to have the sum (Patarasuk & Yuan, Bandwidth
-/// optimal all-reduce algorithms, 2009).
+/// variable before its sum has arrived and is applied, and none updates a value before all sums
+/// have arrived (round_seconds). The machine's memory carries each contribution that is read, one
+/// sum that is written, and the update that every worker makes of its own values. Each of m hosts
+/// sends and receives 2 (m − 1) / m times the bytes of the contributions: this is the least
+/// possible if all hosts need the sum (Patarasuk & Yuan, Bandwidth optimal all-reduce algorithms,
+/// 2009).
 SpeedBound allreduce_bound(const StepCost& work, const StepSchedule& schedule,
                            const JobHosts& hosts);
 

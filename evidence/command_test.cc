@@ -1,4 +1,4 @@
-// The command `paceline-evidence`, as a user runs it.
+// Tests the command `paceline-evidence` as a user runs it.
 #include <gmock/gmock.h>
 
 #include <fstream>

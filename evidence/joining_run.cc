@@ -18,18 +18,20 @@
 namespace paceline::bench {
 namespace {
 
-constexpr int kSummaryEvery = 1;  // seconds
+constexpr int kSummaryEvery = 1;  // seconds between summaries
 const std::string kKey = "job.key";
 
 std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
                                                const std::vector<std::string>& addresses,
                                                const std::string& folder) {
-  const int starts_apart = (row.workers - 1) * row.workers / 2 + 2 * row.workers;  // of all workers
+  const int starts_apart =
+      (row.workers - 1) * row.workers / 2 + 2 * row.workers;  // in intervals, of all workers
+                                                              // together
   const double worker_seconds = starts_apart * row.apart_s;
   const std::string of_workers =
       fmt::format("{}", fmt::join(addresses.begin() + 1, addresses.end(), ","));
   std::vector<std::vector<std::string>> tasks;
-  // A ps of a lab would warn that it listens on a network.
+  // Otherwise a lab's ps would warn that it listens on a network.
   for (int task = 0; task <= row.workers; ++task) {
     tasks.push_back(
         {"train",           row.report,
@@ -48,7 +50,7 @@ std::vector<std::vector<std::string>> tasks_of(const ReportRow& row,
   return tasks;
 }
 
-// Returns the speed of each worker over the seconds since the first one began.
+// Returns the speed of each worker, over the seconds since the first one began.
 std::vector<Series> speeds_over_time(const std::string& folder) {
   std::vector<Series> all;
   double begin = std::numeric_limits<double>::infinity();
@@ -67,7 +69,7 @@ std::vector<Series> speeds_over_time(const std::string& folder) {
   return all;
 }
 
-// A worker's first summary is about the time before it.
+// A worker's first summary covers the time before it.
 double begin_of(const Series& worker) { return worker.points.front().first - kSummaryEvery; }
 
 std::size_t training_at(const std::vector<Series>& workers, double time) {

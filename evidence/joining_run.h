@@ -1,4 +1,4 @@
-// Workers that join a job one after the other.
+// Runs in which workers join a job one after another.
 #pragma once
 
 #include <vector>
@@ -8,20 +8,20 @@
 
 namespace paceline::bench {
 
-/// Starts a parameter server and the workers of the row, each so long after the one before. The job
-/// has steps for all of them until the last one has trained for twice as long as lies between two
-/// starts. Returns the speed of each worker over time.
+/// Starts a parameter server and the row's workers, each the row's interval after the one before.
+/// The job has enough steps for all of them until the last one has trained for twice that interval.
+/// Returns the speed of each worker over time.
 std::vector<Series> run_joining(const ReportRow& row);
 
-/// The speed of a worker, and what was allowed to it meanwhile.
+/// A worker's speed, and the speed that it was allowed at the time.
 struct KeptSpeed {
   double per_s = 0, allowed = 0;
 };
 
-// `allowed`: the speed that each worker can have when so many train, from 1 on.
-/// Returns the speed of the worker that kept least of what was allowed to it.
+// `allowed` is the speed that each worker can reach if this many train, from 1 on.
+/// Returns the speed of the worker that kept the smallest share of its allowed speed.
 KeptSpeed least_kept(const std::vector<Series>& workers, const std::vector<double>& allowed);
-/// Returns the allowed speed from the first worker's begin to the end: a point where it changes.
+/// Returns the allowed speed from the first worker's start to the end, with a point at each change.
 Series allowed_over_time(const std::vector<Series>& workers, const std::vector<double>& allowed);
 
 }  // namespace paceline::bench

@@ -5,7 +5,7 @@
 namespace paceline::bench {
 namespace {
 
-// The second worker begins at 10 s, and then the link is shared.
+// The second worker begins at 10 s; from then on the two share the link.
 const std::vector<Series> kWorkers = {{"worker:0", {{1, 3}, {5, 3}, {11, 2}, {15, 2}}},
                                       {"worker:1", {{11, 1}, {15, 2}}}};
 const std::vector<double> kAllowed = {3, 2};

@@ -50,13 +50,13 @@
 namespace paceline::bench {
 namespace {
 
-/// The rows of the reports to measure.
+/// Selects the rows of the reports to measure.
 struct ReportSelection {
-  std::string only;    // a part of their names, "resnet" or "local steps"; empty: all
-  bool quick = false;  // a few rows of each
+  std::string only;    // a part of the row's name, "resnet" or "local steps"; empty: all
+  bool quick = false;  // only a few rows of each report
 };
 
-// A row of the reports, run for real.
+// Runs a row of the reports for real.
 
 std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& text) {
   std::vector<std::string> arguments = {"train",         row.report,
@@ -85,10 +85,10 @@ std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& t
   return arguments;
 }
 
-// Every worker makes a step with its part of a batch while the others make theirs; tasks that share
-// cores sleep while they wait. Workers are as fast as each other, so that each makes as many parts
-// as the chief, which has the times. A simulated step that ends late makes the next one shorter:
-// only their mean has a meaning.
+// Every worker makes a step with its part of a batch at the same time; tasks that share cores sleep
+// while they wait. Workers are equally fast, so each makes as many parts as the chief, whose times
+// count. A simulated step that ends late makes the next one shorter, so only the mean of the times
+// has a meaning.
 double batches_per_s(const ReportRow& row) {
   const Report report = run_train({"train",         "fetch",
                                    "--ps",          std::to_string(row.ps),
@@ -104,14 +104,14 @@ double batches_per_s(const ReportRow& row) {
   return 1e6 / value_of(report, "fetch/128,16,256", "remote_mean_us");
 }
 
-/// "steps/s", "rounds/s", "batches/s".
+/// Returns "steps/s", "rounds/s" or "batches/s".
 const char* unit_of(const ReportRow& row) {
   if (row.report == "fetch") return "batches/s";
   return row.rounds ? "rounds/s" : "steps/s";
 }
 
-/// Returns the steps per second of all devices together, or what the row counts instead. The row's
-/// workers start at once.
+/// Returns the steps per second of all devices together, or the row's own unit instead. The row's
+/// workers start at the same time.
 double run_report_row(const ReportRow& row, GeneratedText& text) {
   if (row.report == "fetch") return batches_per_s(row);
   Report report = run_train(arguments_of_row(row, text));
@@ -123,14 +123,14 @@ double run_report_row(const ReportRow& row, GeneratedText& text) {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-/// The repeats of a row, as they are made.
+/// The repeats that a row has made so far.
 struct Measured {
   std::vector<double> made, allowed;
-  SpeedBound bound;  // of the last one
+  SpeedBound bound;  // bound of the last repeat
   std::vector<Series> series = {};
 };
 
-// A row during which the cores were moved is run once more.
+// Runs a row once more if the system moved the cores during it.
 double run_in_one_placement(const ReportRow& row, GeneratedText& text) {
   const double before = core_trip_seconds();
   const double made = run_report_row(row, text);
@@ -253,23 +253,24 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
                           fmt::join(failed, "; ")));
 }
 
-/// The rows of the predictions to measure.
+/// Selects the rows of the predictions to measure.
 struct PredictionSelection {
-  std::string only;       // rows with this in their name; empty: all
+  std::string only;       // only rows with this in their name; empty: all
   std::string csv;        // the file that rows are appended to
-  double minutes = 60;    // no row begins later
-  bool computed = false;  // on this machine's cores, instead of on simulated devices
+  double minutes = 60;    // no row begins after this time
+  bool computed = false;  // computed on this machine's cores, instead of on simulated devices
 };
 
 constexpr std::int64_t kPredictionWords = 300'000;
-constexpr int kMostRuns = 4;  // of a row
+constexpr int kMostRuns = 4;  // the most runs of a row
 constexpr std::size_t kLeastTrips = 15;
 constexpr auto kLongestWait = std::chrono::minutes(2);
-constexpr double kMostSetApart = 0.2;  // of the rows, or the machine was not left alone
+constexpr double kMostSetApart = 0.2;  // if this share of the rows is exceeded, other programs
+                                       // disturbed the machine
 
 class PredictionRuns {
  public:
-  /// Returns what the row expected and made; nothing when nothing was expected.
+  /// Returns what the row expected and what it reached; nothing if it expected nothing.
   std::optional<PredictionResult> run(const PredictionRow& row) {
     wait_for_usual_placement();
     if (row.computed()) learn_pace(row);
@@ -290,8 +291,8 @@ class PredictionRuns {
   }
 
  private:
-  // A virtual machine whose cores are moved to others is another machine. Rows are measured in the
-  // usual placement of the cores, unless it stays away.
+  // A virtual machine whose cores have moved behaves like another machine. Rows are measured in the
+  // cores' usual placement, unless that placement does not return.
   void wait_for_usual_placement() {
     constexpr auto kBetween = std::chrono::seconds(1);
     while (trips_.size() < kLeastTrips) {
@@ -308,8 +309,8 @@ class PredictionRuns {
     }
   }
 
-  // Runs it, once more where the cores were moved meanwhile, but not for ever. Returns what it
-  // expected.
+  // Runs the row, again if the cores moved meanwhile, up to kMostRuns times. Returns the expected
+  // speed.
   std::optional<ExpectedSpeed> measure(const std::vector<std::string>& arguments,
                                        PredictionResult& result) {
     for (int run = 1;; ++run) {
@@ -329,8 +330,8 @@ class PredictionRuns {
     return arguments;
   }
 
-  // Predictions know the kernels of a step from earlier runs in one process: on all cores, and on
-  // the one that a worker among several has.
+  // Predictions know a step's kernels from earlier runs in one process: on all cores, and on the
+  // one core that each of several workers has.
   void learn_pace(const PredictionRow& row) {
     if (!paced_.insert(row.model).second) return;
     PredictionRow one = row;
@@ -343,7 +344,7 @@ class PredictionRuns {
     run_train(arguments);
   }
 
-  // A run in one process says nothing before its first step.
+  // A run in one process prints no expected speed before its first step.
   ExpectedSpeed expected_alone(const PredictionRow& row, const std::string& roof) {
     std::map<std::string, std::string> settings = row.settings;
     if (row.model == "ptb") settings["data"] = text_.folder();
@@ -358,8 +359,8 @@ class PredictionRuns {
   }
 
   RecentHosts hosts_{measured_host};
-  std::vector<double> trips_;    // between cores, at many moments
-  std::set<std::string> paced_;  // models
+  std::vector<double> trips_;    // between cores, at several moments
+  std::set<std::string> paced_;  // models whose pace is known
   GeneratedText text_{kPredictionWords};
 };
 
@@ -491,7 +492,7 @@ int prediction_command(const Arguments& arguments) {
 struct Part {
   std::string_view name, help;
   int (*run)(const Arguments&);
-  std::string_view old_name = "";  // that an earlier version had
+  std::string_view old_name = "";  // the name that an earlier version used
 };
 
 constexpr std::array kParts = {

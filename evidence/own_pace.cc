@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// A way that is hardly longer than a step is not called the limit.
+// If a variable's path takes hardly longer than a step, it is not named as the limit.
 constexpr double kNoticeable = 1.01;
 
 }  // namespace

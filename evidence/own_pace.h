@@ -11,12 +11,12 @@
 
 namespace paceline {
 
-/// Something that holds back one of several workers alone: each of its steps takes so long.
+/// A resource that limits one worker alone: each of its steps takes this many seconds.
 SharedResource pace_of(std::string name, double seconds, std::size_t worker, std::size_t workers);
 
-/// Returns what holds one of several workers back that shares nothing with the others: its device,
-/// and where a variable's way from one step to the next takes longer, that way. `return_s` has the
-/// time, by variable, from the moment when a contribution is ready until the new value is there.
+/// Returns the resources that limit one of several workers alone: its device, and a variable's path
+/// from one step to the next if that takes longer. `return_s` has, by variable, the time from the
+/// moment at which a contribution is ready until the new value has arrived.
 std::vector<SharedResource> own_pace(const StepSchedule& schedule,
                                      std::span<const VariableSpec> specs,
                                      std::span<const double> return_s, std::size_t worker,

@@ -20,7 +20,7 @@ constexpr const char* kHeader =
     "tcp_send_gbytes_per_s,tcp_receive_gbytes_per_s,core_tcp_send_gbytes_per_s,core_tcp_"
     "receive_gbytes_per_s,core_trip_ns,thread_gbytes_per_s,thread_rule_gbytes_per_s";
 
-// A field of CSV, in quotes.
+// Returns a field of CSV, in quotes.
 std::string quoted_field(const std::string& text) {
   std::string field = "\"";
   for (const char c : text) field += c == '"' ? "\"\"" : std::string(1, c);

@@ -11,33 +11,34 @@
 
 namespace paceline::bench {
 
-/// The result of a row: what it expected and what it made.
+/// The result of a row: what it expected and what it reached.
 struct PredictionResult {
-  PredictedHost host;  // as it was measured before, and shortly before that
+  PredictedHost host;  // as measured just before the row, and shortly before that
   ExpectedSpeed expected;
-  double made = 0;  // steps/s
-  /// The share by which the roof was another one afterwards; nothing: it was not measured again.
+  double made = 0;  // steps/s that it reached
+  /// The share by which the roof had changed afterwards; nothing: it was not measured again.
   std::optional<double> roof_moved = {};
 
   double ratio() const { return made / expected.steps_per_s; }
 };
 
-/// The largest change of a rate that kernels or rules depend on: of products, and of the passes of
-/// rules over memory. A pass over one array has two rates, whatever else runs.
+/// Returns the largest change of a rate that kernels or rules depend on: the rate of products, and
+/// those of rules' passes over memory. It ignores the rate of passes over one array, which takes
+/// two values whatever else runs.
 double roof_change(const PredictedHost& before, const PredictedHost& after);
-/// A row whose roof moved by more is set apart.
+/// A row whose roof moved by more than this is set apart.
 constexpr double kRoofMayMove = 0.05;
 
-/// A file of CSV, a row in each line.
+/// A CSV file with one row in each line.
 class PredictionFile {
  public:
-  /// Makes the file where there is none. Throws kFailedPrecondition when it has other columns, and
-  /// kUnavailable, as add() does, when it cannot be written.
+  /// Makes the file if there is none. Throws kFailedPrecondition if it has other columns, and
+  /// kUnavailable, as add() does, if it cannot be written.
   explicit PredictionFile(std::string path);
 
-  /// True when this version has measured the row.
+  /// True if this version has measured the row.
   bool knows(const PredictionRow& row) const;
-  /// True when some version has.
+  /// True if any version has measured the row.
   bool has(const PredictionRow& row) const;
   void add(const PredictionRow& row, const PredictionResult& result) const;
 

@@ -11,7 +11,7 @@
 namespace paceline::bench {
 namespace {
 
-/// A workload at the speed of the devices of its report.
+/// A workload at the speed of its report's devices.
 struct Workload {
   std::string_view model;
   double device_ms, seconds;
@@ -22,21 +22,21 @@ constexpr int kWorkers[] = {1, 2, 4, 8}, kPs[] = {1, 2, 4};
 constexpr int kComputingWorkers[] = {1, 2, 4};
 constexpr double kComputedSeconds = 4;
 
-/// A workload that the cores compute.
+/// A workload that this machine's cores compute.
 struct ComputedWorkload {
   std::string_view model, setting = {}, value = {};
 };
 constexpr ComputedWorkload kComputedWorkloads[] = {
     {"mlp"}, {"ptb"}, {"cifar10"}, {"resnet", "depth", "20"}};
 
-/// How tasks are joined; a link has a rate where each task has an emulated host of its own.
+/// How tasks are joined. A link has a rate if each task has its own emulated host.
 struct JoinedBy {
   std::string_view name;
   double gbps = 0;
 };
 constexpr JoinedBy kJoinedBy[] = {{"shm"}, {"tcp"}, {"1 Gbit/s", 1}, {"0.25 Gbit/s", 0.25}};
 
-// A step that takes many seconds on its link leaves no time for the others.
+// Returns true if a step takes so many seconds on its link that the other rows would have no time.
 bool is_too_slow(const PredictionRow& row) {
   return row.model == "mlp" && row.gbps > 0 && row.workers > 2 * row.gbps;
 }
@@ -47,7 +47,7 @@ void add_prediction_row(std::vector<PredictionRow>& rows, PredictionRow row) {
     row.link = each.name;
     row.gbps = each.gbps;
     row.bfloat16 = false;
-    // How workers fall into step there takes a while, and a step takes long.
+    // On slow links a step takes long, and so does the time until workers fall into a rhythm.
     row.seconds = each.gbps > 0 ? 2 * seconds : seconds;
     if (is_too_slow(row)) continue;
     rows.push_back(row);
@@ -97,7 +97,7 @@ void add_computed_workload(std::vector<PredictionRow>& rows, const ComputedWorkl
   }
 }
 
-// The same order for all versions. Any beginning has some of all kinds.
+// Mixes the rows in one order for all versions. Any first part of the list has rows of all kinds.
 void mix(std::vector<PredictionRow>& rows) {
   std::ranges::stable_sort(rows, {},
                            [](const PredictionRow& row) { return random_key(1, row.name()); });

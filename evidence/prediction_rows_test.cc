@@ -1,4 +1,4 @@
-// The rows of the case `predictions`, and their file.
+// Tests the rows of the case `predictions`, and their file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -25,7 +25,8 @@ class Shares {
   }
   std::size_t variables() const { return of_.front().size(); }
   double of(std::size_t ps, std::size_t variable) const { return of_[ps][variable]; }
-  /// The bytes that a step reads from, or contributes to, a ps; `bytes` are those of each variable.
+  /// Returns the bytes that a step reads from, or contributes to, a ps; `bytes` has the bytes of
+  /// each variable.
   double bytes_of(std::size_t ps, const std::vector<double>& bytes) const {
     return std::inner_product(bytes.begin(), bytes.end(), of_[ps].begin(), 0.0);
   }
@@ -34,7 +35,7 @@ class Shares {
   std::vector<std::vector<double>> of_;  // by ps and variable
 };
 
-/// The bytes that leave and reach a host.
+/// The bytes that leave and that reach a host.
 struct HostLink {
   SharedResource out, in;
 };
@@ -67,7 +68,7 @@ std::vector<SharedResource> links_of(const StepCost& work, const Shares& shares,
   return all;
 }
 
-// Returns the bytes that the update of a variable passes over, with all gradients that it sums.
+// Returns the bytes that a variable's update passes over, including all gradients that it sums.
 double update_bytes(const StepCost& work, std::size_t variable, int contributions) {
   const VariableSpec& spec = work.specs[variable];
   const double given = work.bytes_out[variable];
@@ -75,7 +76,7 @@ double update_bytes(const StepCost& work, std::size_t variable, int contribution
          double(contributions - 1) * given;
 }
 
-// Returns, by variable, the time until a worker has the value that includes its contribution.
+// Returns, by variable, the time until a worker has the value with its own contribution.
 std::vector<double> return_seconds(const StepCost& work, const Shares& shares,
                                    const JobHosts& hosts, std::size_t worker) {
   std::vector<double> seconds(work.specs.size());
@@ -95,11 +96,11 @@ std::vector<double> return_seconds(const StepCost& work, const Shares& shares,
   return seconds;
 }
 
-/// The seconds for which links carry what workers move, by variable.
+/// The seconds, by variable, that links take to carry the workers' bytes.
 class LinkSeconds {
  public:
   LinkSeconds(const Shares& shares, const JobHosts& hosts) : shares_(shares), hosts_(hosts) {}
-  /// The seconds of the links of all hosts; `bytes` are those of each variable that a worker moves.
+  /// The seconds of all hosts' links; `bytes` has the bytes of each variable that a worker moves.
   SecondsByResource of_hosts(const std::vector<double>& bytes) const {
     SecondsByResource ends(2 * std::size_t(hosts_.hosts()), none());
     for (std::size_t worker = 0; worker < hosts_.workers.size(); ++worker) {
@@ -111,7 +112,7 @@ class LinkSeconds {
     }
     return ends;
   }
-  /// The bytes of the worker that moves the least over its own link.
+  /// Returns the bytes of the worker that moves the least over its own link.
   std::vector<double> of_first_worker(const std::vector<double>& bytes) const {
     std::vector<double> least;
     for (const int host : hosts_.workers) {

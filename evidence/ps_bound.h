@@ -1,4 +1,4 @@
-// The speed that hardware allows to workers that train with parameter servers.
+// The speed that hardware allows workers that train with parameter servers.
 #pragma once
 
 #include <span>
@@ -12,11 +12,11 @@ namespace paceline {
 
 /// Returns the bound of workers that each make the steps of `schedule`. No worker is faster than
 /// its device. None begins to read a variable before its own last contribution to it is applied and
-/// has come back. The bytes of values and contributions pass the links of both hosts, those that
-/// tasks of one host exchange none. The rules' bytes, and further gradients that they sum, pass
-/// the machine's memory. In rounds (several contributions for one update)
-/// nothing is updated before the contributions of all workers are whole, so that values and
-/// contributions pass the links one after the other (round_seconds).
+/// the value has returned. The bytes of values and contributions pass the links of both hosts;
+/// tasks of one host use no link. The rules' bytes, and further gradients that they sum, pass the
+/// machine's memory. In rounds (several contributions for one update), nothing is updated before
+/// the contributions of all workers are complete, so values and contributions pass the links one
+/// after another (round_seconds).
 SpeedBound ps_bound(const StepCost& work, const StepSchedule& schedule,
                     std::span<const Piece> pieces, const JobHosts& hosts);
 

@@ -18,7 +18,7 @@ auto term(const char* what, double steps_per_s) {
                Field(&BoundTerm::steps_per_s, DoubleNear(steps_per_s, 1e-9)));
 }
 
-/// A model of two variables of a million float32 each, whose steps take a second.
+/// A model with two variables of a million float32 each, whose steps take a second.
 class PsBoundTest : public ::testing::Test {
  protected:
   PsBoundTest() {
@@ -44,13 +44,14 @@ TEST_F(PsBoundTest, ADeviceMakesItsSteps) {
 }
 
 TEST_F(PsBoundTest, WorkersOfAnotherHostShareItsLink) {
-  // A host takes 10 MB/s from workers that give 8 MB in a step; the one beside the ps needs none.
+  // A host takes 10 MB/s from workers that contribute 8 MB per step; the worker beside the ps needs
+  // no link.
   const SpeedBound three =
       bound({.ps = {0}, .workers = {0, 1, 2}, .link_bytes_per_s = 10 * kMegabyte});
   EXPECT_THAT(three.workers,
               ElementsAre(DoubleNear(1, 1e-9), DoubleNear(0.625, 1e-9), DoubleNear(0.625, 1e-9)));
   EXPECT_EQ(three.limit, "the link of host 0");
-  // The limits by themselves, of each worker.
+  // Each worker's limits by themselves.
   EXPECT_THAT(three.terms,
               ElementsAre(term("the device", 1), term("the way of a from ready to needed", 1 / 1.4),
                           term("the link of host 0", 0.625), term("the link of host 1", 1.25),
@@ -74,20 +75,21 @@ TEST_F(PsBoundTest, RulesPassOverTheMemoryOfOneMachine) {
 }
 
 TEST_F(PsBoundTest, ARoundReadsEachGradientAndUpdatesOnce) {
-  // Two updates of 12 MB, and three more gradients of 4 MB for each: 48 MB for four steps.
+  // Two updates of 12 MB, and for each three more gradients of 4 MB, make 48 MB for four steps.
   const SpeedBound four = bound({.ps = {0},
                                  .workers = std::vector<int>(4, 0),
                                  .memory_bytes_per_s = 12 * kMegabyte,
                                  .contributions = 4});
   EXPECT_THAT(four.terms, Contains(term("the memory that rules pass over", 0.25)));
-  // Half of it is over when the kernels begin, and all of it before those that read b.
+  // Half of the transfer is over when the kernels begin, and all of it before the kernels that read
+  // b.
   EXPECT_NEAR(four.steps_per_s, 4 / (4 + 0.6), 1e-9);
   EXPECT_EQ(four.limit, "the way of a round");
 }
 
 TEST_F(PsBoundTest, ValuesOfARoundFollowItsContributions) {
-  // 8 MB of values for each of two workers, and as much of contributions, at 10 MB/s; asynchronous
-  // workers use both ways of the link at once.
+  // Each of two workers gets 8 MB of values and contributes as much, at 10 MB/s; asynchronous
+  // workers use both directions of the link at once.
   JobHosts hosts{.ps = {0}, .workers = {1, 2}, .link_bytes_per_s = 10 * kMegabyte};
   EXPECT_NEAR(bound(hosts).steps_per_s, 2 / 1.6, 1e-9);
   hosts.contributions = 2;
@@ -97,7 +99,7 @@ TEST_F(PsBoundTest, ValuesOfARoundFollowItsContributions) {
 }
 
 TEST_F(PsBoundTest, AWorkerWaitsForItsOwnContribution) {
-  // a is needed at 0 and ready at 1; applying its 12 MB takes half a second.
+  // Variable a is needed at 0 and ready at 1; applying its 12 MB takes half a second.
   const SpeedBound one = bound({.ps = {0}, .workers = {0}, .memory_bytes_per_s = 24 * kMegabyte});
   EXPECT_NEAR(one.steps_per_s, 1 / 1.5, 1e-9);
   EXPECT_EQ(one.limit, "the way of a from ready to needed");

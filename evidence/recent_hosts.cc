@@ -19,7 +19,7 @@ PredictedHost RecentHosts::usual() {
   return usual_host(hosts_);
 }
 
-// Returns how many measurements are left of that placement.
+// Returns the number of remaining measurements in that placement.
 std::size_t RecentHosts::drop_all_but_latest(double core_trip_s) {
   const auto is_alike = [&](const PredictedHost& host) {
     return is_same_placement(host.core_trip_s, core_trip_s);

@@ -1,4 +1,4 @@
-// This machine as it was measured shortly before a row of a benchmark.
+// This machine as measured shortly before a row of a benchmark.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace paceline::bench {
 
-/// The last nine measurements of a machine in each placement of its cores (predict/core_trip.h).
-/// One of them would say little: the rate of rules was seen to be off by a third from those just
-/// before and after it.
+/// The last nine measurements of a machine in each placement of its cores (predict/core_trip.h). A
+/// single one would say little: rates of rules have been off by a third from those just before and
+/// after.
 class RecentHosts {
  public:
   explicit RecentHosts(std::function<PredictedHost()> measure) : measure_(std::move(measure)) {}
 
-  /// Measures the machine once more, and until its placement of this moment was measured five
-  /// times. Returns it with the medians of those measurements.
+  /// Measures the machine once more, and again until its current placement has five measurements.
+  /// Returns the machine with the medians of those measurements.
   PredictedHost usual();
 
  private:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kNear = 50e-9, kFar = 150e-9;
 
-/// A machine that is measured at the rates of a list, one after the other.
+/// A machine whose measurements give the rates of a list, one after another.
 class RecentHostsTest : public ::testing::Test {
  protected:
   PredictedHost next() {

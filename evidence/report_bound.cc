@@ -46,7 +46,7 @@ JobHosts ReportBound::hosts(const PredictedHost& machine) const {
   } else {
     lab = parse_lab_place(row_.place);
   }
-  // Twice as many numbers pass a link in half the bytes.
+  // In half the bytes, twice as many numbers pass a link.
   const double numbers = row_.bfloat16 ? 2 : 1;
   return {.ps = lab.ps,
           .workers = lab.workers,
@@ -61,8 +61,8 @@ SpeedBound ReportBound::one_process(const PredictedHost& machine) const {
   return by_devices(1 / seconds, row_.towers, "the devices and their rules");
 }
 
-// Each worker trains like one process. Once in several steps the workers exchange every variable,
-// whole, and no step waits for that.
+// Each worker trains like one process. Every few steps the workers exchange every variable, whole,
+// and no step waits for that.
 SpeedBound ReportBound::local_steps(const PredictedHost& machine) const {
   StepCost exchanged = work_;
   for (std::size_t v = 0; v < specs_.size(); ++v) {
@@ -76,7 +76,7 @@ SpeedBound ReportBound::local_steps(const PredictedHost& machine) const {
 }
 
 SpeedBound ReportBound::by(const PredictedHost& machine) const {
-  // fetch trains nothing, and what it fetches lies in shared memory.
+  // fetch trains nothing, and the fetched value lies in shared memory.
   if (row_.report == "fetch") return by_devices(1 / schedule_.seconds, row_.workers, "the device");
   if (row_.strategy == "local_sgd") return local_steps(machine);
   if (row_.strategy == "allreduce") return allreduce_bound(work_, schedule_, hosts(machine));

@@ -1,4 +1,4 @@
-// The speed that hardware allows to a row of the reports.
+// The speed that hardware allows a row of the reports.
 #pragma once
 
 #include <vector>
@@ -14,10 +14,10 @@
 
 namespace paceline::bench {
 
-/// The workers of a row that are as fast as their devices are.
+/// Returns the number of the row's workers that are as fast as their devices.
 int counted_workers(const ReportRow& row);
 
-/// The bound of a row by its own strategy. A straggler should take nothing from the other workers.
+/// The bound of a row by its own strategy. A straggler should slow down no other worker.
 class ReportBound {
  public:
   ReportBound(const ReportRow& row, GeneratedText& text);

@@ -8,11 +8,11 @@
 namespace paceline::bench {
 namespace {
 
-// TensorFlow issues 10145 (mlp), 11411 (fetch), 6520 (cifar10) and 9399 (resnet), and a report on
-// the Penn Treebank model (ptb), with the time of a step on their authors' devices;
-// bench/peers/reports.json has what they measured.
+// Rows from TensorFlow issues 10145 (mlp), 11411 (fetch), 6520 (cifar10) and 9399 (resnet), and
+// from a report on the Penn Treebank model (ptb). The constants are the step times on their
+// authors' devices; bench/peers/reports.json has the speeds that the authors measured.
 constexpr double kMlpMs = 5.6, kPtbMs = 36, kCifarMs = 21, kResnetMs = 333;
-constexpr double kFetchWholeMs = 1.6;  // of the whole batch, which workers divide
+constexpr double kFetchWholeMs = 1.6;  // for the whole batch, which workers divide
 
 std::vector<ReportRow> mlp_rows() {
   return {{"mlp", "one process", kMlpMs, 0, 1, true},
@@ -88,11 +88,11 @@ std::vector<ReportRow> cifar10_rows() {
   return rows;
 }
 
-/// A shape of the cluster on the author's four machines.
+/// A shape of the cluster that the author built on four machines.
 struct ResnetShape {
   int number, ps, workers;
   const char* place;
-  const char* workers_place;  // of an all-reduce; empty: as the shape before
+  const char* workers_place;  // for an all-reduce; empty: as in the shape before
 };
 constexpr ResnetShape kShapes[] = {
     {1, 1, 2, "ps+2", "2"},         {2, 1, 2, "ps+1/1", "1/1"},
@@ -139,7 +139,7 @@ void add_shapes(std::vector<ReportRow>& rows, double gbps) {
   }
 }
 
-// Two exchanges of every variable are measured.
+// The rows run until two exchanges of every variable were measured.
 void add_local_shapes(std::vector<ReportRow>& rows, double gbps) {
   for (const ResnetShape& shape : kShapes) {
     rows.push_back(shape_row(shape, gbps));
@@ -202,9 +202,10 @@ double ReportRow::expected_seconds() const {
   constexpr double kStart = 3.5, kLab = 1.5, kUntimedSteps = 11;
   const double lab = gbps > 0 ? kLab : 0;
   const double untimed = kUntimedSteps * device_ms / 1000 * (straggler ? 3 : 1);
-  // Workers that join one after the other train until the last one has for twice as long.
+  // Workers that join one after another train until the last one has trained for twice the interval
+  // between joins.
   if (apart_s > 0) return kStart + apart_s * (workers + 2);
-  // fetch times steps that fetch and steps that do not.
+  // fetch times both steps that fetch and steps that do not.
   if (report == "fetch") return kStart + 2 * seconds;
   return kStart + lab + untimed + seconds;
 }

@@ -1,4 +1,4 @@
-// The five reports of slow distributed training, as clusters that can be run again.
+// The five reports of slow distributed training, as clusters that can be rerun.
 #pragma once
 
 #include <string>
@@ -6,31 +6,32 @@
 
 namespace paceline::bench {
 
-/// One cluster of a report. Its devices are simulated, at the speed of the report's own.
+/// One cluster of a report. Its devices are simulated, at the speed of the report's devices.
 struct ReportRow {
   std::string report;    // the model: "mlp"
   std::string name;      // "1 ps + 4 workers"
-  double device_ms = 0;  // that a step takes on the device
+  double device_ms = 0;  // time of a step on the device
   int ps = 0;
   int workers = 1;            // without a ps: one process, or an all-reduce
-  bool quick = false;         // is in the short selection
+  bool quick = false;         // part of the short selection
   std::string strategy = {};  // --strategy; empty: the usual one
-  bool rounds = false;        // counts steps that all workers make together, not those of each
+  bool rounds = false;        // counts steps that all workers make together, instead of each
+                              // worker's
   double gbps = 0;            // of each host's link; 0: all tasks are on one host
-  std::string place = {};     // --lab-place; empty: each task has a host of its own
+  std::string place = {};     // --lab-place; empty: each task has its own host
   bool bfloat16 = false;      // --wire
-  int backups = 0;            // of a synchronous round
+  int backups = 0;            // backup workers of a synchronous round
   int towers = 1;             // devices of each worker, each of which makes a step
-  bool straggler = false;     // the last worker is 3 times as slow; the others are counted
-  double seconds = 6;         // that are measured
-  double apart_s = 0;         // between the starts of two workers; the slowest is counted
+  bool straggler = false;     // the last worker is 3 times as slow, and only the others count
+  double seconds = 6;         // of measuring
+  double apart_s = 0;         // between the starts of two workers; the slowest worker counts
 
   std::string full_name() const { return report + ", " + name; }
-  /// The seconds that a run takes, about.
+  /// The approximate seconds that a run takes.
   double expected_seconds() const;
 };
 
-/// A worker makes so many steps with `--strategy local_sgd` between two exchanges of a variable.
+/// The steps of a worker with `--strategy local_sgd` between two exchanges of a variable.
 constexpr int kReportLocalSteps = 20;
 
 /// All rows, report by report.

@@ -36,7 +36,7 @@ TEST(ReportRows, EachHasANameOfItsOwn) {
   for (const ReportRow& row : report_rows()) EXPECT_TRUE(names.insert(row.full_name()).second);
 }
 
-// The figures of others are compared with the row of the same name.
+// Each figure from other systems must name a row that exists.
 TEST(ReportRows, WhatOthersMadeIsOfARowThatThereIs) {
   std::set<std::string> names;
   for (const ReportRow& row : report_rows()) names.insert(row.full_name());
@@ -85,7 +85,7 @@ TEST_F(ReportBoundTest, LocalStepsAreThoseOfSoManyProcesses) {
     EXPECT_NEAR(bound(fmt::format("resnet, shape 4, {}, local steps", rate)).steps_per_s, 8 * alone,
                 1e-6);
   }
-  // Its one parameter server would send and receive a tenth more than its link carries.
+  // This row's one parameter server would send and receive a tenth more than its link carries.
   EXPECT_EQ(bound("ptb, 1 ps + 4 workers, 1 Gbit/s").limit, "the link of host 0");
   EXPECT_LT(bound("ptb, 1 ps + 4 workers, 1 Gbit/s").steps_per_s, 12);
   EXPECT_GT(bound("ptb, 1 ps + 4 workers, 1 Gbit/s, local steps").steps_per_s, 108);

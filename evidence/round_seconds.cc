@@ -6,13 +6,13 @@
 namespace paceline {
 namespace {
 
-/// A moment of the step, and the time that a part of the round has used by it.
+/// A moment of the step, and the time that a part of the round has used until then.
 struct Reached {
   double moment = 0;
   double last = 0, first = 0;
 };
 
-// Returns how long the busiest resource serves the first variables of the order, by their number.
+// Returns how long the busiest resource serves the first n variables of the order, for each n.
 std::vector<double> served(const SecondsByResource& resources,
                            const std::vector<std::size_t>& order) {
   std::vector<double> busiest(order.size());

@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-// Of two variables the first is needed at once and ready at the end, the other in between.
+// The first of two variables is needed at once and ready at the end; the second lies in between.
 const StepSchedule kSchedule = {1, {{0, 1}, {0.4, 0.7}}};
 
 TEST(RoundSeconds, AreThoseOfTheKernelsWhereNothingElseTakesTime) {
@@ -13,21 +13,23 @@ TEST(RoundSeconds, AreThoseOfTheKernelsWhereNothingElseTakesTime) {
 }
 
 TEST(RoundSeconds, BeginWithTheValuesThatAreNeededFirst) {
-  // The second value comes after 0.6 s, and 0.6 s of kernels follow; the first delays all of them.
+  // The second value arrives after 0.6 s, and 0.6 s of kernels follow; the first value delays all
+  // kernels.
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.3, 0.3}}, .first = {}}, {}), 1.3);
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.1, 0.6}}, .first = {}}, {}), 1.3);
 }
 
 TEST(RoundSeconds, EndWithTheContributionsThatAreReadyLast) {
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {}, {.last = {{0.2, 0.2}}, .first = {}}), 1.2);
-  // The other one, which is ready at 0.7, and then the last one.
+  // The second variable, which is ready at 0.7, goes first, and then the first one.
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {}, {.last = {{0.2, 0.4}}, .first = {}}), 1.3);
 }
 
 TEST(RoundSeconds, WaitForTheBusiestResourceAndTheSlowestWorker) {
-  // Two workers behind one link in each part: the second has its values after 1.6 s, 0.6 s of
-  // kernels follow, and its own last contribution takes 0.4 s; the first one gives what is ready at
-  // 0.7 after 0.8 s and 0.3 s of kernels, and the link then carries 1.6 s of contributions.
+  // In each part, two workers share one link. The second has its values after 1.6 s, 0.6 s of
+  // kernels follow, and its own last contribution takes 0.4 s. The first one contributes what is
+  // ready at 0.7 after 0.8 s and 0.3 s of kernels, and the link then carries 1.6 s of
+  // contributions.
   const RoundPart part{.last = {{0.8, 0.8}, {0.1, 0.1}}, .first = {{0.4, 0.4}}};
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, part, part), 0.8 + 0.3 + 1.6);
 }

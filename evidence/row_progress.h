@@ -1,4 +1,4 @@
-// The progress of a series of runs of which is known about how long each takes.
+// The progress of a series of runs whose approximate times are known.
 #pragma once
 
 #include <chrono>
@@ -7,17 +7,18 @@
 
 namespace paceline::bench {
 
-/// "3 rows, about 2 min".
+/// Returns a text such as "3 rows, about 2 min".
 std::string plan_text(const std::vector<double>& seconds);
 
-/// Says which run is next and how much time is left. What earlier ones took beyond their expected
-/// times, or less, is expected of later ones too.
+/// Says which run is next and how much time is left. If earlier runs took more or less than their
+/// expected times, later ones are expected to do so too.
 class RowProgress {
  public:
-  /// `seconds`: the expected time of each run.
+  /// `seconds` are the expected times of the runs.
   explicit RowProgress(std::vector<double> seconds) : seconds_(std::move(seconds)) {}
 
-  /// "row 3 of 12, about 4 min left"; `elapsed`: the time that the rows before it took.
+  /// Returns a text such as "row 3 of 12, about 4 min left"; `elapsed` is the time of the rows
+  /// before it.
   std::string text(std::size_t row, std::chrono::duration<double> elapsed) const;
 
  private:

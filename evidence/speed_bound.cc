@@ -32,8 +32,8 @@ int JobHosts::hosts() const {
   return last + 1;
 }
 
-// Raises the rates of all workers together until something is used up, which holds the workers that
-// use it, and goes on with the others.
+// Raises the rates of all workers together until a resource is used up. Workers that use it then
+// keep their rate, and the others go on.
 SpeedBound share_fairly(const std::vector<SharedResource>& resources, std::size_t workers) {
   SpeedBound bound{0, std::vector<double>(workers), "", terms_of(resources)};
   std::vector<bool> held(workers);

@@ -1,4 +1,4 @@
-// The speed that hardware allows to the workers of a job, and what limits it.
+// The speed that hardware allows a job's workers, and what limits it.
 #pragma once
 
 #include <string>
@@ -13,32 +13,32 @@ struct BoundTerm {
 };
 
 struct SpeedBound {
-  double steps_per_s = 0;       // of all workers together
-  std::vector<double> workers;  // of each
-  /// The limit of the workers that are slowest: "the device", "the link of host 0", "the memory
-  /// that rules pass over", "the way of hidden/w from ready to needed".
+  double steps_per_s = 0;       // all workers together
+  std::vector<double> workers;  // each worker
+  /// The limit of the slowest workers: "the device", "the link of host 0", "the memory that rules
+  /// pass over", "the way of hidden/w from ready to needed".
   std::string limit;
-  std::vector<BoundTerm> terms;  // every limit once, for the workers that it holds back most
+  std::vector<BoundTerm> terms;  // every limit once, for the workers that it slows down most
 };
 
-/// The hosts of a job: each task is on one, and a link joins each host to a switch. All hosts share
-/// the memory of one machine, as emulated hosts do.
+/// The hosts of a job. Each task is on one host, and a link joins each host to a switch. All hosts
+/// share the memory of one machine, as emulated hosts do.
 struct JobHosts {
   // The host of each task; an all-reduce has no ps.
   std::vector<int> ps = {}, workers = {};
-  double link_bytes_per_s = 0;    // payload of a host's link, each way; 0: no limit
+  double link_bytes_per_s = 0;    // payload of a host's link, in each direction; 0: no limit
   double memory_bytes_per_s = 0;  // at which rules pass over variables; 0: no limit
-  /// So many contributions are summed for one update of a ps: 1 when each is applied as it arrives,
-  /// and the number of workers in synchronous rounds.
+  /// The contributions that one update of a ps sums: 1 if each is applied as it arrives, and the
+  /// number of workers in synchronous rounds.
   int contributions = 1;
-  int hosts() const;  // up to the last one that has a task
+  int hosts() const;  // up to the last host that has a task
 };
 
-/// Something that workers share: each uses so much of it in a step.
+/// A resource that workers share, and how much of it each uses in a step.
 struct SharedResource {
   std::string name;
-  double capacity = 0;           // in a second
-  std::vector<double> per_step;  // by worker
+  double capacity = 0;           // per second
+  std::vector<double> per_step;  // use per step, by worker
 };
 
 /// Returns the speed of workers that share the resources evenly (max-min fairness; Bertsekas &

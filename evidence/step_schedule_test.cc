@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Two products of the same FLOPs forwards; backwards one for w1, and two for w2.
+// The graph has two products of equal FLOPs forwards; backwards it has one for w1 and two for w2.
 TEST(StepSchedule, FollowsFromTheFlopsOfTheKernels) {
   Graph graph;
   const Value x = graph.input("x", {8, 8}), y = graph.input("y", {8, 8});
@@ -26,7 +26,7 @@ TEST(StepSchedule, FollowsFromTheFlopsOfTheKernels) {
   ASSERT_EQ(schedule.variables.size(), 2u);
   const VariableMoments& first = schedule.variables[0];
   const VariableMoments& second = schedule.variables[1];
-  // Element-wise ops are a few of a hundred FLOPs.
+  // Element-wise ops take a few percent of the FLOPs.
   EXPECT_EQ(first.needed, 0);
   EXPECT_NEAR(second.needed, 1, 0.15);
   EXPECT_NEAR(second.ready, 4, 0.15);

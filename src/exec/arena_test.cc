@@ -59,7 +59,7 @@ TEST(Arena, NoTwoLiveBuffersOverlap) {
   }
 }
 
-/// The lowest offset at which buffer `i` meets none of those that were placed before it.
+/// Returns the lowest offset at which buffer `i` meets no buffer that was placed before it.
 std::size_t lowest_offset(std::span<const ArenaBuffer> buffers, const ArenaLayout& layout,
                           std::span<const std::size_t> placed, std::size_t i) {
   const auto meets = [&](std::size_t offset, std::size_t p) {
@@ -95,8 +95,8 @@ TEST(Arena, EachBufferIsAsLowAsLargerOnesLet) {
   }
 }
 
-/// What a chain of layers needs: values that live from their layer to its gradient, and gradients
-/// that the next one reads.
+/// Lays out the memory of a chain of layers: values that live from their layer to its gradient, and
+/// gradients that the next layer reads.
 std::int64_t looks_of_chain(int layers) {
   std::vector<ArenaBuffer> buffers;
   for (int i = 0; i < layers; ++i) {

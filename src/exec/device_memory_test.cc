@@ -1,5 +1,5 @@
-// Plans on a device with memory and a queue of its own give what they give on the host, bit for
-// bit; stores and events between the two.
+// Plans on a device with its own memory and queue give the host's results, bit for bit; the tests
+// also cover stores and events between the two.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class DeviceMemoryTest : public testing::Test {
  protected:
   using Values = std::map<std::string, Tensor>;
 
-  // The visible results of some steps: fetched values, losses, and the variables after them.
+  // The visible results of some steps: fetched values, losses, and the variables afterwards.
   struct Seen {
     std::vector<std::vector<std::byte>> values;
     std::vector<double> numbers;
@@ -119,7 +119,7 @@ class DeviceMemoryTest : public testing::Test {
                     {.clip_norm = clip_norm, .learning_rate = {}, .groups = {}});
   }
 
-  // The plan of a training on a device, over a store of its own kind.
+  // A training plan on a device, over a store of its own kind.
   struct Job {
     using MakeSteps =
         std::function<std::unique_ptr<StoreSteps>(std::span<const VariableSpec>, Values&)>;
@@ -249,7 +249,7 @@ TEST_F(DeviceMemoryTest, AStoreThatDoesNotWaitIsCaught) {
     job.step();
     ADD_FAILURE() << "nobody saw it";
   } catch (const Error& error) {
-    // It also changes values while they are on their way to the device.
+    // The store also changes values while they are on their way to the device.
     EXPECT_THAT(error.what(), HasSubstr("changed before"));
   }
   for (const auto& [name, value] : job.values) {
@@ -258,7 +258,7 @@ TEST_F(DeviceMemoryTest, AStoreThatDoesNotWaitIsCaught) {
   }
 }
 
-// A store in a device's memory, which says when that may be used.
+// A store in a device's memory, which says when that memory may be used.
 class FarSteps : public FakeSteps, private Event::Source {
  public:
   FarSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,

@@ -1,4 +1,4 @@
-// Steps whose kernels add sums up with those of the other parts of a batch.
+// Tests steps whose kernels add their sums to those of a batch's other parts.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,8 +20,8 @@ namespace {
 using testing::FloatNear;
 using testing::Pointwise;
 
-/// The parts make their steps one after the other, again and again: each takes the sums of what all
-/// have given in the last pass, until they are those of the whole batch.
+/// The parts make their steps in turn, repeatedly: each takes the sums that all gave in the last
+/// pass, until these are the sums of the whole batch.
 class PassedSums : public SumExchange {
  public:
   using Numbers = std::vector<std::vector<double>>;  // by call
@@ -59,7 +59,7 @@ class ExchangingSteps : public FakeSteps {
   int ends_to_repeat = 0;
 };
 
-/// Rows [first, first + count) of a batch through a layer of batch norm.
+/// Passes rows [first, first + count) of a batch through a layer of batch norm.
 class Part {
  public:
   Part(const char* device, std::int64_t first, std::int64_t count) : count(count) {
@@ -147,7 +147,7 @@ TEST_P(Exchange, PartsOfABatchHaveTheNormAndTheGradientsOfTheWhole) {
   }
 }
 
-/// Says in its n-th call that the step is to be made again.
+/// Throws RepeatStep in its n-th call.
 class RepeatingOnce : public SumExchange {
  public:
   explicit RepeatingOnce(int in_call) : in_call_(in_call) {}

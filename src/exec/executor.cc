@@ -20,7 +20,7 @@
 namespace paceline {
 namespace {
 
-// True, by storage, where something of the plan reads what lies there.
+// By storage: true if the plan reads what lies there.
 std::vector<bool> read_storages(const Plan& plan) {
   std::vector<bool> read(plan.storages.size());
   const auto note = [&](SlotIndex slot) {
@@ -195,11 +195,11 @@ namespace {
 
 // Makes a store in host memory usable for a device whose kernels do not reach that memory.
 
-/// Returns `steps` itself when the store gives memory of `device`, and for a store in host memory
-/// steps whose memory is the device's. These upload values when the plan needs them (of a sparse
-/// variable the rows that the batch reads), and download contributions to the store's place when
-/// they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a store in
-/// the memory of another device. `plan` and `device` must outlive the steps.
+/// Returns `steps` itself if the store gives memory of `device`. For a store in host memory it
+/// returns steps with memory on the device: they upload values when the plan needs them (of a
+/// sparse variable, the rows that the batch reads), and download contributions to the store's place
+/// when they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a
+/// store in the memory of another device. `plan` and `device` must outlive the steps.
 std::unique_ptr<StoreSteps> steps_on(Device& device, std::unique_ptr<StoreSteps> steps,
                                      const Plan& plan);
 
@@ -236,9 +236,9 @@ class StagedSteps : public StoreSteps {
  private:
   struct Staged {
     Buffer memory;
-    TensorView host;  // for places: where the contribution goes
+    TensorView host;  // of a place: where the contribution goes
     bool by_rows = false;
-    std::span<const std::int32_t> rows;  // for values: those that the batch reads
+    std::span<const std::int32_t> rows;  // of a value: the rows that the batch reads
   };
 
   void make_room(std::vector<Staged>& all, const Storage& storage) const {
@@ -255,14 +255,14 @@ class StagedSteps : public StoreSteps {
   Device& device_;
   const std::unique_ptr<StoreSteps> steps_;
   std::vector<Staged> values_,
-      places_;  // by variable; one that the plan does not use has no memory
+      places_;  // by variable; a variable that the plan does not use has no memory
 };
 
 std::size_t row_bytes(const TensorView& view) {
   return view.bytes() / std::size_t(std::max<std::int64_t>(view.shape[0], 1));
 }
 
-// Copies rows that follow one another together.
+// One copy moves all rows of a run of consecutive ids.
 void StagedSteps::upload_rows(const Staged& staged, const TensorView& host) {
   const std::size_t row = row_bytes(host);
   const auto* const from = static_cast<const std::byte*>(host.data);
@@ -331,14 +331,14 @@ Activity activity_of(Instruction::Kind kind) {
   }
 }
 
-// The memory of a step is written when it is allocated.
+// Writes to the step's memory when it allocates it.
 std::size_t checked_arena(const Plan& plan) {
   check_fits_machine("[executor] a step of this batch needs",
                      double(plan.arena_bytes) + double(plan.input_bytes));
   return plan.arena_bytes;
 }
 
-/// Hands ranges of a contribution on, and keeps a copy.
+/// Passes ranges of a contribution on, and keeps a copy.
 class CopyingSink : public OutputSink {
  public:
   CopyingSink(OutputSink& to, const TensorView& like)
@@ -388,8 +388,7 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
   if (plan.global_norm >= 0) global_norm_ = host_view_of(plan.global_norm, results_);
 }
 
-// A train step that is made again would change local variables twice, and must still have its
-// inputs.
+// Repeating a train step would change local variables twice, and the step needs its inputs again.
 void Executor::check_repeatable() const {
   if (std::ranges::none_of(plan_.binding.uses, &PlanBinding::Use::updated)) return;
   PACELINE_CHECK(!wants_next_inputs_);
@@ -436,7 +435,7 @@ std::byte* Executor::address_of(std::size_t index) const {
       return constants_[index].size() > 0 ? constants_[index].data()
                                           : static_cast<std::byte*>(storage.constant.raw());
     default:
-      return nullptr;  // the store says in each step
+      return nullptr;  // the store gives its memory in each step
   }
 }
 
@@ -498,7 +497,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
   return command;
 }
 
-// Is called once commands_ is not moved any more.
+// The caller calls this once commands_ no longer moves.
 void Executor::note_store_views() {
   const auto note = [&](SlotIndex index, TensorView& view) {
     const Slot& slot = plan_.slots[std::size_t(index)];
@@ -522,7 +521,7 @@ StepHandle& Executor::run(const StepRequest& request) {
   const FlushDenormals flush;
   const AccountScope scope(account_, Activity::kCompute);
   exchange_ = request.kind == StepKind::kTrain ? steps_->exchange() : nullptr;
-  // An exception ends the look at the step, too.
+  // Ends the observation of the step, even if an exception ends the step.
   struct EndOfLook {
     Executor& of;
     ~EndOfLook() { of.end_look(); }
@@ -561,8 +560,8 @@ StepHandle& Executor::run_once(const StepRequest& request) {
   return steps_->end_step(clip_scale(), rows_known_ ? rows_read_ : std::span<const RowSet>());
 }
 
-// The store needs no result of the step, and waits for contributions itself: it ends the step while
-// the device still computes.
+// The store needs no result of the step, and waits for contributions itself, so it ends the step
+// while the device still computes.
 StepHandle& Executor::end_early() {
   StepHandle* handle = nullptr;
   {
@@ -613,8 +612,8 @@ void Executor::begin(const StepRequest& request) {
                      {request.learning_rates, request.examples, request.identity.step});
 }
 
-// Returns the commands from here on that belong to a kernel which waits for something from outside;
-// no node when there is none.
+// Returns the commands from `at` on that belong to a kernel which waits for input from outside;
+// without a node if there is no such kernel.
 Executor::Awaited::Part Executor::awaited_part(std::size_t at) const {
   const auto is = [&](std::size_t i, Instruction::Kind kind) {
     return i < commands_.size() && commands_[i].kind == kind;
@@ -770,7 +769,7 @@ void Executor::show_contribution(VariableId variable, std::optional<std::int64_t
   show(contribution, [&](const TensorView& value) { observer_->contributed(variable, value); });
 }
 
-// Shows what lies in the device's memory, or is on its way to it.
+// Shows values that lie in the device's memory or are on their way to it.
 void Executor::show(const TensorView& view, const std::function<void(const TensorView&)>& to) {
   HostCopies copies;
   const TensorView seen = view.shape.elements() == 0 ? view : copies.of(view, device_);

@@ -24,19 +24,19 @@ namespace paceline {
 class FedInputs {
  public:
   explicit FedInputs(const Plan& plan);
-  /// From now on inputs are filled for another step. Those that are kept count as filled.
+  /// From now on the caller fills inputs for another step. Kept inputs count as filled.
   void begin();
   /// A name that is no input of the plan is ignored.
   void note(std::string_view input);
-  /// The input counts as filled in later steps too. Throws kFailedPrecondition when it was not
-  /// filled for this step.
+  /// Keeps the input: it counts as filled in later steps too. Throws kFailedPrecondition if it was
+  /// not filled for this step.
   void keep(std::string_view input);
-  /// `tensor` is what the input keeps.
+  /// Keeps the input, with `tensor` as its value.
   void keep(std::string_view input, const Tensor& tensor);
-  /// The input keeps the values of this very tensor.
+  /// Returns true if the input keeps the values of this very tensor.
   bool keeps(std::string_view input, const Tensor& tensor) const;
-  /// For the same plan on another device: an input that was not filled for this step, and that
-  /// `other` keeps, becomes what it is there. Calls copy(name) for each.
+  /// For the same plan on another device: each input that was not filled for this step, and that
+  /// `other` keeps, takes its value from `other`. Calls copy(name) for each.
   template <typename Copy>
   void take_kept(const FedInputs& other, Copy copy) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -53,10 +53,10 @@ class FedInputs {
  private:
   struct Input {
     std::string name;
-    bool read = false;  // by the plan
+    bool read = false;  // the plan reads it
     bool fed = false, kept = false;
-    bool filled = false;  // for this step, and not only kept
-    Tensor once;          // the value that it keeps, where that is a tensor of the program
+    bool filled = false;  // filled for this step, and not only kept
+    Tensor once;          // the value that it keeps, if that is a tensor of the program
   };
   Input* find(std::string_view name);
 
@@ -66,8 +66,8 @@ class FedInputs {
 /// Copies of a device's memory that the host reads.
 class HostCopies {
  public:
-  /// Returns a view that the host can read: `view` itself where `device` computes in host memory,
-  /// else a copy that has its values once a refresh was made. It is valid as long as this object.
+  /// Returns a view that the host can read: `view` itself if `device` computes in host memory, else
+  /// a copy, which has its values after a refresh. It is valid as long as this object lives.
   TensorView of(const TensorView& view, Device& device);
   /// Queues a copy of every view on the device that has them. Allocates nothing.
   void refresh(Device& device) const;
@@ -128,17 +128,17 @@ class RowCollector {
 /// The caller's part of one step.
 struct StepRequest {
   StepKind kind = StepKind::kTrain;
-  /// The rates of a train step by VariableId, for every variable of the store.
+  /// Every variable's learning rate in a train step, by VariableId.
   std::span<const float> learning_rates;
   std::int64_t examples = 0;
-  StepIdentity identity;  // .step is the task's own step
-  /// Fills the inputs for the step after this one, if the executor wants_next_inputs. Returns false
-  /// when they are not known. It is called when nothing of this step reads its own inputs any more,
-  /// before end_step.
+  StepIdentity identity;  // its .step is the task's own step
+  /// Fills the inputs for the step after this one, if wants_next_inputs() is true. Returns false if
+  /// they are not known. The executor calls it when nothing in this step reads its own inputs any
+  /// more, before end_step.
   const std::function<bool()>* fill_next = nullptr;
 };
 
-/// One thread uses it. Plan, locals, device and account must outlive it. A step allocates nothing.
+/// For one thread. Plan, locals, device and account must outlive it. A step allocates nothing.
 class Executor {
  public:
   Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
@@ -148,56 +148,58 @@ class Executor {
   /// in every step. An input keeps what was written until it is written anew. Throws kNotFound, and
   /// kFailedPrecondition for a local variable in a device's own memory.
   TensorView view(std::string_view name) const;
-  /// The same for a value of the graph that the plan was made of.
+  /// Returns the memory of an input or local of the graph that the plan was made of; errors as
+  /// above.
   TensorView view(Value input) const { return view(input.node().name()); }
-  /// A note of whoever fills the inputs; run() does not look at it.
+  /// Notes for the code that fills the inputs; run() does not look at them.
   FedInputs& fed_inputs() { return fed_inputs_; }
 
-  /// Shows the next step to the observer, which must outlive it. The step then costs what the
-  /// observer does, and waits for the device where it looks.
+  /// Shows the next step to the observer, which must outlive that step. The step then takes the
+  /// observer's time too, and waits for the device where the observer looks.
   void observe_next_step(StepObserver& observer) { observer_ = &observer; }
   /// Makes one step. Its time counts as compute, pull (begin_step, need) and push (place, ready,
-  /// end_step); time after it counts as it did before. The handle is valid until the next step.
+  /// end_step); afterwards the account counts as before. The handle is valid until the next step.
   StepHandle& run(const StepRequest& request);
-  /// True when the store can bring the rows that the next inputs name with this step's answer, and
-  /// the inputs can be filled so early: nothing that is read after a step lies in an input, and no
+  /// True if the store can bring the rows that the next inputs name with this step's answer, and
+  /// the inputs can be filled so early: no input holds a value that is read after a step, and no
   /// local variable says which rows they name.
   bool wants_next_inputs() const { return wants_next_inputs_; }
 
-  /// Returns PlanRequest::fetches[i] of the last step, which is valid until the next one. A fetched
+  /// Returns PlanRequest::fetches[i] of the last step; it is valid until the next step. A fetched
   /// variable has the value that the step read.
   TensorView fetched(std::size_t i) const { return fetched_[i]; }
   std::size_t fetches() const { return plan_.fetches.size(); }
   /// The loss of the last train step.
   double loss() const;
   bool clips() const { return plan_.clipped(); }
-  /// The norm of this plan's own contributions, if it clips, whoever computes the norm to clip by.
+  /// The norm of this plan's own contributions if it clips, even if the store computes the norm to
+  /// clip by.
   double global_norm() const;
 
  private:
-  /// An instruction with its memory. Views into the store's memory are renewed in each step.
+  /// An instruction with its memory. Each step renews views into the store's memory.
   struct Command {
     Instruction::Kind kind = Instruction::Kind::kRun;
     VariableId variable = -1;
-    int storage = -1;  // the storage of kNeed and kPlace
+    int storage = -1;  // the storage for kNeed and kPlace
     bool streamed = false;
     bool lends = false;
     Kernel* kernel = nullptr;
-    const Node* node = nullptr;  // the kernel's
+    const Node* node = nullptr;  // the kernel's node
     std::vector<TensorView> inputs, outputs;
     std::span<std::byte> scratch;
-    HostCopies ids;  // the inputs of kReady of rows are copies in it
+    HostCopies ids;  // copies of the row ids, for kReady
   };
 
-  /// Commands that wait for something from outside, each with its place and its hand-over. They run
-  /// in the order in which it comes.
+  /// Commands that wait for input from outside, each with its place and hand-over. They run in the
+  /// order in which their inputs arrive.
   struct Awaited {
     struct Part {
-      std::size_t begin = 0, end = 0;  // in commands_
+      std::size_t begin = 0, end = 0;  // range in commands_
       const Node* node = nullptr;
     };
     std::vector<Part> parts;
-    // Kept for their memory: those that have not run.
+    // The parts that have not run; kept between steps for its memory.
     std::vector<Part> left;
     std::vector<const Node*> nodes;
   };
@@ -242,11 +244,11 @@ class Executor {
   LocalMemory& locals_;
   Device& device_;
   StepAccount& account_;
-  // The host fills and reads these in place of a device's own memory.
+  // The host fills and reads these instead of a device's own memory.
   Buffer host_inputs_;
   HostCopies ids_, results_;
   Buffer arena_, inputs_;
-  std::vector<Buffer> constants_;  // by storage; empty when kernels read the graph's own
+  std::vector<Buffer> constants_;  // by storage; empty if kernels read the graph's own
   std::vector<Command> commands_;
   std::vector<Awaited> awaited_;
   struct StoreView {
@@ -255,17 +257,18 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
-  std::map<VariableId, const float*> lent_;  // contributions of this step; null: in its place
-  SumExchange* exchange_ = nullptr;          // in a train step
-  StepObserver* observer_ = nullptr;         // of the next step; null: nobody looks
-  /// The contributions of an observed step, by variable: where they lie, and copies of those that
-  /// are streamed.
+  std::map<VariableId, const float*> lent_;  // contributions of this step; null: it lies in its
+                                             // place
+  SumExchange* exchange_ = nullptr;          // for a train step
+  StepObserver* observer_ = nullptr;         // of the next step; null: none
+  /// The contributions of an observed step, by variable: where they lie, and copies of streamed
+  /// ones.
   std::map<VariableId, TensorView> contributions_;
   std::vector<std::unique_ptr<OutputSink>> copying_sinks_;
   std::vector<TensorView> fetched_;
   TensorView loss_, global_norm_;
   RowCollector rows_;
-  std::span<const RowSet> rows_read_;  // the rows that the present inputs name
+  std::span<const RowSet> rows_read_;  // the rows that the current inputs name
   bool rows_known_ = false;
   const bool wants_next_inputs_;
 };

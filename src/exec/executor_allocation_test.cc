@@ -1,4 +1,5 @@
-// A step allocates nothing. This file holds the allocation hook of the whole test program.
+// Tests that a step allocates nothing. This file holds the allocation hook of the whole test
+// program.
 #include <gtest/gtest.h>
 
 #include "base/allocation_hook.h"
@@ -13,7 +14,7 @@ struct Steps {
   std::int64_t ours = 0, foreign = 0;
 };
 
-// Runs some steps, the first ones uncounted: a library may set itself up in them.
+// Runs some steps without counting the first ones: a library may initialise itself in them.
 Steps count_allocations(const Training& training, int threads) {
   RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = threads}, clock);
@@ -48,7 +49,7 @@ TEST(Allocations, AStepOfADenseNetMakesNoneOfOurs) {
   for (const int threads : {1, 2}) {
     const Steps steps = count_allocations(training, threads);
     EXPECT_EQ(steps.ours, 0) << threads << " threads";
-    // So many mallocs of oneDNN's own in each step.
+    // oneDNN itself calls malloc this often in each step.
     RecordProperty("foreign", int(steps.foreign));
     EXPECT_EQ(steps.foreign % 5, 0);
   }

@@ -46,7 +46,7 @@ TEST_F(ExecutorTest, CallsTheStoreInTheOrderOfTheInterface) {
   values_["w"] = Tensor::of<float>({2}, {1, 2});
   const Value x = graph_.input("x", {2});
   const Value w = graph_.variable("w", {2});
-  // Gradient: 2·x²·w.
+  // The gradient is 2·x²·w.
   const Training training = minimize(reduce_sum(square(mul(x, w))), Sgd{});
   const auto runner = train(training);
   fill(runner->executor->view(x), {1, 2});
@@ -143,14 +143,15 @@ TEST_F(ExecutorTest, AsksForTheRowsOfTheBatchAndContributesThem) {
   runner->run();
   EXPECT_THAT(runner->steps->rows_asked["table"], ElementsAre(1, 3, 4));
   EXPECT_EQ(runner->executor->loss(), 110);
-  // Row 3 was looked up twice.
+  // The batch looked up row 3 twice.
   EXPECT_EQ(floats(values_["table"].view()), (std::vector<float>{0, 9, 20, 28, 39}));
 
   runner->executor->view(ids).as<std::int32_t>()[0] = 5;
   EXPECT_THROW(runner->run(), Error);
 }
 
-// The ids are computed, and large enough to lie where loss, norm and fetch would like to.
+// The step computes the ids, which are large enough that the plan would like to put loss, norm and
+// fetch in their memory.
 TEST_F(ExecutorTest, TellsTheStoreTheNextRowsAndKeepsWhatTheStepHasComputed) {
   values_["table"] = Tensor::of<float>({5, 1}, {0, 10, 20, 30, 40});
   const Value ids = graph_.input("ids", {2, 2}, DType::kInt32);
@@ -204,7 +205,7 @@ TEST_F(ExecutorTest, WantsNoNextInputsWhereALocalVariableSaysTheRows) {
   EXPECT_FALSE(train(training)->executor->wants_next_inputs());
 }
 
-// The last that is left comes first.
+// The last remaining command becomes ready first.
 TEST_F(ExecutorTest, WhatWaitsForTheOutsideRunsInTheOrderInWhichItComes) {
   OpRegistry ops = copy_of_builtin_ops();
   Op outside;
@@ -256,8 +257,8 @@ TEST_F(ExecutorTest, AVariableCanContributeToAnother) {
   EXPECT_EQ(values_["w"].item<float>(), 9);
 }
 
-// Whichever of both is planned first: all of it is written in place, the part is copied from there
-// before that is handed over.
+// In either order of planning, the whole is written in place, and the part is copied from there
+// before the whole is handed over.
 TEST_F(ExecutorTest, AContributionCanBePartOfAnother) {
   for (const bool part_first : {false, true}) {
     Graph graph;
@@ -316,7 +317,7 @@ TEST_F(ExecutorTest, NamesWhatIsNoInput) {
   EXPECT_THROW(runner->executor->view("y"), Error);
 }
 
-// A kernel, an input to a store call: each takes a time of its own on a manual clock.
+// A kernel, an input and a store call each take a time of their own on a manual clock.
 class SlowSteps : public FakeSteps {
  public:
   SlowSteps(std::span<const VariableSpec> specs, std::map<std::string, Tensor>& values,

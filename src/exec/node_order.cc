@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-/// Returns the value that `value` is a reshape of, whose whole memory it is.
+/// Returns the value of which `value` is a reshape of the whole memory.
 Value without_reshapes(Value value) {
   while (is_reshaped(value.node())) value = value.node().input(0);
   return value;
@@ -38,7 +38,7 @@ ConcatPlacement::ConcatPlacement(const Graph& graph, const PlanRoots& roots,
   }
 }
 
-/// Returns nothing when one of them cannot be written there.
+/// Returns nothing if one of the parts cannot be written there.
 std::map<ConcatPlacement::Key, ConcatPlacement::Place> ConcatPlacement::parts_of(
     const Node& node, const std::set<Key>& contributions, const std::vector<bool>& early) const {
   std::map<Key, Place> parts;
@@ -68,7 +68,7 @@ ConcatPlacement::Place ConcatPlacement::place_of(const Value& value) const {
 
 namespace {
 
-// The uses of a node's value: nothing, to one contribution at a distance, or to anything else.
+// Where a node's value goes: nowhere, to one contribution at a distance, or to anything else.
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;
@@ -87,8 +87,7 @@ struct End {
   }
 };
 
-// Goes backwards over the graph. The norm reads every contribution, so it says nothing about where
-// a value goes.
+// Goes backwards over the graph. It ignores the norm, which reads every contribution.
 std::vector<End> ends_of(const Graph& graph, const PlanRoots& roots) {
   std::vector<End> ends(graph.nodes().size());
   const auto join = [&](const Value& value, int contribution, int distance) {
@@ -129,7 +128,7 @@ std::size_t maker_of(Value value) {
   return std::size_t(value.node().id());
 }
 
-/// A variable to which a dense contribution is made, with the node that makes it.
+/// A variable with a dense contribution, and the node that makes it.
 struct Updated {
   const Node* variable;
   std::size_t maker;
@@ -148,8 +147,8 @@ std::vector<Updated> updated_variables(const Graph& graph, const PlanRoots& root
   return updated;
 }
 
-// Marks the nodes that compute something from variables and constants alone and were made after the
-// contribution to such a variable, as the printed penalty of a weight decay is.
+// Marks the nodes that compute something from variables and constants alone, and were made after
+// the contribution to such a variable; an example is the printed penalty of a weight decay.
 std::vector<bool> readers_aside(const Graph& graph, std::span<const Updated> updated) {
   std::vector<std::size_t> maker(graph.nodes().size(), std::numeric_limits<std::size_t>::max());
   for (const Updated& each : updated) maker[std::size_t(each.variable->id())] = each.maker;
@@ -168,8 +167,9 @@ std::vector<bool> readers_aside(const Graph& graph, std::span<const Updated> upd
   return aside;
 }
 
-// Readers of a variable run before the node that makes its dense contribution, if they were made
-// before that node: only these cannot need what the node makes. Then come readers aside.
+// Orders each reader of a variable before the node that makes its dense contribution, if the reader
+// was made before that node: only such readers cannot need the node's result. Then come the readers
+// aside.
 void put_after_readers(std::span<const Updated> updated, const std::vector<bool>& aside,
                        Users& users, std::vector<int>& missing) {
   for (const auto& [variable, maker] : updated) {
@@ -199,8 +199,8 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   const std::vector<Updated> updated = updated_variables(graph, roots, reads);
   const std::vector<bool> aside = readers_aside(graph, updated);
 
-  // The smallest runs first: the prologue, then readers aside, for which contributions wait, then
-  // the nearest to its only contribution, then the oldest.
+  // The smallest key runs first. Keys order by the prologue, then readers aside, for which
+  // contributions wait, then nodes nearest to their only contribution, then the oldest nodes.
   using Key = std::tuple<bool, int, int>;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
   const auto add = [&](std::size_t id) {

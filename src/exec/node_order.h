@@ -12,26 +12,26 @@
 
 namespace paceline {
 
-/// Finds the values that can be written directly into the value that joins them.
-/// A node whose inputs lie one after the other in its output (a concat of rows) needs no kernel
-/// when each input is written there in the first place. That is possible for an input that a kernel
-/// writes as a whole, to an address where kernels take their operands, and for this node alone. It
-/// is not possible for a contribution, which is written where the store wants it, nor for an early
-/// value unless the node is early too: it may be written for the next batch while this step's is
-/// read.
+/// Finds the values that can be written directly into the value that joins them. A node whose
+/// inputs lie one after the other in its output (a concat of rows) needs no kernel if each input is
+/// written there in the first place. An input qualifies if a kernel writes it as a whole, at an
+/// address where kernels accept operands, and for this node alone. A contribution does not qualify,
+/// because it is written where the store wants it. An early value qualifies only if the node is
+/// early too: it may be written for the next batch while this step's value is still being read.
 class ConcatPlacement {
  public:
   struct Place {
-    const Node* join = nullptr;  // null when the value has memory of its own
-    std::size_t offset = 0;      // bytes from the beginning of the node's output
+    const Node* join = nullptr;  // null if the value has its own memory
+    std::size_t offset = 0;      // bytes from the start of the node's output
   };
 
   ConcatPlacement() = default;
-  /// `early` tells by node id which nodes are early.
+  /// `early` says by node id which nodes are early.
   ConcatPlacement(const Graph& graph, const PlanRoots& roots, const std::vector<bool>& early);
 
   bool joins(const Node& node) const { return joins_.contains(&node); }
-  /// Returns where an output of a node that is no view is written. A join may be a part of another.
+  /// Returns where a node's output is written; the node is not a view. A join may be a part of
+  /// another.
   Place place_of(const Value& value) const;
 
  private:
@@ -46,16 +46,17 @@ class ConcatPlacement {
 };
 
 struct NodeOrder {
-  std::vector<const Node*> nodes;  // those with kernels; inputs come before their users
-  std::size_t prologue = 0;        // so many of them, the first ones, compute `early`
+  std::vector<const Node*> nodes;  // the nodes with kernels; inputs come before their users
+  std::size_t prologue = 0;        // the number of the first nodes, which compute `early`
   ConcatPlacement parts;
 };
 
-/// Puts first what `early` needs. The rest keeps the order in which nodes were made, with three
-/// exceptions. A node which only one contribution waits for runs as soon as it can, nearest to its
-/// contribution first, so that contributions are ready early. A dense contribution is computed
-/// after everything else that reads its variable, since it is not handed over before. What was made
-/// after it of variables alone runs as soon as the other readers of these variables have run.
+/// Puts the nodes first that `early` needs. The others keep the order in which they were made, with
+/// three exceptions. A node that only one contribution waits for runs as soon as it can, nearest to
+/// its contribution first, so that contributions are ready early. A dense contribution is computed
+/// after everything else that reads its variable, since it is not handed over before. A node made
+/// after that contribution from variables alone runs as soon as the other readers of these
+/// variables have run.
 NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
                       std::span<const VariableReads> reads, std::span<const Value> early);
 

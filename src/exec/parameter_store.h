@@ -1,5 +1,5 @@
-// The one interface by which a training step meets distribution: a parameter is needed, a
-// contribution is ready. Every way to distribute is one implementation of it.
+// The one interface between a training step and distribution: the step says that it needs a
+// parameter, or that a contribution is ready. Every strategy is one implementation of it.
 #pragma once
 
 #include <cmath>
@@ -36,9 +36,9 @@ struct VariableSpec {
   /// If it is above 0 and the variable is trained, the last slot is the variable's moving average
   /// (RuleStep::average_decay).
   float average_decay = 0;
-  bool average_ramp = false;  // MinimizeOptions::average_ramp
-  bool trained = true;        // false when it is frozen or only read
-  bool sparse = false;        // true when it is read and updated by rows of dimension 0
+  bool average_ramp = false;  // true if MinimizeOptions::average_ramp is
+  bool trained = true;        // false if it is frozen or only read
+  bool sparse = false;        // true if it is read and updated by rows of dimension 0
   bool operator==(const VariableSpec&) const = default;
 };
 
@@ -47,9 +47,10 @@ struct PlanBinding {
   struct Use {
     VariableId variable;
     bool updated = false;        // the plan contributes to it, and does not only read it
-    std::int64_t most_rows = 0;  // so many rows of a sparse one can a step read or contribute
+    std::int64_t most_rows = 0;  // of a sparse variable: the most rows that a step can read or
+                                 // contribute
     bool streamed = false;       // the contribution goes to sink(), range by range
-    bool reread = false;         // more than one kernel of a step reads it
+    bool reread = false;         // several kernels of a step read it
   };
   std::vector<Use> uses;  // in the order in which the plan first reads them
 };
@@ -69,14 +70,14 @@ struct StepScalars {
   std::int64_t step = 0;  // the task's own step, from 0
 };
 
-/// A contribution lies in the place that place() gave. A dense one has the variable's shape; of a
+/// A contribution, in the place that place() gave. A dense one has the variable's shape; in a
 /// sparse one the first ids.size() rows are valid.
 struct Contribution {
   bool sparse = false;
-  /// The unique ids of the rows of a sparse one, which are valid until end_step returns.
+  /// The unique row ids of a sparse contribution, valid until end_step returns.
   std::span<const std::int32_t> ids = {};
-  /// The memory of a dense one that does not lie in its place, until end_step returns, for a store
-  /// that takes lent ones. It must not be written.
+  /// The memory of a dense contribution that does not lie in its place, for a store that takes lent
+  /// ones. It is valid until end_step returns, and must not be written.
   const float* lent = nullptr;
 };
 
@@ -87,7 +88,7 @@ struct VariableState {
   std::vector<Tensor> slots;  // in the order of slots_of; scalar ones have shape (1)
 };
 
-/// The global step that a contribution made, once the shard that counts has said so.
+/// The global step that a contribution made; known once the shard that counts steps has answered.
 class StepHandle {
  public:
   virtual ~StepHandle() = default;
@@ -97,19 +98,20 @@ class StepHandle {
 
 /// The party that computes the norm by which contributions are clipped.
 enum class NormBy : std::uint8_t {
-  kPlan,   // the plan computes that of its own contributions, and end_step gets the scale
-  kStore,  // the store computes that of what it applies, such as a mean of several contributions
+  kPlan,   // the plan computes the norm of its own contributions, and passes the scale to end_step
+  kStore,  // the store computes the norm of what it applies, such as a mean of several
+           // contributions
 };
 
-/// The clip scale of a contribution that has NaN or infinity, and is to be applied nowhere.
+/// The clip scale of a contribution that has NaN or infinity, and must not be applied.
 constexpr float kSkipContribution = std::numeric_limits<float>::quiet_NaN();
 inline bool is_skipped(float clip_scale) { return std::isnan(clip_scale); }
 
-/// Ends a step that is to be made again from begin_step on, of the same inputs: those that made it
-/// together are others now.
+/// Ends a step that the task must repeat from begin_step on, with the same inputs, because the
+/// group of tasks that make it together has changed.
 struct RepeatStep {};
 
-/// Memory, and the event after which it may be used. An empty event allows it at once.
+/// Memory, and the event after which it may be used. An empty event allows its use at once.
 struct AsyncView {
   AsyncView() = default;
   AsyncView(const TensorView& memory, const Event& after = {}) : view(memory), event(after) {}
@@ -117,8 +119,8 @@ struct AsyncView {
   Event event;
 };
 
-/// A plan's calls on the store. Each executor has its own object, and one thread calls it. An error
-/// of a peer surfaces in need, place or end_step; it is always the earliest one.
+/// A plan's calls on the store. Each executor has its own object, and one thread calls it. need,
+/// place or end_step throw an error of a peer; it is always the earliest error.
 class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
@@ -126,47 +128,47 @@ class StoreSteps {
   virtual NormBy norm_by() const { return NormBy::kPlan; }
   /// The space in which the memory of need() and place() lies.
   virtual MemorySpace space() const { return {}; }
-  /// Makes the time in which a call waits for the device's event count as compute of `account`,
-  /// which must outlive the steps.
+  /// From now on, the time in which a call waits for the device's event counts as compute of
+  /// `account`, which must outlive the steps.
   virtual void count_waits(StepAccount& account) { account_ = &account; }
-  /// True when end_step has a use for the next batch's rows.
+  /// True if end_step can use the next batch's rows.
   virtual bool wants_next_rows() const { return false; }
-  /// Begins a step, and asks for whatever is stale: in the first step, and in the first train step
-  /// after any other use. `rows` are those that the batch reads; rows that end_step was told of are
-  /// not asked for again, and may be left out.
+  /// Begins a step, and requests the values that are stale: in the first step, and in the first
+  /// train step after any other use. `rows` are those that the batch reads; rows that end_step was
+  /// told of are not requested again, and may be left out.
   virtual void begin_step(StepKind kind, std::span<const RowSet> rows,
                           const StepScalars& scalars) = 0;
   /// Waits for the value that this step reads, which has the variable's full shape and includes
-  /// this worker's last contribution. Of a sparse variable only the asked rows are valid. Other
+  /// this worker's last contribution. Of a sparse variable only the requested rows are valid. Other
   /// workers' updates may change the memory meanwhile, element by element. It must not be written.
   /// After a train step, and before the next step of its plan, it waits for the value that the
   /// contribution has made.
   virtual AsyncView need(VariableId variable) = 0;
-  /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) when
+  /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) if
   /// it is sparse. Waits until the previous contribution was taken.
   virtual AsyncView place(VariableId variable) = 0;
-  /// Is called instead of place() when PlanBinding::Use::streamed is set. The sink takes the
-  /// contribution while it is made, and is valid until ready(), which says that every range was
-  /// given. Nothing of this step may read the variable any more. Waits as place() does.
+  /// Replaces place() if PlanBinding::Use::streamed is set. The sink takes the contribution while a
+  /// kernel makes it, and is valid until ready(), which says that every range was given. From then
+  /// on, nothing in this step may read the variable. Waits as place() does.
   virtual OutputSink& sink(VariableId /*variable*/) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
   }
-  /// Once `event` has happened, the contribution is final and nothing of this step reads the
-  /// variable or the contribution any more. The ids can be read at once. Blocks for nothing but the
-  /// event.
+  /// Says that after `event` the contribution is final, and nothing in this step reads the variable
+  /// or the contribution any more. The ids can be read at once. Blocks for nothing but the event.
   virtual void ready(VariableId variable, const Contribution& contribution, const Event& event) = 0;
-  /// Returns the parts of the batch of a train step with which kernels add their sums up, or null
-  /// when this part is the whole. Its calls are part of the step, and may throw RepeatStep.
+  /// Returns the exchange with which kernels add their sums to those of the other parts of a train
+  /// step's batch, or null if this part is the whole. Its calls are part of the step, and may throw
+  /// RepeatStep.
   virtual SumExchange* exchange() { return nullptr; }
-  /// Ends the step. When the plan computes the norm to clip by, the contributions count times
-  /// `clip_scale`; when the store does, the scale is ignored. kSkipContribution is heeded by both:
-  /// they are applied nowhere, and the step is counted. `next_rows` are the next batch's rows, if
-  /// they are known. The handle is valid until the next end_step. Throws RepeatStep only where
-  /// there is an exchange().
+  /// Ends the step. If the plan computes the norm to clip by, the contributions count times
+  /// `clip_scale`; if the store does, it ignores the scale. With kSkipContribution, either one
+  /// applies them nowhere, and counts the step. `next_rows` are the next batch's rows, if they are
+  /// known. The handle is valid until the next end_step. Throws RepeatStep only if there is an
+  /// exchange().
   virtual StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) = 0;
 
  protected:
-  /// Waits for the event, for a store that reads contributions on the host.
+  /// Waits for the event; for a store that reads contributions on the host.
   void wait_on_host(const Event& event) {
     if (event.empty()) return;
     std::optional<DeviceWaitScope> wait;
@@ -184,11 +186,11 @@ struct StoreAccount {
   Duration transfer{0};
 };
 
-/// The way from this task to one that keeps variables for it.
+/// The link from this task to a task that keeps variables for it.
 struct StoreLink {
   std::string to;                      // "ps:0"
-  std::string kind;                    // "shm", "tcp"; the name of Connection::kind
-  std::optional<Duration> round_trip;  // as the system has measured it
+  std::string kind;                    // "shm", "tcp"; as Connection::kind names it
+  std::optional<Duration> round_trip;  // as the system measured it
   std::int64_t bytes_sent = 0, bytes_received = 0;
   bool encrypted = false;
 };
@@ -197,31 +199,32 @@ class ParameterStore {
  public:
   virtual ~ParameterStore() = default;
   virtual std::span<const VariableSpec> variables() const = 0;
-  /// True when the steps that bind() gives have a sink() for dense contributions that are not
+  /// True if the steps that bind() returns have a sink() for dense contributions that are not
   /// clipped.
   virtual bool takes_streams() const { return false; }
-  /// True when dense contributions may lie elsewhere than in their places (Contribution::lent).
+  /// True if dense contributions may lie outside their places (Contribution::lent).
   virtual bool takes_lent() const { return false; }
   /// Makes the steps of one plan. If `clip_norm` is above 0, a step's contributions are scaled by
-  /// min(1, clip_norm / norm), so that none is applied before end_step; the norm is that of all
-  /// variables of the job, and norm_by() of the result says who computes it.
+  /// min(1, clip_norm / norm), so none is applied before end_step. The norm covers all variables of
+  /// the job; norm_by() of the result says who computes it.
   virtual std::unique_ptr<StoreSteps> bind(const PlanBinding& plan, float clip_norm) = 0;
   /// Writes initial values or a restored checkpoint, outside a step. From then on the store is
-  /// initialised. Memory of tensors that nobody else holds may become the store's.
+  /// initialised. The store may keep the memory of tensors that nobody else holds.
   virtual void write(std::vector<VariableState> states, std::int64_t global_step) = 0;
   virtual bool initialised() const = 0;
-  /// Moves the value of a variable that was written to memory of its size, which outlives the
-  /// store: from then on it lies there. False: it stays where it is. Outside a step.
+  /// Moves a written variable's value to memory of its size, which outlives the store; from then on
+  /// the value lies there. Returns false if it stays where it is. For use outside a step.
   virtual bool move_value(VariableId /*variable*/, std::span<std::byte> /*to*/) { return false; }
-  /// Reads variables and their slots, each of one moment; with one worker all are of the same step.
+  /// Reads variables and their slots, each as it was at one moment; with one worker all are of the
+  /// same step.
   virtual std::vector<VariableState> read(std::span<const VariableId> variables) = 0;
   virtual std::int64_t global_step() const = 0;
   virtual StoreAccount account() const { return {}; }
-  /// Returns the link to each task that keeps variables, in their order; none in one process.
+  /// Returns the link to each task that keeps variables, in task order; none in one process.
   virtual std::vector<StoreLink> links() const { return {}; }
-  /// The contributions of this task that were skipped since they had NaN or infinity.
+  /// The number of this task's contributions that were skipped because they had NaN or infinity.
   virtual std::int64_t skipped() const { return 0; }
-  /// Zero contributions where nobody else updates the variables, and nothing is counted.
+  /// Reports zero contributions if nobody else updates the variables, and nothing is counted.
   virtual Staleness staleness() const { return {}; }
 };
 

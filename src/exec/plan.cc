@@ -35,28 +35,29 @@ struct PlannedCopy {
 };
 
 /// A contribution, where it is written and when it is handed over. It is *settled* before the node
-/// at that position runs: by then every kernel that reads the variable or the contribution has run.
+/// at that position runs: every kernel that reads the variable or the contribution has run by then.
 struct PlacedUpdate {
   PlannedUpdate root;
   SlotIndex place = -1;
-  int written_by = -1;  // the position of its kernel; −1 when it is copied once it is settled
+  int written_by = -1;  // the position of the kernel that writes it; −1 if a copy writes it once it
+                        // is settled
   int settled = 0;
-  bool streamed = false;  // it goes to the store's sink while it is made
-  bool lends = false;     // its kernel may leave it where it lies
+  bool streamed = false;  // goes to the store's sink while its kernel makes it
+  bool lends = false;     // its kernel may leave it in its own memory
 };
 
-/// The parts of a step, each in the order in which it is to be done.
+/// The parts of a step, each in execution order.
 struct StepSchedule {
   const NodeOrder& order;
   std::span<const VariableReads> reads;
   std::span<const PlacedUpdate> updates;
-  std::span<const PlannedCopy> last_copies;  // are made at the end, before anything changes
-  std::span<const PlannedCopy> assignments;  // are made after those
+  std::span<const PlannedCopy> last_copies;  // made at the end, before anything changes
+  std::span<const PlannedCopy> assignments;  // made after last_copies
 };
 
 using Kind = Instruction::Kind;
 
-// Events by position; those of one position are in the order of the schedule.
+// Events by position; events at one position keep the order of the schedule.
 template <typename T>
 using Events = std::map<int, std::vector<const T*>>;
 
@@ -80,7 +81,7 @@ class InstructionWriter {
     }
   }
 
-  // Contributions that are settled at the end wait for the copies there, which may read variables.
+  // Contributions that are settled at the end wait for the last copies, which may read variables.
   void write() {
     const int end = memory_.end(), prologue = int(step_.order.prologue);
     for (int position = 0; position < end; ++position) {
@@ -196,7 +197,7 @@ class PlanMaker {
  private:
   void rewrite_graph() {
     const PlanRoots roots = PlanRoots::of(request_, variables_);
-    // Naive kernels fold constants, because a device that only takes time would compute nothing.
+    // Naive kernels fold constants, because a device that only takes time computes nothing.
     RealClock clock;
     const std::unique_ptr<Device> folder = make_device({.kind = "naive"}, clock);
     KernelConstantEvaluator evaluator(*folder);
@@ -235,13 +236,13 @@ class PlanMaker {
       plan_->global_norm = kept(roots_.global_norm);
       const Training& training = *request_.training;
       plan_->skips_not_finite = training.skip_not_finite;
-      // An infinite one changes nothing but that contributions wait for the end of the step.
+      // An infinite norm scales nothing, but contributions still wait for the end of the step.
       plan_->clip_norm =
           training.clip_norm > 0 ? training.clip_norm : std::numeric_limits<float>::infinity();
     }
   }
 
-  // All assignments are made at the end: a local that another one reads is copied aside first.
+  // All assignments happen at the end: a local that another assignment reads is copied first.
   void plan_assignments() {
     for (const Graph::Assignment& assignment : plan_->graph->assignments()) {
       const int storage = memory_->storage_of(assignment.value);
@@ -265,7 +266,7 @@ class PlanMaker {
     }
   }
 
-  // Nothing may write where a lent contribution lies, as a kernel does that works in place.
+  // No kernel that works in place may write to the memory of a lent contribution.
   bool can_lend(const PlacedUpdate& update) const {
     if (!request_.lend_updates || !device_.space().host() || update.streamed) return false;
     if (update.root.sparse() || update.written_by < 0) return false;
@@ -278,8 +279,8 @@ class PlanMaker {
            memory_->life(storage).last_write == update.written_by;
   }
 
-  // The rule is applied on the host while the kernel runs, so nothing may read the variable from
-  // then on, and nothing but the store may want the contribution, which the rule takes in parts.
+  // The host applies the rule while the kernel runs, so from then on nothing may read the variable.
+  // Only the store may want the contribution, since the rule takes it in parts.
   bool can_stream(const PlacedUpdate& update) {
     if (!device_.space().host()) return false;
     if (!request_.stream_updates || roots_.global_norm || update.written_by < 0) return false;
@@ -294,8 +295,8 @@ class PlanMaker {
     return use.kernel->stream_output();
   }
 
-  // A kernel can write straight into the place when its output is memory of the step, wanted as a
-  // whole, and by nobody after the contribution is handed over.
+  // A kernel can write straight into the place if its output is memory of the step, is wanted as a
+  // whole, and is not read after the contribution is handed over.
   PlacedUpdate planned(const PlannedUpdate& root) {
     PlacedUpdate update{root};
     const Value value = root.written();
@@ -312,7 +313,7 @@ class PlanMaker {
     place.kind = Storage::Kind::kPlace;
     place.variable = root.variable;
     update.place = memory_->add(value.type(), place, -1);
-    // The other variable, or the other contribution, is handed over after this copy.
+    // This copy comes before the other variable or contribution is handed over.
     const Storage::Kind kind = memory_->storage(storage).kind;
     if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
       memory_->read_at(storage, memory_->end());
@@ -385,7 +386,7 @@ class PlanMaker {
     plan_->binding.uses.push_back(use);
   }
 
-  // Inputs that the rewritten graph does without can be fed all the same.
+  // The caller can still feed inputs that the rewritten graph does not use.
   void find_inputs() {
     std::map<std::string_view, const Node*> left;
     for (const auto& node : plan_->graph->nodes()) left[node->name()] = node.get();
@@ -417,7 +418,7 @@ class PlanMaker {
     }
   }
 
-  // Is called when kernels know where their outputs go.
+  // The caller calls this once kernels know where their outputs go.
   void note_scratch() {
     for (Plan::KernelUse& use : plan_->kernels) use.scratch_bytes = use.kernel->scratch_bytes();
   }

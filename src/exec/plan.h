@@ -21,29 +21,31 @@ namespace paceline {
 /// A plan computes fetched values, and for a train step the updates.
 struct PlanRequest {
   const Graph* graph = nullptr;
-  std::vector<Value> fetches;          // values that are read after each step
-  const Training* training = nullptr;  // null when nothing is updated
-  bool run_assignments = true;         // false when local variables do not change
+  std::vector<Value> fetches;          // values that the caller reads after each step
+  const Training* training = nullptr;  // null if nothing is updated
+  bool run_assignments = true;         // false if local variables do not change
   RewriteOptions rewrite;
-  /// True for a store that takes streams: dense contributions go to its sinks where kernels can.
+  /// True for a store that takes streams: dense contributions go to its sinks if their kernels
+  /// support it.
   bool stream_updates = false;
-  /// True for a store that takes lent contributions: kernels leave them where they lie if they can.
+  /// True for a store that takes lent contributions: kernels leave them in their own memory if they
+  /// can.
   bool lend_updates = false;
 };
 
-/// Memory that values live in during a step. Values that are views of one another share a storage;
+/// Memory that holds values during a step. Values that are views of one another share a storage;
 /// each is all of it or a part.
 struct Storage {
   enum class Kind : std::uint8_t {
     kArena,     // memory of the executor, reused within a step
     kInput,     // memory of the executor, filled before each step
     kLocal,     // memory of the task, kept from step to step
-    kConstant,  // memory of the graph
+    kConstant,  // memory that the graph owns
     kVariable,  // memory of the store, known when need() returns
     kPlace,     // memory of the store, known when place() returns
   };
   Kind kind = Kind::kArena;
-  MemorySpace space;  // the space of the plan's device, or the host's for kConstant
+  MemorySpace space;  // the space of the plan's device; for kConstant, the host's
   std::size_t bytes = 0;
   std::size_t offset = 0;    // kArena, kInput
   VariableId variable = -1;  // kVariable, kPlace
@@ -63,25 +65,27 @@ using SlotIndex = int;
 struct Instruction {
   enum class Kind : std::uint8_t {
     kNeed,   // outputs[0] ← store.need(variable)
-    kPlace,  // outputs[0] ← store.place(variable), or the next kernel's sink when streamed
+    kPlace,  // outputs[0] ← store.place(variable), or the next kernel's sink if streamed
     kRun,    // runs the kernel
     kReady,  // store.ready(variable): after the last read of the variable and the contribution
-    kCopy,   // outputs[0] ← inputs[0], for locals and what no kernel can write in place
+    kCopy,   // outputs[0] ← inputs[0], for locals and values that no kernel can write in place
   };
   Kind kind = Kind::kRun;
   VariableId variable = -1;
   int kernel = -1;                // an index into Plan::kernels
-  std::vector<SlotIndex> inputs;  // for kReady of rows these are ids and count
+  std::vector<SlotIndex> inputs;  // for kReady of rows: the ids and their count
   std::vector<SlotIndex> outputs;
-  bool streamed = false;  // kPlace and kRun: no memory holds the contribution as a whole
-  bool lends = false;     // kRun: the kernel may leave the variable's contribution where it lies
+  bool streamed = false;  // kPlace and kRun: no memory holds the whole contribution
+  bool lends = false;     // kRun: the kernel may leave the variable's contribution in its own
+                          // memory
 };
 
 /// Says which rows of a sparse variable a batch reads.
 struct RowReads {
   VariableId variable = -1;
-  std::int64_t rows = 0;       // the whole variable has so many
-  bool all = false;            // something other than a look-up reads the variable, so all rows
+  std::int64_t rows = 0;       // of the whole variable
+  bool all = false;            // another op than a look-up reads the variable, so the step reads
+                               // all rows
   std::vector<SlotIndex> ids;  // int32 values of any shape
 };
 
@@ -98,34 +102,34 @@ struct Plan {
   std::vector<Storage> storages;
   std::vector<Slot> slots;
   std::vector<Instruction> instructions;
-  /// So many instructions run before begin_step: they compute the ids of rows that the batch reads.
-  /// No other instruction writes the memory that they write, so that they can run for the next
-  /// batch while what this step has computed is still read.
+  /// The number of instructions that run before begin_step: they compute the ids of the rows that
+  /// the batch reads. No other instruction writes the memory that they write, so they can run for
+  /// the next batch while results of this step are still being read.
   std::size_t prologue = 0;
   std::size_t arena_bytes = 0, input_bytes = 0;
-  std::map<std::string, SlotIndex, std::less<>> inputs;  // those of the graph that was asked for
+  std::map<std::string, SlotIndex, std::less<>> inputs;  // by name in the requested graph
   std::vector<SlotIndex> fetches;
-  SlotIndex loss = -1, global_norm = -1;  // −1 when there is none
-  float clip_norm = 0;                    // 0 when nothing is clipped
-  bool skips_not_finite = false;          // end_step is told of a norm that is not finite
+  SlotIndex loss = -1, global_norm = -1;  // −1 if there is none
+  float clip_norm = 0;                    // 0 if nothing is clipped
+  bool skips_not_finite = false;          // end_step learns of a norm that is not finite
   PlanBinding binding;
   std::vector<RowReads> row_reads;
 
   bool clipped() const { return global_norm >= 0; }
 };
 
-/// Rewrites the graph, schedules it, lays out memory and makes kernels. Throws kNotFound when
-/// `specs` lacks a variable of the graph, kInvalidArgument when they disagree on one, or when the
-/// rows that a batch reads of a sparse variable depend on a variable.
+/// Rewrites the graph, schedules it, lays out memory and makes kernels. Throws kNotFound if `specs`
+/// lacks a variable of the graph. Throws kInvalidArgument if they disagree on one, or if the rows
+/// that a batch reads of a sparse variable depend on a variable.
 std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
                                 Device& device);
 
-/// Makes the store's list for several graphs. It has every variable once, by name; the training
-/// that updates it gives rule, weight decay and sparseness. Throws kInvalidArgument naming a
-/// variable on which graphs disagree, or which two trainings update.
+/// Makes the store's list of variables for several graphs. It has every variable once, by name; the
+/// training that updates it gives rule, weight decay and sparseness. Throws kInvalidArgument naming
+/// a variable on which graphs disagree, or which two trainings update.
 std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                          std::span<const Training> trainings);
-/// The same with one training, or none if it is null.
+/// Makes the list with one training, or with none if it is null.
 inline std::vector<VariableSpec> variable_specs(std::span<const Graph* const> graphs,
                                                 const Training* training) {
   return variable_specs(graphs, std::span(training, training != nullptr ? 1 : 0));

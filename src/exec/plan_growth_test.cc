@@ -1,5 +1,5 @@
-// The work of building a graph, differentiating it and planning it grows with its size and no
-// faster. Work is counted in allocations and in inferred nodes, which do not depend on the machine.
+// The work of building, differentiating and planning a graph grows no faster than its size. The
+// test counts allocations and inferred nodes, which do not depend on the machine.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -21,10 +21,10 @@ namespace {
 
 struct Work {
   std::int64_t allocations = 0, inferred = 0;
-  std::int64_t inferred_by_plan = 0;  // of `inferred`
+  std::int64_t inferred_by_plan = 0;  // the part of `inferred` that planning caused
 };
 
-/// The library's ops, which count how often the types of a node are inferred.
+/// Returns the library's ops, which count how often a node's types are inferred.
 OpRegistry counting_ops(std::int64_t& inferred) {
   OpRegistry ops;
   for (const Op* op : builtin_ops().all()) {
@@ -38,7 +38,7 @@ OpRegistry counting_ops(std::int64_t& inferred) {
   return ops;
 }
 
-/// A chain of layers, each with a named output and a local variable that keeps it.
+/// Adds a chain of layers, each with a named output and a local variable that keeps it.
 Value add_layers(Graph& graph, int layers) {
   Value x = graph.input("x", {2, 3});
   for (int i = 0; i < layers; ++i) {
@@ -74,7 +74,7 @@ Work work_of(int layers) {
 
 TEST(PlanGrowth, TwiceTheLayersAreTwiceTheWork) {
   const Work some = work_of(50), twice = work_of(100), four_times = work_of(200);
-  // From one size to the next, so that what does not depend on the size falls out.
+  // Differences between sizes cancel the work that does not depend on the size.
   EXPECT_EQ(four_times.inferred - twice.inferred, 2 * (twice.inferred - some.inferred));
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer owns malloc";
   const double growth = double(four_times.allocations - twice.allocations) /
@@ -82,12 +82,12 @@ TEST(PlanGrowth, TwiceTheLayersAreTwiceTheWork) {
   EXPECT_LT(growth, 2.1);
 }
 
-// Copies of a graph, and nodes that stand for several, have the types of what they replace.
+// Copies of a graph, and nodes that replace several, take over the types of the replaced nodes.
 TEST(PlanGrowth, PlanningALayerInfersNoTypes) {
   EXPECT_EQ(work_of(50).inferred_by_plan, work_of(100).inferred_by_plan);
 }
 
-// A chain that lies in one piece of memory, and the memory of each value was another's before.
+// The chain lies in one piece of memory; each value uses the memory of the value before it.
 TEST(PlanGrowth, AChainInPlaceIsOneBuffer) {
   Graph graph;
   Value x = graph.input("x", {1024});

@@ -1,4 +1,5 @@
-// Parts of a value are read where it lies, and what is joined is written where it is read.
+// Plans read parts of a value where the value lies, and write parts of a joined value where the
+// joined value is read.
 #include <gmock/gmock.h>
 
 #include "exec/testing/plan_fixture.h"
@@ -20,7 +21,7 @@ TEST_F(PlanTest, APartThatLiesInAnotherValueIsReadThere) {
               ElementsAre("relu"));
 }
 
-// Threads would write what others still read.
+// Otherwise threads would write what others still read.
 TEST_F(PlanTest, AKernelThatReadsAPartDoesNotTakeOverTheMemoryOfTheWhole) {
   const Value x = relu(graph_.input("x", {8, 16}));
   const auto plan = fetch({tanh(slice(x, {2, 0}, {4, 16}))});
@@ -81,16 +82,17 @@ TEST_F(PlanTest, WhatCannotBeWrittenWhereItIsJoinedIsCopied) {
   const auto kernels = [&](const std::vector<Value>& parts, int axis) {
     return text(*fetch({concat(parts, axis)}));
   };
-  EXPECT_THAT(kernels({a, b}, 1), ElementsAre("relu", "tanh", "concat"));  // rows lie apart
-  EXPECT_THAT(kernels({a, x}, 0), ElementsAre("relu", "concat"));          // no kernel writes x
-  EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));          // it is there once
-  EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),                  // a part of another
+  EXPECT_THAT(kernels({a, b}, 1), ElementsAre("relu", "tanh", "concat"));  // the parts' rows are
+                                                                           // not contiguous
+  EXPECT_THAT(kernels({a, x}, 0), ElementsAre("relu", "concat"));  // no kernel writes x
+  EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));  // a has only one memory
+  EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),          // one is a part of another value
               ElementsAre("relu", "tanh", "concat"));
   const Value odd = relu(graph_.input("odd", {3, 3}));  // 36 bytes
   EXPECT_THAT(kernels({odd, tanh(odd)}, 0), ElementsAre("relu", "tanh", "concat"));
   EXPECT_THAT(
       text(*fetch({concat(std::vector<Value>{a, b}, 0), concat(std::vector<Value>{b, a}, 0)})),
-      ElementsAre("relu", "tanh", "concat"));  // the second
+      ElementsAre("relu", "tanh", "concat"));  // copies the second part
 }
 
 TEST_F(PlanTest, PartsOfAContributionAreWrittenInItsPlace) {

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// One variable's contribution. It is dense, or rows with their ids and the number of valid ones.
+/// One variable's contribution: dense, or rows with their ids and the number of valid rows.
 struct PlannedUpdate {
   VariableId variable = -1;
   Value dense;
@@ -19,12 +19,12 @@ struct PlannedUpdate {
   Value written() const { return sparse() ? rows : dense; }
 };
 
-/// Finds variables of graphs among those of a store by their names.
+/// Finds graph variables among those of a store by name.
 class VariableIds {
  public:
   /// Borrows `specs`.
   explicit VariableIds(std::span<const VariableSpec> specs);
-  /// Returns the index of the variable in specs(). Throws kNotFound, and kInvalidArgument when type
+  /// Returns the index of the variable in specs(). Throws kNotFound, and kInvalidArgument if type
   /// or shape differ.
   VariableId of(const Node& variable) const;
   std::span<const VariableSpec> specs() const { return specs_; }
@@ -37,15 +37,15 @@ class VariableIds {
 struct PlanRoots {
   std::vector<Value> fetches;
   Value loss, global_norm;
-  std::vector<PlannedUpdate> updates;  // of variables that have a contribution
+  std::vector<PlannedUpdate> updates;  // of variables with a contribution
 
-  /// Finds the roots of the graph that was asked for. Throws kNotFound when `variables` lacks one,
-  /// kInvalidArgument when a contribution does not fit its spec.
+  /// Finds the roots of the requested graph. Throws kNotFound if `variables` lacks one, and
+  /// kInvalidArgument if a contribution does not fit its spec.
   static PlanRoots of(const PlanRequest& request, const VariableIds& variables);
 
-  /// Returns all values, in an order that with_values understands.
+  /// Returns all values, in the order that with_values expects.
   std::vector<Value> values() const;
-  /// Returns the same roots in another graph.
+  /// Returns these roots in another graph.
   PlanRoots with_values(std::span<const Value> values) const;
 };
 

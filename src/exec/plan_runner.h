@@ -1,4 +1,4 @@
-// For tests: runs a plan over variables of the test's own.
+// For tests: runs a plan over the test's own variables.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-// A plan with all it needs to run over `values`.
+// A plan with everything that it needs to run over `values`.
 struct PlanRunner {
   PlanRunner(const PlanRequest& request, std::map<std::string, Tensor>& values, Device& device,
              const Clock& clock)

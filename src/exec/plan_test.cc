@@ -38,7 +38,8 @@ TEST_F(PlanTest, TheStoreIsToldWhichVariablesSeveralKernelsRead) {
   ASSERT_EQ(plan->binding.uses.size(), 4u);
   for (const PlanBinding::Use& use : plan->binding.uses) {
     const std::string& name = specs_[std::size_t(use.variable)].name;
-    // Forwards, and for the gradient of what went in; what goes into the first layer wants none.
+    // The step reads a weight forwards, and for the gradient of the layer's input; the first
+    // layer's input needs no gradient.
     EXPECT_EQ(use.reread, name == "second/w") << name;
   }
 }
@@ -59,7 +60,7 @@ TEST_F(PlanTest, AContributionIsWrittenInItsPlaceAndReadyAfterTheLastReadOfItsVa
     EXPECT_LT(at(lines, "place " + name), at(lines, "ready " + name)) << name;
     EXPECT_EQ(std::ranges::count(lines, "ready " + name), 1) << name;
   }
-  // Layer c is handed over while b and a are still computed.
+  // Layer c is handed over while the device still computes b and a.
   EXPECT_LT(at(lines, "ready c/w"), at(lines, "place b/w"));
   EXPECT_LT(at(lines, "ready b/w"), at(lines, "place a/w"));
   EXPECT_EQ(plan->binding.uses.size(), 6u);
@@ -70,7 +71,7 @@ TEST_F(PlanTest, AContributionIsWrittenInItsPlaceAndReadyAfterTheLastReadOfItsVa
 TEST_F(PlanTest, ReadyComesAfterEveryInstructionThatReadsTheVariable) {
   const Value x = graph_.input("x", {4, 4});
   const Value w = graph_.variable("w", {4, 4});
-  // Read three times, the last time by the gradient of the first product.
+  // The step reads w three times, the last time for the gradient of the first product.
   const Value loss = reduce_mean(square(matmul(matmul(matmul(x, w), w), w)));
   const Training training = minimize(loss, Sgd{});
   const auto plan = make(training);
@@ -106,7 +107,7 @@ TEST_F(PlanTest, WhatNoKernelCanWriteInPlaceIsCopied) {
   const Value u = graph_.variable("u", {3});
   const Value doubled = scale(x, 2);
   const Value loss = reduce_sum(x);
-  // An input; one value for two variables; a value that is fetched.
+  // The contributions are an input, one value for two variables, and a fetched value.
   const Training training = contributing(loss, {{v, x}, {w, doubled}, {u, doubled}});
   const auto plan = make(training, {});
   EXPECT_EQ(std::ranges::count(text(*plan), "copy"), 2);
@@ -207,7 +208,7 @@ TEST_F(SparsePlanTest, ComputedIdsAreComputedBeforeTheStepBegins) {
   EXPECT_LE(std::ptrdiff_t(plan->prologue), at(text(*plan), "need table"));
 }
 
-// They may be computed for the next batch while what this step has computed is read.
+// The plan may compute them for the next batch while the store still reads results of this step.
 TEST_F(SparsePlanTest, ComputedIdsAreNotJoinedWithWhatIsComputedLater) {
   const Value raw = graph_.input("raw", {2, 8}, DType::kInt32);
   const Value other = graph_.input("other", {2, 8}, DType::kInt32);
@@ -305,13 +306,14 @@ TEST_F(PlanTest, AContributionIsComputedAfterTheOtherReadersOfItsVariable) {
   const auto lines = text(*plan);
   const auto place = std::ranges::find(lines, "place layer2/w");
   ASSERT_NE(place, lines.end());
-  // place, its product, and at once ready: nothing reads the weight any more.
+  // The plan places the contribution, computes its product, and is ready at once, because nothing
+  // reads the weight any more.
   EXPECT_EQ(*(place + 1), "matmul");
   EXPECT_EQ(*(place + 2), "ready layer2/w");
 }
 
-// A contribution is handed over after the last read of its variable, which must not be at the end
-// of the step because a number that is only printed was asked for last.
+// A contribution is handed over after the last read of its variable. A number that is only printed,
+// and was requested last, must not move that read to the end of the step.
 TEST_F(PlanTest, WhatIsComputedOfVariablesAloneDelaysNoContribution) {
   Value h = graph_.input("x", {2, 3});
   for (const char* name : {"a", "b", "c"}) h = relu(dense(h, 3, name));
@@ -324,7 +326,7 @@ TEST_F(PlanTest, WhatIsComputedOfVariablesAloneDelaysNoContribution) {
   const std::vector<std::string> lines = text(*plan);
   EXPECT_LT(at(lines, "ready c/w"), at(lines, "place b/w")) << ::testing::PrintToString(lines);
   EXPECT_LT(at(lines, "ready b/w"), at(lines, "place a/w"));
-  // Nor does it ask for variables before the layers that read them.
+  // The plan also asks for no variable before the layer that reads it.
   EXPECT_LT(at(lines, "need b/b"), at(lines, "need c/w"));
 }
 
@@ -340,7 +342,7 @@ TEST_F(PlanTest, AKernelThatGivesItsOutputAsAWholeIsNotStreamed) {
   EXPECT_FALSE(std::ranges::any_of(plan->instructions, &Instruction::streamed));
 }
 
-// 2^64 bytes are not none.
+// 2^64 bytes must not wrap around to 0.
 TEST_F(PlanTest, AValueThatNoMemoryHoldsIsRefused) {
   const std::vector<std::int64_t> shape = {std::int64_t{1} << 62};
   const Value wide = graph_.apply("broadcast_to", {graph_.input("x", {1})}, {{"shape", shape}});

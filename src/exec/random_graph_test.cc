@@ -11,8 +11,8 @@
 namespace paceline {
 namespace {
 
-// Random graphs: what a plan computes in reused memory is what node by node evaluation computes in
-// memory of its own, bit for bit.
+// Random graphs: a plan computes in reused memory, bit for bit, what node by node evaluation
+// computes in separate memory.
 class RandomGraph : public testing::TestWithParam<int> {
  protected:
   std::uint32_t pick(std::uint32_t below) {
@@ -23,14 +23,14 @@ class RandomGraph : public testing::TestWithParam<int> {
     for (float& x : tensor.data<float>()) x = to_unit_float(philox(9, draws_++, 0)[0]) - 0.5f;
     return tensor;
   }
-  static constexpr std::int64_t kSize = 8;  // of 2 rows, a part begins where kernels may read
-  // Two rows as wide as a square, from any element on.
+  static constexpr std::int64_t kSize = 8;  // with 2 rows, a part begins where kernels may read
+  // Takes two rows as wide as a square, starting at any element.
   Value part(const Value& a, const Value& b) {
     const auto row = std::int64_t(pick(kSize - 1));
     const Value rows = slice(a, {row, 0}, {2, kSize});
     return concat(std::vector<Value>{rows, slice(b, {2, 0}, {kSize - 2, kSize})}, 0);
   }
-  // A square out of halves that kernels write, and of one that a square joined.
+  // Joins a square from halves that kernels write, and from a half of an already joined square.
   Value joined(const Value& a, const Value& b) {
     const auto half_of = [&](const Value& x) { return split(x, 2, 0)[pick(2)]; };
     const Value pair =
@@ -41,7 +41,7 @@ class RandomGraph : public testing::TestWithParam<int> {
     const Value more = concat(std::vector<Value>{tanh(half_of(b)), pair}, 0);
     return slice(more, {std::int64_t(pick(2)) * kSize / 2, 0}, {kSize, kSize});
   }
-  // A node over values made before; squares of one size, so that any two fit.
+  // Returns a node over earlier values; all are squares of one size, so that any two fit.
   Value next(const std::vector<Value>& values) {
     const Value a = values[pick(std::uint32_t(values.size()))];
     const Value b = values[pick(std::uint32_t(values.size()))];

@@ -1,4 +1,4 @@
-// Somebody who looks at the numbers of a step.
+// An object that looks at the numbers of a step.
 #pragma once
 
 #include <string_view>
@@ -8,23 +8,24 @@
 
 namespace paceline {
 
-/// An executor's thread calls it in a step that is observed, with views into the host's memory that
-/// are valid during the call.
+/// An executor's thread calls it in an observed step, with views into the host's memory that are
+/// valid during the call.
 class StepObserver {
  public:
   virtual ~StepObserver() = default;
-  /// The step begins, or begins anew (RepeatStep).
+  /// The step begins, or begins again (RepeatStep).
   virtual void begin_step() = 0;
   /// An input of the graph, before anything is computed from it.
   virtual void input(std::string_view name, const TensorView& value) = 0;
-  /// True when it wants to see what this node of the plan's graph, which is rewritten, computes.
+  /// True if it wants to see what this node computes; the node belongs to the plan's rewritten
+  /// graph.
   virtual bool wants(const Node& node) const = 0;
-  /// The first output of a node that it wants.
+  /// Gets the first output of a node that it wants.
   virtual void computed(const Node& node, const TensorView& value) = 0;
-  /// True when it wants to see contributions.
+  /// True if it wants to see contributions.
   virtual bool wants_contributions() const = 0;
-  /// The contribution to a variable (VariableId), before it is clipped; of a sparse one the rows
-  /// that it has.
+  /// Gets the contribution to a variable (VariableId) before it is clipped; for a sparse one, the
+  /// rows that it has.
   virtual void contributed(int variable, const TensorView& value) = 0;
 };
 

@@ -18,9 +18,9 @@
 namespace paceline {
 namespace {
 
-// The bytes of an arena that are taken in each position of a schedule.
+// Tracks which bytes of an arena are taken at each position of a schedule.
 
-/// Ranges of bytes [begin, end), in order; ranges that touch or overlap are one.
+/// Ranges of bytes [begin, end), in order; ranges that touch or overlap become one.
 class ByteRanges {
  public:
   struct Range {
@@ -29,34 +29,34 @@ class ByteRanges {
   explicit ByteRanges(std::pmr::memory_resource* memory = std::pmr::get_default_resource())
       : ranges_(memory) {}
   void add(Range range);
-  /// The first range that ends above `offset`; null when there is none.
+  /// Returns the first range that ends above `offset`; null if there is none.
   const Range* first_above(std::size_t offset) const;
 
  private:
   std::pmr::vector<Range> ranges_;
 };
 
-/// A tree over the positions of a schedule. Buffers that lie close together are few ranges in each
-/// of its nodes, so that a search takes the logarithm of the number of positions, and not the
-/// number of buffers.
+/// A tree over the positions of a schedule. Buffers that lie close together become few ranges in
+/// each node, so a search takes the logarithm of the number of positions, whatever the number of
+/// buffers.
 class OccupiedMemory {
  public:
-  /// The positions [first, last], both included, as all that follow.
+  /// The positions [first, last]; both are included.
   struct Positions {
     int first = 0, last = 0;
   };
   explicit OccupiedMemory(Positions all);
   void take(Positions alive, ByteRanges::Range bytes);
-  /// The lowest offset from which so many bytes are free in all of these positions.
+  /// Returns the lowest offset at which this many bytes are free in all of these positions.
   std::size_t lowest_free(Positions alive, std::size_t bytes);
-  /// How often a range was looked for: a measure of the work.
+  /// The number of ranges that were examined, as a measure of the work.
   std::int64_t looks() const { return looks_; }
 
  private:
   struct Node {
     explicit Node(std::pmr::memory_resource* memory) : somewhere(memory), everywhere(memory) {}
-    ByteRanges somewhere;   // taken in some of the node's positions
-    ByteRanges everywhere;  // taken in all of them, each range by one buffer
+    ByteRanges somewhere;   // bytes taken in some of the node's positions
+    ByteRanges everywhere;  // bytes taken in all of them, each range by one buffer
   };
   struct Place {
     std::size_t node = 0;
@@ -69,7 +69,7 @@ class OccupiedMemory {
   void collect(const Place& place, Positions alive, std::vector<const ByteRanges*>& taken) const;
 
   Positions all_;
-  std::pmr::monotonic_buffer_resource memory_;  // of the ranges of all nodes
+  std::pmr::monotonic_buffer_resource memory_;  // memory for the ranges of all nodes
   std::vector<Node> nodes_;                     // the children of node i are 2i and 2i + 1
   std::int64_t looks_ = 0;
 };
@@ -130,7 +130,7 @@ std::size_t OccupiedMemory::lowest_free(Positions alive, std::size_t bytes) {
   std::vector<const ByteRanges*> taken;
   collect(root(), alive, taken);
   std::size_t offset = 0;
-  // Each of them has let the offset stay since it was last moved when all have.
+  // The loop ends when every range has left the offset unchanged since its last move.
   for (std::size_t i = 0, stayed = 0; stayed < taken.size(); i = (i + 1) % taken.size()) {
     ++looks_;
     const ByteRanges::Range* range = taken[i]->first_above(offset);
@@ -251,7 +251,7 @@ void ValueMemory::add_values(const Graph& graph, const VariableIds& variables) {
   }
 }
 
-// A part lies in the memory of what joins it, which is added with its first part.
+// A part lies in the memory of the joined tensor, which is added with its first part.
 SlotIndex ValueMemory::add_output(const Value& value, int written) {
   const ConcatPlacement::Place part = order_.parts.place_of(value);
   const bool joins = order_.parts.joins(value.node());
@@ -293,8 +293,8 @@ void ValueMemory::give_place(int storage, VariableId variable) {
   place.variable = variable;
 }
 
-// The op says which inputs its kernel may overwrite with the output. If another input has the same
-// memory, it could be read after it was overwritten.
+// The op says which inputs its kernel may overwrite with the output. If another input used the same
+// memory, the kernel could read it after it was overwritten.
 bool ValueMemory::may_take(const Node& node, int position, int input) const {
   const Value& value = node.input(input);
   const int taken = storage_of(value);
@@ -347,7 +347,7 @@ void ValueMemory::lay_out_inputs(Plan& plan) {
   }
 }
 
-// Storages that took over one another's memory are one buffer, which is alive from the first to the
+// Storages that reuse each other's memory form one buffer, which lives from the first use to the
 // last.
 std::vector<ArenaBuffer> ValueMemory::shared_buffers(std::vector<std::size_t>& index) const {
   std::vector<ArenaBuffer> buffers;

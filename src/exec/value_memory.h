@@ -23,19 +23,19 @@ struct ArenaBuffer {
 struct ArenaLayout {
   std::vector<std::size_t> offsets;  // by buffer; multiples of kBufferAlignment
   std::size_t bytes = 0;
-  std::int64_t looks = 0;  // how often taken memory was looked for: a measure of the work
+  std::int64_t looks = 0;  // the number of searches in taken memory, as a measure of the work
 };
 
 /// Lays out buffers that are not all alive at the same time in one arena. Places the largest first,
-/// and each at the lowest offset where it meets no buffer that is
-/// alive with it. No two buffers share an offset while both are alive, not even empty ones.
+/// each at the lowest offset where it meets no buffer that is alive with it. No two buffers share
+/// an offset while both are alive, not even empty ones.
 ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers);
 
-/// A position is an index into the nodes of the order; position end() is after the last of them.
+/// A position is an index into the nodes of the order; position end() follows the last one.
 class ValueMemory {
  public:
   struct Life {
-    // The positions of the first and last node that write it, or parts of it; −1 when it is there
+    // The positions of the first and the last node that write it, or parts of it; −1 if it exists
     // before the step.
     int first_write = -1, last_write = -1;
     int first_read = std::numeric_limits<int>::max();
@@ -52,7 +52,7 @@ class ValueMemory {
   const Storage& storage(int index) const { return storages_[std::size_t(index)]; }
   const Life& life(int index) const { return lives_[std::size_t(index)]; }
 
-  /// True when the value is all of its storage, not a part.
+  /// True if the value is all of its storage, not a part.
   bool is_whole(const Value& value) const;
 
   /// Notes that something other than a node reads the storage before `position` runs.
@@ -63,11 +63,11 @@ class ValueMemory {
   /// Adds an arena value that is written at `position` and read until the end.
   SlotIndex add_kept(const ValueType& type, int position);
 
-  /// Lets outputs take over the memory of inputs that are read no more, once all reads are known.
-  /// Memory that the order's prologue writes is shared with nothing.
+  /// Once all reads are known, lets outputs take over the memory of inputs that are not read again.
+  /// Memory that the order's prologue writes is never shared.
   void share_in_place();
-  /// Lays out the arena, with the scratch of plan.kernels, and the inputs. Storages and slots move
-  /// into the plan.
+  /// Lays out the inputs and the arena, including the scratch of plan.kernels. Storages and slots
+  /// move into the plan.
   void lay_out(Plan& plan);
 
  private:
@@ -88,7 +88,7 @@ class ValueMemory {
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;
-  std::vector<int> taken_from_;  // by storage: the first of those whose memory it takes, or −1
+  std::vector<int> taken_from_;  // by storage: the first storage whose memory it takes, or −1
 };
 
 }  // namespace paceline

@@ -1,5 +1,4 @@
-// Finds the readers of a variable: look-ups, which say by their ids which rows they need, and
-// others.
+// Finds the readers of a variable: look-ups, whose ids say which rows they need, and other nodes.
 #pragma once
 
 #include <map>
@@ -14,17 +13,17 @@ struct VariableReads {
   VariableId variable = -1;
   const Node* node = nullptr;
   std::vector<Value> ids;   // the ids of the look-ups into it
-  bool as_a_whole = false;  // something other than a look-up reads it
+  bool as_a_whole = false;  // another node than a look-up reads it
 };
 
-/// Returns the reads of all variables in the graph, in the order in which those were made.
+/// Returns the reads of all variables in the graph, in the order in which the variables were made.
 std::vector<VariableReads> variable_reads(const Graph& graph, std::span<const Value> roots,
                                           const VariableIds& variables);
-/// The reads of each variable; borrowed.
+/// Returns the reads of each variable; borrows `reads`.
 std::map<VariableId, const VariableReads*> by_variable(std::span<const VariableReads> reads);
 
 /// Returns the ids that say which rows of sparse variables a batch reads. Throws kInvalidArgument
-/// when they depend on a variable, since they are wanted before any value is there.
+/// if they depend on a variable, because the step needs them before any value.
 std::vector<Value> sparse_ids(std::span<const VariableReads> reads,
                               std::span<const VariableSpec> specs);
 

@@ -1,4 +1,4 @@
-// Casts whose result C++ leaves open. op_cases_elementwise.cc has the ordinary values.
+// Tests casts whose result C++ leaves open; op_cases_elementwise.cc tests the ordinary values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -20,7 +20,8 @@
 namespace paceline {
 namespace {
 
-/// A device that computes on this machine's cores, with the first of its tables that has a kernel.
+/// A device that computes on this machine's cores. The first of its tables that has a kernel for an
+/// op provides it.
 class HostDevice : public Device {
  public:
   HostDevice(const DeviceOptions& options, std::vector<KernelTable> tables);
@@ -85,7 +86,7 @@ std::unique_ptr<Kernel> HostDevice::make_kernel(const Node& node) {
                                                 kind_, name_of(dtype)));
 }
 
-// The naive kernels are there for what the fast ones lack.
+// The naive kernels handle what the fast ones lack.
 std::unique_ptr<Device> make_cpu(const DeviceOptions& options, Clock&) {
   std::vector<KernelTable> tables;
   tables.push_back(cpu_kernels());

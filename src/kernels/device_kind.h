@@ -1,4 +1,4 @@
-// The kinds of devices, and the traits by which all other code asks about one.
+// The kinds of devices, and the traits by which other code distinguishes them.
 #pragma once
 
 #include <memory>
@@ -11,23 +11,23 @@ class Clock;
 class Device;
 struct DeviceOptions;
 
-/// A line of the table in device.cc.
+/// A row of the table in device.cc.
 struct DeviceKind {
-  std::string_view name;      // "cpu"
-  bool shares_cores = false;  // among its tasks and towers, each of which needs one
-  bool is_simulated = false;  // its time follows from DeviceOptions, and it computes where asked to
-  bool meets_roof = false;    // the roof of this machine bounds it
-  bool needs_hardware = false;  // which a machine may lack
-  bool is_numbered = false;     // a machine has several of them, by index
-  bool is_oracle = false;       // for tests: no flag names it
-  /// How long its kernels take can be known before they run.
+  std::string_view name;        // "cpu"
+  bool shares_cores = false;    // its tasks and towers need a core each, and share the machine's
+  bool is_simulated = false;    // its time follows from DeviceOptions, and it computes if asked to
+  bool meets_roof = false;      // this machine's roof bounds it
+  bool needs_hardware = false;  // hardware that a machine may lack
+  bool is_numbered = false;     // a machine may have several, by index
+  bool is_oracle = false;       // for tests only: no flag names it
+  /// True if its kernels' time can be known before they run.
   bool is_predicted() const { return is_simulated || meets_roof; }
   std::unique_ptr<Device> (*make)(const DeviceOptions& options, Clock& clock) = nullptr;
 };
 
 /// All kinds; the first is the default.
 std::span<const DeviceKind> device_kinds();
-/// Null: there is none of this name.
+/// Returns null if no kind has this name.
 const DeviceKind* find_device_kind(std::string_view name);
 /// Throws kInvalidArgument naming --device.
 const DeviceKind& device_kind(std::string_view name);

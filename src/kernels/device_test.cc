@@ -121,7 +121,7 @@ TEST(DeviceTest, AnOpFromOutsideRunsItsOwnKernel) {
   }
 }
 
-/// An op from outside that doubles, range by range, and counts the ranges.
+/// A custom op that doubles, range by range, and counts the ranges.
 Op doubled_by_ranges(std::atomic<int>& ranges, int& threads) {
   Op op = doubled(true);
   op.kernel = [&](const Node&, const KernelCall& call) {
@@ -170,7 +170,8 @@ TEST(KernelCallTest, WithoutThreadsAllIsOneRange) {
   EXPECT_EQ(last, 7);
 }
 
-/// A simulated device and the kernels of four ops: a reshape of no FLOPs, the others of 1000.
+/// A simulated device and the kernels of four ops: a reshape without FLOPs, and three ops of 1000
+/// FLOPs.
 class SimTest : public testing::Test {
  protected:
   void make(const DeviceOptions& options, double total_flops) {
@@ -225,7 +226,7 @@ TEST_F(SimTest, AStepWithoutFlopsIsSpreadEvenly) {
 }
 
 TEST_F(SimTest, FlopsTakeTimeAtTheRate) {
-  make(sim_options(0, 0.0005), 4000);  // 500 FLOPs a ms
+  make(sim_options(0, 0.0005), 4000);  // 500 FLOPs per ms
   run(1);
   device_->synchronize();
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(2)));
@@ -310,7 +311,7 @@ TEST_F(SimTest, WorkOfTheHostBetweenStepsIsNotHidden) {
   EXPECT_EQ(clock_.now(), TimePoint(milliseconds(25)));
 }
 
-/// Sleeps a millisecond longer than asked.
+/// Sleeps a millisecond longer than it is asked to.
 class LateClock : public ManualClock {
  public:
   void sleep_until(TimePoint time) override { ManualClock::sleep_until(time + milliseconds(1)); }
@@ -332,7 +333,7 @@ TEST(SimLateTest, ASleepThatEndsLateDoesNotAddUp) {
   EXPECT_EQ(clock.now(), TimePoint(milliseconds(4001)));
 }
 
-/// Sleeps 10 ms longer than asked, once.
+/// Sleeps 10 ms longer than it is asked to, but only once.
 class OnceLateClock : public ManualClock {
  public:
   void sleep_until(TimePoint time) override {
@@ -343,8 +344,8 @@ class OnceLateClock : public ManualClock {
   milliseconds late_{10};
 };
 
-// Steps that follow a late wait catch up by their own time. What the host waits for meanwhile takes
-// its time nevertheless.
+// Steps after a late wait catch up only by their own time. Waits of the host in between still take
+// their time.
 TEST(SimLateTest, CatchingUpHidesNoWaitOfTheHost) {
   OnceLateClock clock;
   SimTimeline timeline(clock);
@@ -352,14 +353,14 @@ TEST(SimLateTest, CatchingUpHidesNoWaitOfTheHost) {
     timeline.run(milliseconds(1));
     timeline.synchronize();
   };
-  step();  // ends at 1 ms; the host knows at 11
+  step();  // ends at 1 ms; the host learns it at 11 ms
   step();
   clock.advance(milliseconds(9));
   for (int i = 0; i < 10; ++i) step();
   EXPECT_EQ(clock.now(), TimePoint(milliseconds(2 + 9 + 10)));
 }
 
-// A simulated worker must push as many rows as a real one.
+// A simulated worker must push as many rows as a real worker.
 TEST(SimOutputTest, IdsAreComputed) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);
@@ -407,7 +408,7 @@ TEST(SimOutputTest, FewNumbersAreZeroed) {
   EXPECT_THAT(left_of_sevens(256).data<float>(), testing::Each(0));
 }
 
-// That would take time of its own.
+// Filling them would take time.
 TEST(SimOutputTest, ManyNumbersAreLeftAsTheyWere) {
   EXPECT_THAT(left_of_sevens(257).data<float>(), testing::Each(7));
 }

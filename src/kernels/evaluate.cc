@@ -14,7 +14,7 @@ namespace paceline {
 
 namespace {
 
-// Tensors as a device reaches them: as they are, or in memory of its own.
+// Tensors as a device reaches them: in place, or in its own memory.
 class OnDevice {
  public:
   OnDevice(std::span<const Tensor> tensors, Device& device) : tensors_(tensors), device_(device) {

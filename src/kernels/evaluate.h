@@ -1,4 +1,5 @@
-// Runs a graph node by node, for tests and for folding constants: no plan, every value kept.
+// Runs a graph node by node, for tests and for folding constants: without a plan, and keeping every
+// value.
 #pragma once
 
 #include <map>
@@ -14,8 +15,8 @@ namespace paceline {
 /// Values of inputs, variables and locals by node name.
 using Feeds = std::map<std::string, Tensor, std::less<>>;
 
-/// Computes `roots` and what they need. Throws kInvalidArgument when a source is not fed or its
-/// tensor has another type.
+/// Computes `roots` and the nodes that they need. Throws kInvalidArgument if a source is not fed,
+/// or its tensor has another type.
 std::vector<Tensor> evaluate_graph(std::span<const Value> roots, const Feeds& feeds, Device& device,
                                    const StepIdentity& step = {});
 

@@ -5,14 +5,14 @@
 
 namespace paceline {
 
-/// Everything that a device was asked for before the event was recorded is done once the event has
-/// happened. An empty event has always happened: that of a device that computes on the host.
+/// The event has happened once everything requested from the device before its recording is done.
+/// An empty event has always happened: a device that computes on the host gives it.
 class Event {
  public:
-  /// The queue that events are recorded in. It must outlive them.
+  /// The queue in which events are recorded. It must outlive them.
   class Source {
    public:
-    /// Returns when the event of this ticket has happened. Throws what a kernel threw before it.
+    /// Returns once the event of this ticket has happened. Throws what a kernel threw before it.
     virtual void synchronize(std::uint64_t ticket) = 0;
 
    protected:
@@ -23,7 +23,7 @@ class Event {
   Event(Source& source, std::uint64_t ticket) : source_(&source), ticket_(ticket) {}
 
   bool empty() const { return source_ == nullptr; }
-  /// The host waits until the event has happened.
+  /// Makes the host wait until the event has happened.
   void synchronize() const {
     if (source_ != nullptr) source_->synchronize(ticket_);
   }

@@ -6,8 +6,7 @@
 
 namespace paceline {
 
-/// Returns the position of the first value that is NaN or infinite; values.size() when there is
-/// none.
+/// Returns the position of the first value that is NaN or infinite; values.size() if there is none.
 std::size_t first_not_finite(std::span<const float> values);
 
 }  // namespace paceline

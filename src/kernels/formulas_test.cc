@@ -1,4 +1,5 @@
-// Functions that are made of several ops: numbers beside values, clip, pow, gelu, stop_gradient.
+// Tests functions that are made of several ops: numbers beside values, clip, pow, gelu,
+// stop_gradient.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -24,7 +25,7 @@ class Formulas : public testing::Test {
     const Tensor tensor = evaluate_graph({&y, 1}, {{"x", x_values_}}, *device_)[0];
     return {tensor.data<float>().begin(), tensor.data<float>().end()};
   }
-  /// d Σy / dx.
+  /// Returns d Σy / dx.
   std::vector<float> slopes_of(Value y) { return values_of(gradients(reduce_sum(y), {x_})[0]); }
 
   RealClock clock_;

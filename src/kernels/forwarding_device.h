@@ -1,4 +1,4 @@
-// A device with something around it. All that is only forwarded is written here once.
+// A device with a layer around it. This file has the code that only forwards.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Forwards all calls to another device, which it owns.
+/// Forwards every call to another device, which it owns.
 class ForwardingDevice : public Device {
  public:
   explicit ForwardingDevice(std::unique_ptr<Device> device) : device_(std::move(device)) {}
@@ -43,7 +43,7 @@ class ForwardingDevice : public Device {
   const std::unique_ptr<Device> device_;
 };
 
-/// Forwards all calls to another kernel, which it owns.
+/// Forwards every call to another kernel, which it owns.
 class ForwardingKernel : public Kernel {
  public:
   explicit ForwardingKernel(std::unique_ptr<Kernel> kernel) : kernel_(std::move(kernel)) {}

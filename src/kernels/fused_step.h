@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Returns the result of the step for its operands; those that it does not have are not read.
+/// Returns the result of the step for its operands; ignores operands that the step does not have.
 template <typename T>
 T fused_step(const FusedStep& step, T a, T b, T c) {
   const std::string& op = step.op;

@@ -1,4 +1,4 @@
-// Results of the ops on images are the same bit for bit on any number of threads.
+// Tests that image ops give equal results, bit for bit, on any number of threads.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Ids and labels come from the data: they are checked in every step, before they are used.
+// Checks ids and labels, which come from the data, in every step before their use.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,13 @@
 
 namespace paceline {
 
-/// Throws kInvalidArgument: `index`, at position `at` of its tensor, is outside [0, limit).
+/// Throws kInvalidArgument: says that `index`, at position `at` of its tensor, is outside [0,
+/// limit).
 [[noreturn]] void refuse_index(const Node& node, std::string_view what, std::int32_t index,
                                std::int64_t at, std::int64_t limit);
 
-/// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first that is.
+/// Throws kInvalidArgument "[op] node: label 12 at 3 is outside [0,10)" for the first index that is
+/// outside.
 void check_indices(const Node& node, std::string_view what, std::span<const std::int32_t> indices,
                    std::int64_t limit);
 

@@ -1,4 +1,4 @@
-// Ids and labels outside their range: the step fails and says which, on every device.
+// Tests ids and labels outside their range: on every device, the step fails and names them.
 #include <gmock/gmock.h>
 
 #include "base/testing/error_of.h"

@@ -1,4 +1,4 @@
-// The kernels of a device by op: op name → factory, filled by explicit lists.
+// The kernels of a device: a map from op name to factory, filled by explicit lists.
 #pragma once
 
 #include <functional>
@@ -15,26 +15,26 @@ namespace paceline {
 
 class KernelTable {
  public:
-  /// Null when it cannot do the node's types or shapes: the device then asks the table behind.
-  /// Node and pool outlive the kernel.
+  /// Returns null if the factory cannot handle the node's types or shapes; the device then asks the
+  /// next table. Node and pool outlive the kernel.
   using Factory = std::unique_ptr<Kernel> (*)(const Node&, ThreadPool&);
 
-  /// An op is added once.
+  /// Adds an op, which must be new.
   void add(std::string_view op, Factory factory);
-  /// Null when the op is not in the table.
+  /// Returns null if the op is not in the table.
   Factory find(std::string_view op) const;
 
  private:
   std::map<std::string, Factory, std::less<>> factories_;
 };
 
-/// For a kernel class with a constructor (const Node&, ThreadPool&).
+/// Makes a kernel of a class with a constructor (const Node&, ThreadPool&).
 template <typename K>
 std::unique_ptr<Kernel> make_kernel_of(const Node& node, ThreadPool& pool) {
   return std::make_unique<K>(node, pool);
 }
 
-/// The same, for kernels that compute in float32 only.
+/// Makes such a kernel if it computes in float32, and null for other types.
 template <typename K>
 std::unique_ptr<Kernel> make_float_kernel_of(const Node& node, ThreadPool& pool) {
   for (const ValueType& type : node.outputs()) {
@@ -43,7 +43,7 @@ std::unique_ptr<Kernel> make_float_kernel_of(const Node& node, ThreadPool& pool)
   return std::make_unique<K>(node, pool);
 }
 
-/// A plain function of node and views as a kernel, on the calling thread.
+/// A kernel from a plain function of node and views, on the calling thread.
 class PlainKernel : public Kernel {
  public:
   using Function = void (*)(const Node&, const KernelCall&);
@@ -55,7 +55,8 @@ class PlainKernel : public Kernel {
   Function function_;
 };
 
-/// For naive kernels: `F<T>::run(node, call)` for float and double, chosen by output 0's type.
+/// Makes naive kernels: calls `F<T>::run(node, call)` with T float or double, as output 0's type
+/// says.
 template <template <typename> class F>
 std::unique_ptr<Kernel> make_naive_kernel_of(const Node& node, ThreadPool&) {
   switch (node.outputs()[0].dtype) {

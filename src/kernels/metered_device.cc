@@ -1,4 +1,4 @@
-// The wrapper is always there, and the train loop times one step in 16: in all other steps the
+// The wrapper is always in place, and the train loop times one step in 16. In all other steps the
 // meter costs one comparison for each kernel.
 #include "kernels/metered_device.h"
 

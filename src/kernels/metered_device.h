@@ -1,4 +1,4 @@
-// A device that knows how long the kernels of each op take.
+// A device that measures how long the kernels of each op take.
 #pragma once
 
 #include <atomic>
@@ -15,8 +15,8 @@
 
 namespace paceline {
 
-/// Adds up, by op, the time of the kernels that one thread runs between begin_step and end_step: in
-/// the steps that are chosen to be timed.
+/// Adds up, by op, the time of the kernels that one thread runs between begin_step and end_step, in
+/// the steps that the caller chooses.
 class KernelMeter {
  public:
   struct OpTime {
@@ -31,21 +31,21 @@ class KernelMeter {
 
   explicit KernelMeter(const Clock& clock) : clock_(clock) {}
 
-  /// From now on the kernels that the calling thread runs are timed.
+  /// From now on, times the kernels that the calling thread runs.
   void begin_step() { timed_thread_ = std::this_thread::get_id(); }
   void end_step() {
     timed_thread_ = std::thread::id();
     ++steps_;
   }
-  /// How many steps were timed.
+  /// The number of timed steps.
   std::int64_t steps() const { return steps_; }
-  /// Returns the time of each op of which a kernel ran; the one that took longest comes first.
+  /// Returns the time of each op of which a kernel ran, the longest first.
   std::vector<OpTime> times() const;
 
-  // Calls of the device and its kernels.
+  // The device and its kernels call the functions below.
   bool times_this_thread() const { return timed_thread_ == std::this_thread::get_id(); }
   const Clock& clock() const { return clock_; }
-  /// Valid as long as the meter.
+  /// The reference is valid as long as the meter.
   Counter& counter(const std::string& op);
 
  private:
@@ -56,9 +56,9 @@ class KernelMeter {
   std::deque<Counter> counters_;
 };
 
-/// Makes a device that does what `device` does, and whose kernels are timed by `meter`, which must
-/// outlive the device and its kernels. Other steps cost a comparison for each kernel. On a device
-/// with a queue of its own the time is that of queueing.
+/// Wraps `device` so that `meter`, which must outlive the device and its kernels, times the
+/// kernels. Other steps cost a comparison for each kernel. On a device with its own queue, the time
+/// is that of queueing.
 std::unique_ptr<Device> make_metered_device(std::unique_ptr<Device> device, KernelMeter& meter);
 
 }  // namespace paceline

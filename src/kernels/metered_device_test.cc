@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::IsEmpty;
 
-/// A device whose kernels only turn the clock.
+/// A device whose kernels only advance the clock.
 class ClockDevice : public Device {
  public:
   ClockDevice(ManualClock& clock, Duration takes)
@@ -45,7 +45,7 @@ class KernelMeterTest : public ::testing::Test {
 
   ManualClock clock_;
   KernelMeter meter_{clock_};
-  // The first kernel takes 1 ms, the second 2, the third 3.
+  // The first kernel takes 1 ms, the second 2 ms, and the third 3 ms.
   const std::unique_ptr<Device> device_ =
       make_metered_device(std::make_unique<ClockDevice>(clock_, 0ms), meter_);
   Graph graph_;

@@ -1,4 +1,4 @@
-// A run that diverged must be seen: NaN stays NaN through what looks for the largest.
+// A user must see that a run diverged: ops that look for the largest element keep NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ class NanTest : public testing::TestWithParam<const char*> {
     device_ = make_device(options, clock_);
   }
 
-  /// The value of `of`(x).
+  /// Returns the value of `of`(x).
   template <typename F>
   Tensor evaluate(const Tensor& x, const F& of) {
     Graph graph;
@@ -36,7 +36,7 @@ class NanTest : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, NanTest, testing::Values("naive", "cpu"),
                          [](const auto& test) { return std::string(test.param); });
 
-/// Ones of a shape, NaN at one place.
+/// Returns ones of a shape, with NaN at one place.
 Tensor with_nan(const Shape& shape, std::int64_t at) {
   Tensor x(DType::kFloat32, shape);
   std::ranges::fill(x.data<float>(), 1.0f);
@@ -61,7 +61,7 @@ TEST_P(NanTest, IsTheLargestOfItsRowOrColumn) {
   });
 }
 
-// Long enough for three pieces.
+// The row is long enough for three pieces.
 TEST_P(NanTest, IsTheLargestOfALongRowWhereverItIs) {
   constexpr std::int64_t kSize = 3 * 16 * 1024 - 5;
   with_each_instruction_set([&] {
@@ -73,7 +73,7 @@ TEST_P(NanTest, IsTheLargestOfALongRowWhereverItIs) {
   });
 }
 
-// Channels that fill no vector, one that does, and both layouts.
+// Tests channels that fill no vector, channels that fill one, and both layouts.
 TEST_P(NanTest, IsTheMaximumOfItsWindow) {
   for (const bool last : {false, true}) {
     const Shape shape = last ? Shape{1, 2, 2, 19} : Shape{1, 19, 2, 2};

@@ -1,5 +1,5 @@
-// Every op of the library: the fast kernel against the naive one, and the gradient against central
-// differences in float64. Generated from the op list and the cases.
+// Tests every op of the library: its fast kernel against the naive kernel, and its gradient against
+// central differences in float64. The op list and the cases generate the tests.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,12 +21,12 @@
 
 namespace paceline {
 
-// GoogleTest prints this of a case that fails.
+// GoogleTest prints this for a failing case.
 void PrintTo(const OpCase& c, std::ostream* out) { *out << c.op << " " << c.label; }
 
 namespace {
 
-/// The graph of a case, its inputs' values and its outputs.
+/// The graph of a case, the values of its inputs, and its outputs.
 struct Built {
   Graph graph;
   std::vector<Value> inputs, outputs;
@@ -35,14 +35,14 @@ struct Built {
 
 std::string input_name(std::size_t i) { return "input_" + std::to_string(i); }
 
-/// Without the inputs' values.
+/// Builds the graph without values for the inputs.
 std::unique_ptr<Built> build_graph(const OpCase& c, bool in_double) {
   auto built = std::make_unique<Built>();
   for (std::size_t i = 0; i < c.inputs.size(); ++i) {
     const ValueType& type = c.inputs[i].type;
     const bool doubled = in_double && type.dtype == DType::kFloat32;
     const DType dtype = doubled ? DType::kFloat64 : type.dtype;
-    // Variables: their gradient may be sparse, as it is in a training step.
+    // The inputs are variables: their gradients may be sparse, as in a training step.
     built->inputs.push_back(
         is_floating(dtype)
             ? built->graph.variable(input_name(i), type.shape, Initializer::zeros(), dtype)
@@ -85,7 +85,8 @@ double distance(const Tensor& a, const Tensor& b) {
   return difference == 0 ? 0 : std::sqrt(difference / size);
 }
 
-/// ‖a − b‖ ÷ ‖b‖; of other than float32 and float64: 0 when equal, else infinite.
+/// Returns ‖a − b‖ ÷ ‖b‖. For types other than float32 and float64, returns 0 if equal, else
+/// infinity.
 double relative_distance(const Tensor& a, const Tensor& b) {
   if (a.dtype() == DType::kFloat32) return distance<float>(a, b);
   if (a.dtype() == DType::kFloat64) return distance<double>(a, b);
@@ -118,7 +119,7 @@ std::vector<TensorView> views_of(std::span<const Tensor> tensors) {
   return views;
 }
 
-/// Returns the outputs of `node` when output 0 lies where input `i` was.
+/// Returns the outputs of `node` if output 0 uses the memory of input `i`.
 Tensor run_in_place(const Node& node, std::vector<Tensor> inputs, int i, Device& device) {
   std::vector<Tensor> outputs;
   inputs[std::size_t(i)] = inputs[std::size_t(i)].clone();
@@ -156,7 +157,7 @@ TEST_P(InPlaceTest, EqualsOutOfPlace) {
   }
 }
 
-/// Memory of so many bytes, with marks behind it that show whether somebody wrote there.
+/// Memory of `bytes` bytes, followed by marks that show whether a kernel wrote past the end.
 class MarkedMemory {
  public:
   explicit MarkedMemory(std::size_t bytes) : bytes_(bytes), buffer_(bytes + 256) {
@@ -212,8 +213,9 @@ TEST_P(OpCaseTest, RunningAllocatesNothing) {
   const auto kernel = cpu->make_kernel(node);
   const Buffer scratch(kernel->scratch_bytes());
   const KernelCall call{in, out, scratch.span(), {}};
-  // OpenMP keeps something for each thread from its first call on, and which thread claims a tile
-  // is not known: so one run of several must allocate nothing, not the very first ones.
+  // OpenMP allocates memory for each thread at its first call, and which thread claims a tile
+  // varies. So the test asks that at least one of several runs allocates nothing, and the first
+  // runs may allocate.
   std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
   for (int run = 0; run < 10 && fewest > 0; ++run) {
     const std::int64_t before = allocation_counts().ours;
@@ -223,7 +225,7 @@ TEST_P(OpCaseTest, RunningAllocatesNothing) {
   EXPECT_EQ(fewest, 0);
 }
 
-/// A scalar that depends on every element of every output.
+/// Returns a scalar that depends on every element of every output.
 Value projection(Graph& graph, std::span<const Value> outputs) {
   Value loss;
   for (std::size_t i = 0; i < outputs.size(); ++i) {
@@ -236,7 +238,7 @@ Value projection(Graph& graph, std::span<const Value> outputs) {
   return loss;
 }
 
-/// The gradient of a variable as a dense tensor.
+/// Returns the gradient of a variable as a dense tensor.
 Tensor dense_gradient(const Gradient& gradient, const Value& of, const Feeds& feeds,
                       Device& device) {
   if (gradient.dense) return evaluate_graph({&gradient.dense, 1}, feeds, device)[0];

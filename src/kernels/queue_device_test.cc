@@ -1,4 +1,5 @@
-// The test device with memory and a queue of its own: what is in order, and what it catches.
+// Tests the test device with its own memory and queue: the order that it keeps, and the mistakes
+// that it catches.
 #include "kernels/testing/queue_device.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// Random ops and dropout: functions of (seed, name, task, step), never of threads.
+// Tests random ops and dropout: they depend on (seed, name, task, step), never on threads.
 #include <gmock/gmock.h>
 
 #include <cmath>

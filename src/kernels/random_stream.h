@@ -1,5 +1,5 @@
-// The random words of one node in one step: a function of (seed, stream, task, step, block) alone,
-// so that naive and fast kernels on any number of threads draw the same.
+// The random words of one node in one step. They depend on (seed, stream, task, step, block) alone,
+// so naive and fast kernels draw equal words on any number of threads.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace paceline {
 
 class RandomStream {
  public:
-  /// Tasks up to 2^16 and steps up to 2^48 do not meet.
+  /// Tasks up to 2^16 and steps up to 2^48 have separate words.
   RandomStream(const StepIdentity& step, std::string_view stream)
       : key_(random_key(step.seed, stream)),
         high_((std::uint64_t(step.task) << 48) ^ std::uint64_t(step.step)) {}
 
-  /// Words of the elements [4·block, 4·block + 4).
+  /// Returns the words of the elements [4·block, 4·block + 4).
   PhiloxBlock block(std::int64_t block) const { return philox(key_, std::uint64_t(block), high_); }
 
   /// Philox's key, and the high half of its counter; the low half is the block.
@@ -28,12 +28,13 @@ class RandomStream {
   std::uint64_t key_, high_;
 };
 
-/// In [low, low + range) for a range of 1 to 2^32.
+/// Returns an integer in [low, low + range) for a range of 1 to 2^32.
 inline std::int32_t to_integer(std::uint32_t word, std::int64_t low, std::uint64_t range) {
   return std::int32_t(low + std::int64_t((std::uint64_t(word) * range) >> 32));
 }
 
-/// The name under which a node draws: its own, or that of the node whose mask it repeats.
+/// Returns the stream that a node draws from: its own name, or that of the node whose mask it
+/// repeats.
 inline std::string_view stream_of(const Node& node) {
   return node.attributes().has("stream") ? node.attributes().get<std::string>("stream")
                                          : node.name();

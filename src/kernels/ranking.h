@@ -1,4 +1,4 @@
-// How elements compare: what reduce_max, maximum, sign, arg_max and top_k_accuracy say on every
+// How elements compare: the rules of reduce_max, maximum, sign, arg_max and top_k_accuracy on every
 // device.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// NaN where one of them is NaN.
+/// Returns NaN if one of them is NaN.
 template <typename T>
 T larger(T a, T b) {
   return a > b || a != a ? a : b;
@@ -18,14 +18,14 @@ T smaller(T a, T b) {
   return a < b || a != a ? a : b;
 }
 
-/// The first of equals.
+/// Returns the index of the first of equal elements.
 template <typename T>
 std::int32_t index_of_largest(const T* x, std::int64_t columns) {
   return std::int32_t(std::max_element(x, x + columns) - x);
 }
 
-/// The first of equals ranks higher, so that with k = 1 it agrees with index_of_largest. NaN is
-/// never among them.
+/// The first of equal elements ranks higher, so that with k = 1 this agrees with index_of_largest.
+/// NaN is never among the largest.
 template <typename T>
 bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::int64_t k) {
   const T own = x[index];
@@ -35,7 +35,7 @@ bool among_largest(const T* x, std::int64_t columns, std::int64_t index, std::in
   return before < k && own == own;
 }
 
-/// −1, 0 or 1; NaN of NaN.
+/// Returns −1, 0 or 1; NaN for NaN.
 template <typename T>
 T sign_of(T x) {
   return x > 0 ? T(1) : x < 0 ? T(-1) : x;

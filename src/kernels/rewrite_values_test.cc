@@ -47,7 +47,8 @@ class RewriteValuesTest : public testing::Test {
     }
     return roots;
   }
-  /// Rewrites; the roots keep their values to `tolerance` of their largest element.
+  /// Rewrites the graph, and expects that the roots keep their values within `tolerance` of their
+  /// largest element.
   RewrittenGraph rewritten(const std::vector<Value>& roots, double tolerance,
                            const RewriteOptions& options = {}) {
     const std::unique_ptr<Device> device = make_device({}, clock_);
@@ -149,7 +150,7 @@ TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {
   const std::vector<Value> roots = roots_of(minimize(loss, Adam{}, {.clip_norm = 1}));
   const RewrittenGraph result = rewritten(roots, 0.02, options);
   EXPECT_EQ(count(*result.graph, "matmul"), 0U);
-  // Two forwards, two by the weights, one by h.
+  // Two forward products, two by the weights, one by h.
   EXPECT_EQ(count(*result.graph, "matmul_bfloat16"), 5U);
   // x, h, two weights and the gradients of two products.
   EXPECT_EQ(count(*result.graph, "cast"), 6U);
@@ -197,10 +198,10 @@ TEST_F(RewriteValuesTest, ProductsOfConvolutionsInBfloat16) {
     ++convolutions;
     EXPECT_TRUE(node->attributes().get<bool>("bfloat16_products")) << node->op().name;
   }
-  EXPECT_EQ(convolutions, 5);  // two forwards, two by the weights, one by y
+  EXPECT_EQ(convolutions, 5);  // two forward convolutions, two by the weights, one by y
 }
 
-// A residual unit, with a reduction in space at its shortcut, between a convolution and a mean.
+// A residual unit with a strided shortcut, between a convolution and a mean.
 TEST_F(RewriteValuesTest, OfAResidualNetworkWithItsGradients) {
   const Value x = graph_.input("x", {4, 3, 8, 8});
   const auto weights = [&](const char* name, std::int64_t in, std::int64_t out) {
@@ -216,7 +217,7 @@ TEST_F(RewriteValuesTest, OfAResidualNetworkWithItsGradients) {
   const Value labels = graph_.input("labels", {4}, DType::kInt32);
   const Value loss = reduce_mean(softmax_cross_entropy(logits, labels));
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
-  EXPECT_EQ(count_reorders(*result.graph), 1);  // of x
+  EXPECT_EQ(count_reorders(*result.graph), 1);  // reorders x
   EXPECT_EQ(count(*result.graph, "batch_norm_activation"), 2U);
   EXPECT_EQ(count(*result.graph, "batch_norm_activation_grad"), 2U);
   for (const char* op : {"batch_norm", "batch_norm_grad", "relu", "leaky_relu", "relu_grad"}) {
@@ -231,7 +232,8 @@ TEST_F(RewriteValuesTest, OfAConvolutionalNetworkWithItsGradients) {
   const Value h = dense(reshape(pooled, {3, -1}), 4, "dense");
   const Value loss = reduce_mean(square(h));
   const RewrittenGraph result = rewritten(roots_of(minimize(loss, Sgd{1})), 2e-6);
-  EXPECT_EQ(count_reorders(*result.graph), 3);  // of x, before the dense layer, and its gradient
+  EXPECT_EQ(count_reorders(*result.graph), 3);  // reorders x, its values before the dense layer,
+                                                // and its gradient
   EXPECT_EQ(count(*result.graph, "relu_max_pool2d"), 1U);
   for (const char* op : {"conv2d_activation", "max_pool2d", "relu", "relu_grad"}) {
     EXPECT_EQ(count(*result.graph, op), 0U) << op;

@@ -1,5 +1,6 @@
-// Kernels of several products (lstm, conv2d and their gradients) round the operands of all of them
-// to bfloat16 when their node has the attribute bfloat16_products (graph/bfloat16_products.cc).
+// Kernels of several products (lstm, conv2d and their gradients) round the operands of all their
+// products to bfloat16 if their node has the attribute bfloat16_products
+// (graph/bfloat16_products.cc).
 #pragma once
 
 #include "paceline/graph.h"

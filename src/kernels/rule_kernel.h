@@ -10,51 +10,52 @@
 
 namespace paceline {
 
-/// Numbers that are the same for all elements of one contribution.
+/// Numbers that hold for all elements of one contribution.
 struct RuleStep {
   float learning_rate = 0;
-  float clip_scale = 1;    // gradient factor
+  float clip_scale = 1;    // factor of the gradient
   float weight_decay = 0;  // weight_decay·w is added to the scaled gradient
   std::int64_t count = 1;  // Adam's t: 1 for the first contribution
-  /// Above 0: the last slot is a moving average of the variable, renewed after the rule in the same
-  /// pass: a ← average_decay·a + (1 − average_decay)·w.
+  /// Above 0, the last slot is a moving average of the variable, which the same pass updates after
+  /// the rule: a ← average_decay·a + (1 − average_decay)·w.
   float average_decay = 0;
-  /// A gradient with NaN or infinity is not applied from there on (apply_rule). Of rows and of
-  /// whole variables, whoever calls the kernels refuses it.
+  /// If true, a gradient is not applied from its first NaN or infinity on (apply_rule). For rows
+  /// and whole variables, the caller of the kernels refuses such a gradient.
   bool must_be_finite = false;
 };
 
-/// A range of a float32 variable; slot pointers are in the order of Rule::slots() without the
-/// scalar ones (the caller keeps those: `count`), then the moving average, if there is one. All
-/// ranges are equally long.
+/// A range of a float32 variable. Slot pointers are in the order of Rule::slots() without the
+/// scalar slots (the caller keeps those: `count`), then the moving average, if there is one. All
+/// ranges have equal length.
 struct RuleRange {
   std::span<float> values;
   std::span<float* const> slots;
   std::span<const float> gradient;
 };
 
-/// Applies the rule to the range. Element by element: splitting a range changes no bit. Clip scale
-/// and weight decay are for gradients: ema, add and assign take their contribution as it is.
-/// Returns how many elements were applied: all of them, or where the gradient must be finite and is
-/// not, those before its first bad one, or somewhat fewer.
+/// Applies the rule to the range, element by element: splitting a range changes no bit. Clip scale
+/// and weight decay are for gradients: ema, add and assign take their contribution unchanged.
+/// Returns the number of elements that were applied: all of them; or, if the gradient must be
+/// finite and is not, those before its first bad one, or somewhat fewer.
 std::size_t apply_rule(const Rule& rule, const RuleStep& step, const RuleRange& range);
 
-/// A whole float32 variable, as a matrix: dimension 0 by the rest. Slot pointers as in RuleRange.
+/// A whole float32 variable as a matrix: dimension 0 by the product of the others. Slot pointers as
+/// in RuleRange.
 struct RuleWhole {
   float* values;
   std::span<float* const> slots;
   const float* gradient;
   std::int64_t rows, columns;
 };
-/// Applies a rule that asks for its whole variable (Rule::whole); all others are for apply_rule.
+/// Applies a rule that needs its whole variable (Rule::whole); apply_rule handles all other rules.
 /// Its steps have memory of their own (RuleProgram::most_elements), which the thread keeps for the
-/// next.
+/// next call.
 void apply_rule_to_whole(const Rule& rule, const RuleStep& step, const RuleWhole& whole,
                          ThreadPool& pool);
 
 /// Applies the rule to rows ids[0 … rows) of a variable of `row_size` columns; ids are unique and
-/// within the variable (checked by the caller). Rows that are not named keep value and slots. Not
-/// for ema, where every row would have to decay.
+/// within the variable (the caller checks this). All other rows keep value and slots. Not for ema,
+/// where every row would have to decay.
 struct RuleRows {
   float* values;
   std::span<float* const> slots;

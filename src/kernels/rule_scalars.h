@@ -1,4 +1,4 @@
-// The scalar steps of a rule of one's own, computed once for a contribution.
+// The scalar steps of a user's rule, computed once for a contribution.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// The inputs of scalar steps, then their results: as many as RuleProgram::scalar_count().
+/// The inputs of scalar steps, followed by their results: RuleProgram::scalar_count() numbers.
 using RuleScalars = std::array<double, RuleProgram::kScalarInputs + CustomRule::kMostSteps>;
 
 inline RuleScalars rule_scalars(const RuleProgram& program, const RuleStep& step) {

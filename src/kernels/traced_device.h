@@ -1,4 +1,4 @@
-// A device whose kernels are seen on a timeline.
+// A device whose kernels appear on a timeline.
 #pragma once
 
 #include <memory>
@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-/// Wraps `device` and adds an event for each run of a kernel, with its op, node and shapes and the
-/// bytes of its inputs and outputs. On a device with a queue of its own the event is the time that
-/// queueing took. `timeline` must outlive the device and its kernels.
+/// Wraps `device`, and adds an event for each run of a kernel, with its op, node, shapes, and the
+/// bytes of its inputs and outputs. On a device with its own queue, the event is the time of
+/// queueing. `timeline` must outlive the device and its kernels.
 std::unique_ptr<Device> make_traced_device(std::unique_ptr<Device> device, Timeline& timeline);
 
 }  // namespace paceline

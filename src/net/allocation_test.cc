@@ -1,4 +1,4 @@
-// Sending and receiving frames allocates nothing once a connection has warmed up.
+// Tests that sending and receiving frames allocates nothing once a connection has warmed up.
 #include "base/allocation_hook.h"
 
 #include <condition_variable>
@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-/// Answers with the payload it got, or counts.
+/// Answers with the payload that it got, or counts.
 class EchoReceiver : public Receiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override {
@@ -39,7 +39,7 @@ class EchoReceiver : public Receiver {
 
 class Allocation : public testing::TestWithParam<LinkCase> {};
 
-/// OpenSSL allocates for each record.
+/// Leaves out TLS, since OpenSSL allocates for each record.
 std::vector<LinkCase> links_without_tls() {
   std::vector<LinkCase> links = links_to_test();
   std::erase_if(links, [](const LinkCase& link) { return link.kind == "tls"; });
@@ -54,7 +54,7 @@ TEST_P(Allocation, FramesNeedNone) {
   const TestNetwork network;
   EchoReceiver near, far;
   LinkOptions options;
-  options.ticks = std::make_shared<ManualTicks>();  // a look at all connections may allocate
+  options.ticks = std::make_shared<ManualTicks>();  // a pass over all connections may allocate
   const auto far_link = network.make(GetParam().kind, options);
   const std::string address =
       far_link->listen(GetParam().any_address, [&](std::shared_ptr<Connection> connection) {

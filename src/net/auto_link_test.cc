@@ -1,4 +1,4 @@
-// Which kind of link "auto" takes, and when it gives up.
+// Tests which kind of link "auto" chooses, and when it gives up.
 #include <sys/resource.h>
 
 #include <csignal>
@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// Files, those of memory too, may not grow beyond so many bytes while it lives.
+/// While it lives, files (including memory files) cannot grow beyond this many bytes.
 class LimitedFiles {
  public:
   explicit LimitedFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -1,4 +1,4 @@
-// How connections of every link begin in vain, and end.
+// Tests how connections of every link fail to begin, and how they end.
 #include "base/testing/error_of.h"
 #include "net/testing/conformance.h"
 
@@ -21,7 +21,8 @@ TEST_P(ConformanceOfEnds, CloseSendsWhatIsQueued) {
   SentCounter sent;
   for (int i = 0; i < 8; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ends.connection->close(soon());
-  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late, but given back
+  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late to be sent, but given
+                                                                 // back
 
   EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
   const Error error = ends.far->wait_closed();
@@ -46,7 +47,7 @@ TEST_P(ConformanceOfEnds, CloseGivesUpAtItsDeadline) {
   EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
 }
 
-// Its owner may free then what it lent.
+// The owner may free what it lent once the end is reported.
 TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
   ConnectedEnds ends = connect();
   struct Lent {
@@ -60,7 +61,7 @@ TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
       [](void* context) {
         auto& frame = *static_cast<Lent*>(context);
         SentCounter::add(&frame.begun);
-        // Long enough for an end that does not wait for this.
+        // The sleep is long enough for an end that does not wait for this.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         frame.told_before = frame.receiver.times_closed();
         SentCounter::add(&frame.given_back);
@@ -81,7 +82,7 @@ TEST_P(ConformanceOfEnds, NorIsTheEndThatThePeerClosesToldBefore) {
   for (int i = 0; i < 3; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(1));
   ends.listener->connection(0)->close(soon());
-  // Long enough for an end that waits for nothing.
+  // The sleep is long enough for an end that waits for nothing.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(ends.receiver.times_closed() == 0 || sent.count() == 3);
   ends.far->hold(false);

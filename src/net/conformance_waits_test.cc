@@ -1,4 +1,4 @@
-// Waiting for frames over every link, asleep and polling.
+// Tests waiting for frames over every link, asleep and polling.
 #include <thread>
 
 #include "net/heartbeat_thread.h"
@@ -30,8 +30,8 @@ TEST_P(ConformanceOfWaits, ACallerThatPollsHandlesWhatComes) {
   EXPECT_TRUE(receiver.wait_frames(101));
 }
 
-// Its peers' heartbeats are sent and heard all the same: by their own clock, six times as long as a
-// silent one may live.
+// The link still sends and receives its peers' heartbeats, by their own clock, for six times as
+// long as a silent peer may live.
 TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   LinkOptions ticking;
   ticking.ticks = std::make_shared<ManualTicks>();
@@ -82,7 +82,7 @@ TEST_P(ConformanceOfWaits, AWaiterSleepsUntilWhatItWaitsForHasCome) {
   }
   EXPECT_FALSE(receiver.wait(*link, 101, Deadline::after(std::chrono::milliseconds(1))));
   connection->send({}, {});
-  EXPECT_TRUE(receiver.wait_frames(101));  // nobody waits in the link any more
+  EXPECT_TRUE(receiver.wait_frames(101));  // nobody is waiting in the link any more
 }
 
 TEST_P(ConformanceOfWaits, AWaitEndsAtItsDeadlineHoweverMuchComes) {
@@ -195,7 +195,7 @@ TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
     ends.connection->send({}, payload, &SentCounter::add, &sent);
     while (sent.count() < i && !ends.link->help()) {
     }
-    ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, then no more
+    ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, and not afterwards
   }
 }
 

@@ -1,4 +1,4 @@
-// Why a connection ends, and what its receiver is told of that.
+// Why a connection ends, and the error that its receiver gets.
 #pragma once
 
 #include <mutex>
@@ -11,24 +11,25 @@ namespace paceline {
 
 /// Says that connecting to the address took longer than the deadline allows.
 Error error_of_slow_dialling(const std::string& address);
-/// Says that who listens there takes calls and does not answer.
+/// Says that the listener accepts connections and does not answer.
 Error error_of_silence(const std::string& address);
-/// Says that this side has closed the connection in good order.
+/// Says that this side has closed the connection normally.
 Error error_of_closing_here(const std::string& peer);
-/// Says that this side has closed it, and that the peer has not taken in time what was queued.
+/// Says that this side has closed the connection, and that the peer has not taken the queued frames
+/// in time.
 Error error_of_closing_late(const std::string& peer);
-/// Makes an error of the exception being handled, which reading or a receiver has thrown.
+/// Makes an error from the exception being handled, which reading or a receiver has thrown.
 Error error_of_current_exception(const std::string& peer);
 
-/// Thread-safe: whoever ends a connection notes the cause, and the earliest one stays.
+/// Keeps the cause of a connection's end: the earliest one that was noted. Thread-safe.
 class ConnectionEnd {
  public:
   explicit ConnectionEnd(std::string peer) : peer_(std::move(peer)) {}
 
   void note(const Error& error);
 
-  /// Returns the error that was noted, or one that says that the peer has gone. `position` says
-  /// where in a message it has gone, and may be empty.
+  /// Returns the noted error, or one that says that the peer has gone. `position` says where in a
+  /// message this happened, and may be empty.
   Error reason(const std::string& position) const;
 
  private:

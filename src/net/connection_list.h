@@ -1,4 +1,4 @@
-// The connections of one link, and the turns that they get.
+// The connections of one link, and their turns.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace paceline {
 
-/// Owns the connections until they have ended. Thread-safe. A connection has the methods
-/// `has_come`, which is cheap to ask, and `help`.
+/// Owns connections until they have ended. Thread-safe. A connection has the methods `has_come`,
+/// which is cheap to call, and `help`.
 template <typename C>
 class ConnectionList {
  public:
-  /// Returns false when the link is being destroyed.
+  /// Returns false if the link is being destroyed.
   bool add(std::shared_ptr<C> connection) {
     std::lock_guard lock(mutex_);
     if (!shut_) connections_.push_back(std::move(connection));
@@ -31,7 +31,7 @@ class ConnectionList {
     std::lock_guard lock(mutex_);
     return connections_;
   }
-  /// From now on no connection is added. Returns those that there are.
+  /// From now on no connection can be added. Returns the existing ones.
   std::vector<std::shared_ptr<C>> shut() {
     std::lock_guard lock(mutex_);
     shut_ = true;
@@ -42,15 +42,14 @@ class ConnectionList {
     std::lock_guard lock(mutex_);
     return std::ranges::any_of(connections_, [](const auto& one) { return one->has_come(); });
   }
-  /// Gives each connection for which something may have arrived one turn.
+  /// Gives one turn to each connection for which something may have arrived.
   bool help() {
     bool helped = false;
     for (std::size_t i = 0; const std::shared_ptr<C> one = next_to_help(i);)
       helped = one->help() || helped;
     return helped;
   }
-  /// Calls without the lock. A connection that is forgotten meanwhile may keep the next one from
-  /// its call.
+  /// Calls without the lock. If a connection is removed meanwhile, the next one may miss its call.
   void for_each(const auto& call) const {
     for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }

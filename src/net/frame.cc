@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// The fields are copied as they lie in memory.
+// The fields are copied in memory order.
 static_assert(std::endian::native == std::endian::little);
 
 class Cursor {

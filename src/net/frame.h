@@ -1,5 +1,5 @@
-// A frame is a header of fixed size and a payload. Every link carries frames. Their format is in
-// docs/wire.md.
+// A frame is a header of fixed size and a payload. Every link carries frames. docs/wire.md has
+// their format.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@ namespace paceline {
 
 constexpr std::uint32_t kFrameMagic = 0x314e4c50;  // "PLN1" in bytes
 constexpr std::size_t kFrameHeaderBytes = 32;
-/// No payload is longer. A header that claims more ends the connection.
+/// The longest payload. A header that claims more ends the connection.
 constexpr std::uint32_t kMaxPayloadBytes = 1u << 26;
-/// The limit until the handshake is over: a hello says the names of the data's classes or words.
+/// The limit until the handshake is over: a hello names the data's classes or words.
 constexpr std::uint32_t kMaxHelloBytes = 1u << 20;
 
-/// On the wire the fields are little-endian, in this order, without padding. What they mean is the
-/// business of those who use the link (params/wire/message.h).
+/// On the wire the fields are little-endian, in this order, without padding. The users of a link
+/// define what they mean (params/wire/message.h).
 struct FrameHeader {
   std::uint32_t payload_bytes = 0;
   std::uint16_t type = 0;
@@ -27,11 +27,11 @@ struct FrameHeader {
   std::uint64_t step = 0;
 };
 
-/// Writes the magic, then the fields. Over TCP checksums follow them (tcp/tcp_header.h).
+/// Writes the magic, then the fields. Over TCP, checksums follow (tcp/tcp_header.h).
 void encode(const FrameHeader& header, std::span<std::byte, kFrameHeaderBytes> bytes,
             std::uint32_t magic = kFrameMagic);
 std::array<std::byte, kFrameHeaderBytes> encode(const FrameHeader& header);
-/// Throws kDataLoss on another magic or a payload longer than `most_payload_bytes`.
+/// Throws kDataLoss for another magic or a payload longer than `most_payload_bytes`.
 FrameHeader decode(std::span<const std::byte, kFrameHeaderBytes> bytes,
                    std::uint32_t most_payload_bytes, std::uint32_t magic = kFrameMagic);
 

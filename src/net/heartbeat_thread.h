@@ -1,5 +1,5 @@
-// A thread that sends and hears heartbeats, and does nothing else: one that handles messages may be
-// busy for longer than a peer waits.
+// A thread that only sends heartbeats and checks for the peers': a thread that also handled
+// messages could be busy for longer than a peer waits.
 #pragma once
 
 #include <condition_variable>
@@ -13,10 +13,10 @@
 
 namespace paceline {
 
-/// Ticks that a test gives instead of time. Thread-safe.
+/// Ticks that a test gives instead of real time. Thread-safe.
 class ManualTicks {
  public:
-  /// Calls everything that was added, in turn.
+  /// Calls every function that was added, in turn.
   void tick();
   void add(const void* owner, std::function<void()> tick);
   void remove(const void* owner);
@@ -26,14 +26,14 @@ class ManualTicks {
   std::map<const void*, std::function<void()>> ticks_;
 };
 
-/// Calls `tick` every `period` until it is destroyed. A tick is never made up for: after a pause of
-/// the whole process the next one is a period later.
+/// Calls `tick` every `period` until it is destroyed. It makes up for no missed tick: after a pause
+/// of the whole process, the next one follows a period later.
 class HeartbeatThread {
  public:
-  /// If `manual` is not null, it says when to tick, and there is no thread.
+  /// If `manual` is not null, it decides when to tick, and there is no thread.
   HeartbeatThread(Duration period, std::function<void()> tick,
                   std::shared_ptr<ManualTicks> manual = nullptr);
-  /// Joins the thread, so it must not be called inside `tick`.
+  /// Joins the thread, so do not call it inside `tick`.
   ~HeartbeatThread();
 
  private:

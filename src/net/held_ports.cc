@@ -31,10 +31,10 @@ HeldPorts::~HeldPorts() {
   for (const int socket : sockets_) close(socket);
 }
 
-// Linux lets a second socket bind a port when both say SO_REUSEADDR and none listens; a port that
-// was only looked up and released could be taken before the task starts.
+// Linux lets a second socket bind a port if both set SO_REUSEADDR and neither listens. If the port
+// were only looked up and released, another process could take it before the task starts.
 void HeldPorts::hold_one(const std::string& host, int port) {
-  const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // it needs no waiting
+  const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // resolves without waiting
   SocketAddress address = look_up({host, std::uint16_t(port)}, deadline).front();
   const int fd = socket(address.get()->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd >= 0) sockets_.push_back(fd);

@@ -7,16 +7,17 @@
 
 namespace paceline {
 
-/// Every address of a host, of the family of `host`, which is an address or a name.
+/// Returns the address for all addresses of a host, in the family of `host`, which is an address or
+/// a name.
 std::string everywhere(const std::string& host);
 
-/// Binds `count` sockets and never listens on them, so that the system gives the ports to nobody
-/// else, while a task that listens with SO_REUSEADDR still may. Threads: one at a time.
+/// Binds `count` sockets and never listens on them. The system then gives the ports to nobody else,
+/// but a task that listens with SO_REUSEADDR may use them. One thread at a time.
 class HeldPorts {
  public:
-  /// At an address of this host, without a port. The first of them has `first_port`, and the others
-  /// those after it; 0: the system chooses. Throws kUnavailable when there are not enough ports, or
-  /// another process listens there.
+  /// Binds at an address of this host, given without a port. The first socket has `first_port`, and
+  /// the others the ports after it; 0: the system chooses. Throws kUnavailable if there are not
+  /// enough ports, or another process listens there.
   explicit HeldPorts(int count, const std::string& host = "127.0.0.1", int first_port = 0);
   ~HeldPorts();
   HeldPorts(const HeldPorts&) = delete;

@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-// Returns true when a process can listen at the address. Tasks set SO_REUSEADDR (`reuse`), other
+// Returns true if a process can listen at the address. Tasks set SO_REUSEADDR (`reuse`); other
 // programs may not.
 bool can_listen(const std::string& address, bool reuse) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);

@@ -19,7 +19,8 @@
 namespace paceline {
 namespace {
 
-/// False where a limit or a sandbox forbids this process to share memory, or all is encrypted.
+/// Returns false if a limit or a sandbox keeps this process from sharing memory, or if all links
+/// are encrypted.
 bool may_share(const std::shared_ptr<const LinkSecurity>& security) {
   if (encrypts_within_host(security)) return false;
   try {
@@ -30,7 +31,7 @@ bool may_share(const std::shared_ptr<const LinkSecurity>& security) {
   return true;
 }
 
-/// Takes shared memory between tasks of one host, and TCP between hosts.
+/// Uses shared memory between tasks of one host, and TCP between hosts.
 class AutoLink : public Link {
  public:
   explicit AutoLink(const LinkOptions& options)
@@ -59,8 +60,7 @@ class AutoLink : public Link {
     return tcp_->help() || helped;
   }
 
-  /// Frames that arrive through memory are read by the connection's own thread, which raises
-  /// `wake`.
+  /// The connection's own thread reads frames that arrive through memory, and raises `wake`.
   bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come) override {
     return shm_.has_connections() ? Link::wait(wake, deadline, come)
                                   : tcp_->wait(wake, deadline, come);

@@ -1,4 +1,4 @@
-// Links between tasks listen, connect, and carry frames. All kinds have one interface and pass one
+// Links between tasks listen, connect, and carry frames. All kinds share one interface and pass one
 // conformance suite (net/testing/conformance.h).
 #pragma once
 
@@ -19,9 +19,9 @@
 
 namespace paceline {
 
-/// Receives what a connection tells its owner. It is called on a thread of the link, or on one that
-/// is inside Link::help or Link::wait, or destroys the link; a connection makes one call at a time.
-/// An exception ends the connection.
+/// Gets the events of a connection for its owner. The link calls it on a thread of its own, or on a
+/// thread that is inside Link::help or Link::wait, or that destroys the link; a connection makes
+/// one call at a time. An exception ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
@@ -30,21 +30,21 @@ class Receiver {
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame arrived.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
-  /// The peer shares memory, which it may change at any time: what lies there is copied first, then
-  /// checked. The mapping lives as long as somebody holds it. The default refuses with kDataLoss.
+  /// The peer shares memory, which it may change at any time: copy first, then check the copy. The
+  /// mapping lives as long as somebody holds it. The default refuses with kDataLoss.
   virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
-  /// The connection has ended; this is the last call, and made exactly once. The error names the
+  /// The connection has ended. This is the last call, and is made exactly once. The error names the
   /// peer and says what happened: kUnavailable (the peer closed, died or stopped), kDataLoss
-  /// (garbage, a length that lies), kCancelled (this side closed, or the link was destroyed), or
-  /// what the receiver has thrown.
+  /// (garbage, or a length that lies), kCancelled (this side closed, or the link was destroyed), or
+  /// the receiver's own exception.
   virtual void on_closed(const Error& error) = 0;
 };
 
-/// Counts what has gone over a connection, in bytes of frames, headers included.
+/// Counts what a connection has carried, in bytes of frames, including headers.
 struct Traffic {
   std::atomic<std::int64_t> bytes_sent{0}, bytes_received{0};
-  /// Counts the nanoseconds in which something was being sent, received, or both. Short frames that
-  /// are written or copied at once are left out: looking at the clock would take as long.
+  /// The nanoseconds in which something was being sent, received, or both. Leaves out short frames
+  /// that are written or copied at once: reading the clock would take as long.
   std::atomic<std::int64_t> busy_ns{0};
 };
 
@@ -52,32 +52,33 @@ struct Traffic {
 class Connection {
  public:
   virtual ~Connection() = default;
-  /// Queues a frame; never blocks. Frames arrive whole and in order. The payload is borrowed until
-  /// `sent` is called, unless it is null: once the payload was handed to the system or copied, or
-  /// once the connection has ended, and then the frame may or may not arrive. `sent` must not
-  /// block; it may be called before send returns, so a caller holds no lock that `sent` takes.
+  /// Queues a frame; never blocks. Frames arrive whole and in order. Unless `sent` is null, the
+  /// payload is borrowed until `sent` is called. That happens once the payload was handed to the
+  /// system or copied, or once the connection has ended; in that case the frame may or may not
+  /// arrive. `sent` must not block. It may be called before send returns, so a caller holds no lock
+  /// that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
-  /// Sends the payload as if it were a copy: it is borrowed for this call only. A link may copy
-  /// only what cannot be written at once; the default copies all of it.
+  /// Borrows the payload for this call only. A link may copy just the part that it cannot write at
+  /// once; the default copies all of it.
   virtual void send_copy(const FrameHeader& header, std::span<const std::byte> payload);
-  /// Sends what is queued until the deadline, then closes. The receiver's on_closed follows.
+  /// Sends the queued frames until the deadline, then closes. The receiver's on_closed follows.
   virtual void close(Deadline deadline) = 0;
-  /// True when memory can be shared with the peer: both are on one host, and the link supports it.
+  /// True if memory can be shared with the peer: both are on one host, and the link supports it.
   virtual bool can_share() const { return false; }
-  /// Lets the peer read the memory, which it cannot write: its receiver gets on_shared with `id`,
-  /// in order with the frames. Never blocks. Throws kFailedPrecondition unless can_share().
+  /// Lets the peer read the memory, but not write it: its receiver gets on_shared with `id`, in
+  /// order with the frames. Never blocks. Throws kFailedPrecondition unless can_share().
   virtual void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
-  /// True when nothing is queued or on its way out.
+  /// True if nothing is queued or being sent.
   virtual bool idle() const = 0;
   /// The peer's address, for messages.
   virtual std::string peer() const = 0;
-  /// The kind of link that carries it: "inproc", "shm" or "tcp".
+  /// The kind of link that carries the connection: "inproc", "shm" or "tcp".
   virtual std::string_view kind() const = 0;
-  /// True when what is sent is encrypted on its way.
+  /// True if the connection encrypts what it sends.
   virtual bool encrypted() const { return false; }
-  /// The time from here to the peer and back as the system has measured it, smoothed; once the
-  /// connection has ended, the last one. None where it measures none.
+  /// The time from here to the peer and back as the system measures it, smoothed. Once the
+  /// connection has ended, the last value; nothing if the system measures none.
   virtual std::optional<Duration> round_trip() const { return {}; }
   virtual const Traffic& traffic() const = 0;
 };
@@ -86,7 +87,7 @@ class ManualTicks;
 struct LinkSecurity;
 
 /// Called for each accepted connection. Returns its receiver, which the callee owns and which lives
-/// until on_closed has returned; refuses the connection by throwing.
+/// until on_closed has returned. Throws to refuse the connection.
 using Acceptor = std::function<Receiver*(std::shared_ptr<Connection>)>;
 
 struct LinkOptions {
@@ -95,49 +96,53 @@ struct LinkOptions {
   Duration dead_after = std::chrono::seconds(4);
   /// How long a waiting thread may poll before it sleeps.
   Duration spin = std::chrono::microseconds(20);
-  /// Tests give heartbeats their time with it: see heartbeat_thread.h. If it is null, heartbeats
-  /// are heard sixteen times in dead_after; shm sends one each time, and tcp every fourth time.
+  /// Gives tests control of the time of heartbeats: see heartbeat_thread.h. If it is null, the link
+  /// checks for heartbeats sixteen times in dead_after; shm sends one each time, and tcp every
+  /// fourth time.
   std::shared_ptr<ManualTicks> ticks;
-  /// How many threads handle what arrives.
+  /// The number of threads that handle what arrives.
   int threads = 1;
-  /// Which connections are encrypted, and the proof that both ends give. Null: none, and whoever
-  /// reaches a port is taken.
+  /// Says which connections are encrypted, and holds the proof that both ends give. Null: none is
+  /// encrypted, and the link accepts everyone who reaches a port.
   std::shared_ptr<const LinkSecurity> security;
-  /// Is called with a line for the user when callers were refused, on a thread of the link: which
-  /// address, and why. After the first few, at most one call a second, which counts those between.
+  /// Called on a thread of the link if callers were refused, with a line for the user that says
+  /// which address and why. After the first few, at most one call a second, which counts the
+  /// refusals in between.
   std::function<void(const std::string&)> refused;
 };
 
-/// A kind of link, with the threads that drive its connections. Destroying it ends all connections
-/// and calls their on_closed. It must not be destroyed on a thread of its own, nor inside help or
-/// wait.
+/// A link of one kind, with the threads that drive its connections. Its destructor ends all
+/// connections and calls their on_closed. Do not destroy it on one of its own threads, nor inside
+/// help or wait.
 class Link {
  public:
   virtual ~Link() = default;
   /// The name that make_link takes, such as "tcp".
   virtual std::string kind() const = 0;
   /// Accepts at `address` ("host:port", where port 0 picks a free one) until the link is destroyed.
-  /// Returns the address that peers can use. Throws kUnavailable when the port is in use, kNotFound
-  /// for an unknown host or one that is not this machine.
+  /// Returns the address that peers can use. Throws kUnavailable if the port is in use, and
+  /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
-  /// Tries once. Throws kUnavailable when nobody listens, kNotFound for an unknown host,
-  /// kDeadlineExceeded (also when the deadline's descriptor can be read), kInvalidArgument when
-  /// this kind of link can never reach it. `receiver` must live until its on_closed has returned.
+  /// Tries once. Throws kUnavailable if nobody listens, kNotFound for an unknown host,
+  /// kDeadlineExceeded (also if the deadline's descriptor becomes readable), and kInvalidArgument
+  /// if this kind of link can never reach the address. `receiver` must live until its on_closed has
+  /// returned.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
-  /// Lends the calling thread for one short turn, which handles what has arrived and sends what
-  /// found no room before. Returns false when there was nothing to do. A waiter polls with it for
+  /// Uses the calling thread for one short turn, which handles what has arrived and sends what
+  /// found no room before. Returns false if there was nothing to do. A waiter polls with it for
   /// LinkOptions::spin, then sleeps in `wait`.
   virtual bool help() = 0;
-  /// Sleeps until `come` holds, which is asked again after `wake` was raised; false when the
-  /// deadline passed first, or its descriptor can be read. A link has one waiter at a time, which
-  /// is not inside a receiver. A tcp link with one thread reads on the waiter's thread meanwhile,
-  /// so that what arrives wakes no other thread first; several threads go on reading in parallel.
+  /// Sleeps until `come` holds, and asks it again whenever `wake` is raised. Returns false if the
+  /// deadline passed first, or its descriptor became readable. A link has one waiter at a time,
+  /// which must not be inside a receiver. A tcp link with one thread reads on the waiter's thread
+  /// meanwhile, so that an arrival wakes no other thread first; several threads go on reading in
+  /// parallel.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
 };
 
-/// Makes a link of a kind: "inproc", "tcp", "shm", or "auto", which takes shm between tasks of one
-/// host and tcp between hosts. An inproc link that it makes reaches only itself: see inproc_link.h.
+/// Makes a link of a kind: "inproc", "tcp", "shm", or "auto", which uses shm between tasks of one
+/// host and tcp between hosts. An inproc link made here reaches only itself: see inproc_link.h.
 /// Throws kInvalidArgument naming --link.
 std::unique_ptr<Link> make_link(const std::string& kind, const LinkOptions& options);
 

@@ -1,4 +1,4 @@
-// State that the connections of one link share when a poller watches them.
+// State that the connections of one link share if a poller watches them.
 #pragma once
 
 #include <memory>
@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// The list of connections, and what is the same for all of them. Thread-safe. A connection has a
-/// method `tick` besides those that ConnectionList calls.
+/// The list of connections, and the values that are equal for all of them. Thread-safe. A
+/// connection has a method `tick` besides those that ConnectionList calls.
 template <typename C>
 class LinkConnections : public ConnectionList<C> {
  public:

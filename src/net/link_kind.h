@@ -1,4 +1,4 @@
-// The kinds of links, and the traits by which all other code asks about one.
+// The kinds of links, and the traits by which other code distinguishes them.
 #pragma once
 
 #include <memory>
@@ -12,16 +12,16 @@ namespace paceline {
 class Link;
 struct LinkOptions;
 
-/// A line of the table in link.cc.
+/// A row of the table in link.cc.
 struct LinkKind {
-  std::string_view name;          // as --link takes it
-  bool chooses = false;           // among others, by where the tasks are
-  bool shares_memory = false;     // between tasks of one host
-  bool on_network = false;        // always: what it sends may be limited by one
-  bool within_a_process = false;  // it joins threads alone
+  std::string_view name;          // the name in --link
+  bool chooses = false;           // chooses another kind by where the tasks are
+  bool shares_memory = false;     // shares memory between tasks of one host
+  bool on_network = false;        // always uses the network, whose rate may limit it
+  bool within_a_process = false;  // joins only threads of one process
   std::unique_ptr<Link> (*make)(const LinkOptions& options) = nullptr;
 
-  /// All tasks must be on one host.
+  /// True if all tasks must be on one host.
   bool needs_one_host() const { return shares_memory && !chooses; }
 };
 
@@ -30,7 +30,7 @@ std::span<const LinkKind> link_kinds();
 std::vector<std::string> link_names();
 /// Throws kInvalidArgument naming --link.
 const LinkKind& link_kind(std::string_view name);
-/// The same; without any trait where there is no such kind, as in a report of another version.
+/// Returns the kind's traits; none if the kind is unknown, as in a report of another version.
 LinkKind link_traits(std::string_view name);
 
 }  // namespace paceline

@@ -7,20 +7,21 @@
 
 namespace paceline {
 
-/// Time is counted in ticks, each of which first listens: a judge that was itself stopped or late
-/// counts one tick for it, and reads what arrived meanwhile before it judges. Not thread-safe.
+/// Counts time in ticks, each of which first listens. If the judging process was itself stopped or
+/// late, that counts as one tick, and it reads what arrived meanwhile before it judges. Not
+/// thread-safe.
 class LivenessTimer {
  public:
   static constexpr int kTicksOfDeath = 16;
   static constexpr int kTicksPerBeat = 4;
 
-  /// Is to be called kTicksOfDeath times in the time after which a silent peer is dead. `heard`
-  /// tells that something arrived since the last call. Returns true when the peer is dead.
+  /// Call it kTicksOfDeath times in the time after which a silent peer is dead. `heard` says that
+  /// something arrived since the last call. Returns true if the peer is dead.
   bool tick(bool heard) {
     silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
     return silent_ticks_ >= kTicksOfDeath;
   }
-  /// True when a heartbeat is due.
+  /// True if a heartbeat is due.
   bool beat_is_due() { return ticks_++ % kTicksPerBeat == 0; }
 
  private:

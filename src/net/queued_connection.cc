@@ -7,12 +7,12 @@
 namespace paceline {
 namespace {
 
-// A frame that is not longer is written under the queue's lock when nothing else is in its way:
-// letting others queue meanwhile would take longer.
+// A frame up to this long is written under the queue's lock if nothing else is in its way: letting
+// others queue meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
 // A call of send writes at most this much on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;
-// A thread that goes on turns to other connections after this much.
+// A thread that goes on writing turns to other connections after this many bytes.
 constexpr std::size_t kFlushBytes = 8 << 20;
 
 }  // namespace
@@ -53,8 +53,8 @@ void QueuedConnection::queue(QueuedFrame frame) {
   if (waiting_) leave_rest();
 }
 
-/// Called with the lock, and at rest. Returns true when all of the frame was written. What was
-/// written of it is not written again.
+/// The caller holds the lock, and the connection is at rest. Returns true if the whole frame was
+/// written. The rest of a frame is written later, without its first bytes.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
   const std::size_t bytes = frame.bytes(framing_bytes_);
   if (bytes > kAtOnceBytes || frame.shared) return false;
@@ -72,7 +72,7 @@ bool QueuedConnection::go_on() {
   return true;
 }
 
-/// Its caller has set flushing_, and so is the only one.
+/// The caller has set flushing_, so no other thread is in this function.
 void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most_bytes) {
   std::size_t total = 0;
   while (!ended_ && !queue_.empty()) {
@@ -95,7 +95,7 @@ void QueuedConnection::flush(std::unique_lock<std::mutex> lock, std::size_t most
   if (close_now) end_writing();
 }
 
-/// Gives back the frames that were written whole, without the lock.
+/// Releases the lock and gives back the frames that were written whole.
 void QueuedConnection::take_written(std::size_t bytes, std::unique_lock<std::mutex>& lock) {
   front_done_ += bytes;
   if (!queue_.front().shared) meter_.count_sent(bytes);

@@ -1,4 +1,4 @@
-// The common part of connections over tcp and shm: they send from a queue, and end alike.
+// The common part of connections over tcp and shm: they send from a queue, and end in the same way.
 #pragma once
 
 #include <atomic>
@@ -15,9 +15,10 @@
 
 namespace paceline {
 
-/// A caller that finds the queue at rest sends from it on its own thread. What finds no room waits
-/// until some thread goes on. Everything that ends a connection notes the cause and cuts it; the
-/// subclass's reader sees that, drops the queue and makes the receiver's last call.
+/// A caller that finds the queue at rest sends from it on its own thread. Frames that find no room
+/// wait until some thread goes on. An event that ends a connection notes its cause and cuts the
+/// connection; the subclass's reader sees the cut, drops the queue and makes the receiver's last
+/// call.
 class QueuedConnection : public Connection, public std::enable_shared_from_this<QueuedConnection> {
  public:
   void send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -36,36 +37,35 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
     Room room = Room::kMore;
   };
 
-  /// `framing_bytes`: what the subclass writes of each frame beside the payload.
+  /// `framing_bytes` is what the subclass writes for each frame in addition to the payload.
   QueuedConnection(std::string peer, std::shared_ptr<Poller> poller, std::size_t framing_bytes);
 
-  /// Queues the frame, and sends unless another thread does.
+  /// Queues the frame, and sends it unless another thread is sending.
   void queue(QueuedFrame frame);
-  /// True when something was queued that found no room: some thread is to go on when there is room.
+  /// True if a queued frame found no room: some thread must go on when there is room.
   bool waits_for_room() const { return waiting_; }
-  /// Goes on with what waits, unless another thread does.
+  /// Sends what waits, unless another thread is sending.
   bool go_on();
-  /// Gives back all that is queued. Nothing is sent any more.
+  /// Gives back every queued frame. Nothing is sent any more.
   void drop_queue();
-  /// Notes the cause, unless there is an earlier one, and cuts the connection.
+  /// Notes the cause, unless an earlier one exists, and cuts the connection.
   void fail(const Error& error);
   const ConnectionEnd& end_cause() const { return end_; }
   TrafficMeter& meter() { return meter_; }
 
  private:
   /// Writes a short frame that finds an empty queue, under the queue's lock, and returns the bytes
-  /// written, perhaps none. A failure here is found again when the rest is written, if it still
-  /// matters.
+  /// written, perhaps none. A failure shows again when the rest is written, if it still matters.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
-  /// Writes some of the first frames, the very first one without its first `done` bytes. One thread
-  /// at a time calls it. It lets go of `lock` while it writes.
+  /// Writes some of the first frames, without the first `done` bytes of the very first one. One
+  /// thread at a time calls it. Releases `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                         std::unique_lock<std::mutex>& lock) = 0;
-  /// Leaves what waits for room to another thread, since this one turns to other things.
+  /// Leaves frames that wait for room to another thread, because this one turns to other things.
   virtual void leave_rest() = 0;
   /// Tells the peer that nothing more will arrive. The peer reads to the end, then closes.
   virtual void shut_writing() = 0;
-  /// Makes both sides see that the connection is over.
+  /// Makes both sides see that the connection has ended.
   virtual void cut() = 0;
 
   bool write_short(const QueuedFrame& frame);
@@ -81,9 +81,9 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
   mutable std::mutex queue_mutex_;
   Ring<QueuedFrame> queue_;
-  std::size_t front_done_ = 0;        // so many bytes of the first frame were written
+  std::size_t front_done_ = 0;        // bytes of the first frame that were written
   bool flushing_ = false;             // a thread sends, or will when there is room
-  std::atomic<bool> waiting_{false};  // a thread is to go on when there is room
+  std::atomic<bool> waiting_{false};  // a thread must go on when there is room
   bool closing_ = false;
   bool ended_ = false;
 };

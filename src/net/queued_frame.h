@@ -11,24 +11,24 @@
 
 namespace paceline {
 
-/// The payload is borrowed until give_back, or until keep_payload.
+/// A frame whose payload is borrowed until give_back, or until keep_payload.
 struct QueuedFrame {
   FrameHeader header;
   std::span<const std::byte> payload;
   void (*sent)(void* context) = nullptr;
   void* context = nullptr;
-  /// If it is set, no frame is sent, but this memory is shared under the header's id.
+  /// If it is set, no frame is sent; instead, this memory is shared under the header's id.
   std::shared_ptr<const SharedMemory> shared = nullptr;
-  /// True when the payload is lent by a call that has not returned, so that what waits must be
-  /// kept.
+  /// True if a call that has not returned lends the payload: if the frame must wait, its payload
+  /// must be copied.
   bool lent_by_call = false;
 
-  /// In all, over a link that adds so many bytes to each payload.
+  /// Returns the bytes over a link that adds `framing_bytes` to each payload.
   std::size_t bytes(std::size_t framing_bytes) const { return framing_bytes + payload.size(); }
   void give_back() const {
     if (sent != nullptr) sent(context);
   }
-  /// Copies the payload, and goes on with the copy.
+  /// Copies the payload, and continues with the copy.
   void keep_payload() {
     using Kept = std::vector<std::byte>;
     auto kept = std::make_unique<Kept>(payload.begin(), payload.end());

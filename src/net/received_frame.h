@@ -1,4 +1,4 @@
-// Asks a receiver where it wants a payload.
+// The place that a receiver gives a payload, checked.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Returns the receiver's place for the payload. Throws kInternal when it has another size than was
-/// asked for.
+/// Returns the receiver's place for the payload. Throws kInternal if the place does not have the
+/// requested size.
 inline std::span<std::byte> checked_place(Receiver& receiver, const FrameHeader& header) {
   if (header.payload_bytes == 0) return {};
   const std::span<std::byte> place = receiver.place_payload(header);

@@ -17,8 +17,8 @@
 namespace paceline {
 namespace {
 
-/// One process after the other holds it while it lives. Without a file, which some folders do not
-/// take, all go on at once.
+/// A lock that one process at a time holds while it lives. If there is no lock file, which some
+/// folders do not allow, all processes go on at once.
 class TurnLock {
  public:
   explicit TurnLock(const std::string& path)
@@ -52,7 +52,7 @@ nlohmann::json CacheFile::read() const {
 
 void CacheFile::change(const std::function<nlohmann::json(nlohmann::json)>& to) const {
   if (!keeps()) return;
-  std::error_code ignored;  // what fails is seen when the file is written
+  std::error_code ignored;  // a failure shows when the file is written
   std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   const TurnLock lock(path_ + ".lock");
   write(to(read()));
@@ -64,7 +64,7 @@ void CacheFile::write(const nlohmann::json& value) const {
     const auto replace = nlohmann::json::error_handler_t::replace;
     write_text_file(name_, path_, object.dump(2, ' ', false, replace) + "\n");
   } catch (const Error&) {
-    // It is measured again next time.
+    // The next run measures again.
   }
 }
 

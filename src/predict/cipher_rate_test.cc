@@ -7,7 +7,7 @@ namespace {
 
 TEST(CipherRate, IsThatOfACore) {
   const double rate = measured_cipher_rate();
-  EXPECT_GT(rate, 1e6);  // bytes a second, of anything that runs this
+  EXPECT_GT(rate, 1e6);  // bytes per second, on any machine that runs this
   EXPECT_LT(rate, 1e12);
 }
 

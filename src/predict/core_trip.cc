@@ -16,18 +16,18 @@ namespace {
 
 constexpr int kMostCores = 8;
 constexpr int kTimings = 31, kRoundTrips = 200;
-constexpr Duration kLongest = std::chrono::milliseconds(20);  // of a pair whose cores are busy
-// Trips of one placement were within 1.2 of each other, those of two differed by a factor of 2 (two
-// threads of a core, or cores with a cache in common) to 5 (without one).
+constexpr Duration kLongest = std::chrono::milliseconds(20);  // for a pair whose cores are busy
+// Trips in one placement were within a factor of 1.2. Trips in two placements differed by a factor
+// of 2 (two threads of a core, or cores with a common cache) to 5 (cores without one).
 constexpr double kSamePlacement = 1.6;
-constexpr double kLongestTrip = 2e-6;  // a longer one tells of other processes
+constexpr double kLongestTrip = 2e-6;  // a longer trip shows other processes
 
-/// Two threads, one on each core, of which each waits for the word of the other.
+/// Two threads, one on each core; each waits for the other's word.
 class PairOfCores {
  public:
   PairOfCores(int one, int other) : one_(one), other_(other) {}
 
-  // Returns the seconds of a trip of each timing.
+  // Returns the seconds per trip of each timing.
   std::vector<double> trips() {
     std::thread answering([&] { answer(); });
     std::vector<double> seconds = ask();
@@ -68,7 +68,7 @@ class PairOfCores {
   alignas(kCacheLine) std::atomic<int> answer_ = 0;
 };
 
-// Other processes make some of the timings longer.
+// The lower quartile, since other processes make some timings longer.
 double lower_quartile(std::vector<double> values) {
   const auto at = values.begin() + std::ptrdiff_t(values.size() / 4);
   std::ranges::nth_element(values, at);

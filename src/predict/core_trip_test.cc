@@ -16,7 +16,7 @@ using ::testing::Lt;
 
 TEST(CoreTripTest, IsTheTimeOfAWordBetweenCores) {
   if (usable_cores() < 2) GTEST_SKIP() << "needs two cores";
-  // In seconds, of anything that runs this; nothing is known while others keep the cores busy.
+  // Seconds on any machine that runs this; while others keep the cores busy, the trip is unknown.
   constexpr double kLeast = 1e-9, kMost = 2e-6;
   EXPECT_THAT(core_trip_seconds(), AnyOf(Eq(0), AllOf(Gt(kLeast), Lt(kMost))));
 }

@@ -35,7 +35,7 @@ bool is_number_in(const nlohmann::json& entry, const char* name) {
   return found != entry.end() && found->is_number() && found->get<double>() >= 0;
 }
 
-// Clocks may be set back: what seems to come from the future is not kept.
+// Clocks may be set back: entries that seem to come from the future are dropped.
 bool is_kept(const nlohmann::json& entry, std::int64_t now) {
   if (!entry.is_object() || !is_number_in(entry, "at") || !is_number_in(entry, "cores"))
     return false;
@@ -103,7 +103,7 @@ std::string HostCache::note(const Noted& noted) const {
 
 SeenHost HostCache::usual(std::int64_t now, double core_trip_s,
                           const std::function<PredictedHost()>& measure) const {
-  std::vector<PredictedHost> hosts;  // with the cores placed as they are now, and left alone
+  std::vector<PredictedHost> hosts;  // measured with the cores placed as now, and undisturbed
   std::int64_t newest = 0;
   for (const Noted& noted : kept_of(file_.read(), now)) {
     if (is_beside_others(noted.host.others_share)) continue;

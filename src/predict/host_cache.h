@@ -1,4 +1,4 @@
-// This machine as it was lately measured.
+// This machine as recent measurements found it.
 #pragma once
 
 #include <cstdint>
@@ -13,31 +13,30 @@
 
 namespace paceline {
 
-/// The last of these measurements of one host, with the median of each rate among those of its own
-/// placement of the cores (predict/core_trip.h): the rate of one moment says little about the next
-/// seconds. At least one is given.
+/// The last of these measurements of one host, but with the median of each rate among the
+/// measurements with its placement of the cores (predict/core_trip.h): one moment's rate says
+/// little about the next seconds. At least one measurement is given.
 PredictedHost usual_host(std::span<const PredictedHost> measured);
 
-/// The facts of this machine, and a line for the user where what was noted before is used no
-/// more.
+/// The facts of this machine, and a line for the user if earlier measurements are no longer used.
 struct SeenHost {
   PredictedHost host;
   std::string discarded = {};
 };
 
-/// The last measurements of this machine. One that was made while other programs had the cores is
-/// noted as such and used no more once another one can be made: it would say what the machine can
-/// do beside them.
+/// The last measurements of this machine. A measurement made while other programs had the cores is
+/// marked, and is no longer used once another one can be made: it would say what the machine can do
+/// beside them.
 class HostCache {
  public:
   static constexpr std::int64_t kFresh = 600, kKept = 3600;  // seconds
 
-  /// Nothing is kept when the path is empty.
+  /// Keeps nothing if the path is empty.
   explicit HostCache(std::string path) : file_(std::move(path), "measured") {}
 
-  /// Returns the usual host of the measurements of the last hour beside which nothing ran, after
-  /// another one if none of these with the cores placed as they are now is of the last ten minutes;
-  /// if something ran beside all of them, the host that was measured now. `now` is in seconds since
+  /// Returns the usual host of the last hour's undisturbed measurements. First measures again if
+  /// none of these, with the cores placed as they are now, is from the last ten minutes. If other
+  /// programs ran beside all of them, returns the host as just measured. `now` is in seconds since
   /// the epoch.
   SeenHost usual(std::int64_t now, double core_trip_s,
                  const std::function<PredictedHost()>& measure) const;
@@ -46,10 +45,10 @@ class HostCache {
     PredictedHost host;
     std::int64_t at = 0;
   };
-  /// Keeps it. If nothing ran beside it, those that others disturbed are kept no more: returns
-  /// SeenHost::discarded.
+  /// Keeps the measurement. If nothing ran beside it, drops those that others disturbed, and
+  /// returns SeenHost::discarded.
   std::string note(const Noted& noted) const;
-  /// Returns the newest one of the last hour; nothing when there is none.
+  /// Returns the newest measurement of the last hour; nothing if there is none.
   std::optional<Noted> newest(std::int64_t now) const;
 
  private:

@@ -23,10 +23,10 @@
 namespace paceline {
 namespace {
 
-constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;  // of a host
+constexpr int kMostHostsOfFile = 100'000, kMostDevices = 1000;  // limits for one host
 constexpr double kMostCoresOfHost = 100'000;
 
-/// What is read, and the flag that named it.
+/// The text to read, and the flag that named it.
 struct HostsText {
   const char* flag;
   std::string_view text;
@@ -41,7 +41,7 @@ struct HostsText {
 
 double number_of(const HostsText& from, const ConfigValue& value, double least, double most) {
   const double number = std::atof(value.text.c_str());
-  const bool fits = number >= least && number <= most;  // false for "nan"
+  const bool fits = number >= least && number <= most;  // false for NaN
   if (value.kind != ConfigValue::Kind::kNumber || !fits) {
     refuse_host(from, value,
                 fmt::format("{} must be a number from {} to {}", value.key, least, most));
@@ -99,7 +99,7 @@ constexpr PairNumber kPairNumbers[] = {
     {"clock_doubt_ms", [](HostPair& it) -> double& { return it.clock_doubt_s; }, 1e-3, 0},
 };
 
-/// The keys that may stand in a table: these, and the names of the numbers.
+/// Returns the keys that a table may have: these, and the names of the numbers.
 std::vector<std::string_view> known_keys(std::vector<std::string_view> keys, const auto& numbers) {
   for (const auto& each : numbers) keys.push_back(each.name);
   return keys;
@@ -182,7 +182,7 @@ HostPair pair_of_table(const HostsText& from, const ConfigValue& table,
   return pair;
 }
 
-/// The tables behind lines [[key]].
+/// Returns the tables under lines [[key]].
 std::span<const ConfigValue> tables_of(const HostsText& from, const ConfigValue& all,
                                        const std::string& key) {
   const ConfigValue* const list = all.find(key);
@@ -238,7 +238,7 @@ DescribedHosts hosts_of(const HostsText& from) {
   return {std::move(hosts), std::move(pairs)};
 }
 
-/// As TOML takes it, whatever the text is.
+/// Returns the text as a quoted TOML string, whatever it contains.
 std::string in_quotes(const std::string& text) {
   std::string quoted = "\"";
   for (const char letter : plain_text(text)) {

@@ -1,5 +1,5 @@
-// Hosts and what lies between them, as a .toml file describes them, and the roof of one, as a file
-// keeps it.
+// Hosts and what lies between them, as a .toml file describes them; and the file that keeps one
+// host's roof.
 #pragma once
 
 #include <span>
@@ -12,19 +12,19 @@
 
 namespace paceline {
 
-/// The measured traffic that goes from one host to another, by their places among the hosts.
+/// The measured traffic from one host to another, by their indices among the hosts.
 struct HostPair {
   SimulatedPair link = {};
-  // Nothing is predicted by these.
-  double round_trip_s = 0;   // the usual one of a small message
-  double clock_ahead_s = 0;  // of the clock of `to`, as seen from `from`
-  double clock_doubt_s = 0;  // give or take
-  std::string missing = {};  // why nothing was measured; empty: it was
+  // No prediction uses these.
+  double round_trip_s = 0;   // usual round trip of a small message
+  double clock_ahead_s = 0;  // how far the clock of `to` is ahead of `from`'s
+  double clock_doubt_s = 0;  // uncertainty of clock_ahead_s
+  std::string missing = {};  // why nothing was measured; empty: something was
 };
 
 struct DescribedHosts {
   std::vector<PredictedHost> hosts;
-  std::vector<HostPair> pairs = {};  // of hosts between which more is known than their links
+  std::vector<HostPair> pairs = {};  // hosts for which more is known than their links
 };
 
 /// Reads a text such as
@@ -52,21 +52,21 @@ struct DescribedHosts {
 ///     latency_us = 60       # one way
 /// Throws kUsage, naming the place in `source`.
 DescribedHosts parse_hosts(std::string_view text, const std::string& source);
-/// The same of a file. Throws kUsage when it cannot be read.
+/// Reads that text from a file. Throws kUsage also if the file cannot be read.
 DescribedHosts read_hosts(const std::string& path);
-/// The text that parse_hosts reads, with these lines of comment before it.
+/// Returns the text that parse_hosts reads, after these lines of comment.
 std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment);
 
-/// These say what a host can do, by the names of such a file; what is not known is left out. A name
-/// that is not known is none of the host's.
+/// The numbers of a host by their names in such a file; unknown ones are left out. Names that
+/// belong to no number of a host are ignored.
 using HostNumbers = std::vector<std::pair<std::string, double>>;
 HostNumbers numbers_of(const PredictedHost& host);
 PredictedHost host_of(const HostNumbers& numbers);
 
-/// Says that something was measured "while other programs had the cores for 40% of the time".
+/// Returns words such as "while other programs had the cores for 40% of the time".
 std::string beside_others(double share);
 
-/// The host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
+/// Returns the host as `paceline roof --out` writes it, and as --roof reads it. Throws kUsage.
 std::string roof_file_text(const PredictedHost& host);
 PredictedHost read_roof_file(const std::string& path);
 

@@ -18,36 +18,37 @@
 namespace paceline {
 namespace {
 
-// The rules by which contributions of many learners count, as the state machines of a run decide
-// it: of learners of which nothing but the time is known, with one shard and no links.
+// The rules that decide which contributions of many learners count, as a run's state machines apply
+// them. Only the times of the learners are known; there is one shard, and there are no links.
 
-/// The decisions of a rule about learners. The owner empties it.
+/// The decisions of a rule about learners. The owner empties the lists.
 struct LearnerDecisions {
-  std::vector<int> counted;    // their contributions count
-  std::vector<int> lost;       // theirs count nowhere
-  std::vector<int> may_go_on;  // they may begin their next contribution
+  std::vector<int> counted;    // learners whose contributions count
+  std::vector<int> lost;       // learners whose contributions count nowhere
+  std::vector<int> may_go_on;  // learners that may begin their next contribution
   void clear();
 };
 
 class LearnerRule {
  public:
   virtual ~LearnerRule() = default;
-  /// A process of the learner is there. It is told when it may go on.
+  /// A process of the learner has started. `out` says when it may go on.
   virtual void joined(int learner, std::uint64_t incarnation, LearnerDecisions& out) = 0;
-  /// It has values, and begins a contribution.
+  /// The learner has values, and begins a contribution.
   virtual void begins(int) {}
-  /// Its contribution is whole.
+  /// The learner's contribution is complete.
   virtual void contributed(int learner, LearnerDecisions& out) = 0;
-  /// The others know that it is gone.
+  /// The others know that the learner is gone.
   virtual void left(int learner, LearnerDecisions& out) = 0;
 };
 
 /// Every contribution counts, and nobody waits.
 std::unique_ptr<LearnerRule> async_rule();
-/// The same, by BoundedStaleness: nobody is more than `lead` contributions ahead.
+/// Every contribution counts, and by BoundedStaleness nobody gets more than `lead` contributions
+/// ahead.
 std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t lead);
-/// Rounds of the contributions of so many learners, by RoundCoordinator; late ones count nowhere.
-/// 0: of all that are there.
+/// Rounds of contributions of `replicas` learners, by RoundCoordinator; late ones count nowhere. 0:
+/// of all learners that are there.
 std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas);
 
 class AsyncRule : public LearnerRule {
@@ -90,7 +91,7 @@ class BoundedRule : public LearnerRule {
 
  private:
   struct Learner {
-    std::int64_t step = 0, limit = -1;  // its next one, and the last that it may begin
+    std::int64_t step = 0, limit = -1;  // its next step, and the last that it may begin
     bool waits = false;
   };
   void release(int learner, LearnerDecisions& out) {
@@ -184,14 +185,14 @@ std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas) {
   return std::make_unique<RoundsRule>(learners, replicas);
 }
 
-// So many contributions of all learners together are simulated, but no more of each than that, and
-// at least so many.
+// Simulates this many contributions of all learners together, within the most and the least of each
+// learner.
 constexpr double kContributions = 1e7, kMostOfEach = 10'000, kLeastOfEach = 20;
 constexpr std::int64_t kStaleness = 3;
 constexpr double kQuorum = 0.95;
 // No step takes less than this part of the usual time.
 constexpr double kLeastTime = 0.2;
-// So few failures tell little about a strategy.
+// Fewer failures than this tell little about a strategy.
 constexpr std::int64_t kFewFailures = 20;
 
 enum class Doing : std::uint8_t { kWaits, kExchanges, kComputes, kAway };
@@ -209,12 +210,12 @@ struct Happening {
 struct Learner {
   Doing doing = Doing::kWaits;
   double since = 0;
-  double pace = 1;      // of its steps, as a part of the usual time
-  double computed = 0;  // what is not decided yet
+  double pace = 1;      // of the learner's steps, as a part of the usual time
+  double computed = 0;  // work whose fate is not yet decided
   std::uint32_t incarnation = 1;
 };
 
-/// One strategy in virtual time.
+/// Runs one strategy in virtual time.
 class LearnersAtWork {
  public:
   LearnersAtWork(const LearnerStudy& study, LearnerRule& rule, int steps_of_contribution)
@@ -241,7 +242,7 @@ class LearnersAtWork {
   }
 
  private:
-  // As many are away as at any other moment, and the others know of most of them.
+  // As many learners are away as at any other moment, and the others know of most of them.
   void begin() {
     const double all = study_.mtbf_s + study_.restart_s;
     const double away = study_.mtbf_s > 0 ? study_.restart_s / all : 0;
@@ -269,7 +270,7 @@ class LearnersAtWork {
     at(now_ + std::exponential_distribution(1 / study_.mtbf_s)(random_), learner, Happens::kFails);
   }
 
-  /// It failed some time ago, and is back after that time.
+  /// The learner failed some time ago, and returns after `left_s` seconds.
   void fail(int learner, double left_s) {
     turn(learner, Doing::kAway);
     const double ago = study_.restart_s - left_s;
@@ -277,7 +278,7 @@ class LearnersAtWork {
     at(now_ + left_s, learner, Happens::kIsBack);
   }
 
-  /// Ends what it did, and counts the time.
+  /// Ends the learner's activity, and counts its time.
   void turn(int index, Doing doing) {
     Learner& learner = learners_[std::size_t(index)];
     const double spent = now_ - std::exchange(learner.since, now_);
@@ -292,7 +293,7 @@ class LearnersAtWork {
         times_.away += spent;
         break;
       case Doing::kComputes:
-        // A failure loses what no others have.
+        // A failure loses work that no other task has.
         (doing == Doing::kAway ? times_.lost : learner.computed) += spent;
         break;
     }
@@ -310,7 +311,7 @@ class LearnersAtWork {
         return rule_.contributed(it.learner, decisions_);
       case Happens::kFails:
         ++times_.failures;
-        ++learner.incarnation;  // what it would have done does not happen
+        ++learner.incarnation;  // cancels what it would have done
         return fail(it.learner, study_.restart_s);
       case Happens::kIsMissed:
         if (learner.doing == Doing::kAway) rule_.left(it.learner, decisions_);
@@ -343,7 +344,7 @@ class LearnersAtWork {
     into += std::exchange(learners_[std::size_t(learner)].computed, 0);
   }
 
-  // Contributions that are under way at the end are taken to count.
+  // Assumes that contributions that are under way at the end count.
   LearnerTimes finish() {
     for (int i = 0; i < study_.learners; ++i) {
       turn(i, Doing::kWaits);

@@ -47,7 +47,7 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
       !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
-  // Versions that did not note it may have measured beside other programs.
+  // Versions that noted no share may have measured beside other programs.
   const auto others = entry.find("others_share");
   const bool noted = others != entry.end() && others->is_number();
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
@@ -109,17 +109,17 @@ Roof RoofCache::roof(DType precision, int threads) const {
 namespace {
 
 constexpr std::size_t kPassBytes = std::size_t{1} << 20, kPieceBytes = std::size_t{256} << 10;
-// Each pass goes over a part of the memory that no other one has touched, at both ends.
+// Each pass covers a part of the memory that no other pass has touched, at both ends.
 constexpr std::size_t kPasses = TcpMeter::kBytes / (2 * kPassBytes);
 
-/// The time of both ends' threads in one pass.
+/// The time of each end's thread in one pass.
 struct PassSeconds {
   double send = 0, receive = 0;
   double sum() const { return send + receive; }
 };
 
-// The system does a part of the work now in the sender's time and now in the receiver's, so that
-// only their sum says how fast a pass was. Returns the mean of the middle third.
+// The system charges a part of the work now to the sender and now to the receiver, so only their
+// sum says how fast a pass was. Returns the mean of the middle third.
 PassSeconds usual_pass(std::vector<PassSeconds> passes) {
   std::ranges::sort(passes, {}, &PassSeconds::sum);
   const std::size_t third = passes.size() / 3, counted = passes.size() - 2 * third;
@@ -163,8 +163,8 @@ Loopback connect_loopback() {
   return ends;
 }
 
-// Moves the bytes piece by piece, and looks at each as the checksum of a frame does. Returns the
-// seconds of this thread; 0 when the connection has ended.
+// Moves the bytes piece by piece, and reads each piece as a frame's checksum does. Returns the
+// seconds of this thread; 0 if the connection has ended.
 template <typename Move>
 double timed_pass(std::span<std::byte> all, const Move& move) {
   const double begun = thread_seconds();
@@ -176,7 +176,7 @@ double timed_pass(std::span<std::byte> all, const Move& move) {
     sum = crc32c(rest.first(std::size_t(moved)), sum);
     done += std::size_t(moved);
   }
-  volatile std::uint32_t seen = sum;  // so that it is computed
+  volatile std::uint32_t seen = sum;  // so that the compiler keeps the sum
   static_cast<void>(seen);
   return thread_seconds() - begun;
 }
@@ -197,7 +197,7 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
       seconds.receive = timed_pass(received, [&](std::span<std::byte> rest) {
         return ::recv(loopback.receiver.get(), rest.data(), rest.size(), 0);
       });
-      // Nobody waits for ever.
+      // If one end fails, this ends the other's wait.
       if (seconds.receive <= 0) ::shutdown(loopback.receiver.get(), SHUT_RDWR);
     });
     seconds.send = timed_pass(sent, [&](std::span<std::byte> rest) {
@@ -214,7 +214,7 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
 
 namespace {
 
-constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine that was seen
+constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine measured so far
 
 std::string file_in_cache(const std::string& kind) {
   const std::string folder = cache_folder();
@@ -257,7 +257,7 @@ PredictedHost measured_host() {
   const double cached_rules = meter.measure_cached_rules(kSeconds.memory);
   const ThreadRates one = cores > 1 ? meter.measure_thread(kSeconds)
                                     : ThreadRates{all.bytes_per_s, all.rule_bytes_per_s};
-  // Whatever ran beside a measurement made it lower.
+  // A program beside a measurement can only have lowered the rate.
   const auto of_thread = [](double rate, double of_all) {
     return std::clamp(rate, kLeastOfThread * of_all, of_all);
   };

@@ -16,20 +16,21 @@
 
 namespace paceline {
 
-/// The best roofs of this machine that earlier runs have measured, by the type of the products and
-/// the number of threads.
+/// The best roofs of this machine that earlier runs measured, by the products' type and the number
+/// of threads.
 class RoofCache {
  public:
   using Measure = std::function<Roof(DType precision, int threads)>;
-  /// Nothing is kept when the path is empty.
+  /// Keeps nothing if the path is empty.
   explicit RoofCache(std::string path, Measure measure = measure_roof)
       : file_(std::move(path), "roofs"), measure_(std::move(measure)) {}
 
   std::optional<Roof> find(DType precision, int threads) const;
-  /// Measures the roof and keeps it. Of rates that were kept before, the higher ones stay: whatever
-  /// ran beside a measurement made it lower, and never higher. Throws as measure_roof.
+  /// Measures the roof and keeps it. Of each rate, the highest so far stays: a program beside a
+  /// measurement can only have lowered it. Throws as measure_roof does.
   Roof measure(DType precision, int threads) const;
-  /// Finds it, or measures it. One that was measured beside other programs is measured again.
+  /// Returns the kept roof, or measures it. A roof that was measured beside other programs is
+  /// measured again.
   Roof roof(DType precision, int threads) const;
 
  private:
@@ -37,17 +38,17 @@ class RoofCache {
   const Measure measure_;
 };
 
-/// The bytes that one core sends or receives in a second, the checksum of each frame included.
+/// The bytes per second that one core sends or receives, including the checksum of each frame.
 struct TcpRates {
   double send = 0, receive = 0;  // 0: not known
   bool operator==(const TcpRates&) const = default;
 };
 
-/// The cores that the ends of a stream run on: what one core hands to another comes out of its
-/// caches, which may be far.
+/// The cores that the ends of a stream run on: bytes that one core hands to another come from its
+/// caches, which may be far away.
 enum class StreamEnds { kOnTwoCores, kOnOneCore };
 
-/// Measures them over loopback, from memory to memory, since the values of a job are larger than
+/// Measures the rates over loopback, from memory to memory, since a job's values are larger than
 /// caches.
 class TcpMeter {
  public:
@@ -57,27 +58,27 @@ class TcpMeter {
   /// Writes to the first kBytes of `memory`, which must outlive it.
   explicit TcpMeter(std::span<std::byte> memory) : memory_(memory.first(kBytes)) {}
 
-  /// Takes about 30 ms, and counts the time of threads and not of clocks on the wall: other
-  /// processes change little. Nothing is known where there is no loopback.
+  /// Takes about 30 ms. Counts thread time and not wall-clock time, so other processes change
+  /// little. Without loopback, the rates are unknown.
   TcpRates measure(StreamEnds ends) const;
 
  private:
   const std::span<std::byte> memory_;
 };
 
-/// This machine as a host of a prediction, as it was measured in the last hour (HostCache). It is
-/// measured in 0.3 s unless that was done within ten minutes, and nothing ran beside it.
+/// Returns this machine as a host of a prediction, as measured in the last hour (HostCache).
+/// Measures it in 0.3 s, unless that happened within ten minutes and undisturbed.
 SeenHost this_host();
-/// Says when it was measured last, and how fast it was; empty when that is not noted.
+/// Says when this machine was last measured, and how fast it was; empty if that is not noted.
 std::string noted_host_text();
-/// The same with its roof of now, which is measured in 0.3 s.
+/// Returns this machine with its current roof, which it measures in 0.3 s.
 PredictedHost measured_host();
-/// The same with the median of three roofs of now, in 0.9 s, since one of them may be off. Keeps it
-/// for this_host().
+/// Returns this machine with the median of three current roofs, since one may be off; takes 0.9 s.
+/// Keeps the result for this_host().
 SeenHost host_of_moment();
-/// The best roofs that are kept in the cache folder, to which runs are compared.
+/// The best roofs in the cache folder, to which runs are compared.
 RoofCache this_roof_cache();
-/// The paces that are kept in the cache folder.
+/// The paces in the cache folder.
 PaceCache this_pace_cache();
 
 }  // namespace paceline

@@ -17,9 +17,9 @@
 namespace paceline {
 namespace {
 
-// Returns the bound of one step of a worker from that of one batch and one update. The batches of
-// towers are computed on all threads, as if one after another. Steps that are accumulated, or those
-// of all workers in a synchronous round, share an update.
+// Returns the bound of one step of a worker, from those of one batch and one update. Towers'
+// batches are computed on all threads, as if one after another. Accumulated steps share an update,
+// and so do the steps of all workers in a synchronous round.
 Bound bound_of_step(Bound bound, const Cluster& cluster) {
   bound.ops *= double(cluster.towers);
   bound.rules /= double(cluster.train.accumulate);
@@ -32,19 +32,19 @@ Bound bound_of_step(Bound bound, const Cluster& cluster) {
 
 class MeasuredMachine : public SessionObserver {
  public:
-  // It is measured once training is over, when it disturbs nothing.
+  // The bound is measured after training, when this disturbs nothing.
   void ended(RunningSession& session) override {
     try {
       add_bound(session);
       keep_pace(session);
     } catch (const std::exception&) {
-      // oneDNN may have no such product, and the memory may be short: the bound is not known then.
+      // oneDNN may lack such a product, or memory may be short: the bound is then not known.
     }
   }
 
  private:
-  // The bound holds for all workers of a job whose tasks are on this machine, each of which does
-  // the same work, as each of its towers does.
+  // The bound holds if all workers of a job run on this machine: each does as much work as the
+  // others, and so does each of its towers.
   static void add_bound(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     const std::optional<double> made = session.report().tasks[0].steps_per_s;
@@ -56,7 +56,7 @@ class MeasuredMachine : public SessionObserver {
     Roof roof = cache.roof(products, threads);
     const auto bound = [&] { return bound_of_step(bound_of(work, roof), cluster); };
     const auto allowed = [&] { return 1 / bound().total(); };
-    // Other processes were running when the roof was measured.
+    // A speed above the bound means that other processes ran while the roof was measured.
     if (*made * cluster.workers() > allowed()) roof = cache.measure(products, threads);
     session.add_to_report("bound", "steps_per_s", allowed());
     session.add_to_report("bound", "rules_share", bound().rules / bound().total());
@@ -65,7 +65,8 @@ class MeasuredMachine : public SessionObserver {
     session.add_to_report("bound", "rule_gbytes_per_s", roof.rule_bytes_per_s * 1e-9);
   }
 
-  // A step that was made alone tells the predictions of later runs how long its kernels take.
+  // The pace of a step that ran undisturbed tells later runs' predictions how long its kernels
+  // take.
   static void keep_pace(RunningSession& session) {
     const Cluster& cluster = session.made_of().cluster;
     if (cluster.distributed() || cluster.towers > 1) return;

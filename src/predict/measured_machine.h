@@ -1,4 +1,4 @@
-// A run's facts about its machine: the bound of its speed, and the pace of its kernels.
+// A run's facts about its machine: the bound of the run's speed, and the pace of its kernels.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,9 @@
 
 namespace paceline {
 
-/// Returns the seconds that the kernels of a step took while they had a core: what the task waited
-/// for a free one, since other programs ran, does not count. Nothing when no step was timed.
+/// Returns the seconds that a step's kernels took while they had a core: leaves out the time in
+/// which the task waited for a free core because other programs ran. Returns nothing if no step was
+/// timed.
 inline std::optional<double> kernel_seconds(const TaskReport& task) {
   if (!task.steps_per_s) return std::nullopt;
   for (const auto& [name, share] : task.share) {
@@ -19,8 +20,8 @@ inline std::optional<double> kernel_seconds(const TaskReport& task) {
   return std::nullopt;
 }
 
-/// Makes the observer that adds to the report of a run on one machine how fast that machine could
-/// be, and keeps for later predictions how long the kernels of a step take.
+/// Makes an observer for a run on one machine. It adds to the report how fast that machine could
+/// be, and keeps the time of a step's kernels for later predictions.
 MakeObserver measure_machine();
 
 }  // namespace paceline

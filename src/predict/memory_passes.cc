@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kDefaultCache = std::size_t(32) << 20;
 constexpr std::size_t kLeastArray = std::size_t(128) << 20, kMostArray = std::size_t(512) << 20;
-// Floats that one turn of a loop handles: a constant, so that the compiler uses vectors.
+// The floats that one turn of a loop handles. It is a constant, so that the compiler uses vectors.
 constexpr std::size_t kTurn = 64;
 
 }  // namespace
@@ -34,7 +34,7 @@ std::size_t uncached_bytes() {
 
 MemoryPasses::MemoryPasses(int threads)
     : pool_(std::make_unique<ThreadPool>(threads)), own_(uncached_bytes()), first_(own_.span()) {
-  write();  // so that the pages are there
+  write();  // touches the pages first
 }
 
 MemoryPasses::MemoryPasses(int threads, std::span<std::byte> memory)

@@ -1,4 +1,4 @@
-// The speed of the machine's memory, in arrays that no cache holds.
+// The speed of the machine's memory, in arrays larger than any cache.
 #pragma once
 
 #include <cstddef>
@@ -11,30 +11,30 @@
 
 namespace paceline {
 
-/// Returns the bytes of the last-level cache that one core sees; 32 MiB where the machine does not
+/// Returns the bytes of the last-level cache that one core sees; 32 MiB if the machine does not
 /// say.
 std::size_t cache_bytes();
-/// Returns the bytes of an array of which no cache holds much.
+/// Returns the bytes of an array of which caches hold only a small part.
 std::size_t uncached_bytes();
 
 /// Passes over memory, each split over the threads of a pool.
 class MemoryPasses {
  public:
-  /// Passes over arrays of its own.
+  /// Passes over its own arrays.
   explicit MemoryPasses(int threads);
-  /// Passes over the first uncached_bytes() of `memory`, which must outlive it, and writes them:
-  /// taking memory from the system takes longer than passing over it.
+  /// Passes over the first uncached_bytes() of `memory`, which must outlive it, and writes to them.
+  /// Taking memory from the system would take longer than a pass.
   MemoryPasses(int threads, std::span<std::byte> memory);
-  /// Passes are made by so many threads from now on.
+  /// From now on, this many threads make the passes.
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
   void read();
   void write();
   void copy();
-  /// x ← a·x + b: every element is read and written.
+  /// Computes x ← a·x + b, which reads and writes every element.
   void update();
 
-  // The bytes that a pass moves, read and written ones counted each.
+  // The bytes that a pass moves; read bytes and written bytes both count.
   double read_bytes() const { return double(first_.size()); }
   double write_bytes() const { return double(first_.size()); }
   double copy_bytes() const { return 2 * double(first_.size()); }
@@ -45,9 +45,9 @@ class MemoryPasses {
   void in_parts(const Part& part);
 
   std::unique_ptr<ThreadPool> pool_;
-  Buffer own_, second_;  // the second is made when it is first needed
+  Buffer own_, second_;  // the second is made at its first use
   std::span<std::byte> first_;
-  std::uint32_t sum_ = 0;  // is stored, or the compiler would leave the reading out
+  std::uint32_t sum_ = 0;  // stored, since otherwise the compiler would remove the reads
 };
 
 }  // namespace paceline

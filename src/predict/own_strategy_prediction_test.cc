@@ -1,4 +1,4 @@
-// A strategy that Paceline does not have is predicted.
+// Tests the prediction of a strategy that Paceline itself does not have.
 #include <gtest/gtest.h>
 
 #include "predict/prediction_text.h"

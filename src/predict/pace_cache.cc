@@ -24,7 +24,8 @@ std::string pace_key(const Plan& plan, DType precision) {
 
 namespace {
 
-// Versions that kept a number alone may have measured it beside other programs: it is none.
+// Versions that kept only a number may have measured it beside other programs, so it does not
+// count.
 std::optional<Pace> pace_of(int threads, const nlohmann::json& value) {
   const auto number = [&](const char* name) {
     const auto found = value.find(name);
@@ -49,7 +50,7 @@ std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads) {
 std::vector<Pace> PaceCache::find(const std::string& key) const {
   std::vector<Pace> found;
   const std::string begin = key + ' ';
-  const nlohmann::json paces = file_.read();  // it must outlive what iterates over it
+  const nlohmann::json paces = file_.read();  // must outlive the loop over it
   if (!paces.is_object()) return found;
   for (const auto& [name, value] : paces.items()) {
     if (!name.starts_with(begin)) continue;

@@ -1,4 +1,4 @@
-// How long the kernels of steps took on this machine, by step.
+// The time that the kernels of each step took on this machine.
 #pragma once
 
 #include <cstdint>
@@ -14,26 +14,27 @@
 
 namespace paceline {
 
-/// A text that two steps share only if they compute the same.
+/// Returns a text that two steps share only if they compute the same results.
 std::string pace_key(const Plan& plan, DType precision);
 
-/// The time that the kernels of a step took on so many threads.
+/// The time of a step's kernels on this many threads.
 struct Pace {
   int threads = 0;
   double seconds = 0;
-  double others_share = 0;  // of that time, in which other programs had the cores
-  double busy_cores = 0;    // that other code kept busy in it; 0: kernels kept all threads busy
+  double others_share = 0;  // the share of that time in which other programs had the cores
+  double busy_cores = 0;    // cores that other code kept busy then; 0: kernels kept all threads
+                            // busy
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns that on as many threads, else that on the next number of them in proportion; nothing of
-/// none.
+/// Returns the pace on this many threads; if there is none, scales that of the nearest number of
+/// threads; nothing if there are no paces.
 std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
 
-/// One that was measured beside other programs never takes the place of one that was not.
+/// Keeps paces. A pace measured beside other programs never replaces one that was not.
 class PaceCache {
  public:
-  /// Nothing is kept when the path is empty.
+  /// Keeps nothing if the path is empty.
   explicit PaceCache(std::string path) : file_(std::move(path), "paces") {}
 
   /// Returns the paces of the step, one for each number of threads.

@@ -1,5 +1,5 @@
-// The ways to distribute that predictions compare: all of them, those beside the one of a run, and
-// those among which --strategy auto chooses.
+// The shapes of jobs that predictions compare: all of them, those beside a run's own, and those
+// among which --strategy auto chooses.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster&
   if (options.this_wire) asked.wire = own.wire;
   std::vector<JobShape> shapes = shapes_to_try(asked);
   for (JobShape& shape : shapes) predictor.place(shape);
-  // The cluster's own way is among them, with its tasks where they are: after one process.
+  // The cluster's own shape comes after one process, with its tasks where they are.
   if (!own.is_one_device()) {
     std::erase_if(shapes, [&](const JobShape& shape) { return shape.text() == own.text(); });
     shapes.insert(shapes.begin() + 1, own);
@@ -88,10 +88,10 @@ std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster&
   const JobShape own = predictor.own_shape();
   ShapesAsked asked = predictor.asked();
   asked.strategy.name.clear();
-  asked.wire = own.wire;  // nothing is rounded unasked
+  asked.wire = own.wire;  // no shape rounds numbers unless the user asked for it
   std::vector<JobShape> shapes = shapes_to_try(asked);
   std::erase_if(shapes, [&](const JobShape& shape) {
-    // A limit to the lead of fast workers makes nothing faster.
+    // Limiting the lead of fast workers speeds nothing up.
     const bool has_tasks = cluster.process == Cluster::Process::kLauncher && !options.any_workers;
     return shape.kind().limits_lead || (shape.is_one_process() && has_tasks) ||
            shape.towers != cluster.towers;
@@ -134,7 +134,7 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
                           const std::optional<PredictedHost>& here) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
-  constexpr double kFasterAlone = 1.03;  // one process, which needs no more machines
+  constexpr double kFasterAlone = 1.03;  // for one process, which needs no more machines
   const ShapePredictor predictor(step, cluster, options, here);
   const Prediction alone = predict_alone(predictor.job());
   RunPrediction made{.own = predict(predictor.job(), predictor.own_shape(), alone),
@@ -151,7 +151,7 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
     if (shape.text() == made.own.shape.text()) continue;
     predictor.place(shape);
     const Prediction& other = made.others.emplace_back(predict(predictor.job(), shape, alone));
-    // Local steps learn less each: they are named where nothing else is better.
+    // Local steps learn less per step, so they are named only if nothing else is better.
     std::optional<Prediction>& better = shape.makes_local_steps() ? local : made.better;
     const double best = better ? better->times_alone : made.own.times_alone;
     const double worth = better ? 1 : shape.is_one_process() ? kFasterAlone : kWorthSaying;

@@ -26,9 +26,9 @@
 namespace paceline {
 namespace {
 
-// About the 10th and the 90th percentile of measured ÷ predicted, of the rows of
-// bench/predictions.csv. Few rows have a straggler, the transport of another system or local steps:
-// they are taken to be like those that wait for the same.
+// About the 10th and the 90th percentile of measured ÷ predicted, over the rows of
+// bench/predictions.csv. Few rows have a straggler, another system's transport or local steps: the
+// predictor gives them the interval of rows that wait for the same thing.
 SpeedInterval usual_interval(Limit limit) {
   switch (limit) {
     case Limit::kAlone:
@@ -67,7 +67,8 @@ SpeedInterval interval_of(Limit limit, KernelsFrom kernels) {
       return of_kernels ? SpeedInterval{0.85, 1.5} : usual;
     case KernelsFrom::kCosts:
       // Steps of `mlp`, `mlp --hidden 512 --batch 64`, `ptb`, `cifar10` and `resnet --depth 20` on
-      // one thread and on two of an Intel Xeon made 0.83 to 1.62 of it, and other models 1/16.
+      // one and on two threads of an Intel Xeon reached 0.83 to 1.62 times the prediction; other
+      // models reached as little as 1/16.
       return {1.0 / 16, of_kernels ? 1.62 : usual.high};
   }
   return usual;
@@ -77,8 +78,8 @@ namespace {
 
 // The most steps a second that devices, links and memory allow, whatever the protocol.
 
-/// Each device's own pace; the bytes that must pass the link of each host, each way; the passes of
-/// rules over each machine's memory. All that is not one of these counts as free.
+/// Counts each device's own pace, the bytes that pass each host's link in each direction, and the
+/// rules' passes over each machine's memory. Everything else counts as free.
 double speed_limit(const SimulatedJob& job);
 
 /// The bytes that a step of every worker moves over the links.
@@ -99,7 +100,7 @@ double given_bytes(const SimulatedStep& shared, VariableId v) {
   return use.updated ? touched_bytes(shared.specs[std::size_t(v)], use.most_rows) : 0;
 }
 
-/// The part of the bytes of float32 that travel.
+/// The part of float32's bytes that travels.
 double part_of_bytes(const ContributionForm& form) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
   return double(travelling_bytes(kMany, form)) / kMany;
@@ -145,7 +146,8 @@ bool is_remote(const SimulatedCluster& cluster, int host) {
   return std::ranges::any_of(cluster.ps, [&](int ps) { return ps != host; });
 }
 
-// A worker that waits for others is as slow as the slowest of them, or of those that a round needs.
+// A worker that waits for all others is as slow as the slowest. In rounds of fewer, it is as slow
+// as the slowest that a round needs.
 std::vector<double> own_rates(const SimulatedJob& job, double device) {
   std::vector<double> rates(job.cluster.workers.size());
   for (std::size_t w = 0; w < rates.size(); ++w) {
@@ -161,11 +163,12 @@ std::vector<double> own_rates(const SimulatedJob& job, double device) {
   return rates;
 }
 
-/// What links allow, in steps per second of each worker that they serve, who share them evenly.
+/// The most steps per second that links allow each worker. The workers that a link serves share it
+/// evenly.
 struct LinkLimits {
   static constexpr double kNone = std::numeric_limits<double>::infinity();
-  double all = kNone;            // every worker's steps pass these
-  std::vector<double> of_hosts;  // of the workers of each host alone
+  double all = kNone;            // the limit for every worker
+  std::vector<double> of_hosts;  // the limits for the workers of one host, by host
 };
 
 LinkLimits limits_of_links(const SimulatedCluster& cluster, double every, const StepBytes& bytes,
@@ -187,15 +190,15 @@ LinkLimits limits_of_links(const SimulatedCluster& cluster, double every, const 
     const auto from = std::size_t(pair.from), to = std::size_t(pair.to);
     if (together) {
       take(limits.all, pair.bytes_per_s, found->second);
-    } else if (serves[from] != serves[to]) {  // else some of both hosts' workers do
+    } else if (serves[from] != serves[to]) {  // only some workers of both hosts use this link
       take(limits.of_hosts[serves[from] ? to : from], pair.bytes_per_s, found->second);
     }
   }
   return limits;
 }
 
-// Whoever needs a link shares it evenly with the others. Where nobody waits for others, a worker
-// behind a slow link holds up no other.
+// The workers that need a link share it evenly. If no worker waits for others, a worker behind a
+// slow link delays only itself.
 double links_allow(const SimulatedJob& job, double device, double every, const StepBytes& bytes,
                    bool ring) {
   const SimulatedCluster& cluster = job.cluster;
@@ -227,7 +230,8 @@ double rate_of_rules(const SimulatedCluster& cluster, const std::vector<int>& ho
   return hosts.empty() ? 0 : slowest;
 }
 
-// Each worker applies the rules of the dense variables, and a round those of the sparse ones once.
+// Each worker applies the rules of dense variables; the rules of sparse variables are applied once
+// a round.
 template <typename Seconds>
 double hybrid_limit(const SimulatedJob& job, double device, Seconds&& seconds) {
   const HybridPlaces places(job.step->specs);
@@ -262,7 +266,7 @@ double speed_limit(const SimulatedJob& job) {
   if (ring) step += seconds(shared.rule_bytes()) / every;
   const StepBytes bytes = ring ? in_a_ring(job, shared) : with_ps(job, shared);
   double limit = links_allow(job, step, every, bytes, ring);
-  // In rounds the workers share an update.
+  // In rounds, all workers contribute to one update.
   const bool rounds = kind.in_rounds(job.strategy);
   const double ps_machines =
       std::max(1.0, double(std::min(cluster.ps.size(), cluster.machines.size())));
@@ -278,11 +282,11 @@ struct NamedLimit {
   std::string words;
 };
 
-/// "ps:0's link carries 118 MB/s; 8 workers ask for 166": one cause.
+/// Names one cause, such as "ps:0's link carries 118 MB/s; 8 workers ask for 166".
 NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
                           const SimulatedSpeed& speed);
 
-constexpr double kUsedUp = 0.88;  // of what there is
+constexpr double kUsedUp = 0.88;  // of the available rate
 
 class JobLimits {
  public:
@@ -347,7 +351,7 @@ class JobLimits {
                        rounded(wanted * 1e-6, 3));
   }
 
-  // One that computes all the time while the others wait for it.
+  // A worker that computes all the time while the others wait for it.
   std::string straggler() const {
     const double device = job_.step->seconds();
     for (int w = 0; w < workers(); ++w) {
@@ -389,7 +393,7 @@ class JobLimits {
     const double messages = double(job_.step->specs.size()) * job_.costs.serial_message_s;
     double bytes = 0;
     for (const VariableSpec& spec : job_.step->specs) bytes += 8.0 * double(spec.shape.elements());
-    const double rate = 2 * job_.costs.stream_bytes_per_s;  // of both ways
+    const double rate = 2 * job_.costs.stream_bytes_per_s;  // both directions together
     const double stream = rate > 0 ? bytes / rate : 0;
     if (std::max(messages, stream) < 0.2 * 1e-3 * step_ms()) return {};
     if (messages > stream) {
@@ -434,7 +438,7 @@ class JobLimits {
                        job_.strategy.outer_async ? "new values" : "the mean of all");
   }
 
-  // Nothing is used up: a step is a chain of things that follow one another.
+  // No resource is used up: a step is a chain of actions, each of which waits for the one before.
   NamedLimit waiting() const {
     const SimulatedUse& use = speed_.use;
     if (workers() == 1 && job_.cluster.ps.empty()) {
@@ -463,7 +467,7 @@ NamedLimit limit_in_words(const PredictedJob& hosts, const SimulatedJob& job,
   return JobLimits(hosts, job, speed).found();
 }
 
-// Parameter servers run on the hosts without devices first, and then on the others in their order.
+// Parameter servers run first on the hosts without devices, and then on the other hosts in order.
 std::vector<int> ps_hosts_of(const PredictedJob& job, const JobShape& shape) {
   std::vector<int> order(job.hosts.size());
   std::iota(order.begin(), order.end(), 0);
@@ -474,8 +478,8 @@ std::vector<int> ps_hosts_of(const PredictedJob& job, const JobShape& shape) {
   return hosts;
 }
 
-// Workers are spread over the hosts, each with a device, from the first on: that after the last
-// parameter server where there is a host for every task, as emulated hosts have their tasks.
+// Spreads workers over the hosts, each with a device, from the first host on. If there is a host
+// for every task, it starts after the last parameter server, as tasks are placed on emulated hosts.
 std::vector<int> worker_hosts_of(const PredictedJob& job, const JobShape& shape,
                                  const std::vector<int>& ps_hosts) {
   std::vector<int> hosts = shape.worker_hosts, room;
@@ -497,10 +501,10 @@ std::vector<int> worker_hosts_of(const PredictedJob& job, const JobShape& shape,
   return hosts;
 }
 
-// Beside other tasks, a pass of a rule reaches so much of the rate that it reaches alone: runs of
+// Beside other tasks, a rule's pass reaches this share of the rate that it reaches alone: runs of
 // mlp whose workers do not wait for each other fit 0.87 to 0.96.
 constexpr double kRulesBesideTasks = 0.91;
-// So does TCP: runs of mlp and ptb fit 0.87 to 1.0.
+// TCP also slows down beside other tasks: runs of mlp and ptb fit 0.87 to 1.0.
 constexpr double kTcpBesideTasks = 0.91;
 
 SimulatedCluster cluster_of(const PredictedJob& job, const JobShape& shape) {
@@ -526,17 +530,18 @@ SimulatedCluster cluster_of(const PredictedJob& job, const JobShape& shape) {
   return cluster;
 }
 
-// Rules pass faster over arrays that stay in the caches from one step to the next. All of them stay
-// where they fill half of the last level, and none where they fill it: what was used last is kept.
+// Rules pass faster over arrays that stay in the caches from one step to the next. Arrays that fill
+// up to half of the last level stay entirely; arrays that fill all of it do not stay, because a
+// cache keeps what was used last.
 double cached_share(double bytes) {
   return std::clamp(2 - 2 * bytes / double(cache_bytes()), 0.0, 1.0);
 }
 
-// The parameter servers share one copy of the variables; where there are none, and where workers
-// make local steps, each worker has its own.
+// The parameter servers share one copy of the variables. If there are none, or if workers make
+// local steps, each worker has its own copy.
 void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const JobShape& shape,
                 const SimulatedStep& step) {
-  std::map<int, double> bytes;  // of each machine
+  std::map<int, double> bytes;  // by machine
   const double copy = step.rule_bytes();
   for (const int host : cluster.ps)
     bytes[cluster.hosts[std::size_t(host)].machine] += copy / shape.ps;
@@ -545,7 +550,7 @@ void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const JobSha
     bytes[cluster.hosts[std::size_t(host)].machine] += own ? copy : 0;
   }
   for (const PredictedHost& host : job.hosts) {
-    const auto tasks = bytes.extract(host.machine);  // emulated hosts share a machine
+    const auto tasks = bytes.extract(host.machine);  // emulated hosts share one machine
     const double share = tasks.empty() ? 0 : cached_share(tasks.mapped());
     if (share == 0) continue;
     SimulatedMachine& machine = cluster.machines[std::size_t(host.machine)];
@@ -558,24 +563,25 @@ void use_caches(SimulatedCluster& cluster, const PredictedJob& job, const JobSha
   }
 }
 
-/// The tasks of the machine that has the most of them for each core.
+/// The tasks of the machine that has the most tasks per core.
 struct Crowd {
   double tasks = 1, cores = 1;
-  bool alone = true;  // no other machine has any
+  bool alone = true;  // no other machine has tasks
 
-  // Many tasks on few cores take each other's caches, and are woken later.
+  // Many tasks on few cores evict each other's data from the caches, and wake up later.
   double slowdown() const {
-    constexpr double kOfEachTask = 0.03;  // of the time, beyond one for each core
+    constexpr double kOfEachTask = 0.03;  // time lost to each task beyond one per core
     return 1 + kOfEachTask * (std::max(1.0, tasks / cores) - 1);
   }
-  // Tasks are spread over the cores as chance has it: this share of their messages stays in one.
+  // The system spreads tasks over the cores at random: this share of their messages stays within
+  // one core.
   double share_within_a_core() const {
     return alone && tasks > cores ? (tasks / cores - 1) / (tasks - 1) : 0;
   }
 };
 
 Crowd crowd_of(const SimulatedCluster& cluster) {
-  std::map<int, int> tasks;  // of each machine
+  std::map<int, int> tasks;  // by machine
   for (const auto* of : {&cluster.ps, &cluster.workers}) {
     for (const int host : *of) ++tasks[cluster.hosts[std::size_t(host)].machine];
   }
@@ -588,7 +594,7 @@ Crowd crowd_of(const SimulatedCluster& cluster) {
   return most;
 }
 
-// The hosts' cores are taken to be as the slowest of them at this.
+// Assumes that every host's cores are as slow as the slowest of them.
 TransportCosts costs_of(const PredictedJob& job, const SimulatedCluster& cluster) {
   TransportCosts costs = job.costs;
   const Crowd crowd = crowd_of(cluster);
@@ -636,13 +642,14 @@ double value_bytes(const SimulatedStep& step) {
   return bytes;
 }
 
-// The steps of each worker that are counted. The fewer workers there are, the more their mean goes
-// by how they happen to meet. Where steps take very long, or have very many frames, fewer tell the
-// same.
+// The number of steps of each worker that the simulation counts. With few workers, their mean
+// depends more on how they happen to meet. If steps take very long or have very many frames, fewer
+// steps are enough.
 std::int64_t counted_steps(int workers, double bound, double bytes) {
   constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
-  constexpr double kLong = 1e5, kMostBytes = 100e9;  // seconds and bytes of all steps
-  constexpr int kMany = 100;                         // workers, of whom few steps are counted
+  constexpr double kLong = 1e5, kMostBytes = 100e9;  // limits on the seconds and bytes of all steps
+  constexpr int kMany = 100;                         // with this many workers, few steps of each
+                                                     // are counted
   const int least = std::clamp(12000 / workers, kLeast, kUsual);
   double steps = std::clamp(480 / workers, least, kMost);
   if (bound > 0) steps = std::min(steps, kLong * bound / workers);
@@ -650,7 +657,7 @@ std::int64_t counted_steps(int workers, double bound, double bytes) {
   return std::max(kLeastOfLong, int(steps));
 }
 
-// A period lies between two exchanges of everything. The first ones bring a link to its pace.
+// A period lies between two full exchanges. During the first periods a link gets up to its rate.
 void count_whole_periods(SimulatedJob& job) {
   const std::int64_t period = std::int64_t{job.strategy.local_steps} * job.accumulate;
   const auto whole = [&](std::int64_t steps) { return (steps + period - 1) / period * period; };
@@ -658,7 +665,8 @@ void count_whole_periods(SimulatedJob& job) {
   job.steps = whole(job.steps);
 }
 
-// Many workers with many variables each: some are taken together, so that it takes seconds.
+// If many workers have many variables each, the simulation joins some variables, so that it ends
+// within seconds.
 SimulatedStep simulated_step_of(SimulatedStep step, const JobShape& shape) {
   constexpr std::size_t kMostMessages = 20'000, kLeastGroups = 24;
   const auto workers = std::size_t(shape.workers);
@@ -668,7 +676,7 @@ SimulatedStep simulated_step_of(SimulatedStep step, const JobShape& shape) {
   return coarse_step(step, std::max(kLeastGroups, kMostMessages / workers));
 }
 
-// The part of a link's traffic that is sent at once: larger where a step has many of them.
+// The part of a link's traffic that is sent at once; larger if a step has many such parts.
 double quantum_of(double bytes, double usual) {
   constexpr double kPartsOfStep = 1200;
   return std::max(usual, bytes / kPartsOfStep);
@@ -747,7 +755,7 @@ Predictions predict_all(const PredictedJob& job, const std::vector<JobShape>& sh
       if (known) known(all.made.back());
     }
   } catch (const GivenUp&) {
-    // The way that was under way is one of those that are left.
+    // The configured strategy is one of the remaining ones.
   }
   all.untried.assign(next, shapes.end());
   std::ranges::stable_sort(all.made, std::ranges::greater(), &Prediction::times_alone);

@@ -24,7 +24,8 @@ class PredictionObserver : public SessionObserver {
  public:
   explicit PredictionObserver(const PredictionOptions& options) : options_(options) {}
 
-  // No worker trains before the job is initialised: nothing of it runs beside the measurement.
+  // No worker trains before the job is initialised, so nothing of the job runs beside the
+  // measurement.
   void joined(RunningSession& session) override {
     if (!options_.roof.empty()) return;
     try {
@@ -32,11 +33,11 @@ class PredictionObserver : public SessionObserver {
       machine_ = seen.host;
       if (!seen.discarded.empty()) session.print(seen.discarded);
     } catch (const std::exception&) {
-      // The prediction fails then, and says why.
+      // The prediction itself then fails, and says why.
     }
   }
 
-  // A prediction that fails stops no training.
+  // A failing prediction stops no training.
   void begins(RunningSession& session) override {
     try {
       if (is_unknown(session)) {
@@ -47,7 +48,7 @@ class PredictionObserver : public SessionObserver {
       }
       expect_of(session);
     } catch (const Error& error) {
-      if (error.code() == ErrorCode::kUsage) throw;  // a file that a flag names is none
+      if (error.code() == ErrorCode::kUsage) throw;  // a file that a flag names is missing or wrong
       session.print(fmt::format("No speed is expected: {}", error.what()));
     } catch (const std::exception& error) {
       session.print(fmt::format("No speed is expected: {}", failure_text(error)));
@@ -71,7 +72,7 @@ class PredictionObserver : public SessionObserver {
         .examples = double(made_of.options.examples_per_step) / double(made_of.cluster.towers)};
     step.request.graph = made_of.graphs[0];
     step.request.training = made_of.trainings.data();
-    // It is borrowed: the session outlives the prediction.
+    // The plan is borrowed: the session outlives the prediction.
     step.plan = std::shared_ptr<const Plan>(std::shared_ptr<const Plan>(), &session.plan(0));
     const RunPrediction expected = predict_run(step, made_of.cluster, options_, machine_);
     keep(expected, session.report());
@@ -87,7 +88,8 @@ class PredictionObserver : public SessionObserver {
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.shape.workers;
     for (const Prediction& other : expected.others) {
-      // In steps of this run's batch: a step of other numbers of towers has another one.
+      // Speeds count in batches of this run: a shape with another number of towers has another
+      // batch.
       report.expected->other_ways.emplace_back(
           flags_of(other.shape), own.steps_per_s * other.times_alone / own.times_alone);
     }
@@ -105,10 +107,10 @@ class PredictionObserver : public SessionObserver {
   }
 
   const PredictionOptions options_;
-  std::optional<PredictedHost> machine_;  // before the job was initialised
+  std::optional<PredictedHost> machine_;  // as measured before the job was initialised
 };
 
-// Several trainings, sums in the middle of a step and GPUs are not predicted.
+// Several trainings, sums in the middle of a step, and GPUs are not predicted.
 bool says_expected(const PlannedSession& session) {
   const Cluster& cluster = session.cluster;
   const bool several = cluster.distributed() || cluster.towers > 1;

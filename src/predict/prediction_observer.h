@@ -1,4 +1,4 @@
-// Predicts the speed of a session of several tasks before its first step, for its own report.
+// Predicts the speed of a session of several tasks before its first step, for the session's report.
 #pragma once
 
 #include "paceline/run_options.h"
@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Makes the observer that predicts the job's speed on the chief, says it and whether another way
-/// would be faster, and keeps it in the report.
+/// Makes an observer on the chief that predicts the job's speed, prints it and whether another
+/// shape would be faster, and adds it to the report.
 MakeObserver say_prediction(const PredictionOptions& options);
 
 }  // namespace paceline

@@ -45,7 +45,7 @@ PredictedJob job_on(int hosts, double bytes_per_s) {
   return job;
 }
 
-// A step of 4 workers takes nearly two days, and that is no reason to give up.
+// A step of 4 workers takes nearly two days, but the prediction must not give up.
 TEST(PredictionTest, StepsMayTakeDays) {
   const double link = 1e3;  // bytes/s
   const Prediction made = predict(job_on(5, link), {.strategy = {"async"}, .ps = 1, .workers = 4});
@@ -60,7 +60,7 @@ TEST(PredictionTest, TheBoundIsThatOfTheMachinesThatHaveTasks) {
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.5), Lt(1.01)));
 }
 
-// What a step takes beside its kernels is for the messages of other tasks.
+// The part of a step outside its kernels only covers messages between tasks.
 TEST(PredictionTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
   PredictedJob job = job_on(1, 0);
   job.step = [](const StepOf&) {
@@ -69,7 +69,7 @@ TEST(PredictionTest, AShortStepOfOneProcessTakesHardlyMoreThanItsKernels) {
   EXPECT_THAT(predict_alone(job).steps_per_s, AllOf(Gt(18'000), Lt(20'000)));
 }
 
-// The step takes hardly more than the pass of its rule, over 12 bytes of each parameter.
+// The step takes hardly longer than its rule's pass, which covers 12 bytes of each parameter.
 TEST(PredictionTest, RulesPassFasterOverWhatTheCachesHold) {
   const auto times_as_fast = [](double parameters) {
     PredictedJob job = job_on(1, 0);
@@ -102,7 +102,7 @@ TEST(PredictionTest, ALinkIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(made.of_bound, DoubleNear(1, 0.1));
 }
 
-// The links could carry ten times as much as what lies between two hosts.
+// The links could carry ten times as much as the path between two of the hosts.
 TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   PredictedJob job = job_on(3, 1e9);
   job.pairs = {{.from = 0, .to = 1, .bytes_per_s = 50e6}, {.from = 1, .to = 0, .bytes_per_s = 1e9}};
@@ -114,7 +114,7 @@ TEST(PredictionTest, ANarrowPairIsNamedWithWhatItCarriesAndWhatIsWanted) {
   EXPECT_THAT(predict(job, shape).steps_per_s, Gt(3 * made.steps_per_s));
 }
 
-// The bound of three workers, of which one is behind a link that carries 2.5 of its steps a second.
+// The bound of three workers, one of them behind a link that carries 2.5 of its steps a second.
 TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
   PredictedJob job = job_on(4, 10e9);
   job.hosts[3].link_bytes_per_s = 100e6;
@@ -123,7 +123,7 @@ TEST(PredictionTest, AWorkerBehindASlowLinkHoldsUpNoOther) {
   EXPECT_THAT(made.of_bound, AllOf(Gt(0.85), Lt(1.02)));
 }
 
-// 80 MB a step pass a core of ps:0 each way.
+// 80 MB a step pass a core of ps:0 in each direction.
 TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   PredictedJob job = job_on(2, 0);
   for (PredictedHost& host : job.hosts) {
@@ -139,7 +139,7 @@ TEST(PredictionTest, WhatACoreSendsAndReceivesIsALimitOfALinkWithoutOne) {
   EXPECT_THAT(predict(job, shape).steps_per_s, Gt(2 * slow));
 }
 
-// 40 MB a step pass a cipher at each end, each way, where the link leaves the host.
+// 40 MB a step pass a cipher at each end, in each direction, where the link leaves the host.
 TEST(PredictionTest, EncryptingTakesACoreItsTime) {
   PredictedJob job = job_on(2, 0);
   for (PredictedHost& host : job.hosts) {
@@ -365,7 +365,7 @@ TEST(ShapesTest, TheFormOfContributionsIsKeptAndNamed) {
   const JobShape shape = shapes_to_try(asked).back();
   EXPECT_EQ(shape.text(), "async, 1 ps + 2 workers, int8, 8 of 256");
   EXPECT_EQ(flags_of(shape), "--ps 1 --workers 2 --wire int8 --top-k 8");
-  // A narrower wire is told by the flags that it adds.
+  // The advice for fewer bytes on the wire names the flags to add.
   asked.accumulate = 4;
   EXPECT_EQ(flags_of(shapes_to_try(asked).back()),
             "--ps 1 --workers 2 --accumulate 4 --wire int8 --top-k 8");

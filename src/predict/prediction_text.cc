@@ -92,7 +92,7 @@ std::string prediction_head(std::size_t width) {
 }
 
 std::string prediction_row(const Prediction& it, std::size_t width) {
-  // The dash between two numbers is three bytes and one column.
+  // The dash between two numbers takes three bytes but one column.
   return fmt::format("{:<{}}  {:>8}  {:>15}  {:>10}  {:>7}  {:>8.2f}  {}\n", it.shape.text(), width,
                      rounded(it.steps_per_s), interval_text(it), rounded(it.examples_per_s),
                      times_of(it.times_alone), it.of_bound, it.limit);
@@ -165,7 +165,8 @@ std::string prediction_json(std::span<const Prediction> predictions, const std::
   return all.dump(2) + "\n";
 }
 
-// A curve for each strategy, of its fastest ways: all ways together would be a picture of names.
+// Draws one curve for each strategy, of its fastest shapes: with all shapes, names would fill the
+// picture.
 std::string prediction_plot(std::span<const Prediction> predictions, const std::string& title,
                             const std::string& terminal, const std::string& output) {
   std::map<std::string, std::map<int, double>> speeds;  // by strategy and workers

@@ -1,5 +1,6 @@
-// Public reports of distributed training that was no faster than one process: what a prediction
-// from sizes, step time, link and the reporter's transport would have told their authors.
+// Public reports of distributed training that was no faster than one process. For each, the test
+// checks what a prediction from sizes, step time, link and the reporter's transport would have told
+// its author.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,8 +19,8 @@ using ::testing::Le;
 struct ReportedCase {
   std::string_view source, facts;
   SizedJob job;
-  double reported = 0;     // steps/s of all workers
-  std::string_view limit;  // words that the prediction says
+  double reported = 0;     // steps/s of all workers together
+  std::string_view limit;  // words that the prediction must say
 };
 
 constexpr double kRateOfGrpc = 332e6;  // bytes/s through the ps: 2.2 steps/s × 151 MB
@@ -74,7 +75,7 @@ const ReportedCase kReportedCases[] = {
      "the transport: 900 messages a step"},
 };
 
-/// Reports of the same trouble without the figures that a prediction needs.
+/// Reports of the same kind that lack the figures which a prediction needs.
 struct UncountedCase {
   std::string_view source, missing;
 };
@@ -99,7 +100,7 @@ TEST_P(ReportedSlowTest, IsToldWithItsLimit) {
   EXPECT_THAT(theirs.steps_per_s / it.reported, AllOf(Ge(0.7), Le(1.3)))
       << it.source << ": " << theirs.steps_per_s << " steps/s, reported " << it.reported;
   EXPECT_THAT(theirs.limit, HasSubstr(std::string(it.limit)));
-  // Less than two thirds of what the devices could make.
+  // The job makes less than two thirds of the steps that its devices could make.
   EXPECT_THAT(theirs.times_alone, Le(0.67 * it.job.workers));
 }
 

@@ -14,8 +14,8 @@ namespace {
 constexpr std::int64_t kProductSide = 1024;
 constexpr int kProductsPerThread = 2;
 
-// Returns the seconds of the fastest call among those that fit into `seconds`, at least one. The
-// fastest is what the machine can do when nothing else runs on it.
+// Returns the seconds of the fastest call among those that fit into `seconds`; makes at least one.
+// The fastest call shows what the machine can do if nothing else runs on it.
 template <typename Call>
 double best_seconds(double seconds, const Call& call) {
   using Clock = std::chrono::steady_clock;

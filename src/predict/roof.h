@@ -1,4 +1,4 @@
-// The best rates of a machine: of products, memory and links.
+// The best rates of a machine: products, memory and links.
 #pragma once
 
 #include <cstddef>
@@ -19,19 +19,19 @@ struct Roof {
   double rule_bytes_per_s = 0;  // memory, in several arrays at once, as rules pass over them
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
-  double others_share = 0;      // of the measurement's time, in which other programs had the cores
+  double others_share = 0;      // the share of measuring time in which other programs had the cores
 
   bool operator==(const Roof&) const = default;
 };
 
-/// True of what was measured while other programs had the cores for so much of the time: it says
-/// little about the machine once they have ended.
+/// True for a measurement during which other programs had the cores for more than a twentieth of
+/// the time: it says little about the machine once they have ended.
 constexpr bool is_beside_others(double others_share) { return others_share > 0.05; }
 
 /// Products on several threads, each with operands of its own.
 class Products {
  public:
-  /// Throws kUnavailable, as PlainProduct.
+  /// Throws kUnavailable, as PlainProduct does.
   Products(DType dtype, int threads);
   void run();
   double flops() const;
@@ -41,7 +41,7 @@ class Products {
   std::vector<PlainProduct> products_;
 };
 
-/// How long each kind of rate is measured, at least: the best of the tries that fit counts.
+/// The least time for measuring each kind of rate; the best of the tries in that time counts.
 struct RoofSeconds {
   double products = 0, memory = 0;
 };
@@ -54,16 +54,16 @@ struct ThreadRates {
 /// Measures roofs in arrays of its own.
 class RoofMeter {
  public:
-  /// Throws kUnavailable, as PlainProduct.
+  /// Throws kUnavailable, as PlainProduct does.
   RoofMeter(DType precision, int threads)
       : products_(precision, threads), rules_(threads), memory_(threads, rules_.memory()) {}
 
   Roof measure(const RoofSeconds& seconds);
-  /// The rate of rules in arrays that the caches hold.
+  /// Returns the rate of rules in arrays that the caches hold.
   double measure_cached_rules(double seconds) { return rule_rate(seconds, RulePasses::kCached); }
-  /// To be called last.
+  /// Call this last.
   ThreadRates measure_thread(const RoofSeconds& seconds);
-  /// Memory for what is measured after that.
+  /// Memory that later measurements may use.
   std::span<std::byte> memory() const { return rules_.memory(); }
 
  private:
@@ -75,8 +75,8 @@ class RoofMeter {
   MemoryPasses memory_;
 };
 
-/// Measures products of that type, memory and rules on so many threads, in about 0.3 s.
-/// Throws kUnavailable, as PlainProduct does.
+/// Measures products of that type, memory and rules on this many threads, in about 0.3 s. Throws
+/// kUnavailable, as PlainProduct does.
 Roof measure_roof(DType precision, int threads);
 
 }  // namespace paceline

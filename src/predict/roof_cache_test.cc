@@ -21,7 +21,7 @@ class RoofCacheTest : public ::testing::Test {
     std::filesystem::create_directories(std::filesystem::path(path_).parent_path());
     std::ofstream(path_) << text;
   }
-  // Replaces the first `from` in the file.
+  // Replaces the first occurrence of `from` in the file.
   void replace(const std::string& from, const std::string& to) const {
     std::string all = text();
     ASSERT_NE(all.find(from), std::string::npos) << all;
@@ -30,9 +30,9 @@ class RoofCacheTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   std::string path_ = folder_.path() + "/cache/roof.json";
-  double others_share_ = 0;  // of the next measurement
+  double others_share_ = 0;  // what the next measurement will find
   int measured_ = 0;
-  // What runs beside the tests is no part of them.
+  // The tests replace measurements, so programs that run beside them do not count.
   RoofCache cache_{path_, [this](DType precision, int threads) {
                      ++measured_;
                      Roof roof = measure_roof(precision, threads);

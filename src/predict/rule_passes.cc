@@ -14,8 +14,7 @@ namespace {
 
 constexpr std::size_t kArrays = 4;  // the values, two slots, the gradient
 constexpr std::int64_t kGrain = 1 << 16;
-// Arrays whose distance is a power of two would share the sets of a cache, and the banks of the
-// memory.
+// Arrays at a distance of a power of two would share cache sets and memory banks.
 constexpr std::size_t kApart = 5 * 4096 / sizeof(float);
 
 std::size_t array_slots(const Rule& rule) {

@@ -11,28 +11,28 @@
 
 namespace paceline {
 
-/// Updates of one variable by the kernels that a parameter server runs, split over the threads of a
-/// pool. Owns the variable, two slots and a gradient.
+/// Updates of one variable by the kernels that a parameter server runs, split over a pool's
+/// threads. Owns the variable, two slots and a gradient.
 class RulePasses {
  public:
   explicit RulePasses(int threads);
-  /// Passes are made by so many threads from now on.
+  /// From now on, this many threads make the passes.
   void use_threads(int threads) { pool_ = std::make_unique<ThreadPool>(threads); }
 
-  /// Over all elements. The rule may have two slots at most.
+  /// Applies the rule to all elements. The rule may have at most two slots.
   void apply(const Rule& rule) { apply(rule, elements_); }
-  /// Over the first of them.
+  /// Applies the rule to the first `elements` elements.
   void apply(const Rule& rule, std::size_t elements);
-  /// The bytes that a pass over all elements moves, read and written ones counted each.
+  /// The bytes that a pass over all elements moves; read bytes and written bytes both count.
   double bytes(const Rule& rule) const { return bytes(rule, elements_); }
   static double bytes(const Rule& rule, std::size_t elements);
-  /// Of so many elements the caches hold all arrays.
+  /// At this many elements, the caches hold all arrays.
   static constexpr std::size_t kCached = std::size_t(1) << 18;
-  /// All arrays. What is written there is what the next pass reads.
+  /// The memory of all arrays. The next pass reads what is written there.
   std::span<std::byte> memory() const { return memory_.span(); }
-  /// The elements of the variable.
+  /// The number of the variable's elements.
   std::size_t elements() const { return elements_; }
-  /// The rule whose passes stand for those of all rules: it reads four arrays and writes three.
+  /// The rule whose passes represent those of all rules: it reads four arrays and writes three.
   static Rule usual() { return Adam{}; }
 
  private:

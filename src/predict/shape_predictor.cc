@@ -51,16 +51,16 @@ namespace {
 
 // A few real steps of a model on this machine, timed for a prediction.
 
-/// The time of the kernels of some steps, and how many of them were timed.
+/// The kernels' time in some steps, and the number of these steps.
 struct TrialPace {
   Pace pace;
   int steps = 0;
 };
 
-/// Makes steps in this process, with all threads of the device, on drawn inputs, until another one
-/// would end after `seconds`, but at least one; nothing of them is kept. Numbers are standard
-/// normal, ids of rows are drawn among the rows, and all else is 0. Throws kInvalidArgument when
-/// the step needs more memory than this machine has, and what an op throws that takes no such
+/// Makes steps in this process on all threads of the device, with random inputs. Makes at least one
+/// step, and stops before one that would end after `seconds`; keeps no result. Numbers are standard
+/// normal, row ids are drawn among the rows, and everything else is 0. Throws kInvalidArgument if
+/// the step needs more memory than this machine has, and passes on errors of ops that refuse such
 /// inputs.
 TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> specs,
                      const DeviceOptions& device, double seconds);
@@ -89,7 +89,7 @@ class TrialSteps {
   }
 
   TrialPace make(double seconds) {
-    // The first step has memory made, and counts where it is the only one.
+    // The first step allocates memory; it counts only if there is no other.
     TrialPace first = timed([](double, int made) { return made == 0; });
     const double left = seconds - first_took_;
     if (left < first_took_) return first;
@@ -97,7 +97,7 @@ class TrialSteps {
   }
 
  private:
-  // Makes steps while `goes_on` says so of the seconds that they took, and of their number.
+  // Makes steps while `goes_on` returns true, given the seconds that they took and their number.
   template <typename GoesOn>
   TrialPace timed(const GoesOn& goes_on) {
     const PressureCounters before = read_pressure_counters();
@@ -126,7 +126,8 @@ class TrialSteps {
             .steps = made};
   }
 
-  // To draw more values than these would take longer than the steps, whose time is hardly theirs.
+  // Drawing more values than this would take longer than the steps, whose time hardly depends on
+  // them.
   std::vector<VariableState> values_of(std::span<const VariableSpec> specs) const {
     constexpr double kMostDrawn = 30e6;
     double elements = 0;
@@ -184,18 +185,18 @@ TrialPace time_steps(const PlanRequest& request, std::span<const VariableSpec> s
   return TrialSteps(request, specs, device).make(seconds);
 }
 
-constexpr int kMostSimulated = 8;   // workers with devices that are simulated
-constexpr int kMostWorkers = 1000;  // that are tried
-// The kernels of the workloads reach so much of the roof; it counts where no step was measured.
+constexpr int kMostSimulated = 8;   // workers whose devices are simulated
+constexpr int kMostWorkers = 1000;  // the largest number of workers that is tried
+// The workloads' kernels reach this share of the roof; used if no step was measured.
 constexpr double kKernelsOfRoof = 0.85;
-constexpr int kSpareHosts = 4;  // for parameter servers of other ways
+constexpr int kSpareHosts = 4;  // for parameter servers of other strategies
 
 std::string host_part(const std::string& address) { return address.substr(0, address.rfind(':')); }
 
 bool is_cpu(const Cluster& cluster) { return device_kind(cluster.device.kind).meets_roof; }
 
-// Rates that a file does not give. Where it gives that of the memory, those of threads and rules
-// follow from it.
+// Fills in rates that a file does not give. If the file gives the memory's rate, the rates of
+// threads and rules follow from it.
 void take_rates(PredictedHost& host, const PredictedHost& like) {
   const auto take = [&](std::initializer_list<double PredictedHost::*> rates) {
     for (const auto rate : rates) {
@@ -263,13 +264,13 @@ ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster
   job_.share_memory = link_kind(cluster.links.kind).shares_memory;
   job_.tls = cluster.links.security.tls;
   job_.step = [this, examples](const StepOf& of) {
-    // Updates are not streamed into the mean of several towers.
+    // With several towers, updates are not streamed, since the store gets their mean.
     const Plan& plan = of.own_rules && of.towers == 1 ? *own_ : *shared_;
     return simulated_step(plan, specs_, pace(plan, of), examples * of.towers);
   };
 }
 
-// Kernels of a simulated device are made at once; those of the cores decide how images are laid
+// A simulated device makes its kernels here. The kernels of the cores decide how images are laid
 // out.
 void ShapePredictor::make_plans() {
   specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
@@ -335,7 +336,7 @@ void ShapePredictor::take_hosts_of_file() {
   }
 }
 
-// Addresses say which tasks share a host, where the options do not. Returns the hosts' names.
+// If the options do not say which tasks share a host, their addresses do. Returns the hosts' names.
 std::vector<std::string> ShapePredictor::place_tasks() {
   std::vector<std::string> names;
   names.reserve(std::size_t(options_.open_hosts));
@@ -368,7 +369,7 @@ std::vector<std::string> ShapePredictor::place_tasks() {
 void ShapePredictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
   PredictedHost host = here_;
-  // The cluster says who is where, or each host has one worker.
+  // The cluster says which host each task runs on; if it does not, each host has one worker.
   host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
   host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
   host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;
@@ -407,7 +408,7 @@ void ShapePredictor::place(JobShape& shape) const {
   }
 }
 
-// The kernels of all workers are taken to be as fast as on the first host that has a device.
+// Assumes that all workers' kernels are as fast as on the first host that has a device.
 const PredictedHost& ShapePredictor::worker_host() const {
   const auto found =
       std::ranges::find_if(job_.hosts, [](const PredictedHost& host) { return host.devices > 0; });
@@ -436,15 +437,15 @@ void ShapePredictor::learn_kernels() {
                                                          : KernelsFrom::kSteps;
 }
 
-// Those of a worker alone, those of each of its towers, and one: what several workers have lies
-// between.
+// Times the threads of a worker alone, the threads of each of its towers, and one thread; several
+// workers on a machine have a number in between.
 std::vector<int> ShapePredictor::threads_to_time() const {
   const int all = are_threads_told() ? cluster_.threads : usable_cores();
   const std::set<int, std::greater<>> threads = {all, std::max(1, all / cluster_.towers), 1};
   return {threads.begin(), threads.end()};
 }
 
-// A step that takes long on one thread is timed on all of them alone.
+// If a step takes long on one thread, it is timed on all threads only.
 void ShapePredictor::time_kernels(const std::string& key, std::span<const int> of_threads) {
   constexpr double kSeconds = 2;
   PlanRequest request = step_.request;
@@ -490,8 +491,8 @@ std::string ShapePredictor::kernels_in_words(const std::optional<Pace>& pace) co
                                               : when;
 }
 
-// The part of the measured time that FLOPs and bytes explain becomes as much shorter on other
-// threads and hosts as they say; the rest, such as the beginning of each kernel, stays.
+// On other threads and hosts, the part of the measured time that FLOPs and bytes explain shrinks as
+// they predict; the rest, such as the start of each kernel, stays.
 double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int threads) const {
   const double there = seconds_by_costs(plan, roof);
   const std::optional<Pace> known = nearest_pace(paces_, threads);
@@ -502,7 +503,7 @@ double ShapePredictor::kernel_seconds(const Plan& plan, const Roof& roof, int th
   return known->seconds - explained + explained * there / here;
 }
 
-// The workers of the cluster's own way are counted on the machine that has the most of them.
+// Counts the workers of the cluster's own strategy on the machine that has the most of them.
 int ShapePredictor::workers_on_own_machine() const {
   const JobShape own = own_shape();
   std::map<int, int> count;
@@ -513,8 +514,8 @@ int ShapePredictor::workers_on_own_machine() const {
   return most;
 }
 
-// A task that has no more than its share of the cores, as a launcher starts it, was not told how
-// many threads it is to have: where fewer tasks share the machine, each has more of them.
+// If a launcher started a task with only its share of the cores, nobody told the task its number of
+// threads; if fewer tasks share the machine, each gets more threads.
 int ShapePredictor::threads(int workers_on_machine) const {
   if (are_threads_told()) return cluster_.threads;
   return std::max(1, int(worker_host().cores) / std::max(1, workers_on_machine));
@@ -531,7 +532,7 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
     if (pace.step_seconds == 0 && cluster_.device.sim_gflops > 0) {
       pace.step_seconds = flops / (cluster_.device.sim_gflops * 1e9);
     }
-    // This task may be the one that is slow.
+    // The cluster may slow this task down on purpose.
     const bool slow = cluster_.process == Cluster::Process::kTask &&
                       cluster_.task == TaskId{TaskId::Role::kWorker, options_.straggler};
     if (slow) pace.step_seconds /= options_.straggler_times;
@@ -545,8 +546,8 @@ DevicePace ShapePredictor::pace(const Plan& plan, const StepOf& of) const {
   return pace;
 }
 
-// The tasks that are to be started on emulated hosts will have addresses there, by which
-// --strategy auto chooses.
+// Tasks that are still to be started on emulated hosts will have addresses there; --strategy auto
+// uses these to choose.
 Cluster ShapePredictor::with_addresses() const {
   Cluster cluster = cluster_;
   if (!launches(cluster_)) return cluster;
@@ -580,7 +581,7 @@ ShapesAsked ShapePredictor::asked() const {
     const JobShape own = own_shape();
     if (!launches(cluster_) || !options_.any_ps) asked.ps = own.ps;
     if (!options_.any_workers) asked.workers = own.workers;
-    // The default may be there because nobody asked for another.
+    // This strategy may be the default because nobody chose another.
     const StrategyKind& kind = strategy_named(own.strategy.name, kind_of(cluster_));
     const bool named = cluster_.strategy.name != kAutomatic;
     if (named && &kind != &default_strategy(kind.cluster)) {

@@ -1,4 +1,4 @@
-// The speed that a job is expected to have, from its graph, its cluster and the roof of this
+// The speed that a job is expected to reach, from its graph, its cluster and the roof of this
 // machine.
 #pragma once
 
@@ -22,19 +22,20 @@
 
 namespace paceline {
 
-/// The step of one worker; what the request points to is borrowed.
+/// The step of one worker; borrows what the request points to.
 struct PredictedStep {
   std::string model;
   PlanRequest request;
-  double examples = 0;  // of a batch; 0: the first dimension of the inputs
-  /// The plan of a session that is about to train; null: plans are made of the request.
+  double examples = 0;  // in a batch; 0: the first dimension of the inputs
+  /// The plan of a session that is about to train; null: the predictor makes plans from the
+  /// request.
   std::shared_ptr<const Plan> plan = nullptr;
 };
 
 class ShapePredictor {
  public:
-  /// Reads the files that the options name, and measures the roof of this machine unless they or
-  /// `here` say it. Times some steps if the options want it and no undisturbed ones were timed.
+  /// Reads the files that the options name, and measures this machine's roof unless the files or
+  /// `here` give it. Times some steps if the options want it and no undisturbed ones were timed.
   /// Throws kUsage.
   ShapePredictor(const PredictedStep& step, const Cluster& cluster,
                  const PredictionOptions& options, const std::optional<PredictedHost>& here = {});
@@ -42,17 +43,17 @@ class ShapePredictor {
   const PredictedJob& job() const { return job_; }
   /// Returns what this machine can do.
   const PredictedHost& here() const { return here_; }
-  /// The cluster's own way; one process when it has none.
+  /// The cluster's own shape; one process if it has none.
   JobShape own_shape() const;
-  /// The ways to compare it with, or all when the cluster does not say.
+  /// The shapes to compare it with; all, if the cluster does not say.
   ShapesAsked asked() const;
-  /// The tasks of another way are where they are in the own one, as far as that has them; where
-  /// each task has an emulated host of its own, the others have one, too. They are spread over all
-  /// hosts where the number of tasks is open.
+  /// Places the tasks of another shape where the cluster's own shape has them, as far as it has
+  /// that many. If each task has its own emulated host, so do the additional ones. If the number of
+  /// tasks is open, they are spread over all hosts.
   void place(JobShape& shape) const;
-  /// Lines about the hosts and the step: what predictions are made from.
+  /// Returns lines about the hosts and the step, on which the predictions rest.
   std::string facts() const;
-  /// Says why the time of the step's kernels is not known; empty when it is.
+  /// Says why the time of the step's kernels is not known; empty if it is.
   std::string why_not_measured() const;
 
  private:
@@ -82,43 +83,47 @@ class ShapePredictor {
   std::unique_ptr<Device> device_;
   PredictedHost here_;
   PredictedJob job_;
-  std::shared_ptr<const Plan> own_, shared_;  // the first applies its own rules
-  std::string unknown_pairs_;                 // lines about hosts between which nothing is known
+  std::shared_ptr<const Plan> own_, shared_;  // own_ applies its own rules
+  std::string unknown_pairs_;                 // lines about pairs of hosts of which nothing is
+                                              // known
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ = 0;        // behind these are spare ones, for tasks that other ways have more
-  std::vector<Pace> paces_;  // of the step's kernels
-  int timed_ = 0;            // steps, before this prediction
-  std::string untimed_;      // why none was; empty: nobody wanted it
+  int own_hosts_ = 0;        // the hosts behind these are spare, for additional tasks of other
+                             // shapes
+  std::vector<Pace> paces_;  // paces of the step's kernels
+  int timed_ = 0;            // steps timed before this prediction
+  std::string untimed_;      // why no step was timed; empty: nobody wanted it
 };
 
-/// Prints the table of ways, each as soon as it is predicted, with the command line of the best;
-/// writes what the options ask for. Returns them, the fastest first.
+/// Prints the table of shapes, each as soon as it is predicted, with the command line of the best;
+/// writes the files that the options ask for. Returns the predictions, the fastest first.
 std::vector<Prediction> predict_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options);
 
-/// The speeds of the ways to start a job whose flags leave it open, the fastest first; none of a
-/// job that is not predicted (batch norm of the whole batch). Wire and towers are the cluster's.
+/// Returns the speeds of the shapes that a job may start with if its flags leave the choice open,
+/// the fastest first; none if the job cannot be predicted (batch norm of the whole batch). Uses the
+/// cluster's wire type and towers.
 std::vector<Prediction> compare_shapes(const PredictedStep& step, const Cluster& cluster,
                                        const PredictionOptions& options);
 
-/// Makes an observer that prints that table for the first session that trains, and lets none start.
+/// Makes an observer that prints that table for the first session that trains, and lets no session
+/// start.
 MakeObserver show_shapes(const PredictionOptions& options);
 /// Makes an observer that calls `list` with those speeds for the first session that trains, and
-/// lets none start. There are none for a session of several trainings.
+/// lets no session start. There are no speeds for a session of several trainings.
 MakeObserver list_shapes(const PredictionOptions& options,
                          std::function<void(std::vector<Prediction>)> list);
 
 /// The predictions of a run of several tasks, before its first step.
 struct RunPrediction {
   Prediction own;
-  /// A way with the same workers that would be faster by a tenth, or one process if it would be by
-  /// a little.
+  /// A shape with the same number of workers that would be a tenth faster, or one process if it
+  /// would be a little faster.
   std::optional<Prediction> better;
-  std::vector<Prediction> others = {};  // all ways that were compared
-  PredictedHost machine = {};           // that it was made for
+  std::vector<Prediction> others = {};  // all compared shapes
+  PredictedHost machine = {};           // the machine that it was made for
 };
-/// `here` is this machine, where it was measured already. Takes as long as to predict the own way
+/// `here` is this machine, if it was measured already. Takes as long as predicting the own shape
 /// and one process, and a quarter of a second for others.
 RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
                           const PredictionOptions& options,

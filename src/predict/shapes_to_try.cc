@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-// 1, 2, 4 … and the most.
+// Returns 1, 2, 4 … and `most`.
 std::vector<int> counts_up_to(int most) {
   std::vector<int> counts;
   for (int count = 1; count < most; count *= 2) counts.push_back(count);
@@ -47,7 +47,7 @@ std::vector<JobShape> shapes_to_try(const ShapesAsked& asked) {
     const bool usual = kind == &default_strategy(ClusterKind::kWithPs);
     for (const int ps : ps_counts(asked, kind->has_ps())) {
       for (const int workers : worker_counts(asked)) {
-        // More parameter servers than workers bring nothing; one worker has nobody to wait for.
+        // More parameter servers than workers bring no gain, and a single worker waits for nobody.
         if (!asked.ps && ps > std::max(1, workers)) continue;
         if (workers == 1 && !asked.names_strategy() && !usual) continue;
         for (const WireForm& wire : wires) {

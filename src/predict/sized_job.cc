@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// A host of which nothing else is known.
+// Assumptions for a host of which nothing else is known.
 constexpr double kUsualMemory = 50e9, kUsualCores = 16;
 
 }  // namespace
@@ -30,7 +30,7 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   made.step = [step, examples = job.examples](const StepOf& of) {
     SimulatedStep one = step;
     one.examples = examples;
-    // The time of a step alone includes its rules.
+    // The time of a step in one process includes its rules.
     if (of.own_rules) {
       for (StepVariable& use : one.variables) use.rule_bytes = 0;
     }
@@ -48,12 +48,14 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   }
   made.input_steps_per_s = job.input_per_s / job.examples;
   if (own_transport) return made;
-  // One message for each tensor and direction, one after the other, nothing in shared memory.
+  // There is one message for each tensor and direction, one after the other, and nothing in shared
+  // memory.
   if (job.has_transport()) {
     made.share_memory = false;
     made.costs.serial_message_s = job.message_s;
-    made.costs.hand_over_s = 0;                                  // that is in the time of a message
-    made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both ways together
+    made.costs.hand_over_s = 0;                                  // the time of a message includes
+                                                                 // it
+    made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both directions together
   }
   return made;
 }

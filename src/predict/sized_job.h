@@ -1,4 +1,4 @@
-// A job of any system's, of which only sizes are known.
+// A job of any system, of which only sizes are known.
 #pragma once
 
 #include <string>
@@ -12,17 +12,19 @@ struct SizedJob {
   double parameters = 0, step_ms = 0;
   int tensors = 10, workers = 1, ps = 1;
   Strategy strategy = {};
-  double gbps = 0;         // of each host's link, every task on a host; 0: all are on one host
-  double latency_us = 15;  // of it
-  /// The transport: the rate of a stream, of both ways together, and the time in which a ps handles
-  /// a message and its answer, one after the other. 0: no limit.
+  double gbps = 0;         // of each host's link, with each task on its own host; 0: all tasks are
+                           // on one host
+  double latency_us = 15;  // of the link
+  /// The transport: the rate of a stream, for both directions together, and the time in which a ps
+  /// handles a message and its answer, one after another. 0: no limit.
   double stream_bytes_per_s = 0, message_s = 0;
-  double input_per_s = 0, examples = 1;  // of a step
+  double input_per_s = 0, examples = 1;  // batches per second; examples of a step
 
   bool has_transport() const { return stream_bytes_per_s > 0 || message_s > 0; }
 };
 
-/// Every tensor is a message. With Paceline's own transport, or with the other system's.
+/// Describes the job so that every tensor is a message. Uses Paceline's own transport, or the other
+/// system's.
 PredictedJob predicted_job_of(const SizedJob& job, bool own_transport);
 JobShape shape_of(const SizedJob& job);
 

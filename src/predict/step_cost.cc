@@ -26,7 +26,7 @@ void add_use(StepCost& work, const VariableSpec& spec, const PlanBinding::Use& u
   if (!use.streamed) work.gradients += touched;
 }
 
-// An output that is streamed is never written as a whole.
+// A streamed output is never written as a whole.
 void add_ops(StepCost& work, const Plan& plan) {
   for (const Plan::KernelUse& use : plan.kernels)
     work.ops.push_back(use.node->op().cost(*use.node));
@@ -57,7 +57,8 @@ double touched_bytes(const VariableSpec& spec, std::int64_t most_rows) {
 }
 
 double rule_bytes(const VariableSpec& spec, const PlanBinding::Use& use) {
-  const double average = spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read and written
+  const double average =
+      spec.average_decay > 0 ? 2 * sizeof(float) : 0;  // read once and written once
   const double touched = touched_bytes(spec, use.most_rows);
   const double bytes =
       touched / double(size_of(spec.dtype)) * (rule_bytes_per_element(spec.rule) + average);

@@ -13,7 +13,7 @@ using ::testing::Gt;
 using ::testing::Lt;
 
 TEST(TcpRatesTest, AreThoseOfACore) {
-  constexpr double kLeast = 1e7, kMost = 1e12;  // bytes a second, of anything that runs this
+  constexpr double kLeast = 1e7, kMost = 1e12;  // bytes per second, on any machine that runs this
   const Buffer memory(TcpMeter::kBytes);
   const TcpMeter meter(memory.span());
   for (const StreamEnds ends : {StreamEnds::kOnTwoCores, StreamEnds::kOnOneCore}) {

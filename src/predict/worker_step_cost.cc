@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// In frames, numbers of float32 are rounded to the type of the wire.
+// In frames, float32 numbers are rounded to the wire's type.
 void round_on_links(StepCost& work, const ContributionForm& wire) {
   constexpr std::size_t kMany = std::size_t{1} << 20;
   const auto part = [&](const ContributionForm& form) {
@@ -33,7 +33,7 @@ bool shares_memory(const Cluster& cluster) {
   return cluster.process == Cluster::Process::kLauncher && !cluster.existing_servers;
 }
 
-// Parameter servers take contributions whole, so updates are streamed only without them.
+// Parameter servers take contributions whole, so updates are streamed only if there are none.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run) {
   request.rewrite = rewrite_to(cluster.train.precision);
   request.stream_updates = run.fused_update && !cluster.distributed();

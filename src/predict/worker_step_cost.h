@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-/// True when the tasks read each other's memory: then hardly a byte is sent, and none is rounded.
+/// True if the tasks read each other's memory: then they send almost no bytes, and round none.
 bool shares_memory(const Cluster& cluster);
 
-/// Returns the work of the step as this process, or a worker that it starts, would make it.
+/// Returns the work of the step as this process, or a worker that it starts, would do it.
 StepCost step_work(PlanRequest request, const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// For tests of this room: a store that writes down how it is called, and applies plain SGD with
-// rate 1 when a contribution is ready.
+// For tests of src/exec: a store that records its calls, and applies plain SGD with rate 1 when a
+// contribution is ready.
 #pragma once
 
 #include <map>

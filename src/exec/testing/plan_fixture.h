@@ -1,4 +1,4 @@
-// Makes plans for tests, and says what they do.
+// Makes plans for tests, and describes what they do.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class PlanTest : public testing::Test {
                  .rewrite = {}});
   }
 
-  // "need w", "matmul", "place w", "ready w", "copy".
+  // Returns lines such as "need w", "matmul", "place w", "ready w", "copy".
   std::vector<std::string> text(const Plan& plan) const {
     std::vector<std::string> lines;
     for (const Instruction& instruction : plan.instructions) {
@@ -62,7 +62,7 @@ class PlanTest : public testing::Test {
     return lines;
   }
 
-  // A training of `variables` whose contributions are given, with rule add.
+  // Returns a training of the variables with given contributions, by the rule add.
   static Training contributing(Value loss,
                                const std::vector<std::pair<Value, Value>>& contributions) {
     Training training;

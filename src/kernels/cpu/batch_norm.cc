@@ -1,5 +1,5 @@
 // Batch normalisation of images whose channels lie last, in float32. Sums over a channel are made
-// by slices of the rows, which depend on the shape alone, and then over the slices in order.
+// by slices of rows, which depend on the shape alone, and then over the slices in order.
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -38,9 +38,9 @@ class BatchNormRows : public Kernel {
   }
   struct Sums {
     double *first, *second;  // one for each channel
-    double rows;             // that they are sums of
+    double rows;             // the number of rows in the sums
   };
-  /// Two sums of each channel: add(first row, rows, Sums) adds those of some rows.
+  /// Computes two sums for each channel; add(first row, rows, Sums) adds some rows to them.
   template <typename F>
   Sums sum(const KernelCall& call, const F& add) {
     auto slice = [&](std::int64_t i) {
@@ -57,7 +57,7 @@ class BatchNormRows : public Kernel {
     }
     return total;
   }
-  /// Adds the sums up with those of the other parts of the batch.
+  /// Adds the sums to those of the other parts of the batch.
   Sums add_up(SumExchange& exchange, const Sums& own) const {
     double& rows = own.first[2 * channels_];
     rows = double(rows_);
@@ -126,8 +126,8 @@ class BatchNormKernel : public BatchNormRows {
   }
 
  private:
-  // Each part counts from a centre of its own, so their sums are added up as sums from zero:
-  // doubles have digits enough.
+  // Each part counts from a centre of its own, so the sums are converted to sums from zero before
+  // they are added; doubles have enough digits for this.
   Sums add_up_from_zero(SumExchange& exchange, const Sums& own, float* center) const {
     for (std::int64_t c = 0; c < channels_; ++c) {
       const double from = double(std::exchange(center[c], 0.0f));
@@ -137,8 +137,8 @@ class BatchNormKernel : public BatchNormRows {
     return add_up(exchange, own);
   }
 
-  // Sums of squares lose digits by the distance from where they are counted to the mean: so from
-  // the mean of some rows.
+  // Sums of squares lose more digits the farther the mean lies from the point they are counted
+  // from. So this function takes the mean of some rows as that point.
   void sample_means(const float* x, float* means) const {
     const std::int64_t sample = std::min<std::int64_t>(rows_, 64);
     for (std::int64_t c = 0; c < channels_; ++c) {
@@ -169,7 +169,7 @@ class BatchNormInferenceKernel : public BatchNormRows {
   }
 };
 
-/// dx = gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)), or gain·scale·dz of given statistics.
+/// dx = gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)), or gain·scale·dz if the statistics are given.
 class BatchNormGradKernel : public BatchNormRows {
  public:
   BatchNormGradKernel(const Node& node, ThreadPool& pool)
@@ -210,8 +210,8 @@ class BatchNormGradKernel : public BatchNormRows {
     }
   }
 
-  // The gradient of each part is that of its own mean loss, of which the whole loss is the mean by
-  // rows: so the sums of the whole batch, in the measure of this part, are the mean of all sums.
+  // Each part's gradient is that of its own mean loss, and the whole loss is the mean of these by
+  // rows. So the sums of the whole batch, in this part's measure, are the mean of all sums.
   Sums mean_of_parts(SumExchange& exchange, const Sums& own) const {
     for (std::int64_t c = 0; c < 2 * channels_; ++c) own.first[c] *= own.rows;
     const Sums all = add_up(exchange, own);
@@ -235,7 +235,7 @@ class BatchNormGradKernel : public BatchNormRows {
   const bool of_batch_;
 };
 
-/// Naive kernels do the images whose channels do not lie last.
+/// Naive kernels handle images whose channels do not lie last.
 template <typename K>
 std::unique_ptr<Kernel> make_channels_last(const Node& node, ThreadPool& pool) {
   if (!channels_last(node.attributes())) return nullptr;

@@ -1,5 +1,5 @@
-// Sums over large inputs, cut into blocks that threads claim. Blocks are of a fixed size and added
-// in order, so the result does not depend on the number of threads.
+// Sums over large inputs, cut into blocks that threads claim. Blocks have a fixed size and are
+// added in order, so the result does not depend on the number of threads.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@ class BlockSum {
     std::int64_t begin, size;
   };
 
-  /// Call once for each input, in order. Takes no time, however large it is: a dry run shows steps
-  /// that fit into no memory.
+  /// Call it once for each input, in order. Takes no time for any size: a dry run shows steps that
+  /// fit into no memory.
   void add_input(std::int64_t elements) {
     inputs_.push_back({blocks_, elements});
     blocks_ += (elements + kBlock - 1) / kBlock;
@@ -29,7 +29,7 @@ class BlockSum {
 
   std::size_t scratch_bytes() const { return std::size_t(blocks_) * sizeof(double); }
 
-  /// Σ f(block) over all blocks. `scratch`: scratch_bytes(), aligned for double.
+  /// Returns Σ f(block) over all blocks. `scratch` has scratch_bytes() bytes, aligned for double.
   template <typename F>
   double run(ThreadPool& pool, std::span<std::byte> scratch, F&& f) const {
     auto* sums = reinterpret_cast<double*>(scratch.data());

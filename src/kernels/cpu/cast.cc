@@ -1,5 +1,5 @@
-// cast between all types, cut into tiles: vectorised between float32 and the 16-bit floats, else
-// the plain loops.
+// cast between all types, cut into tiles: vectorised between float32 and the 16-bit floats, and
+// plain loops for other types.
 #include "kernels/naive/cast.h"
 #include "kernels/cpu/cpu_kernels.h"
 #include "kernels/cpu/vector_cast.h"

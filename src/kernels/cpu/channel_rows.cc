@@ -19,7 +19,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Rows that stay in the first-level cache while each vector of channels goes down them.
+// A chunk of rows stays in the first-level cache while each vector of channels goes down it.
 constexpr std::size_t kChunkFloats = 4096;
 constexpr std::size_t kFewestRows = 16;
 
@@ -46,7 +46,8 @@ struct NormColumn {
         slope(hn::Set(d, norm.slope)),
         least(hn::Set(d, norm.slope == 0 ? std::numeric_limits<float>::min() : 0.0f)) {}
   HWY_INLINE V z(V distance) const { return hn::MulAdd(distance, scale, offset); }
-  // `x`, or slope·x where z is below zero, or zero and no normal float either.
+  // Returns `x`, or slope·x where z is below zero; returns zero where the result is not a normal
+  // float.
   HWY_INLINE V by_slope(V z, V x) const {
     return hn::IfThenElse(hn::Lt(z, least), hn::Mul(slope, x), x);
   }
@@ -59,7 +60,7 @@ HWY_INLINE void add_lanes(D d, V sum, double* totals) {
   for (std::size_t i = 0; i < hn::Lanes(d); ++i) totals[i] += double(lanes[i]);
 }
 
-// add(r, a, b) adds the terms of row r to a and b. Four sums of each run beside one another.
+// add(r, a, b) adds the terms of row r to a and b. It keeps four independent sums of each.
 template <class D, class Add>
 HWY_INLINE void sum_column(D d, std::size_t begin, std::size_t end, const Add& add,
                            double* totals_a, double* totals_b) {

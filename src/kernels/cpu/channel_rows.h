@@ -1,5 +1,5 @@
-// Passes over rows of channels (rows,channels) in float32, in which each channel has numbers of its
-// own: what batch normalisation is made of. Vectorised for the machine that runs them.
+// Passes over rows of channels (rows,channels) in float32, with separate numbers for each channel,
+// as batch normalisation needs them. Vectorised for the machine that runs them.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ struct ChannelNorm {
 /// Adds Σ (x − center) and Σ (x − center)² of each channel to `sums` and `squares`.
 void sum_channels(const float* x, std::int64_t rows, std::int64_t channels, const float* center,
                   double* sums, double* squares);
-/// y of each element; y may be x.
+/// Computes y of each element; y may be x.
 void normalize_channels(const float* x, std::int64_t rows, std::int64_t channels,
                         const ChannelNorm& norm, float* y);
 
 /// Adds Σ dz and Σ dz·(x − mean) of each channel to `sums` and `products`; dz is dy, or slope·dy
-/// where z < 0 (with slope 0, as relu has it, also where z = 0).
+/// where z < 0 (for relu, with slope 0, also where z = 0).
 void sum_channel_gradients(const float* dy, const float* x, std::int64_t rows,
                            std::int64_t channels, const ChannelNorm& norm, double* sums,
                            double* products);
@@ -28,7 +28,7 @@ void sum_channel_gradients(const float* dy, const float* x, std::int64_t rows,
 struct ChannelGradient {
   const float *of_gradient, *of_distance, *constant;
 };
-/// dx of each element; dx may be dy or x.
+/// Computes dx of each element; dx may be dy or x.
 void channel_gradients(const float* dy, const float* x, std::int64_t rows, std::int64_t channels,
                        const ChannelNorm& norm, const ChannelGradient& gradient, float* dx);
 

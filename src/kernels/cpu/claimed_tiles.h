@@ -1,4 +1,4 @@
-// Tiles that the threads of a pool claim one by one.
+// Tiles that a pool's threads claim one by one.
 #pragma once
 
 #include <algorithm>
@@ -9,13 +9,13 @@
 
 namespace paceline {
 
-/// The most tiles that run at once.
+/// Returns the most tiles that run at once.
 inline std::size_t lanes_of(const ThreadPool& pool, std::size_t tiles) {
   return std::min(tiles, std::size_t(pool.threads()));
 }
 
-/// Calls call(lane, i) for each i < `tiles`; a lane, below lanes_of(pool, tiles), is that of one
-/// thread at a time, so that it can have memory of its own.
+/// Calls call(lane, i) for each i < `tiles`. A lane, below lanes_of(pool, tiles), belongs to one
+/// thread at a time, so it can have its own memory.
 template <typename Call>
 void claim_tiles(ThreadPool& pool, std::size_t tiles, const Call& call) {
   std::atomic<std::size_t> next{0};

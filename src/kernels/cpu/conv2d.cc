@@ -1,7 +1,7 @@
-// Convolutions in float32, and the gradients of their images: oneDNN computes ranges of images,
-// each on one thread, and the threads of the pool claim them. The ranges depend on the shapes
-// alone, so that results do not depend on the number of threads. Images lie with their channels
-// last where the plan wants it fast.
+// Convolutions in float32, and the gradients of their images. oneDNN computes ranges of images,
+// each on one thread, and the pool's threads claim the ranges. The ranges depend on the shapes
+// alone, so results do not depend on the number of threads. Images lie with their channels last if
+// the plan wants speed.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -14,10 +14,10 @@ namespace paceline {
 
 namespace {
 
-// A tile is worth handing to a thread from some 100 µs on, and there should be enough of them.
+// A tile is worth a thread if it takes some 100 µs or more, and there should be enough tiles.
 constexpr double kTileFlops = 2e7;
-// oneDNN is called once for each tile, and each call is made ahead: more calls than these would
-// take longer to make than a batch that fits into a memory needs them.
+// oneDNN is called once for each tile, and each call is prepared ahead. Preparing more calls than
+// this would take longer than they save, for any batch that fits into memory.
 constexpr std::int64_t kFewestTiles = 8, kMostTiles = 512;
 
 std::vector<ImageRange> image_tiles(const ConvShape& s) {
@@ -26,7 +26,7 @@ std::vector<ImageRange> image_tiles(const ConvShape& s) {
   return cut_images(s.x.n, std::clamp<std::int64_t>(tiles, 0, s.x.n));
 }
 
-/// The passes that make images, range by range: the convolution, and the gradient of its input.
+/// The passes that make images, range by range: the convolution, and its input's gradient.
 class ImageKernel : public ConvKernel {
  public:
   using ConvKernel::ConvKernel;
@@ -43,7 +43,7 @@ class ImageKernel : public ConvKernel {
     std::byte *operand, *scratchpad;
   };
 
-  /// `packed` is how oneDNN wants the weights.
+  /// `packed` describes the weights as oneDNN wants them.
   void set_packed(const Desc& packed) {
     rounded_bytes_ = cast_.bytes(s_.weights.elements());
     const Desc plain = s_.plain_weights(s_.operands);
@@ -51,7 +51,7 @@ class ImageKernel : public ConvKernel {
     packed_bytes_ = round_up(packed.get_size(), kBufferAlignment);
     pack_.emplace(reorder(plain, packed));
   }
-  /// `read` are the images whose elements are multiplied.
+  /// `read` describes the images whose elements are multiplied.
   void add_range(ImageRange range, const ImageShape& read, const Desc& scratchpad) {
     ranges_.push_back(range);
     operand_bytes_ = std::max(operand_bytes_, operand_bytes(read, range.size()));
@@ -83,8 +83,8 @@ class ImageKernel : public ConvKernel {
 
   std::optional<Reorder> pack_;
   std::vector<ImageRange> ranges_;
-  std::size_t rounded_bytes_ = 0, packed_bytes_ = 0;  // of the weights
-  std::size_t operand_bytes_ = 0, pad_bytes_ = 0;     // of a lane
+  std::size_t rounded_bytes_ = 0, packed_bytes_ = 0;  // for the weights
+  std::size_t operand_bytes_ = 0, pad_bytes_ = 0;     // for one lane
 };
 
 class Conv2dKernel : public ImageKernel {

@@ -1,4 +1,4 @@
-// The parts that the kernels of a convolution's three passes share. For .cc files only.
+// Parts that the kernels of a convolution's three passes share. For .cc files only.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@
 
 namespace paceline {
 
-/// A oneDNN primitive with memory objects of its own, made once and run with other addresses in
-/// each call.
+/// A oneDNN primitive with its own memory objects, made once and run with new addresses in each
+/// call.
 template <std::size_t N>
 class OneDnnCall {
  public:
@@ -39,8 +39,8 @@ class OneDnnCall {
     }
   }
 
-  /// On the calling thread alone. Through oneDNN's C interface: the C++ one would build a map and a
-  /// vector in each call. oneDNN takes what it only reads as if it wrote it.
+  /// Runs on the calling thread alone. Calls oneDNN's C interface: the C++ one would build a map
+  /// and a vector in each call. oneDNN declares even inputs as writable memory.
   dnnl_status_t run(const void* const (&addresses)[N]) {
     const OneThread guard;
     const ForeignAllocations scope;
@@ -57,15 +57,15 @@ class OneDnnCall {
   std::array<dnnl_exec_arg_t, N> arguments_;
 };
 
-/// Images from `begin` on, up to but not `end`.
+/// Images [begin, end).
 struct ImageRange {
   std::int64_t begin = 0, end = 0;
   std::int64_t size() const { return end - begin; }
 };
-/// Cuts the images into so many ranges of about the same size.
+/// Cuts the images into `parts` ranges of about equal size.
 std::vector<ImageRange> cut_images(std::int64_t images, std::int64_t parts);
 
-/// The numbers of a convolution, from the node of any of its passes, and as oneDNN takes them.
+/// The sizes of a convolution, from the node of any of its passes, and in oneDNN's form.
 struct ConvShape {
   using Desc = dnnl::memory::desc;
   using Dims = dnnl::memory::dims;
@@ -73,7 +73,7 @@ struct ConvShape {
 
   ConvShape(const Node& node, const Value& x, const Value& y, const Shape& weights);
 
-  /// `images` of them.
+  /// Describes `images` images.
   Desc image(const ImageShape& of, std::int64_t images, Type type) const;
   Dims weight_dims() const;
   Desc plain_weights(Type type) const;
@@ -97,11 +97,11 @@ struct ConvShape {
   Shape weights;
   std::int64_t groups;
   Window2d window;
-  bool rounds;    // the operands of products, to bfloat16
-  Type operands;  // the type in which they are multiplied
+  bool rounds;    // rounds the operands of products to bfloat16
+  Type operands;  // the type in which operands are multiplied
 };
 
-/// An engine, primitives, and operands as these read them.
+/// An engine, and helpers that make primitives and prepare their operands.
 class ConvKernel : public Kernel {
  public:
   ConvKernel(ConvShape shape, ThreadPool& pool)
@@ -129,20 +129,20 @@ class ConvKernel : public Kernel {
   }
   Reorder reorder(const Desc& from, const Desc& to) const;
 
-  /// A forward pass, which the gradients' descriptions ask for too.
+  /// Describes a forward pass; descriptions of gradients need it too.
   dnnl::convolution_forward::primitive_desc forward_desc(std::int64_t images, const Desc& weights,
                                                          bool biased,
                                                          std::optional<float> slope) const;
 
-  /// Images whose elements are multiplied: where they lie, or rounded into `space`, of at least
-  /// operand_bytes(). On the calling thread.
+  /// Returns images whose elements are multiplied: in place, or rounded into `space`, which has at
+  /// least operand_bytes() bytes. Works on the calling thread.
   const void* operand(const ImageShape& of, const float* images, std::int64_t count,
                       std::byte* space) const;
   std::size_t operand_bytes(const ImageShape& of, std::int64_t count) const {
     return cast_.bytes(count * of.c * of.h * of.w);
   }
-  /// Brings images into the cache in the order in which they lie, before oneDNN goes through 16
-  /// channels of all pixels and then the next 16: memory serves lines that lie apart more slowly.
+  /// Brings images into the cache in memory order, before oneDNN goes through 16 channels of all
+  /// pixels and then the next 16: memory serves scattered lines more slowly.
   void fetch(const ImageShape& of, const float* images, std::int64_t count) const;
 
   const ConvShape s_;
@@ -151,7 +151,7 @@ class ConvKernel : public Kernel {
   dnnl::engine engine_{dnnl::engine::kind::cpu, 0};
 };
 
-/// Attributes of a primitive that has an activation with this slope, or none.
+/// Returns a primitive's attributes, with an activation of this slope, or without one.
 dnnl::primitive_attr convolution_attributes(std::optional<float> slope);
 
 }  // namespace paceline

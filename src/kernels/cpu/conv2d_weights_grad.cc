@@ -1,6 +1,6 @@
 // Gradients of the weights and biases of convolutions, in float32. Each slice of the images gives
-// gradients of its own, which are then summed in their order: the slices depend on the shapes
-// alone, so that results do not depend on the number of threads.
+// gradients of its own, which are then summed in slice order. The slices depend on the shapes
+// alone, so results do not depend on the number of threads.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -42,10 +42,10 @@ class Conv2dWeightsGradKernel : public ConvKernel {
 
  private:
   static constexpr std::int64_t kSumGrain = 16 * 1024;
-  // Slices are many where they are small, and few where so much memory is worth more than a better
-  // share of the work among threads.
+  // There are many slices if their gradients are small. There are few if saving that much memory is
+  // worth more than sharing the work evenly among threads.
   static constexpr std::int64_t kMostSlices = 16, kUsualSlices = 8, kFewestSlices = 2;
-  static constexpr std::int64_t kSmallSlices = std::int64_t{1} << 20;  // bytes of all
+  static constexpr std::int64_t kSmallSlices = std::int64_t{1} << 20;  // total bytes
   static constexpr std::int64_t kMostSliceBytes = std::int64_t{64} << 20;
 
   std::size_t slice_bytes() const { return weights_bytes_ + biases_bytes_; }
@@ -107,7 +107,8 @@ class Conv2dWeightsGradKernel : public ConvKernel {
     unpack_.emplace(reorder(weights, s_.plain_weights(kFloat)));
   }
 
-  // Into the first slice. What lies between them and the next array is summed with them.
+  // Sums into the first slice. The bytes between the biases' or weights' end and the next array are
+  // summed with them.
   void sum_slices(std::span<std::byte> scratch, std::size_t offset, std::size_t bytes) {
     auto* const sum = reinterpret_cast<float*>(scratch.data() + offset);
     pool_.parallel_for(std::int64_t(bytes / sizeof(float)), kSumGrain,
@@ -130,8 +131,8 @@ class Conv2dWeightsGradKernel : public ConvKernel {
   std::vector<ImageRange> slices_;
   std::vector<OneDnnCall<5>> calls_;  // by slice
   std::optional<Reorder> unpack_;
-  std::size_t weights_bytes_ = 0, biases_bytes_ = 0;        // of a slice
-  std::size_t x_bytes_ = 0, dy_bytes_ = 0, pad_bytes_ = 0;  // of a lane
+  std::size_t weights_bytes_ = 0, biases_bytes_ = 0;        // of one slice
+  std::size_t x_bytes_ = 0, dy_bytes_ = 0, pad_bytes_ = 0;  // of one lane
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// The list of the fast CPU kernels. What is not in it, and what a factory refuses (float64), is
-// computed by the naive kernel.
+// The list of the fast CPU kernels. The naive kernel computes ops that are not in it, and types
+// that a factory refuses (float64).
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace paceline {
 
-/// All of them.
+/// Returns the kernels of all families.
 KernelTable cpu_kernels();
 
 void add_cpu_elementwise_kernels(KernelTable& table);

@@ -1,4 +1,4 @@
-// Running sums in float32, kept in double: lines along the axis that lie side by side are summed
+// Running sums in float32, accumulated in double: neighbouring lines along the axis are summed
 // together.
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kLines = 256;  // summed together
+constexpr std::int64_t kLines = 256;  // lines summed together
 constexpr std::int64_t kCumulativeGrain = 16 * 1024;
 
 class CumulativeSumKernel : public Kernel {

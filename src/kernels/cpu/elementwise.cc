@@ -1,5 +1,5 @@
-// Element-wise ops in float32: y (…) = f(x (…)), z = f(a, b) with broadcasting, and
-// y (…,n) = f(x (…,n) + b (n)).
+// Element-wise ops in float32: y (…) = f(x (…)); z = f(a, b) with broadcasting; and y (…,n) = f(x
+// (…,n) + b (n)).
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace {
 
 // Walks two operands under NumPy broadcasting in runs of contiguous output.
 
-/// Dimensions that are contiguous in both operands, or repeat in both, are joined: operands of one
+/// Joins dimensions that are contiguous in both operands, or repeat in both: operands of equal
 /// shape become a single run.
 class BroadcastLoop {
  public:
   BroadcastLoop(const Shape& out, const Shape& a, const Shape& b);
 
   std::int64_t elements() const { return elements_; }
-  /// Within a run: is it one element of the operand again and again, or the next ones?
+  /// True if a run repeats one element of the operand; false if it takes consecutive elements.
   bool a_repeats() const { return a_strides_[last()] == 0; }
   bool b_repeats() const { return b_strides_[last()] == 0; }
 
-  /// Calls f(position, offset in a, offset in b, n) for runs that make up [begin, end).
+  /// Calls f(position, offset in a, offset in b, n) for the runs that make up [begin, end).
   template <typename F>
   void for_runs(std::int64_t begin, std::int64_t end, F&& f) const {
     const std::int64_t run = dims_[last()];
@@ -55,7 +55,7 @@ class BroadcastLoop {
   Numbers dims_{}, a_strides_{}, b_strides_{};
 };
 
-/// The stride of `shape` for the output's dimension `from_last`, 0 where it repeats.
+/// Returns the stride of `shape` for the output's dimension `from_last`; 0 if it repeats.
 std::int64_t stride_of(const Shape& shape, int from_last) {
   if (from_last > shape.rank() || shape[-from_last] == 1) return 0;
   std::int64_t stride = 1;
@@ -80,7 +80,7 @@ void BroadcastLoop::add_dim(std::int64_t size, std::int64_t a_stride, std::int64
   b_strides_[last()] = b_stride;
 }
 
-// A tile is worth handing to a thread from some 10 µs on.
+// A tile is worth a thread if it takes some 10 µs or more.
 constexpr std::int64_t kElementwiseGrain = 16 * 1024;
 
 class UnaryKernel : public Kernel {
@@ -105,7 +105,7 @@ class UnaryKernel : public Kernel {
   ThreadPool& pool_;
 };
 
-/// Also `bias`, which is add with a row.
+/// Handles `bias` too, which is add with a row.
 class BinaryKernel : public Kernel {
  public:
   BinaryKernel(const Node& node, ThreadPool& pool)
@@ -150,7 +150,7 @@ class BiasActivationKernel : public Kernel {
   }
 
  private:
-  // Row by row, so that the sum is still in cache when the activation reads it.
+  // Works row by row, so that the sum is still in the cache when the activation reads it.
   void run_range(const KernelCall& call, std::int64_t begin, std::int64_t end) const {
     const float* x = call.inputs[0].as<float>();
     const float* b = call.inputs[1].as<float>();

@@ -9,9 +9,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kEmbeddingGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kEmbeddingGrain = 8192;  // the number of elements that are worth a thread
 
-// All have rows of some size, and ids that are checked first.
+// A kernel whose tensors have rows of some size, and ids that it checks first.
 class RowCopyKernel : public Kernel {
  public:
   RowCopyKernel(const Node& node, ThreadPool& pool, const Shape& rows)
@@ -63,7 +63,7 @@ class ScatterRowsKernel : public RowCopyKernel {
       : RowCopyKernel(node, pool, node.input(1).shape()) {}
 
   // Each range of the table looks for its own ids: rows are added in their order on any number of
-  // threads, and reading all ids is little beside writing the table.
+  // threads, and reading all ids costs little beside writing the table.
   void run(const KernelCall& call) override {
     const std::int64_t rows = call.outputs[0].shape[0];
     const auto ids = checked_ids(call.inputs[0], rows);
@@ -109,12 +109,12 @@ class SumRowsKernel : public RowCopyKernel {
   }
 
  private:
-  // An id and where it stands: sorted, rows of one id lie together in the order of appearance.
+  // An id and its position: after sorting, rows of one id lie together in the order of appearance.
   using Entry = std::uint64_t;
   static std::int32_t id_of(Entry entry) { return std::int32_t(entry >> 32); }
   static std::int64_t place_of(Entry entry) { return std::int64_t(entry & 0xffffffff); }
 
-  // The number of unique ids; entries [starts[k], starts[k + 1]) are those of the k-th.
+  // Returns the number of unique ids; entries [starts[k], starts[k + 1]) are those of the k-th.
   static std::int64_t group(std::span<const std::int32_t> ids, std::span<Entry> entries,
                             std::span<std::int32_t> starts) {
     for (std::size_t i = 0; i < ids.size(); ++i) entries[i] = Entry(ids[i]) << 32 | i;
@@ -147,7 +147,7 @@ class SumRowsKernel : public RowCopyKernel {
   const std::int64_t table_rows_;
 };
 
-// By the type of the rows: output 0 are ids.
+// Chooses by the type of the rows, since output 0 holds ids.
 std::unique_ptr<Kernel> make_sum_rows(const Node& node, ThreadPool& pool) {
   if (node.outputs()[1].dtype != DType::kFloat32) return nullptr;
   return std::make_unique<SumRowsKernel>(node, pool);

@@ -27,7 +27,7 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-/// c0 + x (c1 + x (c2 + …)).
+/// Returns c0 + x (c1 + x (c2 + …)).
 template <class D, class V>
 HWY_INLINE V polynomial(D d, V, float last) {
   return hn::Set(d, last);
@@ -40,17 +40,17 @@ HWY_INLINE V polynomial(D d, V x, float first, Floats... others) {
 template <class D>
 using IntegersOf = hn::RebindToSigned<D>;
 
-/// 2^k for k of a normal float.
+/// Returns 2^k, where 2^k is a normal float.
 template <class D, class K>
 HWY_INLINE hn::Vec<D> power_of_two(D d, K k) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(k, hn::Set(IntegersOf<D>(), 127))));
 }
 
-// ln 2 in two parts: a multiple of the first by a small integer is exact, also without FMA.
+// ln 2 in two parts: the product of the first with a small integer is exact, even without FMA.
 constexpr float kLn2High = 0.693359375f;
 constexpr float kLn2Low = -2.12194440e-4f;
 
-/// e^x = 2^k · y, y from √½ to √2.
+/// Splits e^x into 2^k · y, with y from √½ to √2.
 template <class D>
 struct PowerParts {
   hn::Vec<IntegersOf<D>> k;
@@ -69,25 +69,26 @@ HWY_INLINE PowerParts<D> parts_of_exp(D d, V x) {
 
 template <class D, class V>
 HWY_INLINE V exp_of(D d, V x) {
-  // Beyond these the result is 0 or infinity; NaN passes both comparisons.
+  // Beyond these bounds the result is 0 or infinity; NaN passes both comparisons.
   const V most = hn::Set(d, 89.0f), least = hn::Set(d, -104.0f);
   x = hn::IfThenElse(hn::Gt(x, most), most, x);
   x = hn::IfThenElse(hn::Lt(x, least), least, x);
   const PowerParts<D> parts = parts_of_exp(d, x);
-  // In two steps, of which the last may round to a subnormal or overflow.
+  // The function scales in two steps, of which the last may round to a subnormal or overflow.
   const auto half = hn::ShiftRight<1>(parts.k);
   return hn::Mul(hn::Mul(parts.y, power_of_two(d, half)), power_of_two(d, hn::Sub(parts.k, half)));
 }
 
-/// exp_of for x ≤ 0, in two thirds of its instructions: 0 where e^x is no normal float.
+/// Computes exp_of for x ≤ 0 with two thirds of its instructions; returns 0 where e^x is not a
+/// normal float.
 template <class D, class V>
 HWY_INLINE V exp_of_negative(D d, V x) {
   const PowerParts<D> parts = parts_of_exp(d, x);
   const V y = hn::Mul(parts.y, power_of_two(d, parts.k));
-  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33654f)), y);  // NaN passes
+  return hn::IfThenZeroElse(hn::Lt(x, hn::Set(d, -87.33654f)), y);  // NaN passes through
 }
 
-/// 1 / (1 + e^-x), from the exponential that cannot overflow.
+/// Returns 1 / (1 + e^-x), computed from the exponential that cannot overflow.
 template <class D, class V>
 HWY_INLINE V sigmoid_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
@@ -97,7 +98,7 @@ HWY_INLINE V sigmoid_of(D d, V x) {
   return hn::NegMulAdd(y, lost, y);
 }
 
-/// Near zero a polynomial, else 1 − 2 e / (1 + e), e = e^-2|x|, with the sign of x.
+/// Uses a polynomial near zero, else 1 − 2 e / (1 + e) with e = e^-2|x| and the sign of x.
 template <class D, class V>
 HWY_INLINE V tanh_of(D d, V x) {
   const V one = hn::Set(d, 1.0f), z = hn::Abs(x);
@@ -110,13 +111,13 @@ HWY_INLINE V tanh_of(D d, V x) {
   return hn::CopySignToAbs(hn::IfThenElse(hn::Lt(z, hn::Set(d, 0.625f)), near, far), x);
 }
 
-/// Near zero x·(1 + P(x²)), else 1 − e^−Q(|x|), with the sign of x.
+/// Uses x·(1 + P(x²)) near zero, else 1 − e^−Q(|x|) with the sign of x.
 template <class D, class V>
 HWY_INLINE V erf_of(D d, V x) {
   const V t = hn::Abs(x), square = hn::Mul(x, x);
   const V bend = polynomial(d, square, 0.128379166f, -0.376125336f, 0.112819925f, -0.0267681349f,
                             0.00499119423f, -5.96761703e-4f);
-  // Not bend·x + x: the product alone may be a denormal, and lost, where the sum is none.
+  // bend·x + x would lose digits: the product alone may be a denormal where the sum is not.
   const V near = hn::Mul(hn::Add(bend, hn::Set(d, 1.0f)), x);
   const V q = polynomial(d, t, -0.128717512f, -0.634846687f, -0.106777877f, 0.0242546219f,
                          -0.00388396438f, 3.83197126e-4f, -1.7285347e-5f);
@@ -125,14 +126,14 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(hn::Gt(t, hn::Set(d, 0.927734375f)), hn::CopySignToAbs(far, x), near);
 }
 
-/// ln x = e ln 2 + ln m, √½ ≤ m < √2.
+/// Uses ln x = e ln 2 + ln m, with √½ ≤ m < √2.
 template <class D, class V>
 HWY_INLINE V log_of(D d, V x) {
   const IntegersOf<D> di;
   const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
   const auto tiny = hn::Lt(x, hn::Set(d, std::numeric_limits<float>::min()));
   const auto bits = hn::BitCast(di, hn::IfThenElse(tiny, hn::Mul(x, hn::Set(d, 0x1p25f)), x));
-  // This is taken off the exponent so that the mantissa begins at √½.
+  // Subtracting this from the exponent makes the mantissa begin at √½.
   const auto root = hn::Set(di, 0x3f3504f3);
   const auto e = hn::ShiftRight<23>(hn::Sub(bits, root));
   const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(e)));
@@ -144,7 +145,7 @@ HWY_INLINE V log_of(D d, V x) {
   V low = hn::MulAdd(exponent, hn::Set(d, kLn2Low), hn::Mul(hn::Mul(square, f), bend));
   low = hn::NegMulAdd(hn::Set(d, 0.5f), square, low);
   const V y = hn::MulAdd(exponent, hn::Set(d, kLn2High), hn::Add(f, low));
-  // Not greater than zero: −infinity at zero, NaN below it. NaN and infinity stay.
+  // For arguments that are not above zero: −infinity at zero, NaN below. NaN and infinity stay.
   const V zero = hn::Zero(d);
   const V beyond = hn::IfThenElse(hn::Eq(x, zero), hn::Neg(infinity),
                                   hn::Set(d, std::numeric_limits<float>::quiet_NaN()));

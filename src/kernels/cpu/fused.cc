@@ -1,5 +1,5 @@
-// fused_elementwise in float32: y (…) from inputs (…) or (1). The program is interpreted over
-// blocks so short that the results of all steps stay in the first-level cache.
+// fused_elementwise in float32: y (…) from inputs (…) or (1). It interprets the program over blocks
+// so short that the results of all steps stay in the first-level cache.
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kFusedBlock = 1024;
 constexpr std::int64_t kFusedGrain = 16 * 1024;
 
-/// Where a step reads: of the node's inputs, or a block of an earlier step's results.
+/// What a step reads: one of the node's inputs, or a block of an earlier step's results.
 struct Source {
   bool is_input = false;
   std::size_t index = 0;
@@ -28,7 +28,7 @@ struct Source {
 struct Step {
   ElementFunction function;
   float number = 0;
-  std::array<Source, 3> operands;  // those that the function does not have are the last one
+  std::array<Source, 3> operands;  // missing operands repeat the last one
 };
 
 Source source_of(const FusedOperand& operand, const Node& node) {
@@ -56,7 +56,7 @@ class FusedKernel : public Kernel {
         elements_(node.outputs()[0].shape.elements()),
         pool_(pool) {}
 
-  /// Blocks of all steps but the last, for each tile that may run at once.
+  /// Holds blocks of all steps but the last, for each tile that may run at once.
   std::size_t scratch_bytes() const override { return std::size_t(tiles()) * tile_bytes(); }
 
   void run(const KernelCall& call) override {
@@ -106,7 +106,7 @@ std::unique_ptr<Kernel> make_fused(const Node& node, ThreadPool& pool) {
   return make_fused_of(node, node.attributes().get<std::string>("program"), pool);
 }
 
-// Its operands are those of a program: of the output's shape, or one element.
+// The operands of where() are those of a program: of the output's shape, or of one element.
 std::unique_ptr<Kernel> make_where(const Node& node, ThreadPool& pool) {
   return make_fused_of(node, "where i0 i1 i2\n", pool);
 }

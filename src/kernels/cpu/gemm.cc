@@ -57,7 +57,8 @@ dnnl::matmul::primitive_desc describe(const GemmShape& s, const dnnl::memory::de
   return {desc, attributes, engine};
 }
 
-// In the layout that oneDNN reads fastest; where that is rows, in rows that lie well.
+// Describes B in the layout that oneDNN reads fastest. If that layout is by rows, pads them to a
+// good alignment.
 dnnl::memory::desc packed_b(const GemmShape& s, const dnnl::engine& engine) {
   const DataType type = operand_type(s);
   const dnnl::memory::desc any({s.k, s.n}, type, dnnl::memory::format_tag::any);
@@ -89,28 +90,28 @@ struct Gemm::State {
     dnnl::matmul::primitive_desc desc;
   };
 
-  // One call of oneDNN, and the copies before it. Tiles run at the same time, so each has memory
-  // objects of its own.
+  // One call of oneDNN, and the copies before it. Tiles run at the same time, so each has its own
+  // memory objects.
   struct Block {
-    std::int64_t a, b, c;  // elements before it in the tile's part of each matrix
+    std::int64_t a, b, c;  // offsets in elements, within the tile's part of each matrix
     std::size_t primitive;
-    bool copies_a, copies_b;  // else they are read in place, or were copied before
+    bool copies_a, copies_b;  // false: read in place, or copied before
     dnnl::stream stream;
     std::array<dnnl::memory, 4> memories;
     std::array<dnnl_exec_arg_t, 4> arguments;
   };
 
   struct Tile {
-    std::int64_t a, b, c;  // elements before the tile in each matrix
-    std::size_t scratch;   // bytes before its own
+    std::int64_t a, b, c;  // offsets in elements of the tile in each matrix
+    std::size_t scratch;   // offset in bytes of its scratch
     TileBlocks cut;
     std::vector<Block> blocks;
   };
 
-  // Columns of B that tiles share, on their way into the layout of the primitives.
+  // Columns of B that several tiles share, to be packed in the layout of the primitives.
   struct Panel {
-    std::int64_t from;  // elements before it in B
-    std::size_t to;     // bytes before it in the packed B
+    std::int64_t from;  // offset in elements in B
+    std::size_t to;     // offset in bytes in the packed B
     dnnl::reorder primitive;
     dnnl::stream stream;
     std::array<dnnl::memory, 2> memories;
@@ -141,8 +142,8 @@ struct Gemm::State {
     return {desc, engine, DNNL_MEMORY_NONE};
   }
 
-  // Where it lies in the packed B, in elements. One panel serves tiles of all heights. One that all
-  // threads read is also packed by all of them.
+  // Returns the panel's offset in the packed B, in elements. Tiles of all heights share one panel.
+  // If all threads read a panel, all of them pack it.
   std::int64_t make_panel(TileRange columns) {
     const std::size_t index = primitive_for(part_of_shape(grid.rows[0], columns));
     const dnnl::memory::desc packed = primitives[index].desc.weights_desc();
@@ -187,7 +188,7 @@ struct Gemm::State {
     tiles.push_back(std::move(tile));
   }
 
-  // Adds a block of the tile, from this row, column and depth on.
+  // Adds a block to the tile, starting at this row, column and depth.
   void add_block(Tile& tile, GemmShape part, std::int64_t row, std::int64_t column,
                  std::int64_t depth) {
     part.m = std::min(part.m - row, tile.cut.rows);
@@ -223,7 +224,7 @@ struct Gemm::State {
     return primitives.size() - 1;
   }
 
-  // How B lies for a part; packed alike for all heights of a panel's tiles.
+  // Describes B for a part; the panel is packed alike for tiles of all heights.
   dnnl::memory::desc right_of(const GemmShape& part) const {
     if (!part.packed_b)
       return matrix(part.k, part.n, part.transpose_b, part.ldb, operand_type(part));
@@ -232,8 +233,8 @@ struct Gemm::State {
     return made != primitives.end() ? made->desc.weights_desc() : packed_b(part, engine);
   }
 
-  // Through oneDNN's C interface: the C++ one would build a map and a vector in each call. `part`
-  // is a tile or a panel, with one address per memory.
+  // Calls oneDNN's C interface: the C++ one would build a map and a vector in each call. `part` is
+  // a tile or a panel, with one address per memory.
   template <typename Part, std::size_t N>
   void execute(const dnnl::primitive& primitive, Part& part, void* const (&addresses)[N]) {
     const OneThread guard;
@@ -246,12 +247,12 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  // `c`: where the tile itself goes; `lane`: whose copies it uses.
+  // `c` is where the tile goes; `lane` says whose copies it uses.
   void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch,
                 std::size_t lane) {
     run_tile_at(tile, element(a, tile.a), element(b, tile.b), c, scratch, lane);
   }
-  // `a` and `b`: the tile's own parts.
+  // `a` and `b` are the tile's own parts.
   void run_tile_at(Tile& tile, void* a, void* b, float* c, std::byte* scratch, std::size_t lane) {
     auto* copy_a = reinterpret_cast<float*>(scratch + tile_scratch_bytes + lane * copy_bytes);
     float* copy_b = copy_a + tile.cut.elements_of_a();
@@ -275,7 +276,7 @@ struct Gemm::State {
     return round_up(std::size_t(most * shape.n) * sizeof(float), kBufferAlignment);
   }
 
-  // A row of tiles into memory of its own, and from there to the sink.
+  // Computes a row of tiles in its own memory, and passes it to the sink.
   void stream_row(std::size_t row, const void* a, const void* b, OutputSink& sink,
                   std::byte* scratch, std::size_t lane) {
     auto* const memory = reinterpret_cast<float*>(scratch + scratch_bytes() + lane * row_bytes());
@@ -291,7 +292,7 @@ struct Gemm::State {
     execute(panel.primitive, panel, {element(b, panel.from), packed + panel.to});
   }
 
-  // oneDNN takes what it only reads as if it wrote it.
+  // oneDNN declares even inputs as writable memory.
   void* element(const void* of, std::int64_t index) const {
     const auto* bytes = static_cast<const std::byte*>(of);
     return const_cast<std::byte*>(bytes + index * std::int64_t(size_of(shape.operands)));
@@ -304,10 +305,10 @@ struct Gemm::State {
   std::vector<Primitive> primitives;
   std::vector<Tile> tiles;
   std::vector<Panel> panels;
-  // Scratch memory: what oneDNN asks for, by tile; copies of operands, by lane; rows, by lane.
+  // Scratch memory: oneDNN's own by tile, copies of operands by lane, and rows by lane.
   std::size_t tile_scratch_bytes = 0, copy_bytes = 0;
   std::size_t packed_bytes = 0;
-  bool backwards = false;  // the last run
+  bool backwards = false;  // whether the last run went backwards
 };
 
 Gemm::Gemm(const GemmShape& shape, ThreadPool& pool)
@@ -348,8 +349,9 @@ void Gemm::run(const void* a, const void* b, float* c, std::span<std::byte> scra
   };
   const std::size_t claims = state.tiles.size() / together;
   if (!state.shape.packed_b) return claim_tiles(state.pool, claims, run_claimed);
-  // Several runs share one B: a thread reads the same part of it each time, what it read last
-  // first. A seventh faster where B is some times as large as the second-level caches.
+  // Several runs share one B. Each thread reads the same part of it every time, and starts with
+  // what it read last. This is a seventh faster if B is a few times as large as the second-level
+  // caches.
   state.backwards = !state.backwards;
   auto run_own = [&](std::int64_t i) { run_claimed(0, std::size_t(i)); };  // it copies nothing
   state.pool.run_own_tiles(std::int64_t(claims), state.backwards, TileFunction(run_own));

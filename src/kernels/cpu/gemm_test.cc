@@ -21,7 +21,7 @@ std::vector<float> numbers(std::int64_t n, float seed) {
   return values;
 }
 
-// Small whole numbers: products are exact in any order.
+// The operands are small whole numbers, so that products are exact in any order.
 void expect_product(const GemmShape& s, ThreadPool& pool) {
   const auto a = numbers((s.transpose_a ? s.k : s.m) * s.lda, 1);
   const auto b = numbers((s.transpose_b ? s.n : s.k) * s.ldb, 2);
@@ -45,8 +45,8 @@ void expect_product(const GemmShape& s, ThreadPool& pool) {
   }
 }
 
-// Transposed or not, accumulated or not. `ld`: of both operands; 0: their rows lie next to each
-// other.
+// Tests each variant: transposed or not, accumulated or not. `ld` belongs to both operands; 0:
+// their rows are contiguous.
 void expect_all_variants(std::int64_t m, std::int64_t n, std::int64_t k, ThreadPool& pool,
                          std::int64_t ld = 0) {
   for (int variant = 0; variant < 8; ++variant) {
@@ -133,7 +133,8 @@ TEST(Gemm, StreamsALargeWeightsGradientBitForBit) {
   }
 }
 
-// Rows 2 KB apart, which are copied in blocks on some machines, and more than one block each way.
+// The rows lie 2 KB apart. Some machines copy such rows in blocks; the operands have more than one
+// block each way.
 TEST(Gemm, MultipliesOperandsWhoseRowsShareCacheSets) {
   for (const int threads : {1, 3}) {
     ThreadPool pool(threads);

@@ -1,6 +1,6 @@
 // Nothing is compiled with -march=native: Highway and oneDNN choose their instruction sets when the
-// program runs, and `paceline version` names both. The tests run the kernels with every set that
-// the machine has, down to none (kernels_with_*).
+// program runs, and `paceline version` names both. Tests run the kernels with every set that the
+// machine has, and with none (kernels_with_*).
 #include "kernels/cpu/instruction_set.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,7 @@ std::string_view name_of_target(std::int64_t target) {
   }
 }
 
-// The better ones of Highway's targets have the lower bits.
+// Highway's better targets have the lower bits.
 std::vector<std::int64_t> usable_targets() {
   std::vector<std::int64_t> targets = hwy::SupportedAndGeneratedTargets();
   if (targets.empty() || targets.back() != HWY_STATIC_TARGET) targets.push_back(HWY_STATIC_TARGET);

@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kLayerNormGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kLayerNormGrain = 8192;  // the number of elements that are worth a thread
 
 class LayerNormKernel : public Kernel {
  public:
@@ -45,8 +45,8 @@ class LayerNormKernel : public Kernel {
   ThreadPool& pool_;
 };
 
-// The gradients of gains and offsets are summed by parts of rows, the same in every step, and then
-// over the parts in order.
+// Sums the gradients of gains and offsets first by parts of rows, which are the same in every step,
+// and then over the parts in order.
 class LayerNormGradKernel : public Kernel {
  public:
   LayerNormGradKernel(const Node& node, ThreadPool& pool)

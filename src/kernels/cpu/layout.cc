@@ -16,8 +16,8 @@
 namespace paceline {
 namespace {
 
-// Copies a box of elements from one strided place to another: all that transpose, concat, split,
-// slice, pad and broadcast_to do.
+// Copies a box of elements from one strided place to another. Transpose, concat, split, slice, pad
+// and broadcast_to need no more than this.
 
 using Strides = std::array<std::int64_t, Shape::kMaxRank>;
 
@@ -26,11 +26,11 @@ Strides row_major_strides(const Shape& shape);
 
 class BoxCopy {
  public:
-  /// Strides in elements of `element_size` bytes (1, 2, 4 or 8), one a dimension of `box`; a source
-  /// stride of 0 repeats.
+  /// Strides count elements of `element_size` bytes (1, 2, 4 or 8), one for each dimension of
+  /// `box`; a source stride of 0 repeats.
   BoxCopy(const Shape& box, const Strides& to, const Strides& from, std::size_t element_size);
 
-  /// The places do not overlap.
+  /// The places must not overlap.
   void run(std::byte* to, const std::byte* from, ThreadPool& pool) const;
 
  private:
@@ -41,19 +41,19 @@ class BoxCopy {
   void order_for_cache();
   template <typename T>
   void run_as(T* to, const T* from, ThreadPool& pool) const;
-  /// Rows [begin, end) of the plane at `to` and `from`.
+  /// Copies rows [begin, end) of the plane from `from` to `to`.
   template <typename T>
   void copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t end) const;
 
   std::size_t element_size_;
   std::size_t rank_ = 0;
   std::array<Dim, Shape::kMaxRank + 2> dims_{};
-  // The two dimensions that a tile walks; dims_ are the others.
+  // The two dimensions that a tile walks; dims_ holds the others.
   Dim row_, column_;
 };
 
 constexpr std::int64_t kCopyGrain = 16 * 1024;
-// Columns of a transposed block: a cache line of floats.
+// The columns of a transposed block: one cache line of floats.
 constexpr std::int64_t kCopyBlock = 16;
 Strides row_major_strides(const Shape& shape) {
   Strides strides{};
@@ -84,8 +84,8 @@ void BoxCopy::add_dim(const Dim& dim) {
   dims_[rank_++] = dim;
 }
 
-// The columns are the last dimension, so that writes are contiguous where they can be. When reads
-// are not contiguous there, the rows are the dimension along which they are.
+// The columns are the last dimension, so that writes are contiguous if possible. If reads are not
+// contiguous in that dimension, the rows are the dimension in which they are.
 void BoxCopy::order_for_cache() {
   if (rank_ > 0) column_ = dims_[--rank_];
   if (rank_ == 0) return;
@@ -168,7 +168,7 @@ void BoxCopy::copy_rows(T* to, const T* from, std::int64_t begin, std::int64_t e
 
 using Dims = std::vector<std::int64_t>;
 
-/// One box between an input and an output; offsets in elements.
+/// One box between an input and an output, with offsets in elements.
 struct Move {
   int input = 0, output = 0;
   std::int64_t to = 0, from = 0;

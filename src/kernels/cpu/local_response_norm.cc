@@ -35,7 +35,7 @@ class ResponseNormKernel : public Kernel {
  private:
   static constexpr std::int64_t kTileElements = 32 * 1024;
 
-  // A radius that reaches beyond all channels does as one that reaches the last.
+  // A radius that reaches beyond all channels has the effect of one that reaches the last.
   static ResponseNormNumbers numbers_of(const Attributes& attributes, std::int64_t channels) {
     return {std::min(attributes.get<std::int64_t>("radius"), channels - 1),
             float(attributes.get<double>("bias")), float(attributes.get<double>("alpha")),
@@ -62,7 +62,7 @@ class ResponseNormKernel : public Kernel {
   ThreadPool& pool_;
 };
 
-/// Naive kernels do the images whose channels do not lie last.
+/// Naive kernels handle images whose channels do not lie last.
 std::unique_ptr<Kernel> make_response_norm(const Node& node, ThreadPool& pool) {
   if (!channels_last(node.attributes())) return nullptr;
   return make_float_kernel_of<ResponseNormKernel>(node, pool);

@@ -15,9 +15,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kLossGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kLossGrain = 8192;  // the number of elements that are worth a thread
 
-// The loss and its gradient share this: rows of logits and their labels.
+// What the loss and its gradient share: rows of logits and their labels.
 class LossKernel : public Kernel {
  public:
   LossKernel(const Node& node, ThreadPool& pool)
@@ -38,12 +38,12 @@ class LossKernel : public Kernel {
     });
   }
 
-  /// Σ p·x, p the wanted probabilities; `of_label` is x of the label.
+  /// Returns Σ p·x, where p are the wanted probabilities; `of_label` is x of the label.
   double wanted_logit(const float* x, double of_label) const {
     const double of_each = wanted_.of_each == 0 ? 0 : wanted_.of_each * vector_sum(x, classes_);
     return wanted_.of_label * of_label + of_each;
   }
-  /// Takes the wanted probabilities times `gradient` from y.
+  /// Subtracts the wanted probabilities times `gradient` from y.
   void take_wanted(float* y, std::int32_t label, float gradient) const {
     if (wanted_.of_each != 0) {
       const float each = float(wanted_.of_each) * gradient;
@@ -87,9 +87,9 @@ class SoftmaxCrossEntropyGradKernel : public LossKernel {
   }
 };
 
-// By groups of rows, which stay in the cache between their two passes, and in these by blocks of
-// classes, each with a largest logit of its own. The gradients of the biases are summed by parts of
-// rows, the same in every step, and then over the parts in order.
+// Works by groups of rows, which stay in the cache between their two passes, and within these by
+// blocks of classes, each with its own largest logit. The biases' gradients are summed first by
+// parts of rows, which are the same in every step, and then over the parts in order.
 class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
  public:
   SoftmaxCrossEntropyWithGradKernel(const Node& node, ThreadPool& pool)
@@ -121,9 +121,10 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
 
   // The scratch memory of a part of the rows.
   struct Part {
-    BlockOfExp* exps;  // of the blocks of one row
-    float* factors;    // from these to the gradient: of the blocks of each row of a group
-    float* sums;       // of the gradients of each class
+    BlockOfExp* exps;  // the blocks of one row
+    float* factors;    // factors from the exponentials to the gradient, for the blocks of each row
+                       // of a group
+    float* sums;       // the sums of each class's gradients
   };
   std::size_t part_bytes() const {
     const std::size_t floats = std::size_t(kGroupRows * blocks() + classes_);
@@ -163,7 +164,7 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
     return std::min(kBlockClasses, classes_ - block * kBlockClasses);
   }
 
-  // The exponentials by blocks, the factor of each, and the loss.
+  // Computes the exponentials by blocks, the factor of each block, and the loss.
   void exp_of_row(const KernelCall& call, std::int64_t r, BlockOfExp* exps, float* factors) const {
     const float* biases = biased_ ? call.inputs[3].as<float>() : nullptr;
     const float* x = call.inputs[0].as<float>() + r * classes_;

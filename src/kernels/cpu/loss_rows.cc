@@ -97,7 +97,7 @@ float AddAndMax(const float* x, const float* b, float* y, std::size_t n) {
   const hn::CappedTag<float, 1> one;
   const std::size_t lanes = hn::Lanes(d);
   std::size_t i = 0;
-  // Not −infinity, from which −infinity could not be taken.
+  // Starts from the lowest float: subtracting −infinity from −infinity would give NaN.
   auto most = hn::Set(d, std::numeric_limits<float>::lowest());
   for (; i + lanes <= n; i += lanes) most = hn::Max(most, add_at(d, x, b, y, i));
   float largest = hn::GetLane(hn::MaxOfLanes(d, most));
@@ -150,8 +150,9 @@ HWY_AFTER_NAMESPACE();
 namespace paceline {
 namespace {
 
-// Squares of float32 beyond 1.8e19 or below 1.1e-19 are no float32. A sum that says so, or one that
-// is so small that lost ones may count, is made again in double: one term each, `term(i)`.
+// Squares of float32 numbers beyond 1.8e19 or below 1.1e-19 do not fit float32. If the sum shows an
+// overflow, or is so small that lost squares may count, the function sums again in double, one term
+// `term(i)` at a time.
 constexpr double kLeastSum = 1e-25;
 
 template <typename Term>

@@ -79,7 +79,7 @@ TEST(LossRows, ABlockHasTheLargestOfItsSumsAsShift) {
   });
 }
 
-// Classes that are ruled out have such logits.
+// Excluded classes have such logits.
 TEST(LossRows, ABlockOfMinusInfinityAddsNothing) {
   std::vector<float> x(100, -kInfiniteLoss);
   const BlockOfExp exps = exp_of_block(x.data(), nullptr, x.data(), x.data(), 100);

@@ -1,5 +1,5 @@
-// The products with x of all steps are one GEMM; only the recurrent ones go step by step, with
-// weights that are packed once for all of them.
+// One GEMM makes the products with x for all steps. Only the recurrent products go step by step,
+// with weights that are packed once for all steps.
 #include <algorithm>
 
 #include "base/buffer.h"
@@ -24,7 +24,7 @@ struct Sizes {
   std::int64_t rows() const { return steps * batch; }
   std::int64_t gates() const { return 4 * hidden; }
   std::int64_t state() const { return batch * hidden; }
-  /// Rows of the batch that are worth a thread.
+  /// The number of batch rows that are worth a thread.
   std::int64_t grain() const {
     return std::max<std::int64_t>(1, 2000 / std::max(hidden, std::int64_t{1}));
   }
@@ -41,7 +41,7 @@ struct Sizes {
   std::int64_t steps, batch, inputs, hidden;
 };
 
-/// Parts of a kernel's scratch memory, one after another.
+/// Splits a kernel's scratch memory into consecutive parts.
 class ScratchParts {
  public:
   explicit ScratchParts(std::span<std::byte> all) : rest_(all) {}
@@ -56,9 +56,9 @@ class ScratchParts {
   std::span<std::byte> rest_;
 };
 
-/// The recurrent product of each step. Rows of the batch never meet: where the product is cut by
-/// rows, each lane of rows goes through all steps by itself, on one thread. Else one lane has the
-/// whole batch and all threads.
+/// The recurrent product of each step. Rows of the batch are independent: if the product is cut by
+/// rows, each lane of rows goes through all steps on one thread of its own. Otherwise one lane has
+/// the whole batch and all threads.
 class RecurrentProduct {
  public:
   RecurrentProduct(const Sizes& s, bool back, bool rounds, ThreadPool& pool)
@@ -89,7 +89,7 @@ class RecurrentProduct {
     };
     pool_.run_tiles(gemm_.row_parts(), TileFunction(lane));
   }
-  /// `from` and `to`: the whole batch, of which the rows of the lane are read and written.
+  /// `from` and `to` hold the whole batch; the lane reads and writes its own rows.
   void run(const Lane& lane, const float* from, std::span<const std::byte> packed, float* to,
            std::span<std::byte> scratch) {
     const std::span<std::byte> space = scratch.subspan(
@@ -237,7 +237,7 @@ class LstmGradKernel : public Kernel {
     return std::max({to_h_.scratch_bytes(), to_x_.scratch_bytes(), to_weights_.scratch_bytes()});
   }
 
-  // The outputs for the initial states hold the gradients of the states on the way back.
+  // On the way back, the outputs for the initial states hold the gradients of the states.
   void begin_states(const KernelCall& call) {
     std::size_t next = has_outputs_ ? 8 : 7;
     const auto begin = [&](bool given, float* state) {
@@ -251,8 +251,8 @@ class LstmGradKernel : public Kernel {
     begin(has_c_, call.outputs[2].as<float>());
   }
 
-  // Each row of the batch has a sum of its own: one thread at a time adds to it, from the last step
-  // to the first, whatever the threads are.
+  // Each row of the batch has a sum of its own. One thread at a time adds to it, from the last step
+  // to the first, for any number of threads.
   void through_cells(const KernelCall& call, std::int64_t t, const RecurrentProduct::Lane& lane,
                      float* dz, float* sums) {
     const float* cell = call.inputs[6].as<float>() + t * s_.state();
@@ -273,7 +273,7 @@ class LstmGradKernel : public Kernel {
     lane.threads.parallel_for(lane.end - lane.begin, s_.grain(), cells);
   }
 
-  // The operand of the weights: x, and beside it the h before, of all steps.
+  // Builds the operand for the weights: for all steps, x and beside it the h of the step before.
   void join_operands(const KernelCall& call, std::byte* joined) {
     const float* const x = call.inputs[0].as<float>();
     const float* const h0 = call.inputs[1].as<float>();

@@ -1,5 +1,5 @@
 // The element-wise half of an LSTM step for one row of the batch, vectorised (Highway, dynamic
-// dispatch). Gate blocks i, j, f, o lie next to each other, `hidden` elements each.
+// dispatch). The blocks of gates i, j, f and o are contiguous, with `hidden` elements each.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 namespace paceline {
 
 struct LstmForwardRow {
-  float* gates;         // (4·hidden): products of the weights in, activated gates out
+  float* gates;         // (4·hidden): in, products with the weights; out, activated gates
   const float* biases;  // (4·hidden)
   float forget_bias;
-  const float* cell_before;  // (hidden), as the rest
+  const float* cell_before;  // (hidden), as all below
   float* cell;
   float* output;
   std::int64_t hidden;
@@ -19,12 +19,12 @@ void lstm_forward(const LstmForwardRow& row);
 
 struct LstmBackwardRow {
   const float* gates;        // (4·hidden), activated
-  const float* cell_before;  // (hidden), as the rest
+  const float* cell_before;  // (hidden), as all below unless they say otherwise
   const float* cell;
   const float* d_output;   // null: zero
-  const float* d_state_h;  // from the step after this
-  float* d_state_c;        // from the step after this in, for the step before out
-  float* d_products;       // (4·hidden): the gradient of what went into the activations
+  const float* d_state_h;  // from the step after this one
+  float* d_state_c;        // in: from the step after this one; out: for the step before
+  float* d_products;       // (4·hidden): the gradient of the activations' inputs
   std::int64_t hidden;
 };
 void lstm_backward(const LstmBackwardRow& row);

@@ -18,7 +18,7 @@ GemmShape shape_of(const Node& node) {
   return GemmShape::packed(c[-2], c[-1], node.input(0).shape()[ta ? -2 : -1], ta, tb);
 }
 
-/// A product into its output, or, panel by panel, into a sink.
+/// Writes a product into its output, or panel by panel into a sink.
 class StreamingProduct {
  public:
   StreamingProduct(const GemmShape& shape, ThreadPool& pool) : gemm_(shape, pool) {}
@@ -51,8 +51,8 @@ class MatmulKernel : public Kernel {
   StreamingProduct product_;
 };
 
-/// Products of the matrices in the last two dimensions. Where there are as many as threads, each
-/// thread makes whole ones; else all threads make one after the other.
+/// Products of the matrices in the last two dimensions. If there are at least as many as threads,
+/// each thread makes whole products; otherwise all threads together make one after another.
 class BatchMatmulKernel : public Kernel {
  public:
   BatchMatmulKernel(const Node& node, ThreadPool& pool)
@@ -99,7 +99,7 @@ class BatchMatmulKernel : public Kernel {
   std::vector<Gemm> lanes_;
 };
 
-/// The product of bfloat16 operands, which are widened to float32 where that is faster.
+/// The product of bfloat16 operands, which it widens to float32 if that is faster.
 class Bfloat16MatmulKernel : public Kernel {
  public:
   Bfloat16MatmulKernel(const Node& node, ThreadPool& pool)

@@ -59,7 +59,7 @@ class TopKAccuracyKernel : public Kernel {
   const std::int64_t k_;
 };
 
-// By the type of its input: output 0 are indices.
+// Chooses by the type of its input, since output 0 holds indices.
 std::unique_ptr<Kernel> make_arg_max(const Node& node, ThreadPool& pool) {
   if (node.input(0).dtype() != DType::kFloat32) return nullptr;
   return std::make_unique<ArgMaxKernel>(node, pool);

@@ -44,7 +44,7 @@ struct NormalizedTerm {
   }
 };
 
-/// g; the gradients of gains and offsets are added to on the way.
+/// Returns g, and adds to the gradients of gains and offsets on the way.
 struct SummedGradientTerm {
   const float *dy, *x, *gains;
   RowScale row;

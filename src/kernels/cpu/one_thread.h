@@ -5,8 +5,9 @@
 
 namespace paceline {
 
-/// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that per thread: it is set
-/// around each call and put back, so that it holds on every thread and changes nothing for others.
+/// oneDNN asks OpenMP how many threads it may use, and OpenMP keeps that number per thread. This
+/// sets the number around each call and restores it, so that it holds on every thread and changes
+/// nothing for other code.
 class OneThread {
  public:
   OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kOperandGrain = 32 * 1024;
 
-// Through a block that stays in the first-level cache.
+// Rounds through a block that stays in the first-level cache.
 void round_to_bfloat16(const float* x, float* y, std::int64_t n) {
   constexpr std::int64_t kBlock = 1024;
   std::array<BFloat16, kBlock> block;

@@ -11,7 +11,8 @@ PoolShape pool_shape(const Node& node, const Shape& image, const Shape& pooled) 
   return {Window2d::of(node.attributes()), image[1], image[2], pooled[1], pooled[2], image[3]};
 }
 
-/// `Run` is called with (shape, call, first element of the image, that of the pooled one).
+/// Calls `Run` with (shape, call, offset of the image's first element, offset of the pooled
+/// image's).
 class PoolKernel : public Kernel {
  public:
   using Run = void (*)(const PoolShape&, const KernelCall&, std::int64_t, std::int64_t);
@@ -61,7 +62,7 @@ void run_avg_grad(const PoolShape& shape, const KernelCall& call, std::int64_t i
                       call.outputs[0].as<float>() + image);
 }
 
-/// Naive kernels do the images whose channels do not lie last.
+/// Naive kernels handle images whose channels do not lie last.
 bool is_fast_pool(const Node& node) {
   return channels_last(node.attributes()) && node.outputs()[0].dtype == DType::kFloat32;
 }

@@ -21,18 +21,19 @@ struct PoolRange {
   std::int64_t begin, end;
 };
 
-// The elements of window `index` along dimension d that lie in an image of this extent.
+// Returns the elements of window `index` along dimension d that lie within the image's extent.
 PoolRange elements_of_window(const Window2d& window, int d, std::int64_t index,
                              std::int64_t extent) {
   const std::int64_t begin = window.begin(d, index);
   return {std::max<std::int64_t>(0, -begin), std::min(window.size[std::size_t(d)], extent - begin)};
 }
 
-// The windows along dimension d that cover a place of the image.
+// Returns the windows along dimension d that cover a place of the image.
 PoolRange windows_over(const Window2d& window, int d, std::int64_t place, std::int64_t windows) {
   const std::int64_t stride = window.strides[std::size_t(d)];
   const std::int64_t at = place + window.pads[std::size_t(d)];
-  const std::int64_t first = at - window.size[std::size_t(d)] + 1;  // of the earliest window
+  const std::int64_t first = at - window.size[std::size_t(d)] + 1;  // the start of the earliest
+                                                                    // window
   return {first <= 0 ? 0 : (first + stride - 1) / stride, std::min(windows, at / stride + 1)};
 }
 
@@ -72,7 +73,7 @@ PoolBox WindowsOver(const PoolShape& s, std::int64_t row, std::int64_t column) {
   return {windows_over(s.window, 0, row, s.pooled_h),
           windows_over(s.window, 1, column, s.pooled_w)};
 }
-// The float of the image at which a window begins; it may lie before the image.
+// Returns the offset in floats at which a window begins; it may lie before the image.
 std::int64_t FirstOfWindow(const PoolShape& s, std::int64_t row, std::int64_t column) {
   return (s.window.begin(0, row) * s.w + s.window.begin(1, column)) * s.channels;
 }
@@ -80,7 +81,7 @@ std::int64_t FirstOfWindow(const PoolShape& s, std::int64_t row, std::int64_t co
 template <class D>
 using PlacesOf = hn::RebindToSigned<D>;
 
-// With kRelu a zero that has no place comes before all elements of a window.
+// With kRelu, a window starts from a zero without a place, ahead of all its elements.
 template <bool kRelu>
 HWY_INLINE void max_pool(const PoolShape& s, const float* x, float* y, std::uint8_t* places) {
   for_pixels(s.pooled_h, s.pooled_w, [&](std::int64_t row, std::int64_t column) {
@@ -152,7 +153,8 @@ void AvgPoolImage(const PoolShape& s, const float* x, float* y) {
   });
 }
 
-// Mostly there is one window, or none, over a pixel: so window by window, each with its share.
+// Most pixels lie in one window or in none, so the function goes window by window and adds each
+// one's share.
 void AvgPoolImageGrad(const PoolShape& s, const float* dy, float* dx) {
   for_pixels(s.h, s.w, [&](std::int64_t row, std::int64_t column) {
     const PoolBox box = WindowsOver(s, row, column);

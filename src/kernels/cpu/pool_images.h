@@ -16,16 +16,16 @@ struct PoolShape {
   std::int64_t channels = 0;
 };
 
-/// y and the places of the maxima in their windows, from x.
+/// Computes y, and the places of the maxima in their windows, from x.
 void max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places);
-/// The same of relu(x); kNoPlace where a window has no element above zero.
+/// Computes the pool of relu(x); the place is kNoPlace if a window has no element above zero.
 void relu_max_pool_image(const PoolShape& shape, const float* x, float* y, std::uint8_t* places);
-/// dx from dy and the places.
+/// Computes dx from dy and the places.
 void max_pool_image_grad(const PoolShape& shape, const float* dy, const std::uint8_t* places,
                          float* dx);
-/// y from x; means over the elements that lie in the image.
+/// Computes y from x; means cover the elements that lie in the image.
 void avg_pool_image(const PoolShape& shape, const float* x, float* y);
-/// dx from dy.
+/// Computes dx from dy.
 void avg_pool_image_grad(const PoolShape& shape, const float* dy, float* dx);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Runs over the blocks of a random stream on the threads of a pool.
+// Runs over the blocks of a random stream on a pool's threads.
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 
 namespace paceline {
 
-/// Calls f(words, first element, elements) for runs of up to 256 elements, whose first is a
-/// multiple of 4, that make up all of n.
+/// Calls f(words, first element, elements) for runs that make up all of n. A run has up to 256
+/// elements, and begins at a multiple of 4.
 template <typename F>
 void for_random_blocks(ThreadPool& pool, const RandomStream& stream, std::int64_t n, const F& f) {
-  constexpr std::int64_t kGrain = 2048;  // blocks, some ten microseconds
+  constexpr std::int64_t kGrain = 2048;  // in blocks; this takes some ten microseconds
   constexpr std::int64_t kRun = 64;
   static_assert(kRun % kRandomBlocksAtOnce == 0);
   pool.parallel_for((n + 3) / 4, kGrain, [&](std::int64_t begin, std::int64_t end) {

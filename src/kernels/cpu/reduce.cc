@@ -1,5 +1,5 @@
-// Sums, means and maxima in float32 over neighbouring axes: x (K,R,C) → y (K,C). Other axes are
-// left to the naive kernel.
+// Sums, means and maxima in float32 over neighbouring axes: x (K,R,C) → y (K,C). The naive kernel
+// handles other axes.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -15,14 +15,15 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kReduceGrain = 16 * 1024;
-// So many rows are summed in float32, and then in double: a long column loses no more than these.
+// This many rows are summed in float32, and the blocks in double, so that even a long column loses
+// no more digits than one block.
 constexpr std::int64_t kRowsOfBlock = 256;
 
 struct Extents {
   std::int64_t outer = 1, reduced = 1, inner = 1;
 };
 
-/// Nothing when reduced and kept axes alternate more than (kept, reduced, kept).
+/// Returns nothing if reduced and kept axes alternate more often than (kept, reduced, kept).
 std::optional<Extents> extents_of(const Node& node) {
   const Shape& x = node.input(0).shape();
   const std::vector<bool> reduced = reduced_axes(node.attributes(), x.rank());
@@ -48,8 +49,8 @@ class ReduceKernel : public Kernel {
     if (node.op().name == "reduce_mean") factor_ = 1 / float(extents.reduced);
   }
 
-  /// A sum for each piece of a row, so that a long row is cut where threads do not matter; or for
-  /// each long column.
+  /// Holds a sum for each piece of a row, where a row is cut at places that do not depend on
+  /// threads; or a sum for each long column.
   std::size_t scratch_bytes() const override {
     const std::int64_t sums = extents_.inner == 1  ? pieces()
                               : has_long_columns() ? extents_.outer * extents_.inner

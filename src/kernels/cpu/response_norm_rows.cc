@@ -16,7 +16,7 @@
 #define PACELINE_KERNELS_CPU_RESPONSE_NORM_ROWS_
 namespace paceline {
 namespace {
-constexpr std::int64_t kResponseNormRows = 8;  // of a block
+constexpr std::int64_t kResponseNormRows = 8;  // in a block
 }  // namespace
 }  // namespace paceline
 #endif
@@ -26,7 +26,7 @@ namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-// s^−beta.
+// Computes s^−beta.
 struct ThreeQuarters {
   template <class D, class V>
   HWY_INLINE V operator()(D d, V s) const {
@@ -42,7 +42,7 @@ struct AnyPower {
   }
 };
 
-// The sums of the elements around those from c on; `padded` has `radius` zeros before and after.
+// Returns the sums around the elements from c on; `padded` has `radius` zeros before and after.
 template <class D>
 HWY_INLINE hn::Vec<D> sum_around(D d, const float* padded, std::int64_t c, std::int64_t radius) {
   auto sum = hn::LoadU(d, padded + c);
@@ -50,15 +50,16 @@ HWY_INLINE hn::Vec<D> sum_around(D d, const float* padded, std::int64_t c, std::
   return sum;
 }
 
-// bias + alpha·Σ x², from padded squares.
+// Returns bias + alpha·Σ x², from padded squares.
 template <class D>
 HWY_INLINE hn::Vec<D> base_of(D d, const float* squares, std::int64_t c,
                               const ResponseNormNumbers& n) {
   return hn::MulAdd(hn::Set(d, n.alpha), sum_around(d, squares, c, n.radius), hn::Set(d, n.bias));
 }
 
-// Rows go through each step by blocks: a sum around an element reads what was just stored only when
-// the stores have reached the cache, where loads that overlap two of them do not wait.
+// Rows go through each step by blocks. A sum around an element reads what was just stored: loads
+// that overlap two stores wait until the stores have reached the cache, and with blocks they
+// already have.
 struct RowBlock {
   std::int64_t begin, end;
 };
@@ -75,7 +76,7 @@ struct PaddedRows {
   std::int64_t channels, radius;
   std::int64_t stride() const { return channels + 2 * radius; }
   void clear() const { std::fill_n(memory, kResponseNormRows * stride(), 0.0f); }
-  /// The values that sum_around reads for row `r` of a block.
+  /// Returns the values that sum_around reads for row `r` of a block.
   float* row(std::int64_t r) const { return memory + r * stride(); }
   float* elements(std::int64_t r) const { return row(r) + radius; }
 };
@@ -108,7 +109,7 @@ HWY_INLINE void norm_rows(const float* x, std::int64_t rows, std::int64_t channe
   });
 }
 
-// With s the base and p its power: dx = dy·p − 2·alpha·beta·x·Σ dy·x·p/s.
+// With base s and its power p, dx = dy·p − 2·alpha·beta·x·Σ dy·x·p/s.
 template <class Power>
 HWY_INLINE void norm_rows_grad(const float* dy, const float* x, std::int64_t rows,
                                std::int64_t channels, const ResponseNormNumbers& n,

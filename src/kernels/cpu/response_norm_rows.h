@@ -11,14 +11,14 @@ struct ResponseNormNumbers {
   float bias, alpha, beta;
 };
 
-/// The floats that one thread needs for itself.
+/// Returns the floats of scratch memory that one thread needs.
 std::int64_t response_norm_scratch(std::int64_t channels, std::int64_t radius);
 
-/// y (rows,channels) = x · (bias + alpha · Σ x²)^−beta, the sum over `radius` channels on either
-/// side.
+/// Computes y (rows,channels) = x · (bias + alpha · Σ x²)^−beta, where the sum covers `radius`
+/// channels on either side.
 void response_norm_rows(const float* x, std::int64_t rows, std::int64_t channels,
                         const ResponseNormNumbers& numbers, float* scratch, float* y);
-/// The gradient by x from that by y.
+/// Computes the gradient by x from the gradient by y.
 void response_norm_rows_grad(const float* dy, const float* x, std::int64_t rows,
                              std::int64_t channels, const ResponseNormNumbers& numbers,
                              float* scratch, float* dx);

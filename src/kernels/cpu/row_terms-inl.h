@@ -1,5 +1,5 @@
-// Passes over rows of float32 whose terms are given as functors, compiled once for each instruction
-// set by the files that include this after <hwy/foreach_target.h>.
+// Passes over rows of float32 whose terms are functors. The files that include this after
+// <hwy/foreach_target.h> compile it once for each instruction set.
 #if defined(PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
 #undef PACELINE_KERNELS_CPU_ROW_TERMS_INL_H_
@@ -22,8 +22,8 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 constexpr std::size_t kTermBlock = 1024;
 
-// Calls f(d, i) for each vector of n elements, from element i on: whole ones of the widest D, then
-// single elements.
+// Calls f(d, i) for each vector of n elements, starting at element i: whole vectors of the widest D
+// first, then single elements.
 template <class F>
 HWY_INLINE void for_vectors(std::int64_t n, const F& f) {
   const hn::ScalableTag<float> d;
@@ -34,7 +34,7 @@ HWY_INLINE void for_vectors(std::int64_t n, const F& f) {
   for (; i < n; ++i) f(one, i);
 }
 
-// term(d, i) gives the terms from i on as a vector of D.
+// term(d, i) returns the terms from i on as a vector of D.
 template <class Term>
 HWY_INLINE double sum_terms(std::size_t n, const Term& term) {
   const hn::ScalableTag<float> d;

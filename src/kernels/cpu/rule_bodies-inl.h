@@ -39,8 +39,8 @@ struct MomentumBody {
   bool nesterov;
   explicit MomentumBody(const RuleNumbers& n)
       : rate(hn::Set(D(), n.rate)), momentum(hn::Set(D(), n.a)), nesterov(n.nesterov) {}
-  // Rounded as torch.optim.SGD does it, so that both train with the same bits: the product, then
-  // the sum.
+  // Rounds as torch.optim.SGD does, so that both train with equal bits: first the product, then the
+  // sum.
   void operator()(V& w, V& m, V&, V g) const {
     m = hn::Add(hn::Mul(momentum, m), g);
     w = hn::NegMulAdd(rate, nesterov ? hn::MulAdd(momentum, m, g) : m, w);
@@ -126,8 +126,8 @@ struct RmspropBody {
   }
 };
 
-// Divided by the rate is multiplied by its inverse: with three divisions a vector the rule would be
-// bound by them, not by memory.
+// Multiplies by the inverse of the rate instead of dividing: with three divisions a vector,
+// divisions and not memory would limit the rule.
 struct FtrlBody {
   static constexpr std::size_t kSlots = 2;
   static constexpr bool kScaled = true;
@@ -147,8 +147,8 @@ struct FtrlBody {
   }
 };
 
-// FTRL divides by the rate; with none, or one whose inverse is beyond a float, it leaves the
-// variable and its slots as they are.
+// FTRL divides by the rate. If the rate is 0, or its inverse overflows a float, it leaves the
+// variable and its slots unchanged.
 struct UnmovedFtrlBody {
   static constexpr std::size_t kSlots = FtrlBody::kSlots;
   static constexpr bool kScaled = false;

@@ -1,17 +1,17 @@
-// The loops of update rules are given these numbers and arrays.
+// The numbers and arrays that the loops of update rules get.
 #pragma once
 
 #include <cstddef>
 
 namespace paceline {
 
-/// The numbers of one contribution in the form in which the loops use them.
+/// The numbers of one contribution in the form that the loops use.
 struct RuleNumbers {
   float clip_scale, weight_decay, rate;
   float a, b, c;
-  bool nesterov;  // DelayedNesterov: the momentum is renewed
+  bool nesterov;  // DelayedNesterov: this update renews the momentum
   float average_decay;
-  float keep;  // AdamW: what stays of the value
+  float keep;  // AdamW: the factor on the old value
   bool must_be_finite;
 };
 
@@ -19,7 +19,7 @@ struct RuleNumbers {
 struct RuleMemory {
   static constexpr std::size_t kMostSlots = 4;
   float* values;
-  float* slots[kMostSlots];  // of the rule, and one more where a moving average is kept
+  float* slots[kMostSlots];  // of the rule, and one more for a moving average
   std::size_t slot_count;
   const float* gradient;
   std::size_t size;

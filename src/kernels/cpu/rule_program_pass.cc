@@ -14,7 +14,7 @@ namespace {
 
 using Kind = FusedOperand::Kind;
 
-// In the order of fusable_ops(): what a step of the op is before it is joined with others.
+// The vector op of each step in the order of fusable_ops(), before steps are joined.
 std::vector<VectorOp> vector_ops() {
   std::vector<VectorOp> ops;
   for (const FusableOp& op : fusable_ops()) {
@@ -35,7 +35,7 @@ VectorOp vector_op(std::uint8_t op) {
   return all[op];
 }
 
-// Returns the op that computes the same with exchanged operands.
+// Returns the op that computes the same result with its operands exchanged.
 std::optional<VectorOp> exchanged(VectorOp op) {
   switch (op) {
     case VectorOp::kAdd:
@@ -59,7 +59,7 @@ struct Form {
 };
 
 /// Writes the instructions of a rule's element steps. A result that only the next step reads stays
-/// in registers, and the product of an array and a number is part of the sum that it belongs to.
+/// in registers, and a product of an array and a number becomes part of the sum that uses it.
 class RuleVectorWriter {
  public:
   RuleVectorWriter(const RuleProgram& program, const RuleStep& step, VectorProgram& vectors)
@@ -99,7 +99,7 @@ class RuleVectorWriter {
     return float(scalars_[std::size_t(operand.index - program_.scalar_input(0))]);
   }
 
-  /// The step alone.
+  /// Returns the form of the step alone.
   Form form_of_step(int j) const {
     const FusedStep& step = element_step(j);
     Form form{op_of(j), {}, step.operands.size(), float(step.number)};
@@ -116,7 +116,7 @@ class RuleVectorWriter {
     const Form form = form_of_step(operand.index);
     return form.op == VectorOp::kScale && form.operands[0].kind == Kind::kInput;
   }
-  // At most one of the terms of a sum.
+  // Marks at most one term of a sum as part of it.
   void mark_part(int j) {
     const auto& operands = element_step(j).operands;
     const bool sum = op_of(j) == VectorOp::kAdd, difference = op_of(j) == VectorOp::kSub;
@@ -130,7 +130,7 @@ class RuleVectorWriter {
     return operand.kind == Kind::kStep && is_part_[std::size_t(operand.index)];
   }
 
-  /// The step with the product that is part of it.
+  /// Returns the form of the step together with the product that is part of it.
   Form form_of(int j) const {
     const Form form = form_of_step(j);
     if (form.op != VectorOp::kAdd && form.op != VectorOp::kSub) return form;
@@ -174,8 +174,8 @@ class RuleVectorWriter {
     last_step_ = j;
   }
 
-  /// Gives the last result the place that it will have in the end, if nothing reads what is there
-  /// any more; else a cell.
+  /// Puts the last result into its final place if nothing reads that place any more, else into a
+  /// cell.
   void keep_last_result() {
     const FusedOperand last{Kind::kStep, last_step_};
     std::uint8_t& place = step_places_[std::size_t(last_step_)];
@@ -233,13 +233,14 @@ class RuleVectorWriter {
   const RuleStep& step_;
   const RuleScalars scalars_;
   VectorProgram& vectors_;
-  std::array<std::uint8_t, CustomRule::kMostSteps> step_reads_ = {};  // that are still to come
+  std::array<std::uint8_t, CustomRule::kMostSteps> step_reads_ =
+      {};  // reads that are still to come
   std::array<std::uint8_t, kMostInputs> input_reads_ = {};
-  std::array<bool, CustomRule::kMostSteps> is_part_ = {};  // of a sum
+  std::array<bool, CustomRule::kMostSteps> is_part_ = {};  // whether the step is part of a sum
   std::array<std::uint8_t, CustomRule::kMostSteps> step_places_ = {};
-  std::array<std::uint8_t, kMostInputs> number_cells_ = {};  // 0: none yet
+  std::array<std::uint8_t, kMostInputs> number_cells_ = {};  // by number; 0: no cell yet
   std::uint8_t gradient_ = RuleProgram::kGradient;
-  VectorInstruction* last_ = nullptr;  // which computes last_step_
+  VectorInstruction* last_ = nullptr;  // the instruction that computes last_step_
   int last_step_ = -1;
 };
 

@@ -1,4 +1,4 @@
-// A rule of one's own in the cpu kernels.
+// A user's rule in the cpu kernels.
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ namespace paceline {
 /// One pass of a rule's program over elements. Allocates nothing.
 class RuleProgramPass {
  public:
-  /// For one contribution.
+  /// Prepares the pass for one contribution.
   RuleProgramPass(const RuleProgram& program, const RuleStep& step);
-  /// Renews n elements and their slots: those of the program, then the average, if there is one.
+  /// Updates n elements and their slots: those of the program, then the average, if there is one.
   void run(float* values, std::span<float* const> slots, const float* gradient,
            std::size_t n) const;
 

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Numbers that a seed determines.
+// Returns numbers that a seed determines.
 class Dice {
  public:
   explicit Dice(std::uint64_t seed) : seed_(seed) {}
@@ -32,7 +32,7 @@ std::string any_operand(Dice& dice, int steps) {
   return which < kInputs ? fmt::format("i{}", which) : fmt::format("t{}", which - kInputs);
 }
 
-// A program of ops that are exact on small whole numbers.
+// Returns a program of ops that are exact on small whole numbers.
 std::string any_program(Dice& dice) {
   std::string text = "rule any\nslot a 1\nslot b 2\nscalar number 2\n";
   const int steps = 1 + dice.roll(8);
@@ -81,7 +81,7 @@ Variable updated(Variable variable, const Rule& rule, const RuleStep& step,
   return variable;
 }
 
-// Steps stay in registers, are joined and write over what they replace: never too early.
+// Steps stay in registers, are joined, and overwrite memory; none may do so too early.
 TEST(RuleProgramPass, ComputesAnyProgramAsTheNaiveLoopDoes) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     Dice dice(seed);
@@ -100,7 +100,7 @@ TEST(RuleProgramPass, ComputesAnyProgramAsTheNaiveLoopDoes) {
   }
 }
 
-// Two of Adam's 12 steps are products with a number that are part of a sum. ε has a cell, and so
+// Two of Adam's 12 steps are products with a number, and become part of a sum. ε has a cell, and so
 // has the root that it is added to.
 TEST(RuleProgramPass, TakesFewInstructionsAndCellsForAdam) {
   const Rule adam = written_adam();

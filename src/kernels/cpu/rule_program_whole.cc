@@ -1,5 +1,5 @@
-// A rule that asks for its whole variable: one step of its program after the other, each for all
-// elements.
+// A rule that needs its whole variable: it runs the steps of its program one after another, each
+// for all elements.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -18,10 +18,10 @@ namespace {
 
 using Extent = RuleProgram::Extent;
 
-constexpr std::int64_t kWholeGrain = 16 * 1024;  // elements: as many are worth waking a thread
+constexpr std::int64_t kWholeGrain = 16 * 1024;  // elements; this many are worth waking a thread
 
-/// Memory of steps that a thread keeps for its next contributions: the system would give it anew,
-/// page by page, in more time than a step takes.
+/// Memory for steps, which a thread keeps for its next contributions: getting it from the system
+/// anew, page by page, would take longer than a step.
 class StepMemory {
  public:
   static StepMemory& of_this_thread() {
@@ -29,12 +29,14 @@ class StepMemory {
     return memory;
   }
 
-  /// Memory of at least so many bytes, which are not zero.
+  /// Returns memory of at least `bytes` bytes, which are not zeroed.
   Buffer take(std::size_t bytes) {
-    // In the order of their sizes.
+    // free_ is sorted by size.
     auto found = std::ranges::lower_bound(free_, bytes, {}, &Buffer::size);
     if (found == free_.end()) {
-      if (!free_.empty()) free_.pop_back();  // so that there are never more than once were needed
+      if (!free_.empty())
+        free_.pop_back();  // so that there are never more buffers than were
+                           // needed at once
       return Buffer(bytes);
     }
     Buffer taken = std::move(*found);

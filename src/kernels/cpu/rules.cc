@@ -1,6 +1,6 @@
-// Update rules with Highway. Rules are bound by memory: each is one pass over value, slots and
-// gradient. The tail of a range goes through the same vector code in a padded copy, so that an
-// element's new value never depends on where its range begins or ends.
+// Update rules with Highway. Memory limits their speed: each rule is one pass over value, slots and
+// gradient. The tail of a range goes through the same vector code in a padded copy, so an element's
+// new value never depends on where its range begins or ends.
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/rules.cc"
 #include <hwy/cache_control.h>
@@ -22,8 +22,8 @@
 #ifndef PACELINE_KERNELS_CPU_RULE_FETCHES
 #define PACELINE_KERNELS_CPU_RULE_FETCHES
 namespace paceline {
-// Zen 4 fetches by itself what a pass over several arrays reads next, and loses a seventh of its
-// rate where lines are asked for. Zen 3 and Zen 5 gain as much by it.
+// Zen 4 prefetches by itself what a pass over several arrays reads next, and explicit prefetches
+// cost it a seventh of its rate. Zen 3 and Zen 5 gain a seventh from them.
 inline bool fetches_blocks() {
   static const bool fetches = !(__builtin_cpu_is("amdfam19h") && __builtin_cpu_supports("avx512f"));
   return fetches;
@@ -36,13 +36,13 @@ namespace paceline {
 namespace HWY_NAMESPACE {
 namespace {
 
-// So many floats of each array, whole lines, are fetched while the block before them is computed:
-// that is faster than lines of several arrays, or reads and writes, in turn
+// The pass prefetches this many floats of each array, in whole lines, while it computes the block
+// before: that is faster than switching line by line between arrays, or between reads and writes
 // (docs/performance-notes.md, Blocks).
 constexpr std::size_t kFloatsPerLine = kCacheLine / sizeof(float);
 constexpr std::size_t kBlock = 16 * kFloatsPerLine;
 
-// Always inline: gcc leaves out calls of a function that has no effect but this.
+// Always inline: gcc removes calls of a function whose only effect is a prefetch.
 HWY_INLINE void fetch_block(const float* block) {
   for (std::size_t i = 0; i < kBlock; i += kFloatsPerLine) hwy::Prefetch(block + i);
 }
@@ -59,10 +59,11 @@ class Pass {
         decays_(n.weight_decay != 0),
         must_be_finite_(n.must_be_finite) {}
 
-  // Returns how many elements were applied.
+  // Returns the number of elements that were updated.
   std::size_t run(const RuleMemory& memory) const {
     PACELINE_CHECK(memory.slot_count == Body::kSlots || memory.slot_count == Body::kSlots + 1);
-    const RuleMemory arrays = memory;  // which no store can change, so that it stays in registers
+    const RuleMemory arrays = memory;  // a copy that no store can change, so that it stays in
+                                       // registers
     const std::size_t whole = arrays.size - arrays.size % hn::Lanes(D());
     const bool fetches = fetches_blocks();
     std::size_t i = 0;
@@ -78,7 +79,7 @@ class Pass {
   }
 
  private:
-  // There is an average when there is a slot for it: a decay that is a denormal is zero here.
+  // A slot means that there is an average, even if its decay is a denormal, which is zero here.
   static float* average_of(const RuleMemory& memory) {
     return memory.slot_count > Body::kSlots ? memory.slots[Body::kSlots] : nullptr;
   }
@@ -91,11 +92,11 @@ class Pass {
     if (average_of(memory) != nullptr) fetch_block(average_of(memory) + begin);
   }
 
-  // The numbers come into the cache, from where the pass reads them next.
+  // This brings the numbers into the cache, where the pass reads them next.
   static HWY_INLINE bool is_finite(const float* numbers, std::size_t count) {
     const D d;
     const std::size_t lanes = hn::Lanes(d), whole = count - count % lanes;
-    // Zero times a number that is finite is zero, and NaN times all others.
+    // Zero times a finite number is zero; zero times any other is NaN.
     V sum = hn::Zero(d), other = hn::Zero(d);
     std::size_t i = 0;
     for (; i + 2 * lanes <= whole; i += 2 * lanes) {
@@ -116,7 +117,7 @@ class Pass {
     }
   }
 
-  // The place of a slot that the rule does not have is left alone.
+  // Leaves the place of a slot alone that the rule does not have.
   HWY_INLINE void vector(float* values, float* slot0, float* slot1, float* average,
                          const float* gradient) const {
     const D d;
@@ -165,8 +166,8 @@ std::size_t pass(const RuleNumbers& numbers, const RuleMemory& memory) {
   return Pass<Body>(numbers).run(memory);
 }
 
-// Nothing is read of the memory that is written, so its lines need not be fetched to this core
-// first, neither from memory nor from other cores that read them.
+// The pass reads nothing of the memory that it writes, so this core need not fetch its lines first,
+// neither from memory nor from other cores that read them.
 void stream(const RuleMemory& memory) {
   const D d;
   const std::size_t lanes = hn::Lanes(d);
@@ -186,7 +187,7 @@ void stream(const RuleMemory& memory) {
   std::memcpy(to + i, from + i, (memory.size - i) * sizeof(float));
 }
 
-// Fewer are soon read again, from this core's cache.
+// If there are fewer elements, this core soon reads them again from its cache.
 constexpr std::size_t kLeastStreamed = std::size_t{1} << 13;
 
 std::size_t assign(const RuleNumbers& numbers, const RuleMemory& memory) {
@@ -238,7 +239,7 @@ namespace {
 
 HWY_EXPORT(run_rule);
 
-// Adam's correction of its moments is one factor on the rate, the same for all elements.
+// Adam's correction of its moments is one factor on the rate, equal for all elements.
 float corrected_rate(const Rule& rule, const RuleStep& step) {
   const bool corrects = rule.kind() == RuleKind::kAdam || rule.kind() == RuleKind::kAdamW;
   if (!corrects) return step.learning_rate;

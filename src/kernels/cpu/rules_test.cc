@@ -41,7 +41,7 @@ struct Freshness {
   }
 };
 
-// Returns what `apply` does.
+// Returns the result of `apply`.
 template <typename Apply>
 auto update(const Apply& apply, const Rule& rule, const RuleStep& step, Freshness& held,
             const std::vector<float>& gradient, std::size_t begin, std::size_t end) {
@@ -89,7 +89,7 @@ class EveryRule : public testing::TestWithParam<NamedRule> {};
 INSTANTIATE_TEST_SUITE_P(Rules, EveryRule, testing::ValuesIn(all_rules()),
                          [](const auto& test) { return test.param.name; });
 
-/// An ema's is refused where a variable is made.
+/// Leaves out the moving average, which a variable of rows refuses.
 std::vector<NamedRule> rules_of_rows() {
   std::vector<NamedRule> rules = all_rules();
   std::erase_if(rules, [](const NamedRule& rule) { return rule.rule.kind() == RuleKind::kEma; });
@@ -133,7 +133,7 @@ TEST_P(EveryRule, KeepsAMovingAverageInTheSamePass) {
     Freshness fast(rule, size, true), naive(rule, size, true), without(rule, size);
     fast.values = naive.values = without.values = random_values(size, 1);
     for (int t = 1; t <= 4; ++t) {
-      const float rate = t == 3 ? 0 : rule.learning_rate();  // a schedule may pass through 0
+      const float rate = t == 3 ? 0 : rule.learning_rate();  // a schedule may reach 0
       const RuleStep step{rate, 0.7f, 0.01f, t};
       RuleStep averaged = step;
       averaged.average_decay = 0.75f;
@@ -244,7 +244,7 @@ TEST(DelayedNesterov, OfEveryContributionIsNesterovsMomentum) {
   EXPECT_LT(distance(one.values, other.values), 1e-6);
 }
 
-// Three workers contribute the same, and the third brings the momentum of a round.
+// Three workers make equal contributions; the third one completes a round and its momentum.
 TEST(DelayedNesterov, RenewsItsMomentumWithEveryPeriod) {
   const Rule delayed = DelayedNesterov{1, 0.5f, 3};
   Freshness held(delayed, 1);
@@ -318,12 +318,12 @@ TEST(WholeRule, MuonsUpdateIsNearlyOrthogonal) {
   for (const float w : held.values) squares += double(w) * w;
   EXPECT_GT(squares / kSize, 0.4);
   EXPECT_LT(squares / kSize, 1.5);
-  double across = 0;  // of the first two rows
+  double across = 0;  // over the first two rows
   for (std::size_t i = 0; i < kSize; ++i) across += double(held.values[i]) * held.values[kSize + i];
   EXPECT_LT(std::abs(across), 0.35);
 }
 
-// The published equations, worked by hand (float64) for one element and a few contributions.
+// The published equations, computed by hand in float64 for one element and a few contributions.
 struct Worked {
   Rule rule;
   std::vector<float> gradients;
@@ -384,7 +384,7 @@ TEST(PublishedEquations, MovingAverageAddAndAssign) {
   expect_worked({Assign{}, {3, -1}, 1, {3, -1}});
 }
 
-// Long ones go another way to memory.
+// Long tensors take another path to memory.
 TEST(Assign, OfManyElementsWritesThemAndNoOthersWhereverTheyBegin) {
   for (const std::size_t begin : {0u, 1u, 15u, 16u, 33u}) {
     const std::size_t end = begin + 20'003;

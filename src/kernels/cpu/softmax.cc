@@ -6,9 +6,9 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kSoftmaxGrain = 8192;  // elements that are worth a thread
+constexpr std::int64_t kSoftmaxGrain = 8192;  // the number of elements that are worth a thread
 
-// Softmax and its gradient share this: rows of the last dimension.
+// What softmax and its gradient share: rows of the last dimension.
 class SoftmaxRows : public Kernel {
  public:
   SoftmaxRows(const Node& node, ThreadPool& pool)
@@ -42,7 +42,7 @@ class SoftmaxKernel : public SoftmaxRows {
   }
 };
 
-/// dx = y·(dy − Σ dy·y).
+/// Computes dx = y·(dy − Σ dy·y).
 class SoftmaxGradKernel : public SoftmaxRows {
  public:
   using SoftmaxRows::SoftmaxRows;

@@ -8,16 +8,18 @@
 namespace paceline {
 namespace {
 
-// 2 KB: rows 4 KB apart are read at 0.45 of the speed, 2 KB at 0.65, 1 KB at 0.9.
+// 2 KB: compared with closer rows, rows 4 KB apart are read at 0.45 of the speed, 2 KB at 0.65, 1
+// KB at 0.9.
 constexpr std::int64_t kAliasingRow = 512;
-// An element that is used less often costs more to copy than to read.
+// An element with fewer uses costs more to copy than to read.
 constexpr std::int64_t kLeastUses = 24;
-// Both copies of a block stay in a second-level cache of 512 KB, with their part of the result.
+// The copies of both operands of a block, and its part of the result, stay in a second-level cache
+// of 512 KB.
 constexpr std::int64_t kRows = 240, kColumns = 384, kDepth = 128;
 
 bool aliases(std::int64_t ld) { return ld % kAliasingRow == 0; }
 
-// Returns the size of parts that are alike, but for the last, and none larger than `most`.
+// Returns the size of equal parts (the last may be smaller), none larger than `most`.
 std::int64_t part_of(std::int64_t size, std::int64_t most) {
   const std::int64_t parts = (size + most - 1) / most;
   return round_up((size + parts - 1) / parts, kTileAlign);

@@ -1,4 +1,4 @@
-// In which blocks oneDNN computes a tile of a product, and what is copied for each of them.
+// The blocks in which oneDNN computes a tile of a product, and the copies for each block.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 
 namespace paceline {
 
-/// Elements from one row to the next in a copy of so many columns: its rows share no sets of
-/// caches.
+/// Returns the row stride, in elements, of a copy with this many columns: its rows share no cache
+/// sets.
 std::int64_t copied_ld(std::int64_t columns);
 
-/// True when oneDNN's code for AVX2 copies both operands of a tile of so many rows and columns into
-/// a layout of its own.
+/// True if oneDNN's code for AVX2 copies both operands of a tile with this many rows and columns
+/// into its own layout.
 bool copied_by_avx2_code(std::int64_t rows, std::int64_t columns);
 
 /// Operands of a tile that are copied, block by block, before oneDNN reads them, and the largest
@@ -27,17 +27,17 @@ struct TileBlocks {
   std::int64_t rows, columns, depth;
 
   bool copies() const { return copy_a || copy_b; }
-  /// The strides of the copies of one block. A copied A lies as transposed as A.
+  /// The strides of the copies of one block. A copied A is transposed if A is.
   std::int64_t lda() const { return copied_ld(rows); }
   std::int64_t ldb() const { return copied_ld(columns); }
   std::int64_t elements_of_a() const { return copy_a ? depth * lda() : 0; }
   std::int64_t elements_of_b() const { return copy_b ? depth * ldb() : 0; }
 };
 
-/// `reads_in_place`: what onednn_reads_in_place() says.
+/// `reads_in_place` is the result of onednn_reads_in_place().
 TileBlocks choose_blocks(const GemmShape& tile, bool reads_in_place);
 
-/// Rows of float32 that lie `ld` elements apart, to where they lie `to_ld` apart.
+/// Copies rows of float32 that lie `ld` elements apart to rows that lie `to_ld` apart.
 void copy_rows(const void* from, std::int64_t ld, float* to, std::int64_t to_ld, std::int64_t rows,
                std::int64_t columns);
 

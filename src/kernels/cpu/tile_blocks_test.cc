@@ -20,7 +20,7 @@ TEST(TileBlocks, ARightOperandWhoseRowsShareCacheSetsIsCopiedInBlocks) {
   EXPECT_TRUE(blocks.copy_b);
   EXPECT_FALSE(blocks.copy_a);
   EXPECT_EQ(blocks.rows, 128);
-  EXPECT_EQ(blocks.columns, 352);  // of 1,024 in three parts
+  EXPECT_EQ(blocks.columns, 352);  // 1,024 columns in three parts
   EXPECT_EQ(blocks.depth, 128);
   EXPECT_EQ(blocks.elements_of_b(), 128 * 352);
   EXPECT_TRUE(in_place(GemmShape::packed(128, 512, 300)).copy_b);
@@ -33,7 +33,8 @@ TEST(TileBlocks, ATransposedLeftOperandToo) {
   EXPECT_FALSE(blocks.copy_b);
   EXPECT_EQ(blocks.rows, 176);
   EXPECT_EQ(blocks.elements_of_a(), 128 * 176);
-  EXPECT_FALSE(in_place(GemmShape::packed(400, 200, 512)).copies());  // by rows it is read along
+  EXPECT_FALSE(in_place(GemmShape::packed(400, 200, 512)).copies());  // rows are read along their
+                                                                      // direction
 }
 
 TEST(TileBlocks, WhatLiesWellOrIsCopiedAnywayIsOneBlock) {

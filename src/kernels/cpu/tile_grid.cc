@@ -1,6 +1,6 @@
 // oneDNN runs on one thread per call; our pool cuts an op into tiles that threads claim. Beside one
-// busy process a GEMM on oneDNN's own OpenMP threads went from 14 to 27 ms, and on claimed tiles
-// from 12.6 to 19.6 ms. Kernels and rules of one process share these threads.
+// busy process, a GEMM slowed from 14 to 27 ms on oneDNN's own OpenMP threads, and from 12.6 to
+// 19.6 ms on claimed tiles. Kernels and rules of one process share these threads.
 #include "kernels/cpu/tile_grid.h"
 
 #include <algorithm>
@@ -12,25 +12,26 @@ namespace paceline {
 
 namespace {
 
-constexpr double kLeastFlops = 2e6;  // about 20 µs, some times what waking a thread costs
+constexpr double kLeastFlops = 2e6;  // about 20 µs, several times the cost of waking a thread
 constexpr std::int64_t kTilesAThread = 4;
-// Narrower tiles fall far from the machine's peak, and wider ones by a tenth, beyond what the
-// second-level cache holds (measured on shapes of the mlp and ptb models). A packed B is read in
-// order: its tiles may be narrower, and as wide as they are.
+// Narrower tiles are far slower than the machine's peak; tiles wider than the second-level cache
+// holds are a tenth slower (measured on shapes of the mlp and ptb models). A packed B is read in
+// order, so its tiles may be narrower, and as wide as they are.
 constexpr std::int64_t kLeastRows = 64, kLeastColumns = 128, kLeastPackedColumns = 96;
 constexpr std::int64_t kNarrowColumns = 192;
 constexpr std::int64_t kWide = 4;  // times as many columns as rows
-// With fewer rows, or where B is beyond the second-level cache (1.7 M elements: a tenth slower),
+// With fewer rows, or if B is larger than the second-level cache (1.7 M elements: a tenth slower),
 // tiles that share no part of B are faster.
 constexpr std::int64_t kLeastPackedRows = 8, kMostSharedElements = 1 << 18;
 
-// oneDNN's kernels make 48 columns of the result at a time (a fortieth slower else), and pass over
-// the columns again for each block of 384 rows: for few rows that pass is lost.
+// oneDNN's kernels make 48 columns of the result at a time (other widths are a fortieth slower),
+// and pass over the columns again for each block of 384 rows: with few rows that pass is wasted.
 constexpr std::int64_t kKernelColumns = 48, kMostColumns = 21 * kKernelColumns;
-constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // else the last tiles are too narrow
+constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // with fewer, the last tiles are too
+                                                           // narrow
 constexpr std::int64_t kRowBlock = 384, kFewRows = 96;
-// For tiles of m x n with 1/m + 1/n below this, oneDNN first copies the operands into a layout of
-// its own, and where both are deep it is then a quarter faster.
+// If 1/m + 1/n of a tile m x n is below this, oneDNN first copies the operands into its own layout.
+// If both are deep, it is then a quarter faster.
 constexpr double kCopiedSides = 0.00196;
 constexpr std::int64_t kLeastCopiedDepth = 512;
 
@@ -49,27 +50,28 @@ TileGrid equal_tiles(const GemmShape& s, std::int64_t rows, std::int64_t columns
   return {.rows = rows_of(s, rows), .columns = equal_parts(s.n, columns, kTileAlign)};
 }
 
-// As many parts as the side allows, alike for all threads where there are enough.
+// Returns as many parts as the side allows; if possible, equally many for each thread.
 std::int64_t parts_of(std::int64_t side, std::int64_t least, std::int64_t most, int threads) {
   const std::int64_t parts = std::clamp<std::int64_t>(side / least, 1, most);
   return parts < threads ? parts : parts / threads * threads;
 }
 
-// The second side gives the tiles that the first cannot, down to narrow ones: better than an idle
-// thread.
+// Cuts the second side to get the tiles that the first side cannot give, even if they get narrow: a
+// narrow tile is better than an idle thread.
 std::int64_t rest_of(std::int64_t side, std::int64_t first, std::int64_t most, int threads) {
   if (first >= threads) return 1;
   const std::int64_t wanted = (threads + first - 1) / first;
   return std::clamp<std::int64_t>(std::min(wanted, side / kLeastRows), 1, most / first);
 }
 
-// Parts as wide as the cache holds, or a little wider.
+// Returns the number of parts as wide as the cache holds, or a little wider.
 std::int64_t cached_parts(std::int64_t columns) {
   return std::max<std::int64_t>(1, (columns + kMostColumns / 2) / kMostColumns);
 }
 
-// A result larger than the shared cache, in panels of 4 MB: a smaller one stays there anyway, and
-// lower tiles cost more than handing over from the cache saves, as they do in a deep product.
+// The kernel makes a result larger than the shared cache in panels of 4 MB. A smaller result stays
+// in the cache anyway, and lower tiles then cost more than handing over from the cache saves; in a
+// deep product they do, too.
 constexpr std::int64_t kPanelElements = 1 << 20, kMostPanelElements = 2 * kPanelElements;
 constexpr std::int64_t kLeastPanels = 4, kMostPanelDepth = 256;
 
@@ -81,8 +83,8 @@ std::int64_t panels_of(const GemmShape& s, int threads) {
   return cached < kLeastPanels || s.m / panels < kLeastRows ? 0 : panels;
 }
 
-// Where oneDNN reads in place, in panels as high as its blocks of rows, whose operands it copies
-// (mlp's: 0.85 of the time).
+// If oneDNN reads operands in place, makes panels as high as oneDNN's blocks of rows, so that it
+// copies their operands (mlp: 0.85 of the time).
 TileGrid panel_tiles(const GemmShape& s, std::int64_t panels, int threads, bool reads_in_place) {
   const std::int64_t high = round_up((s.m + kRowBlock - 1) / kRowBlock, threads);
   const bool cached = s.m / high * s.n <= kMostPanelElements;
@@ -97,9 +99,9 @@ bool shares_packed(const GemmShape& s, int threads) {
   return s.packed_b && s.k * s.n <= kMostSharedElements && s.m >= threads * kLeastPackedRows;
 }
 
-// Where oneDNN reads in place a packed B is rows, which lie close together in narrow tiles (1,500
-// deep and 6,000 wide: 0.75 of the time): as many for each thread, but none narrower than those of
-// any packed B.
+// If oneDNN reads a packed B in place, B lies in rows that are close together in narrow tiles
+// (1,500 deep and 6,000 wide: 0.75 of the time). Returns equally many tiles for each thread, none
+// narrower than those of any packed B.
 TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads, bool reads_in_place) {
   const std::int64_t narrow = (s.n + kNarrowColumns - 1) / kNarrowColumns;
   const std::int64_t wide_enough = std::max(narrow, s.n / kLeastPackedColumns);
@@ -109,9 +111,9 @@ TileGrid packed_tiles(const GemmShape& s, std::int64_t most, int threads, bool r
   return equal_tiles(s, rest_of(s.m, columns, most, threads), std::max(columns, least));
 }
 
-// oneDNN copies a transposed B within each tile: one more tile than there are threads costs a
-// copy. Each thread copies its part of a wide B (mlp's: a tenth faster), else all columns belong
-// into one tile.
+// oneDNN copies a transposed B within each tile, so one more tile than there are threads costs a
+// copy. Each thread copies its part of a wide B (mlp: a tenth faster); otherwise one tile has all
+// columns.
 TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
   if (threads == 1) return equal_tiles(s, 1, 1);
   if (s.n >= kWide * s.m) return equal_tiles(s, 1, rest_of(s.n, 1, most, threads));
@@ -120,15 +122,15 @@ TileGrid transposed_tiles(const GemmShape& s, std::int64_t most, int threads) {
   return equal_tiles(s, rows, rest_of(s.n, rows, most, threads));
 }
 
-// 0 when no width is enough.
+// Returns 0 if no width is enough.
 std::int64_t least_copied_columns(const GemmShape& s) {
   const double rest = kCopiedSides - 1.0 / double(s.m);
   if (rest <= 0 || s.k < kLeastCopiedDepth) return 0;
   return round_up(std::int64_t(1 / rest) + 1, kKernelColumns);
 }
 
-// A tile for each thread, as wide as the cache allows, and again; at the end four fifths of each
-// thread's share and then the rest.
+// Makes rounds of one tile for each thread, as wide as the cache allows. The last round has four
+// fifths of each thread's share, followed by the rest.
 std::vector<TileRange> rounds_of(std::int64_t columns, int threads) {
   if (threads == 1) return equal_parts(columns, cached_parts(columns), kKernelColumns);
   std::vector<TileRange> ranges;

@@ -1,4 +1,4 @@
-// How a matrix product is cut into tiles for the threads of a pool.
+// How a matrix product is cut into tiles for a pool's threads.
 #pragma once
 
 #include <cstddef>
@@ -16,25 +16,25 @@ struct TileRange {
   std::int64_t size() const { return end - begin; }
 };
 
-/// Range i of `parts` of [0, size), whose ends are multiples of `align` but for the last.
+/// Returns range i of `parts` of [0, size); all ends but the last are multiples of `align`.
 TileRange tile_range(std::int64_t size, std::int64_t parts, std::int64_t i,
                      std::int64_t align = kTileAlign);
 
-/// Tiles are where a range of rows of the result and a range of columns meet.
+/// Each tile is where a range of the result's rows meets a range of its columns.
 struct TileGrid {
   std::vector<TileRange> rows, columns;
-  bool panels = false;  // the rows of tiles are worth handing over one by one
+  bool panels = false;  // handing over each row of tiles by itself is worthwhile
   bool whole_columns =
-      false;  // all tiles of some columns are for one thread, which has read their B
+      false;  // one thread makes all tiles of some columns, since it has read their part of B
   std::size_t tiles() const { return rows.size() * columns.size(); }
 };
 
-/// One tile on one thread, or when the product is too small to wake another; else some for each
-/// thread where the sides allow it, the last ones narrower, so that a thread that is late leaves
-/// the others little to wait for. A large weight's gradient (A transposed) that is not deep is cut
-/// into panels of whole rows, each small enough to stay in the cache that threads share. A packed B
-/// that a thread's own cache holds is read by all: each has whole rows, if they are not too few.
-/// `reads_in_place`: what onednn_reads_in_place() says.
+/// Returns one tile for one thread, or if the product is too small to wake another thread.
+/// Otherwise there are some tiles for each thread if the sides allow it, the last ones narrower, so
+/// that the others wait little for a late thread. A large weight's gradient (A transposed) that is
+/// not deep is cut into panels of whole rows, each small enough to stay in the threads' shared
+/// cache. If a thread's own cache holds a packed B, all threads read it: each has whole rows, if
+/// they are not too few. `reads_in_place` is the result of onednn_reads_in_place().
 TileGrid choose_tiles(const GemmShape& shape, int threads, bool reads_in_place = false);
 
 }  // namespace paceline

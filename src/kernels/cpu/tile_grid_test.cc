@@ -23,7 +23,8 @@ TEST(TileGrid, OneThreadGetsTilesNoWiderThanTheCacheHolds) {
   const TileGrid grid = choose_tiles(GemmShape::packed(200, 3000, 200), 1);
   EXPECT_THAT(sizes_of(grid.rows), ElementsAre(200));
   EXPECT_THAT(sizes_of(grid.columns), ElementsAre(960, 1008, 1032));
-  EXPECT_EQ(choose_tiles(GemmShape::packed(128, 4096, 4096), 1).tiles(), 4U);  // no narrow rest
+  EXPECT_EQ(choose_tiles(GemmShape::packed(128, 4096, 4096), 1).tiles(),
+            4U);  // without a narrow rest
   EXPECT_EQ(choose_tiles(GemmShape::packed(200, 800, 200), 1).tiles(), 1U);
   EXPECT_EQ(choose_tiles(GemmShape::packed(400, 4096, 200, false, true), 1).tiles(), 1U);
 }
@@ -44,7 +45,7 @@ TEST(TileGrid, TilesAreWholeColumnsOfTheKernel) {
   }
 }
 
-// Four hundred would be 384 and sixteen.
+// Equal shares would be four hundred rows; instead one tile has 384 and one sixteen.
 TEST(TileGrid, FewRowsBeyondABlockOfTheKernelAreSharedOutAndStayWithOneThread) {
   const TileGrid grid = choose_tiles(GemmShape::packed(400, 10000, 200), 2);
   EXPECT_THAT(sizes_of(grid.rows), ElementsAre(200, 200));
@@ -53,7 +54,7 @@ TEST(TileGrid, FewRowsBeyondABlockOfTheKernelAreSharedOutAndStayWithOneThread) {
   EXPECT_EQ(choose_tiles(GemmShape::packed(700, 10000, 200), 2).rows.size(), 1U);
 }
 
-// 1/m + 1/n < 0.00196: 650 rows want 2,370 columns.
+// 1/m + 1/n < 0.00196: tiles of 650 rows need 2,370 columns.
 TEST(TileGrid, ADeepProductGetsTilesWideEnoughToBeCopied) {
   const GemmShape deep = GemmShape::packed(650, 10000, 700, true);
   EXPECT_THAT(sizes_of(choose_tiles(deep, 2).columns), ElementsAre(2496, 2496, 2496, 2512));
@@ -181,8 +182,8 @@ TEST(TileGrid, ALargeWeightsGradientIsCutIntoPanelsForAllThreads) {
   EXPECT_FALSE(choose_tiles(GemmShape::packed(4096, 4096, 512, true), 2).panels);  // deep
 }
 
-// Panels of operands that are read in place are so high that oneDNN copies them, and no higher than
-// its blocks of 384 rows.
+// Panels of operands that are read in place are high enough that oneDNN copies them, and at most as
+// high as its blocks of 384 rows.
 TEST(TileGrid, PanelsOfOperandsReadInPlaceAreHigh) {
   const GemmShape gradient = GemmShape::packed(4096, 4096, 128, true);
   for (const int threads : {1, 2, 4}) {

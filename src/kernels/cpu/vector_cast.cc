@@ -2,7 +2,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_cast.cc"
-#include <hwy/foreach_target.h>  // before what it compiles once for each target
+#include <hwy/foreach_target.h>  // must precede the code that Highway compiles for each target
 
 #include <hwy/highway.h>
 
@@ -13,8 +13,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The words of 16-bit floats travel in lanes of 32 bits. Integer instructions, because those for
-// bfloat16 flush subnormals and those for float16 keep what is in a NaN.
+// Words of 16-bit floats travel in lanes of 32 bits. The code uses integer instructions, because
+// those for bfloat16 flush subnormals, and those for float16 keep a NaN's payload.
 template <class D>
 using Words = hn::Rebind<std::uint32_t, D>;
 
@@ -50,7 +50,7 @@ struct ToFloat16 {
     const V odd = hn::And(hn::ShiftRight<13>(magnitude), constant(d, 1));
     const V rounded = hn::Add(magnitude, hn::Add(odd, constant(d, 0xfff)));
     const V normal = hn::ShiftRight<13>(hn::Sub(rounded, constant(d, 0x38000000)));
-    // Adding 0.5, whose last place is that of a subnormal result, rounds it.
+    // Adding 0.5, whose last place equals that of a subnormal result, rounds the number.
     const auto shifted = hn::Add(hn::BitCast(df, magnitude), hn::Set(df, 0.5f));
     const V subnormal = hn::Sub(hn::BitCast(d, shifted), constant(d, 0x3f000000));
     V result = hn::IfThenElse(below(0x38800000), subnormal, normal);
@@ -170,7 +170,7 @@ HWY_EXPORT(WidenFloat16);
 }  // namespace
 
 void vector_cast(const float* x, BFloat16* y, std::int64_t n) {
-  if (n == 0) return;  // here and below: there may be no memory then
+  if (n == 0) return;  // here and below: without elements there may be no memory
   HWY_DYNAMIC_DISPATCH(NarrowToBFloat16)(x, &y->bits, std::size_t(n));
 }
 void vector_cast_with_errors(const float* x, float* errors, BFloat16* y, std::int64_t n) {

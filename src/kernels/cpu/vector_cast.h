@@ -1,5 +1,6 @@
-// The 16-bit floats from and to float32, vectorised for the machine that runs them. Bit for bit
-// what BFloat16 and Float16 convert to: rounded to nearest even, subnormals kept, NaN stays NaN.
+// Converts 16-bit floats from and to float32, vectorised for the machine that runs it. Results
+// equal those of BFloat16 and Float16, bit for bit: rounded to nearest even, subnormals kept, NaN
+// stays NaN.
 #pragma once
 
 #include <cstdint>
@@ -8,13 +9,14 @@
 
 namespace paceline {
 
-/// y[i] = x[i] for i in [0, n). x and y may overlap where no element of y is written before those
-/// of x that lie there were read, from the first to the last.
+/// Converts y[i] = x[i] for i in [0, n), from the first to the last. x and y may overlap if no
+/// element of y is written before the elements of x in that place were read.
 void vector_cast(const float* x, BFloat16* y, std::int64_t n);
 void vector_cast(const float* x, Float16* y, std::int64_t n);
 void vector_cast(const BFloat16* x, float* y, std::int64_t n);
 void vector_cast(const Float16* x, float* y, std::int64_t n);
-/// y[i] = x[i] + errors[i], rounded; errors[i] = what was left out, 0 where that is not finite.
+/// Computes y[i] = x[i] + errors[i], rounded; then errors[i] is the rounding error, or 0 if that is
+/// not finite.
 void vector_cast_with_errors(const float* x, float* errors, BFloat16* y, std::int64_t n);
 
 }  // namespace paceline

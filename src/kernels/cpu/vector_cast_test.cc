@@ -12,7 +12,8 @@
 namespace paceline {
 namespace {
 
-/// All signs and exponents with mantissas about what rounds up, down and to even.
+/// Returns floats of all signs and exponents, with mantissas near those that round up, down and to
+/// even.
 std::vector<float> floats_to_round() {
   std::vector<float> values;
   for (std::uint32_t high = 0; high < 0x10000; high += 3) {

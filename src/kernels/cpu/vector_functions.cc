@@ -6,7 +6,7 @@ namespace paceline {
 
 namespace {
 
-// In the order of the enumerations.
+// Names in the order of the enumerations.
 constexpr std::string_view kUnaryOps[] = {"scale", "relu", "leaky_relu", "sigmoid", "tanh", "exp",
                                           "log",   "sqrt", "square",     "abs",     "sign", "erf"};
 constexpr std::string_view kBinaryOps[] = {

@@ -1,5 +1,5 @@
-// exp, log, sigmoid, tanh and erf are our own (float_functions-inl.h). Highway 1.0.3 is off by 2.6
-// ulp in tanh, and promises nothing about NaN or about arguments beyond its range.
+// exp, log, sigmoid, tanh and erf are our own (float_functions-inl.h). Highway 1.0.3 is off by up
+// to 2.6 ulp in tanh, and promises nothing about NaN or about arguments beyond its range.
 #include "kernels/cpu/vector_math.h"
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_math.cc"
-#include <hwy/foreach_target.h>  // before what it compiles once for each target
+#include <hwy/foreach_target.h>  // must precede the code that Highway compiles for each target
 
 #include <hwy/highway.h>
 
@@ -23,7 +23,7 @@ namespace {
 using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 
-/// A vector of the first n < lanes elements, zeros behind them.
+/// Loads the first n < lanes elements, followed by zeros.
 HWY_INLINE Vector load_some(Tag d, const float* x, std::size_t n) {
   HWY_ALIGN float lanes[hn::MaxLanes(d)] = {};
   std::memcpy(lanes, x, n * sizeof(float));
@@ -97,7 +97,7 @@ struct MulOf {
 struct DivOf {
   HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const { return hn::Div(a, b); }
 };
-// hn::Max of NaN and a number is either, by the instruction set.
+// hn::Max of NaN and a number returns either, depending on the instruction set.
 struct MaxOf {
   HWY_INLINE Vector operator()(Tag, Vector a, Vector b) const {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Gt(a, b), a, b));
@@ -108,7 +108,7 @@ struct MinOf {
     return hn::IfThenElse(hn::IsNaN(a), a, hn::IfThenElse(hn::Lt(a, b), a, b));
   }
 };
-// Lane by lane with the standard function: e^(b ln a) in float would lose digits.
+// Computes each lane with the standard function: e^(b ln a) in float would lose digits.
 struct PowOf {
   HWY_INLINE Vector operator()(Tag d, Vector a, Vector b) const {
     HWY_ALIGN float bases[hn::MaxLanes(d)], exponents[hn::MaxLanes(d)];
@@ -280,8 +280,8 @@ void Where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z, 
   store_some(d, last, z + i, n - i);
 }
 
-// Float lanes over a short block, double from block to block: as exact as a sum in double to the
-// last digit of a float, at the speed of floats.
+// Sums a short block in float lanes, and blocks in double: as exact as a sum in double to the last
+// digit of a float, at the speed of floats.
 double Sum(const float* x, std::size_t n) {
   constexpr std::size_t kBlock = 512;
   const Tag d;
@@ -315,7 +315,8 @@ float Max(const float* x, std::size_t n) {
   return result;
 }
 
-// NaN is greater than nothing; as the first element it stays, for nothing is greater than it.
+// NaN compares greater than nothing. A NaN in the first element stays, because nothing compares
+// greater than it.
 std::size_t ArgMax(const float* x, std::size_t n) {
   const Tag d;
   const std::size_t lanes = hn::Lanes(d);

@@ -1,5 +1,5 @@
 // Element-wise functions and sums of contiguous float32, vectorised for the machine that runs them
-// (Highway, dynamic dispatch). The result for an element does not depend on its place in the range.
+// (Highway, dynamic dispatch). An element's result does not depend on its place in the range.
 #pragma once
 
 #include <cstdint>
@@ -41,33 +41,33 @@ enum class BinaryFunction : std::uint8_t {
   kEqual,
 };
 
-/// The function of the op of this name, if it is one.
+/// Returns the function of the op with this name, if it is one.
 std::optional<UnaryFunction> unary_function(std::string_view op);
 std::optional<BinaryFunction> binary_function(std::string_view op);
-/// Returns the attribute "factor" or "slope"; 0 when there is neither.
+/// Returns the attribute "factor" or "slope"; 0 if there is neither.
 float function_parameter(const Attributes& attributes);
 
-/// An operand of n elements, or one element n times.
+/// An operand of n elements, or one element repeated n times.
 struct VectorOperand {
   const float* data = nullptr;
   bool repeats = false;
 };
 
-/// y[i] = f(x[i]) for i in [0, n). y may be x.
+/// Computes y[i] = f(x[i]) for i in [0, n). y may be x.
 void vector_unary(UnaryFunction f, float parameter, const float* x, float* y, std::int64_t n);
-/// z[i] = f(a[i], b[i]). z may be a or b.
+/// Computes z[i] = f(a[i], b[i]). z may be a or b.
 void vector_binary(BinaryFunction f, float parameter, VectorOperand a, VectorOperand b, float* z,
                    std::int64_t n);
-/// z[i] = a[i] where condition[i] is not zero, else b[i]. z may be one of the operands.
+/// Computes z[i] = a[i] where condition[i] is not zero, else b[i]. z may be one of the operands.
 void vector_where(VectorOperand condition, VectorOperand a, VectorOperand b, float* z,
                   std::int64_t n);
 double vector_sum(const float* x, std::int64_t n);
-/// Returns the largest of n > 0 elements; NaN where one of them is NaN.
+/// Returns the largest of n > 0 elements; NaN if one of them is NaN.
 float vector_max(const float* x, std::int64_t n);
-/// Position of the largest of n > 0 elements, the first of equals; 0 when x[0] is NaN, and no other
-/// NaN is it.
+/// Returns the position of the largest of n > 0 elements, the first of equals; 0 if x[0] is NaN. A
+/// NaN elsewhere is never the largest.
 std::int64_t vector_arg_max(const float* x, std::int64_t n);
-/// y[i] = max(y[i], x[i]); NaN where one of them is NaN.
+/// Computes y[i] = max(y[i], x[i]); NaN if one of them is NaN.
 void vector_max_into(const float* x, float* y, std::int64_t n);
 
 }  // namespace paceline

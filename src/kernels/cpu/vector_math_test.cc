@@ -42,7 +42,7 @@ TEST(VectorMathTest, ValuesAtTheEndsOfTheRange) {
   EXPECT_EQ(apply(UnaryFunction::kTanh, 0), 0);
 }
 
-// A loss that became NaN must be seen.
+// A user must be able to see a loss that became NaN.
 TEST(VectorMathTest, NanStaysNan) {
   for (int f = 0; f <= int(UnaryFunction::kErf); ++f) {
     EXPECT_TRUE(std::isnan(apply(UnaryFunction(f), kNan))) << "function " << f;
@@ -85,8 +85,8 @@ std::vector<float> bit_patterns(std::uint64_t first, std::uint64_t stride) {
   return values;
 }
 
-/// The special values: the ends of the range, overflow, underflow, where one method takes over from
-/// another; each with its neighbours on both sides and both signs.
+/// Returns the special values: the ends of the range, overflow, underflow, and the points where one
+/// method takes over from another; each with its neighbours on both sides and in both signs.
 std::vector<float> special_values() {
   std::vector<float> values;
   for (const float x :
@@ -125,7 +125,7 @@ TEST(VectorMathTest, WithinTwoUlpAllOverTheRange) {
   }
 }
 
-// As kernels run: what is below 1.2e-38 counts as zero, as an argument and as a result.
+// Runs as kernels do: numbers below 1.2e-38 count as zero, as arguments and as results.
 TEST(VectorMathTest, WithinTwoUlpWhereDenormalsAreZero) {
   constexpr float kLeast = std::numeric_limits<float>::min();
   for (const ExactFunction& f : kExactFunctions) {
@@ -146,7 +146,7 @@ TEST(VectorMathTest, WithinTwoUlpWhereDenormalsAreZero) {
   }
 }
 
-// Takes an hour: `scripts/slow_checks floats`, after a change of a function.
+// Takes an hour. Run it with `scripts/slow_checks floats` after a change of a function.
 TEST(VectorMathTest, DISABLED_WithinTwoUlpForEveryFloat) {
   constexpr std::uint64_t kParts = 4096;
   for (const ExactFunction& f : kExactFunctions) {

@@ -6,7 +6,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_program.cc"
 #include <hwy/cache_control.h>
-#include <hwy/foreach_target.h>  // before what it compiles once for each target
+#include <hwy/foreach_target.h>  // must precede the code that Highway compiles for each target
 
 #include <hwy/highway.h>
 
@@ -23,9 +23,9 @@ using Tag = hn::ScalableTag<float>;
 using Vector = hn::Vec<Tag>;
 
 constexpr std::size_t kLanes = hn::MaxLanes(Tag());
-constexpr std::size_t kVectors = 8;  // of a group: half of the registers of AVX2
+constexpr std::size_t kVectors = 8;  // in a group: half of AVX2's registers
 constexpr std::size_t kGroup = kVectors * kLanes;
-constexpr std::size_t kAhead = 2048 / sizeof(float);  // how far memory is fetched ahead
+constexpr std::size_t kAhead = 2048 / sizeof(float);  // how far ahead memory is prefetched
 constexpr std::size_t kMostPlaces = VectorProgram::kMostArrays + VectorProgram::kMostCells;
 
 using Places = std::array<float*, kMostPlaces>;
@@ -60,13 +60,13 @@ struct Times {
 struct Over {
   HWY_INLINE Vector operator()(Vector a, Vector b) const { return hn::Div(a, b); }
 };
-/// The function with its operands exchanged.
+/// Calls the function with its operands exchanged.
 template <typename F>
 struct Exchanged {
   HWY_INLINE Vector operator()(Vector a, Vector b) const { return F()(b, a); }
 };
 
-/// Some vectors that follow one another. They stay in registers, since no index is variable.
+/// Some consecutive vectors. They stay in registers, because no index is variable.
 template <std::size_t... k>
 struct Group {
   static constexpr std::size_t kElements = sizeof...(k) * kLanes;
@@ -135,7 +135,7 @@ HWY_INLINE void run_instruction(const VectorInstruction& of, const Places& place
 template <typename Values>
 HWY_INLINE void run_once(const VectorProgram& program, const Places& places) {
   Values values;
-  values.load(places[0]);  // instead of nothing: the first instruction loads its own
+  values.load(places[0]);  // only initialises: the first instruction loads its own
   for (const VectorInstruction& each : program.instructions()) {
     if (each.a != VectorInstruction::kInRegisters) values.load(places[each.a]);
     run_instruction(each, places, values);
@@ -147,7 +147,7 @@ void advance(Places& places, std::size_t arrays, std::size_t elements) {
   for (std::size_t i = 0; i < arrays; ++i) places[i] += elements;
 }
 
-// The last elements, fewer than a vector has, go through the same code in a padded copy.
+// The last elements, fewer than a vector holds, go through the same code in a padded copy.
 void run_rest(const VectorProgram& program, Places places, std::size_t n) {
   HWY_ALIGN float padded[VectorProgram::kMostArrays][kLanes] = {};
   const Places arrays = places;

@@ -1,4 +1,4 @@
-// Element-wise programs that are interpreted with the values of several vectors in registers.
+// Element-wise programs, interpreted with the values of several vectors in registers.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// The computation of an instruction, from its operands a, b and c and its number n.
+/// How an instruction computes its result from its operands a, b and c and its number n.
 enum class VectorOp : std::uint8_t {
   kCopy,       // a
   kScale,      // a·n
@@ -27,33 +27,35 @@ enum class VectorOp : std::uint8_t {
   kFunction,   // the function's value
 };
 
-/// Reads and writes places: the arrays of a run, then the cells of the program.
+/// An instruction reads and writes places: the arrays of a run, then the cells of the program.
 struct VectorInstruction {
-  /// As `a`: the result of the instruction before, still in registers. As `result`: it stays there.
+  /// As `a`, this is the result of the instruction before, still in registers. As `result`, it
+  /// leaves the result there.
   static constexpr std::uint8_t kInRegisters = 255;
 
   VectorOp op = VectorOp::kCopy;
   std::uint8_t a = kInRegisters, b = 0, c = 0;
   std::uint8_t result = kInRegisters;
   float number = 0;
-  ElementFunction function = {};  // of kFunction
+  ElementFunction function = {};  // for kFunction
 };
 
-/// Instructions in their order. Between them only one value is in registers: it is the result of
-/// the last one. Others lie in cells, which stay in the first-level cache. Allocates nothing.
+/// Instructions in order. Between two of them, only the last one's result is in registers. Other
+/// values lie in cells, which stay in the first-level cache. Allocates nothing.
 class VectorProgram {
  public:
   static constexpr std::size_t kMostArrays = 8, kMostCells = 160, kMostInstructions = 160;
 
   explicit VectorProgram(std::size_t arrays) : arrays_(arrays) {}
 
-  /// Adds a place that holds the number for each element, until an instruction writes to it.
+  /// Adds a place that holds the number for each element until an instruction writes to it.
   std::uint8_t add_cell(float number = 0);
-  /// Adds an instruction. Its result may still be changed through the reference, which stays valid.
+  /// Adds an instruction. The caller may still change its result through the reference, which stays
+  /// valid.
   VectorInstruction& add(const VectorInstruction& instruction);
 
-  /// Runs over n elements of each array. What becomes of an element does not depend on its place in
-  /// the arrays.
+  /// Runs over n elements of each array. An element's result does not depend on its place in the
+  /// arrays.
   void run(std::span<float* const> arrays, std::size_t n) const;
 
   std::size_t arrays() const { return arrays_; }

@@ -18,7 +18,7 @@ std::vector<float> counted(std::size_t n, float first) {
   return values;
 }
 
-// Returns what the program makes of x = 1, 2, … and y = 3, 4, … in its third array.
+// Returns the third array after the program has run on x = 1, 2, … and y = 3, 4, …
 std::vector<float> output_of(const VectorProgram& program, std::size_t n) {
   std::vector<float> x = counted(n, 1), y = counted(n, 3), out(n);
   const std::array<float*, 3> arrays = {x.data(), y.data(), out.data()};
@@ -70,7 +70,7 @@ TEST(VectorProgram, CallsOtherFunctions) {
                .b = kX,
                .c = kY,
                .result = kOut,
-               .function = {}});  // where
+               .function = {}});  // the function of kWhere
   expect_output(program, [](float x, float) { return x; });
 }
 
@@ -84,7 +84,7 @@ TEST(VectorProgram, KeepsValuesInRegistersInCellsAndInItsArrays) {
   expect_output(program, [](float x, float y) { return (x + 10) * y / (x - 10); });
 }
 
-// A product that is rounded before it is added would differ from one that is not.
+// A product that is rounded before the addition would differ from one that is not.
 TEST(VectorProgram, GivesTheSameBitsWhereverAnElementLies) {
   VectorProgram program(3);
   program.add({.op = VectorOp::kScale, .a = kX, .number = 0.1f});

@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/cpu/vector_random.cc"
-#include <hwy/foreach_target.h>  // before what it compiles once for each target
+#include <hwy/foreach_target.h>  // must precede the code that Highway compiles for each target
 
 #include <hwy/highway.h>
 
@@ -15,7 +15,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A block lies across four vectors, a word in each lane of 64 bits: products need them all.
+// A block lies across four vectors, one word in each 64-bit lane, because products need all 64
+// bits.
 template <class D>
 struct PhiloxLanes {
   using V = hn::Vec<D>;
@@ -48,7 +49,7 @@ HWY_INLINE PhiloxLanes<D> philox_at(D d, std::uint64_t key, std::uint64_t counte
 
 void Words(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_high,
            std::size_t blocks, std::uint64_t* words) {
-#if HWY_TARGET == HWY_SCALAR  // has no lanes of half the size
+#if HWY_TARGET == HWY_SCALAR  // this target has no lanes of half the size
   for (std::size_t i = 0; i < blocks; ++i) {
     const PhiloxBlock block = philox(key, counter_low + i, counter_high);
     std::memcpy(words + 2 * i, block.data(), sizeof block);
@@ -63,7 +64,7 @@ void Words(std::uint64_t key, std::uint64_t counter_low, std::uint64_t counter_h
 #endif
 }
 
-// As to_unit_float, which is exact: 24 bits of the word, times a power of two.
+// Converts as to_unit_float does, which is exact: 24 bits of the word, times a power of two.
 void Drop(const std::uint32_t* words, float keep, float factor, const float* x, float* y,
           std::size_t n) {
   const hn::ScalableTag<float> d;

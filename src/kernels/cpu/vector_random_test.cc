@@ -24,7 +24,7 @@ void expect_the_words_of_single_blocks(const RandomStream& stream, std::int64_t 
 TEST(VectorRandomTest, ManyBlocksAreTheSingleOnes) {
   with_each_instruction_set([] {
     expect_the_words_of_single_blocks(RandomStream({1, 2, 3}, "a"), 0, 37);
-    // Where the counter carries into its second word.
+    // Here the counter carries into its second word.
     expect_the_words_of_single_blocks(RandomStream({9, 1, 1}, "b"), 0xfffffffd, 16);
   });
 }

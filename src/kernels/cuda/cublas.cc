@@ -18,7 +18,7 @@ void check_lt(const Lt& calls, Lt::Status status, const char* what) {
               fmt::format("cuBLASLt: {} failed: {}", what, calls.error_text(status)));
 }
 
-/// Something that the library has made, and unmakes.
+/// Owns an object of the library, and destroys it.
 template <typename T>
 using Owned = std::unique_ptr<T, Lt::Status (*)(T*)>;
 template <typename T, typename... Arguments>
@@ -29,14 +29,14 @@ Owned<T> made(const Lt& calls, Lt::Status (*make)(T**, Arguments...), Lt::Status
   return {it, unmake};
 }
 
-/// A matrix as the library sees it: by columns, which lie `leading` elements apart.
+/// A matrix in the library's column-major order; columns lie `leading` elements apart.
 struct Matrix {
   std::int64_t rows, columns, leading;
-  bool transposed;  // the factor is its transpose
+  bool transposed;  // the factor is the transpose of this matrix
 };
 
-// A factor (rows, columns), of which one step along `row` or `column` is one element. By columns,
-// its transpose is (columns, rows).
+// Describes the transpose of a factor (rows, columns) in which `row` or `column` is a stride of
+// one. In column-major order, its transpose is (columns, rows).
 Matrix transpose_of(std::int64_t rows, std::int64_t columns, std::int64_t row,
                     std::int64_t column) {
   if (column == 1 && row >= columns) return {columns, rows, row, false};
@@ -51,7 +51,7 @@ class ProductPlan : public CudaPlan {
         adds_(p.adds != 0 ? 1.0f : 0.0f),
         product_(made(calls, calls.make_product, calls.destroy_product,
                       tf32 ? Lt::kTf32Compute : Lt::kCompute, Lt::kFloat)) {
-    // cᵀ = bᵀ · aᵀ: by columns, the transpose of c is c by rows.
+    // The library computes cᵀ = bᵀ · aᵀ: the column-major transpose of c is c in row-major order.
     const Matrix b = transpose_of(p.k, p.n, p.b_row, p.b_column);
     const Matrix a = transpose_of(p.m, p.k, p.a_row, p.a_column);
     const int type = p.of_bfloat16 ? Lt::kBfloat16 : Lt::kFloat;
@@ -62,7 +62,7 @@ class ProductPlan : public CudaPlan {
     transpose(Lt::kTransposeB, a.transposed);
   }
 
-  /// False when the library has no way.
+  /// Returns false if the library has no plan.
   bool find(const CudaPlanLimits& limits) {
     const auto preference = made(calls_, calls_.make_preference, calls_.destroy_preference);
     const auto set = [&](int attribute, const auto& value) {

@@ -5,18 +5,18 @@
 
 namespace paceline {
 
-/// The library, on the device whose context is the thread's when this is made. One thread at a time
-/// calls.
+/// The library, on the device whose context the thread has at construction. One thread at a time
+/// may call it.
 class Cublas {
  public:
-  /// Throws kUnavailable when the library does not start. `calls` must outlive this.
+  /// Throws kUnavailable if the library does not start. `calls` must outlive this.
   explicit Cublas(const CublasCalls& calls);
   ~Cublas();
   Cublas(const Cublas&) = delete;
   Cublas& operator=(const Cublas&) = delete;
 
-  /// Null when the library has no way to compute the product within the limits. Must not outlive
-  /// this.
+  /// Returns null if the library cannot compute the product within the limits. The plan must not
+  /// outlive this.
   std::unique_ptr<CudaPlan> plan(const CudaProduct& product, const CudaPlanLimits& limits) const;
 
  private:

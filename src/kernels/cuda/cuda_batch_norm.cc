@@ -1,5 +1,4 @@
-// Batch norm of images. A channel's sums are made in parts, each by a block; then a thread makes an
-// element.
+// Batch norm of images. Each block sums one part of a channel; then each thread makes one element.
 #include "kernels/cuda/cuda_work.h"
 #include "paceline/op.h"
 
@@ -157,7 +156,7 @@ extern "C" __global__ void batch_norm_grad(float* dx, const double* totals, cons
 
 using A = CudaArgument;
 
-/// As the source declares it.
+/// Matches the struct in the kernel source.
 struct Parts {
   explicit Parts(const Image& xs)
       : width(xs.of_c == 1 ? lanes_for(xs.c) : 1),
@@ -172,7 +171,8 @@ std::string batch_norm_source() {
   return std::string(kImageSource) + kSumColumns + kBatchNormSource;
 }
 
-/// In a channel of a batch: two sums of doubles, and before them those of parts.
+/// Scratch memory of each channel of a batch: two sums in double, preceded by the sums of its
+/// parts.
 struct Sums {
   Sums(CudaWork& work, const Image& xs, const Parts& p)
       : parts(A::scratch(work.add_scratch(std::size_t(2 * p.parts * xs.c) * sizeof(double)))),
@@ -236,7 +236,7 @@ std::optional<CudaWork> batch_norm_work(const Node& node) {
   for (std::size_t k = 0; k < node.inputs().size(); ++k) inputs.push_back(A::input(k));
   CudaWork work;
   if (op.ends_with("_grad")) {
-    // Offsets are an input only where an activation follows.
+    // Offsets are an input only if an activation follows.
     if (inputs.size() == 5) inputs.push_back(A::null());
     work = gradient(xs, std::move(inputs), epsilon, slope, !inference);
   } else if (inference) {

@@ -1,7 +1,7 @@
-// The calls of CUDA's driver, of NVRTC, cuBLASLt and cuDNN that are used, as the plug-in
-// plugins/cuda_plugin.cc finds them: plain functions, so that nothing is built or linked with CUDA.
-// They are declared as CUDA 13.0 and cuDNN 9 declare them; where their headers are there, the
-// plug-in is compiled only if that is true.
+// The functions of CUDA's driver, NVRTC, cuBLASLt and cuDNN that Paceline calls, as the plug-in
+// plugins/cuda_plugin.cc finds them. They are plain functions, so that nothing is built or linked
+// with CUDA. They are declared as CUDA 13.0 and cuDNN 9 declare them; if their headers are
+// installed, the plug-in compiles only if both declarations agree.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace paceline {
 
-/// Products of matrices, libcublasLt.so.13. Functions return 0 or the number of an error.
+/// Matrix products, from libcublasLt.so.13. Functions return 0 or an error number.
 struct CublasCalls {
   using Status = int;
   struct Handle;
   struct Product;     // cublasLtMatmulDesc_t
-  struct Layout;      // of a matrix
-  struct Preference;  // what a way to compute may need
+  struct Layout;      // the layout of a matrix
+  struct Preference;  // what a plan may use
   struct Algorithm {
     std::uint64_t data[8];
   };
@@ -48,15 +48,15 @@ struct CublasCalls {
                      Layout* of_c, void* d, Layout* of_d, const Algorithm* algorithm,
                      void* workspace, std::size_t bytes, void* stream);
 
-  static constexpr int kFloat = 0, kBfloat16 = 14;             // types of elements
-  static constexpr int kCompute = 68, kTf32Compute = 77;       // of float32
+  static constexpr int kFloat = 0, kBfloat16 = 14;             // element types
+  static constexpr int kCompute = 68, kTf32Compute = 77;       // compute types for float32
   static constexpr int kTransposeA = 3, kTransposeB = 4;       // attributes of a product
-  static constexpr int kBatchCount = 5, kBatchStride = 6;      // of a layout
-  static constexpr int kMostWorkspace = 1, kAlignmentOfA = 5;  // of a preference
+  static constexpr int kBatchCount = 5, kBatchStride = 6;      // attributes of a layout
+  static constexpr int kMostWorkspace = 1, kAlignmentOfA = 5;  // attributes of a preference
 };
 
-/// Convolutions, libcudnn.so.9: its backend, in which descriptors with attributes say what is
-/// computed. Functions return 0 or the number of an error.
+/// Convolutions, from libcudnn.so.9: its backend, in which descriptors with attributes define the
+/// computation. Functions return 0 or an error number.
 struct CudnnCalls {
   using Status = int;
   struct Handle;
@@ -155,15 +155,15 @@ struct CudnnCalls {
   };
   static constexpr int kFloat = 0, kCrossCorrelation = 1;
   static constexpr int kFallback = 2, kModeA = 3;  // heuristics
-  /// Notes of an engine that computes in less than float32.
+  /// Notes of an engine that computes with less than float32's precision.
   static constexpr int kTensorCore = 0, kDownConverts = 1, kReducedReduction = 2;
   static constexpr int kNondeterministic = 4;  // another note
 };
 
-/// Functions return 0 or the number of an error.
+/// The driver and the compiler. Functions return 0 or an error number.
 struct CudaCalls {
   using Status = int;
-  using Address = std::uint64_t;  // in the memory of a device
+  using Address = std::uint64_t;  // an address in a device's memory
   struct Context;
   struct Stream;
   struct Event;
@@ -182,11 +182,11 @@ struct CudaCalls {
   Status (*device_attribute)(int* value, int attribute, int device);
   Status (*retain_context)(Context** context, int device);
   Status (*release_context)(int device);
-  Status (*use_context)(Context* context);  // in the calling thread
+  Status (*use_context)(Context* context);  // for the calling thread
   Status (*memory_left)(std::size_t* free, std::size_t* total);
   Status (*allocate)(Address* memory, std::size_t bytes);
   Status (*free)(Address memory);
-  Status (*pin)(void* memory, std::size_t bytes, unsigned flags);  // of the host
+  Status (*pin)(void* memory, std::size_t bytes, unsigned flags);  // host memory
   Status (*unpin)(void* memory);
   Status (*fill)(Address memory, unsigned char byte, std::size_t bytes, Stream*);
   Status (*upload)(Address to, const void* from, std::size_t bytes, Stream*);
@@ -219,7 +219,7 @@ struct CudaCalls {
   Status (*cubin_bytes)(Program* program, std::size_t* bytes);
   Status (*cubin)(Program* program, char* image);
 
-  // Libraries that may be missing: then our own kernels do their work, more slowly.
+  // Libraries that may be missing: our own kernels then do their work, more slowly.
   CublasCalls cublas{};
   CudnnCalls cudnn{};
 
@@ -230,13 +230,13 @@ struct CudaCalls {
   static constexpr unsigned kNoTiming = 2;                               // a flag of an event
 };
 
-/// The findings of the plug-in.
+/// What the plug-in found.
 struct CudaPlugin {
   CudaCalls calls{};
   const char* no_driver = nullptr;    // why there is no driver; null: there is one
-  const char* no_compiler = nullptr;  // the same of NVRTC
-  const char* no_cublas = nullptr;    // of cuBLASLt
-  const char* no_cudnn = nullptr;     // of cuDNN
+  const char* no_compiler = nullptr;  // why there is no NVRTC
+  const char* no_cublas = nullptr;    // why there is no cuBLASLt
+  const char* no_cudnn = nullptr;     // why there is no cuDNN
 };
 
 /// The name and the type of the plug-in's only function.

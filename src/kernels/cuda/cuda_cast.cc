@@ -1,4 +1,4 @@
-// y of one element type = x of another, by the rules of kernels/naive/cast.cc.
+// Computes y of one element type from x of another, by the rules of kernels/naive/cast.cc.
 #include <fmt/format.h>
 
 #include "kernels/cuda/cuda_work.h"

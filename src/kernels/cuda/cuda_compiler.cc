@@ -67,14 +67,14 @@ class SourceProgram {
   CudaCalls::Program* program_ = nullptr;
 };
 
-// Says what a file is of, so that it is taken for nothing else: the line, the key and its code.
+// Returns a file that identifies itself: a line, the key and its code.
 std::string file_of(const std::string& key, std::span<const char> code) {
   const std::uint32_t check = crc32c(std::as_bytes(code));
   return fmt::format("paceline kernel 1 {} {} {}\n{}{}", key.size(), code.size(), check, key,
                      std::string_view(code.data(), code.size()));
 }
 
-// Empty when the file is not there, or is not whole, or not of this key.
+// Returns an empty vector if the file does not exist, is not whole, or has another key.
 std::vector<char> code_in(const std::string& path, const std::string& key) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream read;
@@ -124,7 +124,7 @@ std::vector<char> CudaCodeCache::code_anew(const std::string& source) const {
   try {
     write_text_file("the kernel", path_of(key), file_of(key, code));
   } catch (const Error&) {
-    // A cache that cannot be written costs time, and nothing else.
+    // A cache that cannot be written costs only time.
   }
   return code;
 }

@@ -1,4 +1,4 @@
-// CUDA source to machine code, by NVRTC.
+// Compiles CUDA source to machine code, by NVRTC.
 #pragma once
 
 #include <string>
@@ -8,22 +8,22 @@
 
 namespace paceline {
 
-/// The code of `source` for an architecture such as "sm_90". No driver is needed. Sums and products
-/// round as on the host, and numbers below 1.2e-38 are zero. Throws kInternal with the compiler's
-/// words.
+/// Returns the code of `source` for an architecture such as "sm_90". Needs no driver. Sums and
+/// products round as on the host, and numbers below 1.2e-38 are zero. Throws kInternal with the
+/// compiler's message.
 std::vector<char> cuda_code(const CudaCalls& calls, const std::string& source,
                             const std::string& architecture);
 
-/// Code that was compiled once is found again, in the files of a folder. What cannot be written
-/// there is compiled again next time, and what cannot be read is compiled anew.
+/// Keeps compiled code in the files of a folder. If a file cannot be written, the next run compiles
+/// again; if it cannot be read, this run does.
 class CudaCodeCache {
  public:
-  /// Files are kept nowhere when `folder` is empty. It is made when it is needed.
+  /// Keeps no files if `folder` is empty. Makes the folder when it is needed.
   CudaCodeCache(const CudaCalls& calls, std::string architecture, std::string folder);
 
-  /// As cuda_code. `kept` says whether it was found.
+  /// Returns kept code, or compiles as cuda_code does. `kept` says whether the code was kept.
   std::vector<char> code(const std::string& source, bool& kept) const;
-  /// Compiles anew what was found and cannot be used.
+  /// Recompiles source whose kept code cannot be used.
   std::vector<char> code_anew(const std::string& source) const;
 
  private:

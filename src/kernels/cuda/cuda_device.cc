@@ -27,7 +27,7 @@ CudaCalls::Address address_of(const void* memory) {
   return reinterpret_cast<CudaCalls::Address>(memory);
 }
 
-// The element-wise program of a node in float32; empty when the node has none.
+// Returns a node's element-wise program in float32; empty if the node has none.
 std::vector<FusedStep> elementwise_program(const Node& node) {
   const auto is_float = [](const auto& value) { return value.dtype() == DType::kFloat32; };
   if (node.outputs().size() != 1 || node.outputs()[0].dtype != DType::kFloat32) return {};
@@ -62,8 +62,8 @@ std::vector<std::string> places_of_inputs(const Node& node) {
   return places;
 }
 
-constexpr std::size_t kQuad = 16;           // bytes of four elements
-constexpr std::size_t kLeastAlignment = 4;  // of a float32
+constexpr std::size_t kQuad = 16;           // the bytes of four elements
+constexpr std::size_t kLeastAlignment = 4;  // the size of a float32
 
 }  // namespace
 
@@ -103,14 +103,14 @@ class CudaDevice::ElementwiseKernel : public Kernel {
   long long quads_ = 0, elements_ = 0;
 };
 
-/// Launches the kernels of a CudaWork. Where the statistics of a batch are exchanged with others in
-/// the middle of a step, the host computes the node.
+/// Launches the kernels of a CudaWork. If tasks exchange a batch's statistics in the middle of a
+/// step, the host computes the node.
 class CudaDevice::WrittenKernel : public Kernel {
  public:
   WrittenKernel(CudaDevice& device, const Node& node, CudaWork work)
       : device_(device), node_(node), work_(std::move(work)) {
     launches_.reserve(work_.launches.size());
-    bool done = false;  // by a library
+    bool done = false;  // a library computes it
     for (CudaLaunch& launch : work_.launches) {
       Launch& made = launches_.emplace_back();
       if (!launch.finishes_the_last) done = prepare_library(launch, made);
@@ -151,14 +151,14 @@ class CudaDevice::WrittenKernel : public Kernel {
     has_run_ = true;
   }
 
-  /// The copy is there once the device was waited for.
+  /// The copy has arrived once the caller has waited for the device.
   void ask_for_fault() {
     if (!has_run_.exchange(false)) return;
     device_.check(device_.calls_.download(&fault_, address_of(on_device_.data()), sizeof(fault_),
                                           device_.stream_),
                   "a copy from the GPU");
   }
-  /// Forgets the fault, and returns whether there was one: then `refuse` throws it.
+  /// Forgets the fault, and returns whether there was one; `refuse` then throws it.
   bool take_fault() {
     told_ = std::exchange(fault_, kNone);
     if (told_ != kNone) forget_fault();
@@ -171,13 +171,14 @@ class CudaDevice::WrittenKernel : public Kernel {
   int node() const { return node_.id(); }
 
  private:
-  /// Our kernel, or what a library does in its place; neither, where the library did it before.
+  /// Our kernel, or a library's call in its place. It has neither if an earlier launch's library
+  /// call did its work.
   struct Launch {
     CudaCalls::Function* function = nullptr;
     std::vector<std::uint64_t> values;
     std::vector<void*> parameters;
-    std::unique_ptr<CudaPlan> plan;            // for operands that lie as allocated memory does
-    std::unique_ptr<CudaPlan> unaligned_plan;  // made once there is an operand that does not
+    std::unique_ptr<CudaPlan> plan;            // for operands aligned as allocated memory is
+    std::unique_ptr<CudaPlan> unaligned_plan;  // made at the first operand that is not
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr std::size_t kWorkspaceAlignment = 256;
@@ -193,7 +194,7 @@ class CudaDevice::WrittenKernel : public Kernel {
     }
   }
 
-  /// False when no library does it.
+  /// Returns false if no library can do it.
   bool prepare_library(const CudaLaunch& launch, Launch& made) {
     if (!launch.library || launch.blocks == 0) return false;
     made.plan = device_.plan(*launch.library, {});
@@ -233,7 +234,7 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::uint64_t value_of(const CudaArgument& argument, const KernelCall& call) const {
     switch (argument.kind) {
       case CudaArgument::Kind::kBytes:
-        return 0;  // its bytes are the parameter
+        return 0;  // the launch parameter that these bytes make
       case CudaArgument::Kind::kInput:
         return address_of(call.inputs[argument.index].data) + argument.offset;
       case CudaArgument::Kind::kOutput:
@@ -262,12 +263,12 @@ class CudaDevice::WrittenKernel : public Kernel {
   std::vector<Launch> launches_;
   std::size_t workspace_bytes_ = 0;
   std::unique_ptr<Kernel> on_host_;
-  Buffer on_device_;  // the fault
+  Buffer on_device_;  // holds the fault
   std::uint64_t fault_ = kNone, told_ = kNone;
   std::atomic<bool> has_run_ = false;
 };
 
-/// Runs a kernel of the host on copies.
+/// Runs a host kernel on copies.
 class CudaDevice::HostKernel : public Kernel {
  public:
   HostKernel(CudaDevice& device, const Node& node)
@@ -281,7 +282,7 @@ class CudaDevice::HostKernel : public Kernel {
   }
 
   void run(const KernelCall& call) override {
-    device_.synchronize();  // what came before is no time of this op
+    device_.synchronize();  // so that earlier work does not count as this op's time
     const auto begun = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
       device_.download(inputs_[i].raw(), call.inputs[i].data, inputs_[i].bytes());
@@ -295,7 +296,7 @@ class CudaDevice::HostKernel : public Kernel {
     for (std::size_t i = 0; i < outputs_.size(); ++i) {
       device_.upload(call.outputs[i].data, outputs_[i].raw(), outputs_[i].bytes());
     }
-    device_.synchronize();  // the next run writes there again
+    device_.synchronize();  // because the next run writes to the same memory
     device_.host_op_ns_ += Duration(std::chrono::steady_clock::now() - begun).count();
   }
 
@@ -312,7 +313,7 @@ void CudaDevice::WrittenKernel::run_on_host(const KernelCall& call) {
   on_host_->run(call);
 }
 
-/// Waits behind another kernel.
+/// Runs another kernel, and then waits for it.
 class CudaDevice::CheckedKernel : public Kernel {
  public:
   CheckedKernel(CudaDevice& device, const Node& node, std::unique_ptr<Kernel> kernel)
@@ -368,8 +369,8 @@ CudaDevice::CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device
   }
 }
 
-// Convolves ones, of which the results are known. On an H200, cuDNN 9.14 said of plans that were
-// made for a described device that they had run, and had computed nothing.
+// Convolves ones, whose results are known. On an H200, cuDNN 9.14 reported success for plans that
+// were made for a described device, but they had computed nothing.
 bool CudaDevice::cudnn_computes() {
   using Kind = CudaConvolution::Kind;
   const CudaConvolution::Tensor x{{2, 4, 8, 8}, {256, 64, 8, 1}}, w{{8, 4, 1, 1}, {4, 1, 1, 1}},
@@ -377,7 +378,7 @@ bool CudaDevice::cudnn_computes() {
   const struct {
     Kind kind;
     std::array<CudaConvolution::Tensor, 3> operands;
-    float sum;  // of so many ones
+    float sum;  // the sum of this many ones
   } known[] = {{Kind::kForward, {y, x, w}, 4},
                {Kind::kInputGrad, {x, y, w}, 8},
                {Kind::kWeightsGrad, {w, x, y}, 128}};
@@ -401,7 +402,7 @@ bool CudaDevice::cudnn_computes() {
   return true;
 }
 
-// What fails now has nobody to tell.
+// A destructor has nobody to tell of an error.
 CudaDevice::~CudaDevice() {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
@@ -415,10 +416,10 @@ CudaDevice::~CudaDevice() {
   calls_.release_context(device_);
 }
 
-// Each thread has a context that its calls are for.
+// Each thread has a current context, which its calls use.
 void CudaDevice::enter() const { check(calls_.use_context(context_), "using the GPU"); }
 
-// An error of a kernel may be told by a later call.
+// A later call may report an error of an earlier kernel.
 void CudaDevice::check(CudaCalls::Status status, const char* what) const {
   if (status == 0) return;
   throw Error(ErrorCode::kUnavailable,
@@ -427,7 +428,8 @@ void CudaDevice::check(CudaCalls::Status status, const char* what) const {
                           name_, what, cuda_error_text(calls_, status)));
 }
 
-// A multiprocessor has threads for some blocks; kernels take the rest of the work in turn.
+// A multiprocessor holds the threads of some blocks; each block takes more work when it has done
+// its part.
 void CudaDevice::launch(CudaCalls::Function* function, long long blocks, unsigned threads,
                         std::vector<void*>& parameters) {
   constexpr long long kBlocksEach = 8;
@@ -442,7 +444,8 @@ void CudaDevice::ask_for_faults() {
   for (WrittenKernel* const kernel : watched_) kernel->ask_for_fault();
 }
 
-// All that met the same index forget it; the first of them in the graph names it.
+// All kernels that met the same wrong index forget it; the error names the first of them in the
+// graph.
 void CudaDevice::check_faults() {
   const std::lock_guard lock(mutex_);
   const WrittenKernel* first = nullptr;
@@ -486,7 +489,7 @@ Buffer CudaDevice::allocate(std::size_t bytes) {
   return {std::bit_cast<std::byte*>(memory), bytes, release, this};
 }
 
-// What may still read or write there ends first.
+// First waits for everything that may still read or write this memory.
 void CudaDevice::release(std::byte* memory) {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
@@ -499,7 +502,7 @@ bool CudaDevice::pin(void* begin, std::size_t bytes) {
   return calls_.pin(begin, bytes, CudaCalls::kForAllDevices) == 0;
 }
 
-// Copies that still run there end first.
+// First waits for the copies that still use this memory.
 void CudaDevice::unpin(void* begin) {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);
@@ -542,7 +545,7 @@ Event CudaDevice::record() {
   return {*this, last_ticket_};
 }
 
-// Its own stream runs in order.
+// A device's own stream runs in order, so it needs no wait.
 void CudaDevice::wait(const Event& event) {
   if (event.source() != this) event.synchronize();
 }
@@ -560,7 +563,8 @@ void CudaDevice::synchronize() {
   forget_until(until);
 }
 
-// Where another thread is about to wait for an event that is used again, it waits longer.
+// If another thread is about to wait for an event that is reused meanwhile, that thread waits
+// longer.
 void CudaDevice::synchronize(std::uint64_t ticket) {
   enter();
   CudaCalls::Event* event = nullptr;
@@ -605,7 +609,7 @@ std::vector<std::string> CudaDevice::remarks() const {
   return remarks;
 }
 
-// Null when there is no library, or it has no way.
+// Returns null if there is no library, or if it has no plan.
 std::unique_ptr<CudaPlan> CudaDevice::plan(const CudaLibraryCall& call,
                                            CudaPlanLimits limits) const {
   limits.tf32 = options_.tf32;

@@ -1,4 +1,4 @@
-// A GPU of NVIDIA's, by the calls of its driver.
+// An NVIDIA GPU, driven by calls of its driver.
 #pragma once
 
 #include <atomic>
@@ -21,9 +21,9 @@
 namespace paceline {
 
 struct CudaOptions {
-  bool waits = false;  // each kernel returns when it is done, and what it did wrong names its node
-  bool tf32 = false;   // libraries may multiply float32 in TF32
-  bool deterministic = false;  // libraries use only what gives the same bits again
+  bool waits = false;          // each kernel returns when it is done, and an error names its node
+  bool tf32 = false;           // libraries may multiply float32 in TF32
+  bool deterministic = false;  // libraries use only kernels that repeat the same bits
 };
 
 /// Kernels are compiled when they are made, or found in the user's cache folder: those of
@@ -39,15 +39,15 @@ struct CudaOptions {
 /// to the device, which then copies at the speed of its link.
 class CudaDevice : public Device, private Event::Source, private PagePinner {
  public:
-  /// Throws kFailedPrecondition when there is no GPU of this index. `calls` and what they reach
-  /// must outlive the device.
+  /// Throws kFailedPrecondition if there is no GPU of this index. `calls` and what they reach must
+  /// outlive the device.
   CudaDevice(const CudaCalls& calls, int index, std::unique_ptr<Device> host,
              const CudaOptions& options = {});
   ~CudaDevice() override;
 
   std::string name() const override { return name_; }
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
-  /// Throws kUnavailable when the GPU has too little memory left.
+  /// Throws kUnavailable if the GPU has too little memory left.
   Buffer allocate(std::size_t bytes) override;
   MemorySpace space() const override { return MemorySpace(this); }
   void upload(void* to, const void* from, std::size_t bytes) override;
@@ -96,16 +96,18 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::optional<Cudnn> cudnn_;
   bool cudnn_is_wrong_ = false;
 
-  mutable std::mutex mutex_;  // guards what follows
+  mutable std::mutex mutex_;  // guards the members below
   std::uint64_t last_ticket_ = 0;
-  std::map<std::uint64_t, CudaCalls::Event*> events_;  // those that may not have happened
+  std::map<std::uint64_t, CudaCalls::Event*> events_;  // events that may not have happened yet
   std::vector<CudaCalls::Event*> spare_events_;
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
   std::atomic<std::int64_t> host_op_ns_ = 0;
-  std::set<std::string> ops_without_library_;       // though there may be one for them
-  std::set<WrittenKernel*> watched_;                // those that may have met an index out of range
-  std::map<CudaCalls::Address, std::size_t> held_;  // bytes of memory
+  std::set<std::string> ops_without_library_;       // computed by own kernels, although a library
+                                                    // could have had a plan
+  std::set<WrittenKernel*> watched_;                // kernels that may have met an index out of
+                                                    // range
+  std::map<CudaCalls::Address, std::size_t> held_;  // bytes of each allocation
 };
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// A GPU, under the fake driver of tests/fakes: its memory, its order, what it computes, and whether
-// faults that are planted are found.
+// Tests a GPU device under the fake driver of tests/fakes: its memory, the order of its work, its
+// results, and whether it reports planted faults.
 #include "kernels/cuda/cuda_device.h"
 
 #include <dlfcn.h>
@@ -42,8 +42,8 @@ using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-/// From now on whoever loads NVIDIA's libraries in this process gets the fakes. Returns false where
-/// this build has none.
+/// From now on, code in this process that loads NVIDIA's libraries gets the fakes. Returns false
+/// where this build has none.
 bool load_fake_gpu() {
   const std::filesystem::path folder =
       std::filesystem::read_symlink("/proc/self/exe").parent_path() / "fakes";
@@ -54,7 +54,7 @@ bool load_fake_gpu() {
          load("libcudnn.so.9");
 }
 
-/// A variable of the environment, while this lives.
+/// Sets a variable of the environment while the object lives.
 class Setting {
  public:
   Setting(const char* name, const std::string& value) : name_(name) {
@@ -71,7 +71,7 @@ class Setting {
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
-    // scripts/gpu_checks asks for the real one.
+    // With this variable set, scripts/gpu_checks asks for a real GPU.
     if (std::getenv("PACELINE_TEST_GPU") == nullptr && !load_fake_gpu()) {
       GTEST_SKIP() << "this build has no fake driver (build/fakes)";
     }
@@ -115,7 +115,7 @@ TEST_F(CudaTest, WorkIsDoneInOrderAndWhenItIsWaitedFor) {
   gpu->upload(a.data(), two.data(), 16);
   gpu->synchronize();
   EXPECT_EQ(second, one);
-  copied.synchronize();  // has happened long ago
+  copied.synchronize();  // the event happened long ago
 }
 
 TEST_F(CudaTest, NewMemoryIsZeroAndTheHostCannotTouchIt) {
@@ -134,7 +134,7 @@ TEST_F(CudaTest, NewMemoryIsZeroAndTheHostCannotTouchIt) {
       "");
 }
 
-// The fake driver says so when memory is pinned twice, or unpinned that was not pinned.
+// The fake driver reports memory that is pinned twice, or unpinned without having been pinned.
 TEST_F(CudaTest, LargeMemoryOfTheHostIsPinnedWhileItIsThere) {
   constexpr std::size_t kBytes = std::size_t{8} << 20;
   const auto pinned = [] {
@@ -235,7 +235,7 @@ TEST_F(CudaTest, AGpuThatIsNotThereIsRefused) {
             "(CUDA_VISIBLE_DEVICES=4,5)");
 }
 
-// What is computed of a graph on the device and by the naive kernels.
+// Returns the distance between the results of the device and those of the naive kernels.
 double distance_of(const Tensor& a, const Tensor& b) {
   if (a.dtype() != DType::kFloat32) {
     return a.bytes() == 0 || std::memcmp(a.raw(), b.raw(), a.bytes()) == 0 ? 0 : INFINITY;
@@ -265,8 +265,8 @@ struct BuiltCase {
   std::vector<Value> outputs;
 };
 
-// With NVIDIA's libraries, whose own threads nobody sees; and without them, in the orders in which
-// a warp runs ahead.
+// Runs with NVIDIA's libraries, whose own threads the test cannot see, and without them, in the
+// orders in which one warp can run ahead of others.
 TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
   const auto gpu = device();
   CudaCalls few = calls_;
@@ -293,7 +293,7 @@ TEST_F(CudaTest, EveryOpCaseOnGpuIsRight) {
                                 HasSubstr("pip install nvidia-cublas nvidia-cudnn-cu13"))));
 }
 
-// What a library would read beyond its operands, or in the wrong order, is found.
+// The test finds a library that reads beyond its operands or in the wrong order.
 TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   const auto gpu = device();
   const Cublas cublas(calls_.cublas);
@@ -323,15 +323,15 @@ TEST_F(CudaTest, AWrongLeadingDimensionIsFound) {
   EXPECT_LE(distance_of(got, evaluate_graph({&product, 1}, {{"a", a}, {"b", b}}, *naive())[0]),
             1e-6);
   CudaProduct wrong = right;
-  wrong.a_row = 5;  // reads behind the end
+  wrong.a_row = 5;  // makes the library read past the end
   EXPECT_THAT(multiply(wrong), HasSubstr("cuBLASLt: a product failed"));
   wrong = right;
-  wrong.b_column = 3;  // less than a column has
+  wrong.b_column = 3;  // less than the length of a column
   wrong.b_row = 1;
   EXPECT_EQ(multiply(wrong), "no plan");
 }
 
-// The fake cuDNN offers engines with notes from the fastest on.
+// The fake cuDNN offers engines with notes, the fastest first.
 TEST_F(CudaTest, Tf32AndDeterminismChooseTheEngine) {
   static int compute = 0;
   static const auto make_product = calls_.cublas.make_product;
@@ -427,7 +427,7 @@ TEST_F(CudaTest, AnOutputOnGpuMayLieWhereAnInputWas) {
   }
 }
 
-// The host computes what is float64, on copies, for which it waits.
+// The host computes float64 ops on copies, and waits for these copies.
 TEST_F(CudaTest, AWaitThatIsLeftOutIsFound) {
   Graph graph;
   const Value y = square(graph.input("a", {3}, DType::kFloat64));
@@ -458,7 +458,8 @@ TEST_F(CudaTest, AnIndexOutOfRangeEndsTheNextWait) {
   EXPECT_EQ(said(), "");
 }
 
-/// The outputs of a node whose inputs are given; with `i`, output 0 lies where input i was.
+/// Returns the outputs of a node whose inputs are given. If `i` is given, output 0 uses the memory
+/// of input i.
 std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inputs, int i,
                                CudaDevice& gpu, SumExchange* exchange = nullptr) {
   std::vector<Buffer> memory;
@@ -477,7 +478,7 @@ std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inpu
   if (i >= 0) out[0].data = in[std::size_t(i)].data;
   const auto kernel = gpu.make_kernel(node);
   const Buffer scratch = gpu.allocate(kernel->scratch_bytes());
-  // As a plan's memory, it has what others have left.
+  // Scratch memory in a plan holds bytes that other kernels left; here all are 0x7f.
   const std::vector<char> left(kernel->scratch_bytes(), '\x7f');
   gpu.upload(scratch.data(), left.data(), left.size());
   KernelCall call{in, out, scratch.span(), {}};
@@ -490,7 +491,8 @@ std::vector<Tensor> outputs_of(const Node& node, const std::vector<Tensor>& inpu
   return results;
 }
 
-// An op of one's own may bring a kernel; one that does not is computed by the host, and named.
+// A user's op may bring a CUDA kernel. The host computes an op that does not, and a message names
+// it.
 TEST_F(CudaTest, AnOpOfOnesOwnMayBringItsSource) {
   Op op;
   op.name = "twice";
@@ -527,7 +529,7 @@ TEST_F(CudaTest, AnOpOfOnesOwnMayBringItsSource) {
   }
 }
 
-// More parts than a small GPU starts blocks: each is summed all the same.
+// The tensor has more parts than a small GPU starts blocks; the kernel still sums each part.
 TEST_F(CudaTest, SumsOverLargeTensorsAreRight) {
   Graph graph;
   const Value a = graph.input("a", {50, 201}), b = graph.input("b", {50, 201});
@@ -540,8 +542,8 @@ TEST_F(CudaTest, SumsOverLargeTensorsAreRight) {
   }
 }
 
-// The host computes what is exchanged in the middle of a step: here with a second part of the
-// batch, which is the same.
+// The host computes sums that are exchanged in the middle of a step. Here the other part of the
+// batch is equal to this one.
 TEST_F(CudaTest, BatchNormOfAWholeBatchIsRight) {
   struct Twice : SumExchange {
     void add_up(std::span<double> sums) override {
@@ -623,7 +625,7 @@ TEST_F(CudaTest, CodeIsKeptAndCompiledAnewWhereItsFileIsNotWhole) {
   EXPECT_FALSE(kept) << "where nothing can be written";
 }
 
-// The file is whole, but the driver refuses what it has.
+// The file is whole, but the driver refuses its code.
 TEST_F(CudaTest, KeptCodeThatCannotBeLoadedIsCompiledAnew) {
   Graph graph;
   const Value y = square(graph.input("x", {4}));
@@ -640,7 +642,7 @@ TEST_F(CudaTest, KeptCodeThatCannotBeLoadedIsCompiledAnew) {
   EXPECT_FALSE(refuses);
 }
 
-// The error stays with the driver, as on a GPU: so this runs in a process of its own.
+// As on a GPU, the driver keeps the error, so this test runs in a process of its own.
 TEST_F(CudaTest, WhoWritesBehindTheEndIsNamedWhereEachKernelIsWaitedFor) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   Op op;
@@ -670,8 +672,7 @@ TEST_F(CudaTest, WhoWritesBehindTheEndIsNamedWhereEachKernelIsWaitedFor) {
   EXPECT_EXIT(said(false), testing::ExitedWithCode(1), "--cuda-check names the op");
 }
 
-/// Runs a kernel of blocks of 64 threads, whose parameters are 128 floats; returns those, or
-/// throws.
+/// Runs a kernel of blocks of 64 threads on 128 floats; returns the floats, or throws.
 class PlantedTest : public CudaTest {
  protected:
   std::vector<float> run(const std::string& source, int schedule, std::size_t bytes = 512) {
@@ -698,7 +699,8 @@ class PlantedTest : public CudaTest {
     calls_.free(memory);
     return numbers;
   }
-  // Each thread writes its number, and reads that of the thread on the other side of its block.
+  // Each thread writes its number, and reads the number of the thread at the mirrored place in its
+  // block.
   static std::string reversed(const std::string& barrier) {
     return "extern \"C\" __global__ void planted(float* x) {\n"
            "  __shared__ float kept[64];\n  kept[threadIdx.x] = threadIdx.x + 1;\n" +
@@ -708,7 +710,7 @@ class PlantedTest : public CudaTest {
 
 TEST_F(PlantedTest, ABarrierThatIsLeftOutIsFoundByEverySchedule) {
   for (int schedule = 0; schedule < 6; ++schedule) {
-    // What an earlier run has left in shared memory must not help.
+    // The source differs each time, so that shared memory left by an earlier run cannot help.
     const std::string other = "  // schedule " + std::to_string(schedule) + "\n";
     const auto right = run(reversed("  __syncthreads();\n"), schedule);
     const auto wrong = run(reversed(other), schedule);
@@ -718,7 +720,7 @@ TEST_F(PlantedTest, ABarrierThatIsLeftOutIsFoundByEverySchedule) {
 }
 
 TEST_F(PlantedTest, AWarpThatRunsAheadOverwritesWhatOthersStillRead) {
-  // Correct only if a barrier stands between the two uses of the shared memory.
+  // The result is correct only if a barrier stands between the two uses of the shared memory.
   const auto source = [](const std::string& barrier) {
     return "extern \"C\" __global__ void planted(float* x) {\n"
            "  __shared__ float kept[2];\n"
@@ -751,7 +753,7 @@ TEST_F(PlantedTest, ShufflesAndAtomicsAreThoseOfAWarp) {
   }
 }
 
-// The error stays with the driver, as on a GPU: so these run in processes of their own.
+// As on a GPU, the driver keeps the error, so these tests run in processes of their own.
 TEST_F(PlantedTest, AWriteBehindTheEndAndAHalfReachedBarrierAreErrors) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto said = [&](const std::string& body, std::size_t bytes) {
@@ -767,7 +769,7 @@ TEST_F(PlantedTest, AWriteBehindTheEndAndAHalfReachedBarrierAreErrors) {
               "barrier that others do not reach");
 }
 
-// The sources of all kernels, generated and written.
+// Returns the sources of all kernels, generated and hand-written.
 std::set<std::string> all_sources() {
   std::set<std::string> sources;
   for (const FusableOp& op : fusable_ops()) {
@@ -788,8 +790,8 @@ std::set<std::string> all_sources() {
   return sources;
 }
 
-// Without a driver: real machine code for each architecture that is promised, by the real compiler
-// where it is there.
+// Needs no driver. If the real compiler is installed, it makes machine code for each architecture
+// that the docs promise.
 TEST(CudaSource, EveryKernelIsCompiledForEachArchitecture) {
   std::string why;
   const CudaPlugin* const plugin = cuda_plugin(why);
@@ -821,15 +823,15 @@ const char* const kH200 =
         "supportCoopLaunch": 1, "deviceName": "NVIDIA H200", "cudaDeviceId": 0, "deviceVer": 900,
         "driverVer": 13000, "totalGlobalMem": 150754820096})";
 
-/// A convolution of the zoo.
+/// The shape of a convolution in the zoo.
 struct ZooConvolution {
   Shape x, weights;
   std::int64_t stride = 1;
   Padding padding = Padding::same();
 };
 
-// Without a driver: the real cuDNN, where it is there, has a way in float32 for each convolution of
-// the zoo and its gradients, in both layouts.
+// Needs no driver. If the real cuDNN is installed, it must have a float32 plan for each convolution
+// of the zoo and its gradients, in both layouts.
 TEST(CudaPlans, EveryConvolutionOfTheZooHasOne) {
   std::string why;
   const CudaPlugin* const plugin = cuda_plugin(why);

@@ -1,5 +1,5 @@
-// Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): a thread makes an
-// element.
+// Convolutions, pools and local response norm of images (N,C,H,W) or (N,H,W,C): each thread makes
+// one element.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -261,7 +261,7 @@ extern "C" __global__ void conv2d_biases_parts(double* sums, const float* dy, Co
 
 using A = CudaArgument;
 
-/// As the source declares it.
+/// Matches the struct in the kernel source.
 struct Window {
   std::int64_t size[2], strides[2], dilations[2], pads[4];
 
@@ -300,7 +300,7 @@ std::string images_source() {
 
 CudaWork one(CudaLaunch launch) { return {images_source(), {std::move(launch)}, 0, {}}; }
 
-/// How a library sees a convolution. `what` says which one is computed.
+/// Describes a convolution to a library. `what` says which one is computed.
 CudaLibraryCall by_library(const Convolution& c, CudaConvolution::Kind kind, bool is_tf32) {
   const auto image = [](const Image& i) {
     return CudaConvolution::Tensor{{i.n, i.c, i.h, i.w}, {i.of_n, i.of_c, i.w * i.of_w, i.of_w}};
@@ -336,7 +336,7 @@ class ConvolutionWork {
   CudaWork work{};
   const Convolution conv;
 
-  /// An input, rounded to bfloat16 where the node says so.
+  /// Returns an input, rounded to bfloat16 if the node says so.
   A factor(int input, const Shape& shape) {
     const A from = A::input(std::size_t(input));
     if (!rounds_) return from;
@@ -358,10 +358,10 @@ class ConvolutionWork {
     for (std::size_t k = 1; k < launches.size(); ++k) launches[k].finishes_the_last = true;
     work.launches.insert(work.launches.end(), launches.begin(), launches.end());
   }
-  /// The launches that sum over all windows what `from` has, for so many results.
+  /// Returns launches that sum `from` over all windows and make this many results.
   std::vector<CudaLaunch> sum_windows(const A& to, std::vector<A> from, std::int64_t results,
                                       const char* function) {
-    constexpr std::int64_t kThreadsEnough = 1 << 16;  // to keep a GPU busy
+    constexpr std::int64_t kThreadsEnough = 1 << 16;  // enough to keep a GPU busy
     const std::int64_t windows = conv.ys.n * conv.ys.h * conv.ys.w;
     const std::int64_t parts = std::clamp<std::int64_t>(
         kThreadsEnough / std::max<std::int64_t>(results, 1), 1, std::max<std::int64_t>(windows, 1));

@@ -9,7 +9,7 @@
 namespace paceline::cuda {
 namespace {
 
-// Element i of a box has an index in each dimension, of which both sides make their place.
+// Element i of a box has an index in each dimension; both sides compute their places from these.
 const char* const kLayoutSource = R"(
 struct Box {
   i64 rank, size[8], from[8], to[8];
@@ -62,8 +62,8 @@ class Mover {
  public:
   explicit Mover(DType dtype) : size_(size_of(dtype)) { work_.source = kLayoutSource; }
 
-  /// Moves the elements of `shape` between places whose indices have these strides, from element
-  /// `a` of the input and element `b` of the output on.
+  /// Moves the elements of `shape` between places whose indices have these strides, starting at
+  /// element `a` of the input and element `b` of the output.
   void move(CudaArgument to, CudaArgument from, std::int64_t a, std::int64_t b, const Shape& shape,
             const Dims& from_strides, const Dims& to_strides) {
     Box box;

@@ -13,7 +13,7 @@ namespace {
 
 const char* const kCudaPlugin = "libpaceline_cuda.so";
 constexpr int kLeastVersion = 13000;
-constexpr const char* kLeastDriver = "580";  // the first that knows it
+constexpr const char* kLeastDriver = "580";  // the first driver that supports CUDA 13
 
 std::string version_in_words(int version) {
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
@@ -37,7 +37,7 @@ std::string why_no_device(const CudaCalls& calls, CudaCalls::Status status) {
                      cuda_error_text(calls, status));
 }
 
-// Empty when all is there.
+// Returns an empty string if everything was found.
 std::string why_not_usable(const CudaPlugin& plugin) {
   if (plugin.no_driver != nullptr) {
     return fmt::format(
@@ -64,7 +64,7 @@ std::string why_not_usable(const CudaPlugin& plugin) {
   return "";
 }
 
-// Null, and why, when no GPU can be used.
+// Returns null, and the reason in `why`, if no GPU can be used.
 const CudaCalls* find_cuda(std::string& why) {
   const CudaPlugin* const plugin = cuda_plugin(why);
   if (plugin == nullptr) return nullptr;

@@ -6,7 +6,8 @@
 namespace paceline::cuda {
 namespace {
 
-// `each` and `own` are the wanted probabilities of every class and, beside it, of the label.
+// `each` and `own` are the wanted probabilities: `each` of every class, and `own` added for the
+// label.
 const char* const kLossSource = R"(
 // Writes the loss of a row and the logarithm of its sum of exponentials, or its gradient.
 extern "C" __global__ void cross_entropy(float* losses, float* log_sums, float* dx, const float* x,

@@ -1,4 +1,4 @@
-// A product or a convolution that a library of NVIDIA's computes.
+// A product or a convolution that an NVIDIA library computes.
 #pragma once
 
 #include <cstddef>
@@ -10,25 +10,25 @@
 
 namespace paceline {
 
-/// How a library computes something of fixed sizes. The operands lie at multiples of the alignment
-/// for which it was planned.
+/// A library's way to compute something of fixed sizes. The operands' addresses must be multiples
+/// of the planned alignment.
 class CudaPlan {
  public:
   virtual ~CudaPlan() = default;
-  /// Memory that it writes while it runs.
+  /// Memory that the plan writes while it runs.
   virtual std::size_t workspace_bytes() const = 0;
-  /// Asks the stream for to = first · second (convolved, as the plan says). Throws kUnavailable
-  /// with the library's words.
+  /// Queues to = first · second (or the convolution of the plan) on the stream. Throws kUnavailable
+  /// with the library's message.
   virtual void run(CudaCalls::Address to, CudaCalls::Address first, CudaCalls::Address second,
                    CudaCalls::Address workspace, CudaCalls::Stream* stream) = 0;
 };
 
-/// The means that a plan may use.
+/// The limits of a plan.
 struct CudaPlanLimits {
-  std::size_t alignment = 16;  // bytes that divide the addresses of all operands
+  std::size_t alignment = 16;  // divides the addresses of all operands, in bytes
   std::size_t workspace_bytes = std::size_t{256} << 20;
-  bool tf32 = false;           // float32 may be multiplied in TF32
-  bool deterministic = false;  // only what gives the same bits again
+  bool tf32 = false;           // may multiply float32 in TF32
+  bool deterministic = false;  // only kernels that repeat the same bits
 };
 
 }  // namespace paceline

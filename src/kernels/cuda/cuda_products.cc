@@ -1,4 +1,4 @@
-// Products of matrices, and the LSTM, which is made of them.
+// Products of matrices, and the LSTM, which is made of products.
 #include <map>
 #include <tuple>
 #include <utility>
@@ -114,7 +114,7 @@ class Products {
 
   CudaWork work{kProductSource, {}, 0, {}};
 
-  /// Where they round, factors are rounded to bfloat16 once: they keep their values from then on.
+  /// If it rounds, rounds each factor to bfloat16 once.
   void add(const A& c, A a, A b, CudaProduct p) {
     if (rounds_) {
       a = rounded(a, p.m * p.k);
@@ -164,7 +164,7 @@ CudaWork matmul(const Node& node) {
   return std::move(products.work);
 }
 
-/// The sizes of an LSTM, and where the parts of its tensors lie, in bytes.
+/// The sizes of an LSTM, and the byte offsets of the parts of its tensors.
 struct Lstm {
   explicit Lstm(const Node& node)
       : steps(node.input(0).shape()[0]),
@@ -178,7 +178,7 @@ struct Lstm {
   std::size_t hidden_weights() const { return bytes(4 * inputs * hidden); }
   static std::size_t bytes(std::int64_t elements) { return std::size_t(elements) * sizeof(float); }
 
-  /// rows × k by the weights of x or of h: rows × 4·hidden.
+  /// Multiplies rows × k by the weights of x or of h, and makes rows × 4·hidden.
   CudaProduct forward(std::int64_t rows, std::int64_t k) const {
     return {.m = rows,
             .n = 4 * hidden,
@@ -188,7 +188,7 @@ struct Lstm {
             .b_row = 4 * hidden,
             .b_column = 1};
   }
-  /// rows × 4·hidden by the same, transposed: rows × n.
+  /// Multiplies rows × 4·hidden by the transposed weights, and makes rows × n.
   CudaProduct backward(std::int64_t rows, std::int64_t n) const {
     return {.m = rows,
             .n = n,
@@ -198,7 +198,7 @@ struct Lstm {
             .b_row = 1,
             .b_column = 4 * hidden};
   }
-  /// (rows × m)ᵀ by rows × 4·hidden, which are the weights' gradients.
+  /// Multiplies (rows × m)ᵀ by rows × 4·hidden, and makes the weights' gradients.
   CudaProduct of_weights(std::int64_t rows, std::int64_t m, bool adds) const {
     return {.m = m,
             .n = 4 * hidden,
@@ -241,7 +241,7 @@ CudaWork lstm(const Node& node) {
 CudaWork lstm_grad(const Node& node) {
   const Lstm s(node);
   const std::int64_t units = s.batch * s.hidden, rows = s.steps * s.batch;
-  std::size_t next = 7;  // of the gradients that there are
+  std::size_t next = 7;  // index of the next gradient that exists
   const auto given = [&](const char* which) {
     return node.attributes().get<bool>(which) ? std::optional(next++) : std::nullopt;
   };

@@ -1,4 +1,4 @@
-// Random ops: the words of base/philox.h, by the functions of kernels/random_stream.h.
+// Random ops: words of base/philox.h, through the functions of kernels/random_stream.h.
 #include "kernels/cuda/cuda_work.h"
 #include "kernels/random_stream.h"
 #include "paceline/op.h"

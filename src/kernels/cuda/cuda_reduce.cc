@@ -1,5 +1,6 @@
-// Sums, means and maxima over any axes, and the norm of several tensors. One block makes an output;
-// its threads pass over what is reduced to it. Sums over the first axes, or all, are made in parts.
+// Sums, means and maxima over any axes, and the norm of several tensors. One block makes one
+// output; its threads pass over the elements that it reduces. Sums over the first axes, or over
+// all, are made in parts.
 #include <array>
 #include <utility>
 
@@ -88,7 +89,7 @@ struct Axes {
   }
 };
 
-/// How the elements of x make groups, one for each output.
+/// Groups the elements of x, one group for each output.
 struct Groups {
   Groups(const Node& node, const Shape& x) {
     const std::vector<bool> is_reduced = reduced_axes(node.attributes(), x.rank());
@@ -110,13 +111,13 @@ struct Groups {
     return pointers;
   }
 
-  /// True when x is a matrix whose columns are reduced.
+  /// True if x is a matrix whose columns are reduced.
   bool are_columns() const {
     return kept.rank == 0 || reduced.rank == 0 ||
            kept.step[0] * kept.size[0] <= reduced.step[std::size_t(reduced.rank) - 1];
   }
 
-  std::int64_t outputs = 1, n = 1;  // n: elements of each
+  std::int64_t outputs = 1, n = 1;  // n: elements per group
   Axes kept, reduced;
 };
 

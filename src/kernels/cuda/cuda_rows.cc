@@ -1,5 +1,5 @@
-// Ops on the rows of the last dimension: softmax, layer norm, metrics, cumulative sums. A block
-// passes over a row.
+// Ops on rows of the last dimension: softmax, layer norm, metrics, cumulative sums. A block handles
+// one row.
 #include "kernels/cuda/cuda_work.h"
 #include "ops/axis.h"
 #include "paceline/op.h"
@@ -127,7 +127,7 @@ CudaWork layer_norm_grad(const Node& node) {
   const std::int64_t n = node.outputs()[1].shape[0], rows = node.input(3).shape().elements();
   CudaWork work{std::string(kRowSource) + kSumColumns, {}, 0, {}};
   const A products = A::scratch(work.add_scratch(std::size_t(n * rows) * sizeof(float)));
-  // Before dx, which may lie where dy is.
+  // This sum precedes dx, which may use the memory of dy.
   sum_columns(work, A::output(2), A::input(0), rows, n);
   work.launches.push_back({"layer_norm_grad",
                            rows,

@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// A float32 as a literal that has its bits, infinities and NaN included.
+// Returns a float32 literal with the number's exact bits, including infinities and NaN.
 std::string literal(double number) {
   const auto value = float(number);
   if (value != value) return "nanf(\"\")";

@@ -10,12 +10,12 @@
 
 namespace paceline {
 
-/// How a program is computed in float32 for n elements: by a kernel "elementwise" of blocks of
-/// kBlock threads, whose parameters are the output, the inputs, the number of groups of four
-/// elements that are read and written at once (all pointers must then be multiples of 16), and n.
-/// `places[k]` says which element of input k belongs to element i of the output: empty: the same
-/// one; else an expression in i. Groups of four are only for programs whose places are all empty or
-/// "0".
+/// Source that computes a program in float32 for n elements: a kernel "elementwise" in blocks of
+/// kBlock threads. Its parameters are the output, the inputs, the number of groups of four elements
+/// that are read and written at once (all pointers must then be multiples of 16), and n.
+/// `places[k]` says which element of input k belongs to element i of the output: if it is empty,
+/// element i; else it is an expression in i. Groups of four are only for programs whose places are
+/// all empty or "0".
 struct ElementwiseSource {
   static constexpr unsigned kBlock = 256;
   static constexpr const char* kFunction = "elementwise";
@@ -23,7 +23,7 @@ struct ElementwiseSource {
 std::string elementwise_source(std::span<const FusedStep> program,
                                const std::vector<std::string>& places);
 
-/// The place in an operand of shape `from` that is broadcast to `to`.
+/// Returns the place in an operand of shape `from` that is broadcast to `to`.
 std::string broadcast_place(const Shape& from, const Shape& to);
 
 }  // namespace paceline

@@ -60,7 +60,8 @@ struct Image {
 };
 )";
 
-// `width` threads beside each other take columns, the others rows; a block makes a part.
+// Groups of `width` neighbouring threads take columns, and the groups take rows; a block makes one
+// part.
 const char* const kSumColumns = R"(
 __device__ inline double sum_of_lanes(double x, i64 width) {
   __shared__ double all[128];

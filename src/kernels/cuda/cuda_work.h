@@ -1,4 +1,4 @@
-// The work of a GPU for a node: launches of kernels that are written as CUDA source.
+// A node's work on a GPU: launches of kernels that are written as CUDA source.
 #pragma once
 
 #include <algorithm>
@@ -19,16 +19,16 @@
 
 namespace paceline {
 
-/// A parameter of a kernel: what it is, or where it is found when the kernel runs. Integers are
-/// 64 bits wide, numbers are float32, and null is the pointer to an input that a node lacks.
+/// A parameter of a kernel: its value, or where to find it when the kernel runs. Integers have 64
+/// bits, numbers are float32, and null is the pointer to an input that a node lacks.
 struct CudaArgument {
   enum class Kind : std::uint8_t {
     kBytes,       // `bytes`
     kInput,       // the address of byte `offset` of input `index`
-    kOutput,      // the same of output `index`
-    kScratch,     // the same of the scratch memory
+    kOutput,      // the address of byte `offset` of output `index`
+    kScratch,     // the address of byte `offset` of the scratch memory
     kRandomKey,   // the key of the random stream `name`
-    kRandomStep,  // the high half of its counter: the task and the step
+    kRandomStep,  // the high half of the random stream's counter: the task and the step
     kFault,       // the address of the node's CudaFault
   };
 
@@ -47,7 +47,7 @@ struct CudaArgument {
     return {Kind::kRandomKey, 0, 0, {}, std::move(name)};
   }
   static CudaArgument random_step() { return {Kind::kRandomStep, 0, 0, {}, {}}; }
-  /// A struct that kernel and host declare alike.
+  /// Passes a struct that kernel and host declare alike.
   template <typename T>
   static CudaArgument of(const T& value) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -62,9 +62,9 @@ struct CudaArgument {
   std::string name;
 };
 
-/// A product c (m,n) = a (m,k) · b (k,n), or one that is added to c, so many times: distances in
-/// elements of one row, column or matrix to the next. The kernels' source declares the same but for
-/// `of_bfloat16`.
+/// A number of products c (m,n) = a (m,k) · b (k,n), each written to c or added to it. Strides
+/// count elements from one row, column or matrix to the next. The kernels' source declares the same
+/// struct without `of_bfloat16`.
 struct CudaProduct {
   std::int64_t count = 1, m = 0, n = 0, k = 0, a_next = 0, a_row = 0, a_column = 0, b_next = 0,
                b_row = 0, b_column = 0, c_next = 0;
@@ -72,22 +72,22 @@ struct CudaProduct {
   std::int64_t of_bfloat16 = 0;  // a and b are bfloat16
 };
 
-/// A convolution in float32, or one of its gradients. `operands` are y, x, w; dx, dy, w; or
-/// dw, x, dy.
+/// A convolution in float32, or one of its gradients. `operands` are y, x, w, or dx, dy, w, or dw,
+/// x, dy.
 struct CudaConvolution {
   enum class Kind : std::uint8_t { kForward, kInputGrad, kWeightsGrad };
   struct Tensor {
-    std::array<std::int64_t, 4> dimensions, strides;  // of n, c, h, w, or o, c, h, w
+    std::array<std::int64_t, 4> dimensions, strides;  // by n, c, h, w, or by o, c, h, w
   };
 
   Kind kind;
   std::array<Tensor, 3> operands;
   std::array<std::int64_t, 2> strides, dilations, pads_before, pads_behind;
-  /// The operands are exact in TF32, so that tensor cores may multiply them.
+  /// True if the operands are exact in TF32, so that tensor cores may multiply them.
   bool is_tf32 = false;
 };
 
-/// A call that a library of NVIDIA's may make in place of launches. No extent is 0.
+/// A call of an NVIDIA library that can replace launches. No extent is 0.
 struct CudaLibraryCall {
   std::variant<CudaProduct, CudaConvolution> what;
   CudaArgument to, first, second;  // addresses
@@ -95,32 +95,33 @@ struct CudaLibraryCall {
 
 struct CudaLaunch {
   const char* function;
-  /// As many as there is work for. The device starts fewer where that is much, and the kernel must
-  /// do the work of the others, too.
+  /// The number of blocks that the work would fill. If it is large, the device starts fewer, and
+  /// each must also do the work of the missing ones.
   std::int64_t blocks;
   std::vector<CudaArgument> arguments;
-  unsigned threads = 128;  // of a block
-  /// Does what this launch does, and those behind it that finish it.
+  unsigned threads = 128;  // per block
+  /// A library call that does the work of this launch and of the launches behind it that complete
+  /// it.
   std::optional<CudaLibraryCall> library = {};
   bool finishes_the_last = false;
 };
 
-/// The first index of an input that lies outside its range is kept by the GPU, as
-/// (position << 32 | index), and is all ones while there is none.
+/// The GPU keeps the first input index that lies outside its range, as (position << 32 | index);
+/// the word is all ones while there is none.
 struct CudaFault {
   const char* what;  // "label" or "id"
   std::int64_t limit;
 };
 
-/// The work of a node. The launches run one after another.
+/// The work of a node. Its launches run one after another.
 struct CudaWork {
   std::string source;
   std::vector<CudaLaunch> launches;
   std::size_t scratch_bytes = 0;
   std::optional<CudaFault> fault;
-  bool exchanges = false;  // sums with other parts of the batch, where there are any
+  bool exchanges = false;  // adds its sums to those of the batch's other parts, if there are any
 
-  /// The place at which so many bytes more of the scratch memory begin.
+  /// Adds `bytes` bytes to the scratch memory, and returns the offset at which they begin.
   std::size_t add_scratch(std::size_t bytes) {
     constexpr std::size_t kLine = 256;
     const std::size_t begin = (scratch_bytes + kLine - 1) / kLine * kLine;
@@ -129,49 +130,50 @@ struct CudaWork {
   }
 };
 
-/// Empty when the node has no such kernels: all take float32, and those that only move elements any
-/// type.
+/// Empty if the node has no such kernels. All kernels take float32; those that only move elements
+/// take any type.
 std::optional<CudaWork> cuda_work(const Node& node);
 
 /// Parts that the families of kernels share.
 namespace cuda {
 
-constexpr unsigned kThreads = 128;         // of a block, where nothing else is said
-constexpr std::int64_t kMostParts = 1024;  // of the sums over one tensor
+constexpr unsigned kThreads = 128;         // per block, unless a launch says otherwise
+constexpr std::int64_t kMostParts = 1024;  // for the sums over one tensor
 
-/// How many threads of a block lie beside each other where there are so many columns.
+/// Returns the number of a block's threads that lie side by side for this many columns.
 inline std::int64_t lanes_for(std::int64_t columns) {
   return std::int64_t(std::bit_ceil(std::uint64_t(std::clamp<std::int64_t>(columns, 1, kThreads))));
 }
-/// Into how many parts a sum of n elements is cut, where there are so many others of the kind: each
-/// thread adds some eight.
+/// Returns the number of parts into which a sum of n elements is cut beside `others` sums of its
+/// kind: each thread adds some eight elements.
 inline std::int64_t parts_of(std::int64_t n, std::int64_t others) {
   const std::int64_t most =
       std::max<std::int64_t>(1, kMostParts / std::max<std::int64_t>(1, others));
   return std::clamp<std::int64_t>(n / (8 * kThreads), 1, most);
 }
 
-/// Blocks that have a thread for each of n elements.
+/// Returns the number of blocks with a thread for each of n elements.
 inline std::int64_t blocks_for(std::int64_t n) { return (n + kThreads - 1) / kThreads; }
 
-/// Source that stands before that of every family: `EACH(i, n)`, sums and maxima over a block.
+/// The source that precedes every family's: `EACH(i, n)`, and sums and maxima over a block.
 extern const char* const kPrelude;
 
-/// As kImageSource declares it.
+/// Matches the struct in kImageSource.
 struct Image {
   std::int64_t n, c, h, w;
-  std::int64_t of_n, of_c, of_w;  // elements from one to the next; rows follow one another
+  std::int64_t of_n, of_c, of_w;  // strides in elements; rows are contiguous
 };
 Image image_of(const Shape& shape, const Attributes& attributes);
 extern const char* const kImageSource;
 /// Adds launches of columns' sums: `to`[j] = factor · Σ over `rows` of `from`[row·columns + j].
 void sum_columns(CudaWork& work, const CudaArgument& to, const CudaArgument& from,
                  std::int64_t rows, std::int64_t columns, double factor = 1);
-/// Source of their kernels; and of `sum_of_lanes(x, width)`, which adds over the threads of a block
-/// (128) whose numbers are equal modulo `width`, a power of 2: the first `width` threads get sums.
+/// The source of their kernels, and of `sum_of_lanes(x, width)`. That function adds x over the
+/// threads of a block (128) whose numbers are equal modulo `width`, a power of 2; the first `width`
+/// threads get the sums.
 extern const char* const kSumColumns;
 
-/// A family's work of a node whose op it has; it may be empty.
+/// Each returns the work of a node whose op belongs to its family; it may be empty.
 std::optional<CudaWork> layout_work(const Node& node);
 std::optional<CudaWork> cast_work(const Node& node);
 std::optional<CudaWork> reduce_work(const Node& node);

@@ -19,7 +19,7 @@ namespace {
 
 using Dnn = CudnnCalls;
 
-/// A call that failed, in the library's words.
+/// Throws the library's own message if a call failed.
 void check_dnn(const Dnn& calls, Dnn::Status status, const char* what) {
   if (status == 0) return;
   std::string words(512, '\0');
@@ -32,7 +32,7 @@ void check_dnn(const Dnn& calls, Dnn::Status status, const char* what) {
 
 }  // namespace
 
-/// A descriptor, which its attributes make and `finish` completes.
+/// A descriptor: its attributes define it, and `finish` completes it.
 class Cudnn::Descriptor {
  public:
   Descriptor(const Dnn& calls, Dnn::Kind kind) : calls_(&calls) {
@@ -68,7 +68,7 @@ class Cudnn::Descriptor {
   Descriptor& set(Dnn::Attribute attribute, const Descriptor& other) {
     return set(attribute, Dnn::kDescriptor, other.descriptor_);
   }
-  /// How many there are.
+  /// Returns the number of values of the attribute.
   std::int64_t count(Dnn::Attribute attribute, Dnn::Type type) const {
     std::int64_t count = 0;
     check_dnn(*calls_, calls_->get(descriptor_, attribute, type, 0, &count, nullptr), "a question");
@@ -83,7 +83,7 @@ class Cudnn::Descriptor {
               "a question");
     return count;
   }
-  /// False when the library refuses.
+  /// Returns false if the library refuses.
   bool try_finish() { return calls_->finish(descriptor_) == 0; }
   Descriptor& finish() {
     check_dnn(*calls_, calls_->finish(descriptor_), "completing a descriptor");
@@ -97,10 +97,10 @@ class Cudnn::Descriptor {
 
 namespace {
 
-/// The names that a plan's operands have in the library.
+/// The ids of a plan's operands in the library.
 constexpr std::array<std::int64_t, 3> kIds = {'t', 'a', 'b'};
 
-/// The attributes by which an operation names what it has.
+/// The attributes by which an operation names its operands.
 struct Operation {
   Dnn::Kind kind;
   Dnn::Attribute to, first, second, convolution, alpha, beta;
@@ -125,7 +125,7 @@ Operation operation(CudaConvolution::Kind kind) {
 
 class Cudnn::ConvolutionPlan : public CudaPlan {
  public:
-  /// Of the handle's device, or of a described one.
+  /// Makes a plan for the handle's device, or for a described one.
   ConvolutionPlan(const Dnn& calls, Dnn::Handle* handle, const Descriptor* device,
                   const CudaConvolution& c, const CudaPlanLimits& limits)
       : calls_(calls),
@@ -149,8 +149,8 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
     parts_.push_back(std::move(operation));
   }
 
-  /// False when no engine does it within the limits. The library offers engines from the fastest
-  /// on, in either mode.
+  /// Returns false if no engine fits the limits. In either mode the library offers engines from the
+  /// fastest on.
   bool find() { return find(Dnn::kModeA) || find(Dnn::kFallback); }
 
   std::size_t workspace_bytes() const override { return workspace_bytes_; }
@@ -246,7 +246,7 @@ class Cudnn::ConvolutionPlan : public CudaPlan {
   const Descriptor* const device_;
   const CudaPlanLimits limits_;
   const bool is_tf32_;
-  std::vector<Descriptor> parts_;  // which the graph and the plan name
+  std::vector<Descriptor> parts_;  // the graph and the plan refer to these
   Descriptor graph_;
   std::optional<Descriptor> plan_;
   std::size_t workspace_bytes_ = 0;

@@ -8,21 +8,21 @@
 
 namespace paceline {
 
-/// The library, on one device. One thread at a time calls.
+/// The library on one device. One thread at a time may call it.
 class Cudnn {
  public:
-  /// The device whose context is the thread's. Throws kUnavailable, with the library's words.
+  /// Uses the device whose context is the thread's. Throws kUnavailable with the library's message.
   /// `calls` must outlive this.
   explicit Cudnn(const CudnnCalls& calls);
-  /// Only plans, for a device of this description, which scripts/gpu_checks writes down: that needs
-  /// no GPU.
+  /// Makes plans only, for a device of this description, which scripts/gpu_checks records: this
+  /// needs no GPU.
   Cudnn(const CudnnCalls& calls, const std::string& description);
   ~Cudnn();
   Cudnn(const Cudnn&) = delete;
   Cudnn& operator=(const Cudnn&) = delete;
 
-  /// Null when the library has no way to compute the convolution within the limits and in float32,
-  /// or in TF32 if it is exact. Must not outlive this.
+  /// Returns null if the library cannot compute the convolution within the limits and in float32,
+  /// or in TF32 if the operands are exact in it. The plan must not outlive this.
   std::unique_ptr<CudaPlan> plan(const CudaConvolution& convolution,
                                  const CudaPlanLimits& limits) const;
 
@@ -32,7 +32,7 @@ class Cudnn {
 
   const CudnnCalls& calls_;
   CudnnCalls::Handle* handle_ = nullptr;
-  std::unique_ptr<Descriptor> device_;  // what a description makes; null where there is a handle
+  std::unique_ptr<Descriptor> device_;  // made from a description; null if there is a handle
 };
 
 }  // namespace paceline

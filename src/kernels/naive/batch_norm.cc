@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-/// Σ of(n, h, w) over one channel of an image.
+/// Returns Σ of(n, h, w) over one channel of an image.
 template <typename F>
 double sum_of_channel(const ImageShape& image, F&& of) {
   double sum = 0;
@@ -21,13 +21,12 @@ double sum_of_channel(const ImageShape& image, F&& of) {
   return sum;
 }
 
-/// Adds the numbers up with those of the other parts of the batch, if there are any.
+/// Adds the numbers to those of the batch's other parts, if there are any.
 void add_up_parts(const KernelCall& call, std::span<double> sums) {
   if (call.exchange != nullptr) call.exchange->add_up(sums);
 }
 
-/// A channel's way from x to y: x̂ = (x − mean)·scale, z = gain·x̂ + offset, y = z or slope·z below
-/// 0.
+/// Maps a channel's x to y: x̂ = (x − mean)·scale, z = gain·x̂ + offset, y = z or slope·z below 0.
 struct Normalizer {
   double mean, scale, gain, offset;
   double unit(double x) const { return (x - mean) * scale; }
@@ -93,8 +92,8 @@ struct NaiveBatchNormInference {
   }
 };
 
-/// With x̂ = (x − mean)·scale and dz = dy, or slope·dy where z < 0 (of relu also where z = 0): dx =
-/// gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)); of given statistics gain·scale·dz.
+/// With x̂ = (x − mean)·scale and dz = dy, or slope·dy where z < 0 (for relu also where z = 0): dx
+/// = gain·scale·(dz − mean(dz) − x̂·mean(dz·x̂)). If the statistics are given, dx = gain·scale·dz.
 template <typename T>
 struct NaiveBatchNormGrad {
   static void run(const Node& node, const KernelCall& call) {
@@ -113,7 +112,7 @@ struct NaiveBatchNormGrad {
       const double products = sum_of_channel(image, [&](auto n, auto h, auto w) {
         return dz(n, h, w) * z.unit(double(x(n, c, h, w)));
       });
-      // The loss is the mean, by examples, of those of all parts.
+      // The loss is the mean of all parts' losses, weighted by examples.
       std::array<double, 3> all{sum * count, products * count, count};
       if (of_batch) add_up_parts(call, all);
       const double mean_sum = all[0] / all[2], mean_products = all[1] / all[2];
@@ -128,7 +127,7 @@ struct NaiveBatchNormGrad {
     }
   }
 
-  // Offsets are an input only where an activation follows; elsewhere no slope depends on them.
+  // Offsets are an input only if an activation follows; otherwise no slope depends on them.
   static Normalizer normalizer_of(const Node& node, const KernelCall& call, std::int64_t c) {
     const auto channel = [&](std::size_t input) { return double(call.inputs[input].as<T>()[c]); };
     const double epsilon = node.attributes().get<double>("epsilon");

@@ -1,4 +1,4 @@
-// Where a repeated element comes from.
+// Finds the source of a repeated element.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// The position in an operand of shape `from` of what is at position `i` after broadcasting it to
-/// `to`.
+/// Returns the position in an operand of shape `from` whose element is at position `i` after
+/// broadcasting to `to`.
 inline std::int64_t broadcast_index(std::int64_t i, const Shape& to, const Shape& from) {
   std::int64_t index = 0, stride = 1;
   for (int d = 1; d <= from.rank(); ++d) {

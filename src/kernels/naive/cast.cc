@@ -1,4 +1,4 @@
-// y (…) of one element type = x (…) of another.
+// Converts x (…) of one element type to y (…) of another.
 #include "kernels/naive/cast.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ constexpr bool kIsHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float1
 template <typename To, typename From>
 To truncated(From value) {
   using Limits = std::numeric_limits<To>;
-  // A power of two, so exact in every float type, which the largest integer itself is not.
+  // A power of two is exact in every float type; the largest integer is not.
   constexpr From kEnd = From(std::uint64_t(1) << Limits::digits);
   if (std::isnan(value)) return 0;
   if (value >= kEnd) return Limits::max();

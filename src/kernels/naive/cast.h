@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// y[i] = x[i] in another type, for i in [0, n).
+/// Converts y[i] = x[i] to another type, for i in [0, n).
 using CastFunction = void (*)(const void* x, void* y, std::int64_t n);
 CastFunction cast_function(DType from, DType to);
 

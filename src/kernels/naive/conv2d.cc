@@ -1,6 +1,6 @@
 // Convolutions of images (N,C,H,W) or (N,H,W,C) with weights (O,C/groups,height,width). Every
-// element of a result is one sum, in double. What is multiplied, and dy where it is summed for the
-// biases, is rounded to bfloat16 when the node says so.
+// element of a result is one sum, in double. If the node says so, the factors are rounded to
+// bfloat16, and so is dy in the sums for the biases.
 #include "kernels/naive/image_view.h"
 #include "kernels/naive/naive_kernels.h"
 #include "kernels/naive/rounded_factor.h"
@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-/// A convolution's numbers, and the products of which its results are sums.
+/// The sizes of a convolution, and the products that its results sum.
 struct Convolution {
   Convolution(const Node& node, const Shape& weights, const ImageShape& x, const ImageShape& y)
       : window(Window2d::of(node.attributes())),
@@ -23,12 +23,12 @@ struct Convolution {
   }
 
   double factor(double element) const { return rounded_factor(element, rounds); }
-  /// The first of the channels that make output channel o.
+  /// Returns the first of the input channels that make output channel o.
   std::int64_t first_channel(std::int64_t o) const { return o / outputs_of_group * channels; }
   std::int64_t weight(std::int64_t o, std::int64_t k, std::int64_t i, std::int64_t j) const {
     return ((o * channels + k) * window.size[0] + i) * window.size[1] + j;
   }
-  /// The window whose element `i` along dimension d lies at `at`; −1 when there is none.
+  /// Returns the window whose element `i` along dimension d lies at `at`; −1 if there is none.
   std::int64_t window_at(int d, std::int64_t at, std::int64_t i, std::int64_t windows) const {
     const std::int64_t begin =
         at - i * window.dilations[std::size_t(d)] + window.pads[std::size_t(d)];
@@ -38,7 +38,7 @@ struct Convolution {
 
   Window2d window;
   ImageShape x, y;
-  std::int64_t channels, outputs_of_group;  // channels: of one group of x
+  std::int64_t channels, outputs_of_group;  // channels of one group of x
   bool rounds;
 };
 
@@ -88,7 +88,7 @@ struct NaiveConv2dInputGrad {
     });
   }
 
-  /// Σ over the output channels that channel c takes part in, with weight element (i, j).
+  /// Sums over the output channels that use channel c, with weight element (i, j).
   static double of_outputs(const Convolution& conv, const ImageView<T>& dy, const T* weights,
                            std::int64_t n, std::int64_t c, std::int64_t h, std::int64_t w,
                            std::int64_t i, std::int64_t j) {
@@ -118,7 +118,7 @@ struct NaiveConv2dWeightsGrad {
     }
   }
 
-  /// Σ over all windows of dy times the element (k, i, j) of the window.
+  /// Sums, over all windows, dy times the element (k, i, j) of the window.
   static double of_windows(const Convolution& conv, const ImageView<T>& x, const ImageView<T>& dy,
                            std::int64_t o, std::int64_t k, std::int64_t i, std::int64_t j) {
     double sum = 0;

@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-// One function object an op; made from the node's attributes.
+// One function object for each op; made from the node's attributes.
 struct Scale {
   explicit Scale(const Node& node) : factor(node.attributes().get<double>("factor")) {}
   template <typename T>
@@ -37,7 +37,7 @@ struct Plain : F {
   explicit Plain(const Node&) : F{} {}
 };
 
-/// y = f(x).
+/// Computes y = f(x).
 template <typename T, typename F>
 void run_unary(const Node& node, const KernelCall& call) {
   const F f(node);
@@ -46,7 +46,7 @@ void run_unary(const Node& node, const KernelCall& call) {
   for (std::int64_t i = 0; i < call.outputs[0].shape.elements(); ++i) y[i] = f(x[i]);
 }
 
-/// z = f(a, b).
+/// Computes z = f(a, b).
 template <typename T, typename F>
 void run_binary(const Node& node, const KernelCall& call) {
   const F f(node);
@@ -60,7 +60,7 @@ void run_binary(const Node& node, const KernelCall& call) {
   }
 }
 
-/// z = a where c is not zero, else b; each of the output's shape or one element.
+/// Computes z = a where c is not zero, else b; each input has the output's shape or one element.
 template <typename T>
 struct Where {
   static void run(const Node&, const KernelCall& call) {
@@ -103,7 +103,7 @@ void add_binary(KernelTable& table, const char* op, F) {
   table.add(op, &make_binary<Plain<F>>);
 }
 
-/// x (…,n), b (n): as add; then the activation.
+/// Adds b (n) to x (…,n) as `add` does, then applies the activation.
 template <typename T>
 struct BiasActivation {
   static T activate(const std::string& name, const Node& node, T x) {

@@ -47,7 +47,7 @@ struct NaiveScatterRows {
 
 constexpr std::int64_t kNone = std::int64_t{1} << 32;
 
-// The smallest id above `before`, or kNone.
+// Returns the smallest id above `before`, or kNone.
 std::int64_t next_id(std::span<const std::int32_t> ids, std::int64_t before) {
   std::int64_t next = kNone;
   for (const std::int32_t id : ids) {
@@ -77,7 +77,7 @@ struct NaiveSumRows {
   }
 };
 
-// By the type of the rows: output 0 are ids.
+// Chooses by the type of the rows, since output 0 holds ids.
 std::unique_ptr<Kernel> make_sum_rows(const Node& node, ThreadPool&) {
   switch (node.outputs()[1].dtype) {
     case DType::kFloat32:

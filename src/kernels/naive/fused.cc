@@ -1,4 +1,5 @@
-// fused_elementwise: y (…) from inputs (…) or (1): each step's result for one element at a time.
+// fused_elementwise: y (…) from inputs (…) or (1); computes each step's result for one element at a
+// time.
 #include <algorithm>
 
 #include "graph/fused_program.h"

@@ -1,5 +1,5 @@
-// Ops that move elements of any type and compute nothing: for each output element, its index in
-// each dimension says where it comes from.
+// Ops that move elements of any type and compute nothing. For each output element, its index in
+// each dimension says which input element it copies.
 #include <array>
 #include <cstring>
 
@@ -60,7 +60,7 @@ void run_transpose(const Node& node, const KernelCall& call) {
   }
 }
 
-/// Copies `part`, which lies in `whole` at `offset` along `axis`, into it or out of it.
+/// Copies `part` into or out of `whole`, where it lies at `offset` along `axis`.
 void copy_part(const TensorView& whole, const TensorView& part, int axis, std::int64_t offset,
                bool into) {
   for (std::int64_t i = 0; i < part.shape.elements(); ++i) {
@@ -89,7 +89,7 @@ void run_split(const Node& node, const KernelCall& call) {
   }
 }
 
-/// Copies `box`, which lies in `whole` at `corner`, into it or out of it.
+/// Copies `box` into or out of `whole`, where it lies at `corner`.
 void copy_box(const TensorView& whole, const TensorView& box, const Dims& corner, bool into) {
   for (std::int64_t i = 0; i < box.shape.elements(); ++i) {
     Index index = index_of(i, box.shape);

@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-/// The numbers of a node, and the channels that count for one of them.
+/// The constants of a node, and the channels that each channel's sum covers.
 struct ResponseNorm {
   explicit ResponseNorm(const Attributes& attributes)
       : radius(attributes.get<std::int64_t>("radius")),
@@ -17,7 +17,7 @@ struct ResponseNorm {
         alpha(attributes.get<double>("alpha")),
         beta(attributes.get<double>("beta")) {}
 
-  /// Σ of(channel) over the neighbours of channel c.
+  /// Returns Σ of(channel) over the neighbours of channel c.
   template <typename F>
   double sum_around(std::int64_t c, std::int64_t channels, F&& of) const {
     double sum = 0;
@@ -25,7 +25,7 @@ struct ResponseNorm {
     for (std::int64_t k = std::max<std::int64_t>(0, c - radius); k < end; ++k) sum += of(k);
     return sum;
   }
-  /// bias + alpha · Σ x² around channel c.
+  /// Returns bias + alpha · Σ x² around channel c.
   template <typename T>
   double base(const ImageView<T>& x, std::int64_t n, std::int64_t c, std::int64_t h,
               std::int64_t w) const {
@@ -50,7 +50,7 @@ struct NaiveLocalResponseNorm {
   }
 };
 
-/// With s the base: dx = dy·s^−β − 2αβ·x·Σ dy·x·s^−(β+1), the sum over the neighbours.
+/// With base s, dx = dy·s^−β − 2αβ·x·Σ dy·x·s^−(β+1), where the sum covers the neighbours.
 template <typename T>
 struct NaiveLocalResponseNormGrad {
   static void run(const Node& node, const KernelCall& call) {

@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-/// Σ p·x over the classes, p the wanted probabilities.
+/// Returns Σ p·x over the classes, where p are the wanted probabilities.
 template <typename T>
 double wanted_logit(const T* x, std::int64_t classes, std::int32_t label,
                     const WantedProbabilities& p) {
@@ -32,7 +32,7 @@ struct NaiveSoftmaxCrossEntropy {
     const auto wanted = WantedProbabilities::of(node.attributes(), classes);
     for (std::int64_t r = 0; r < rows; ++r) {
       const T* x = call.inputs[0].as<T>() + r * classes;
-      // Shifted by the largest so that no exponential overflows.
+      // Subtracting the largest logit keeps every exponential from overflowing.
       const double largest = *std::max_element(x, x + classes);
       double sum = 0;
       for (std::int64_t j = 0; j < classes; ++j) sum += std::exp(double(x[j]) - largest);

@@ -23,7 +23,7 @@ Sizes sizes_of(const Node& node) {
 
 template <typename T>
 struct NaiveLstm {
-  // One row (step t, row b of the batch): the state before it, and where the new one goes.
+  // One row (step t, row b of the batch): the state before it, and the place of the new state.
   struct Row {
     const T *x, *h, *c;
     T *output, *gates, *cell;
@@ -183,7 +183,7 @@ class NaiveLstmGrad : public Kernel {
   const Sizes s_;
   const bool rounds_;
   const bool has_outputs_, has_h_, has_c_;
-  std::span<const TensorView> inputs_;  // of this call
+  std::span<const TensorView> inputs_;  // valid during this call
   const T* d_outputs_ = nullptr;
   std::vector<double> dh_, dc_, dz_, dw_, db_;
 };

@@ -12,7 +12,7 @@ struct Product {
   bool transpose_a, transpose_b;
 };
 
-/// C (m,n) of type Out = op(A) · op(B) of type In.
+/// Computes C (m,n) of type Out = op(A) · op(B) of type In.
 template <typename In, typename Out>
 void multiply_matrices(const Product& p, const In* a, const In* b, Out* c) {
   for (std::int64_t i = 0; i < p.m; ++i) {
@@ -27,7 +27,7 @@ void multiply_matrices(const Product& p, const In* a, const In* b, Out* c) {
   }
 }
 
-/// The matrices in the last two dimensions, for each of the others.
+/// Multiplies the matrices in the last two dimensions, for each index of the others.
 template <typename In, typename Out>
 void multiply(const Node& node, const KernelCall& call) {
   const bool ta = node.attributes().get<bool>("transpose_a");

@@ -15,7 +15,7 @@ void arg_max(const Node&, const KernelCall& call) {
   }
 }
 
-// By the type of its input: output 0 are indices.
+// Chooses by the type of its input, since output 0 holds indices.
 std::unique_ptr<Kernel> make_arg_max(const Node& node, ThreadPool&) {
   const bool wide = node.input(0).dtype() == DType::kFloat64;
   return std::make_unique<PlainKernel>(node, wide ? &arg_max<double> : &arg_max<float>);

@@ -1,11 +1,12 @@
-// The list of the naive kernels, the oracle of the fast ones: plain loops on the calling thread.
+// The list of the naive kernels, which fast kernels are tested against: plain loops on the calling
+// thread.
 #pragma once
 
 #include "kernels/kernel_table.h"
 
 namespace paceline {
 
-/// All of them.
+/// Returns the kernels of all families.
 KernelTable naive_kernels();
 
 void add_naive_elementwise_kernels(KernelTable& table);

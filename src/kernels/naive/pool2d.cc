@@ -8,7 +8,7 @@ namespace paceline {
 
 namespace {
 
-// The first of equal maxima counts. A relu_max_pool2d begins with a zero that has no place.
+// The first of equal maxima counts. A relu_max_pool2d starts from a zero without a place.
 template <typename T>
 struct NaiveMaxPool2d {
   static void run(const Node& node, const KernelCall& call) {
@@ -36,8 +36,8 @@ struct NaiveMaxPool2d {
   }
 };
 
-/// Each element of dx is the sum of what `of` gives for each window that covers it: of(n, c, h, w,
-/// i, j), the element being (i, j) of window (h, w).
+/// Each element of dx sums of(n, c, h, w, i, j) over the windows (h, w) that cover it; the element
+/// is (i, j) of the window.
 template <typename T, typename F>
 void sum_over_windows(const Window2d& window, const ImageShape& pooled, const ImageView<T>& dx,
                       F&& of) {
@@ -68,7 +68,7 @@ struct NaiveMaxPool2dGrad {
   }
 };
 
-/// Elements of a window that lie in the image.
+/// Returns the number of elements of a window that lie in the image.
 std::int64_t elements_inside(const Window2d& window, const ImageShape& image, std::int64_t h,
                              std::int64_t w) {
   std::int64_t inside = 0;

@@ -11,7 +11,7 @@ namespace paceline {
 
 namespace {
 
-/// Which output each input element belongs to.
+/// Finds the output that each input element belongs to.
 class Groups {
  public:
   Groups(const Node& node, const Shape& x)
@@ -35,7 +35,7 @@ class Groups {
   const std::vector<bool> reduced_;
 };
 
-/// Sum and mean, with an accumulator for each output in scratch.
+/// Sum and mean, with an accumulator for each output in scratch memory.
 template <typename T>
 class SumKernel : public Kernel {
  public:
@@ -78,7 +78,7 @@ class MaxKernel : public Kernel {
   const Groups groups_;
 };
 
-/// dy and y (kept dimensions), x (…) → dx: equals share the gradient evenly.
+/// From dy and y (kept dimensions) and x (…) makes dx: equal maxima share the gradient evenly.
 template <typename T>
 class MaxGradientKernel : public Kernel {
  public:

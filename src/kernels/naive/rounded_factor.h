@@ -4,7 +4,7 @@
 
 namespace paceline {
 
-/// A factor of a product whose operands may be rounded to bfloat16.
+/// Returns a factor of a product, whose operands may be rounded to bfloat16.
 inline double rounded_factor(double x, bool rounds) {
   return rounds ? double(static_cast<float>(BFloat16(float(x)))) : x;
 }

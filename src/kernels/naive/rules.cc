@@ -11,7 +11,7 @@
 namespace paceline {
 namespace {
 
-// One element: its value, its first two slots (unused ones are zero), its gradient.
+// One element: its value, its first two slots (unused ones are zero), and its gradient.
 struct Element {
   double w, s0, s1, g;
 };
@@ -71,7 +71,7 @@ void ftrl(Element& e, double lr, const Numbers& n) {
   e.w = shrunk == 0 ? 0 : -shrunk / (std::sqrt(squares) / lr + l2);
 }
 
-// The value of a slot's place is its own: a rule of one's own has as many as it says.
+// Each slot has its own place, since a user's rule may have any number of slots.
 void apply_program(const RuleProgram& program, const RuleStep& step, const RuleRange& range,
                    std::size_t i) {
   const RuleScalars scalars = rule_scalars(program, step);

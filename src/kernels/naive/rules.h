@@ -1,14 +1,14 @@
-// The update rules as their papers write them, one element at a time in float64: the oracle for the
-// fast ones.
+// The update rules as their papers write them, one element at a time in float64; fast kernels are
+// tested against them.
 #pragma once
 
 #include "kernels/rule_kernel.h"
 
 namespace paceline {
 
-/// The same contract as apply_rule.
+/// Has the contract of apply_rule.
 void apply_rule_naively(const Rule& rule, const RuleStep& step, const RuleRange& range);
-/// The same contract as apply_rule_to_whole, in float64.
+/// Has the contract of apply_rule_to_whole; computes in float64.
 void apply_rule_to_whole_naively(const Rule& rule, const RuleStep& step, const RuleWhole& whole);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// A rule that asks for its whole variable, as its steps say, in float64.
+// Applies a rule that needs its whole variable, step by step, in float64.
 #include <vector>
 
 #include "graph/rule_program.h"
@@ -14,7 +14,7 @@ using Extent = RuleProgram::Extent;
 struct Matrix {
   Extent extent;
   std::vector<double> elements;
-  /// The element; of one number, that number wherever it is asked for.
+  /// Returns the element; if there is only one number, that number at every index.
   double at(std::int64_t i) const { return elements[elements.size() == 1 ? 0 : std::size_t(i)]; }
   double at(std::int64_t row, std::int64_t column, bool transposed) const {
     return at(transposed ? column * extent.columns + row : row * extent.columns + column);

@@ -14,7 +14,8 @@ namespace {
 
 bool is_index(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
-// Indices must stay valid wherever they travel, and a loss is better 0 than another value's bits.
+// Indices must stay valid wherever they go, and a loss should be 0 rather than another value's
+// bits.
 constexpr std::size_t kClearedBytes = 1024;
 
 void clear_what_is_looked_at(std::span<const TensorView> outputs) {
@@ -25,14 +26,15 @@ void clear_what_is_looked_at(std::span<const TensorView> outputs) {
   }
 }
 
-// Ids on their way from a look-up's input to the rows that its gradient names.
+// Returns true for nodes on the path of ids, from a look-up's input to the rows that its gradient
+// names.
 bool makes_ids(const Node& node) {
   const std::string& op = node.op().name;
   if (op == "sum_rows") return true;
   return (op == "reshape" || op == "concat") && node.outputs()[0].dtype == DType::kInt32;
 }
 
-// Sums of rows that nothing was computed into may be denormal numbers, which a rule is slow at.
+// Sums that nothing was computed into may hold denormal numbers, which slow rules down.
 void clear_floats(std::span<const TensorView> outputs) {
   for (const TensorView& output : outputs) {
     if (!is_index(output.dtype) && output.bytes() > 0) std::memset(output.data, 0, output.bytes());
@@ -41,7 +43,7 @@ void clear_floats(std::span<const TensorView> outputs) {
 
 class SimKernel : public Kernel {
  public:
-  /// `real` may be null: then it only takes time.
+  /// If `real` is null, the kernel only takes time.
   SimKernel(double flops, std::unique_ptr<Kernel> real, const DeviceOptions& options,
             std::shared_ptr<const SimPlan> plan, SimTimeline& timeline)
       : flops_(flops),
@@ -93,7 +95,7 @@ void SimDevice::begin_plan(double total_flops) {
   plan_ = std::make_shared<SimPlan>(SimPlan{total_flops, 0});
 }
 
-// The host reads and writes the memory itself, so that a copy is made at once.
+// The host reads and writes the memory itself, so the device copies at once.
 void SimDevice::upload(void* to, const void* from, std::size_t bytes) {
   host_->upload(to, from, bytes);
   take_time_to_copy(bytes);
@@ -112,7 +114,7 @@ void SimDevice::take_time_to_copy(std::size_t bytes) {
   timeline_.run(busy);
 }
 
-// Its own queue runs in order.
+// The device's own queue runs in order, so it needs no wait.
 void SimDevice::wait(const Event& event) {
   if (!timeline_.recorded(event)) event.synchronize();
 }

@@ -1,5 +1,5 @@
-// A device that takes time: shapes and memory are real. Nothing is computed but row ids and no core
-// is used, unless it is told to compute.
+// A device that only takes time: shapes and memory are real. Unless it is told to compute, it
+// computes nothing but row ids, and uses no core.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct SimPlan {
 
 class SimDevice : public Device {
  public:
-  /// `host` computes ids: which rows a step needs and pushes must be as many as on a real device.
-  /// With DeviceOptions::sim_compute it computes everything.
+  /// `host` computes ids, since a step must need and push as many rows as on a real device. With
+  /// DeviceOptions::sim_compute, `host` computes everything.
   SimDevice(const DeviceOptions& options, Clock& clock, std::unique_ptr<Device> host);
 
   std::string name() const override;
@@ -37,7 +37,7 @@ class SimDevice : public Device {
   void synchronize() override { timeline_.synchronize(); }
 
  private:
-  /// True when it has memory of its own.
+  /// True if it has its own memory.
   bool copies() const { return options_.sim_copy_gbps > 0; }
   void take_time_to_copy(std::size_t bytes);
 

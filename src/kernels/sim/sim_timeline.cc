@@ -4,9 +4,9 @@
 
 namespace paceline {
 
-// A wait ends late. An accelerator would have been given its next work in time, so the work that
-// follows a wait begins as much earlier: a step takes its time exactly, on average. What else the
-// host does or waits for in between is not hidden by that.
+// A wait ends late. An accelerator would have got its next work in time, so the work that follows a
+// wait begins that much earlier: on average, a step then takes exactly its time. This hides nothing
+// else that the host does or waits for in between.
 void SimTimeline::run(Duration duration) {
   const std::lock_guard lock(mutex_);
   busy_until_ = std::max(busy_until_, clock_.now() - late_) + duration;

@@ -1,4 +1,4 @@
-// The time for which a simulated device is busy: kernels queue on it as they do on an accelerator.
+// The time for which a simulated device is busy: kernels queue on it as on an accelerator.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class SimTimeline : private Event::Source {
  public:
   explicit SimTimeline(Clock& clock) : clock_(clock), busy_until_(clock.now()) {}
 
-  /// Queues work of this length behind what is queued.
+  /// Queues work of this length behind the queued work.
   void run(Duration duration);
   /// Returns when all queued work is done.
   void synchronize();
-  /// Happens when all work that is queued now is done.
+  /// Returns an event that happens when all currently queued work is done.
   Event record();
-  /// True when the event is of this timeline.
+  /// True if the event belongs to this timeline.
   bool recorded(const Event& event) const { return event.source() == this; }
 
  private:
@@ -28,9 +28,9 @@ class SimTimeline : private Event::Source {
   void wait_until(TimePoint time);
 
   Clock& clock_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the members below
   TimePoint busy_until_;
-  Duration late_{0};  // so long ago the host would be here, had no wait ended late
+  Duration late_{0};  // how much earlier the host would be here, had no wait ended late
 };
 
 }  // namespace paceline

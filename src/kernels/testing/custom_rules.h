@@ -1,4 +1,4 @@
-// Rules of one's own for tests and benchmarks.
+// User-written rules for tests and benchmarks.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Adam, written out.
+/// Adam, written as a CustomRule.
 inline Rule written_adam(float learning_rate = 1e-3f) {
   return CustomRule{.name = "written_adam",
                     .learning_rate = learning_rate,
@@ -36,8 +36,8 @@ inline Rule lion(float learning_rate = 1e-4f) {
       }};
 }
 
-/// Muon: the momentum of a matrix is made nearly orthogonal by five steps of a Newton–Schulz
-/// iteration (Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks").
+/// Muon: five steps of a Newton–Schulz iteration make a matrix's momentum nearly orthogonal (Jordan
+/// et al. 2024, "Muon: An optimizer for hidden layers in neural networks").
 inline Rule muon(float learning_rate = 0.02f) {
   return CustomRule{.name = "muon",
                     .learning_rate = learning_rate,

@@ -1,5 +1,5 @@
-// Runs the tests of this program with the instruction set that PACELINE_TEST_INSTRUCTION_SET names
-// (cmake/Rooms.cmake), or skips them, saying so, on a machine without it.
+// Runs this program's tests with the instruction set that PACELINE_TEST_INSTRUCTION_SET names
+// (cmake/Rooms.cmake). On a machine without that set it skips them, and says so.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Each convolution as (N,C,H,W) and as (N,H,W,C).
+// Cases with each convolution as (N,C,H,W) and as (N,H,W,C).
 #include <fmt/format.h>
 
 #include "kernels/testing/op_cases.h"
@@ -36,7 +36,7 @@ const ConvCase kConvolutions[] = {
     {"large_groups", {4, 32, 6, 7}, 64, {3, 3}, {.groups = 2}},
 };
 
-/// The attributes of the convolution as its builder makes them.
+/// Returns the attributes of the convolution as its builder makes them.
 Attributes attributes_of(const ConvCase& c) {
   Graph graph;
   const Value x = graph.input("x", c.x.shape(false));
@@ -51,7 +51,7 @@ Shape output_shape(const ConvCase& c, bool last) {
       last);
 }
 
-/// A case of `op` with these attributes beside those of the convolution.
+/// A case of `op` with these attributes in addition to the convolution's.
 using Items = std::vector<std::pair<std::string, Attributes::Item>>;
 OpCase conv_case(const ConvCase& c, bool last, const char* op, std::vector<CaseInput> inputs,
                  const Items& items) {
@@ -73,7 +73,7 @@ OpCase conv_case(const ConvCase& c, bool last, const char* op, std::vector<CaseI
           small};
 }
 
-// The same case with its operands rounded to bfloat16, whose gradient no small differences show.
+// Adds the case with its operands rounded to bfloat16. Small differences cannot check its gradient.
 // Products of rounded numbers are exact in float32.
 void add_rounded(OpCases& cases, const ConvCase& c, bool last, const char* op,
                  const std::vector<CaseInput>& inputs, Items items) {

@@ -16,7 +16,7 @@ struct NamedShape {
   bool large = false;
 };
 
-// Odd sizes, one, none, and one that is cut into tiles.
+// Sizes that are odd, one, zero, and large enough to be cut into tiles.
 const std::vector<NamedShape>& shapes() {
   static const std::vector<NamedShape> shapes = {{"scalar", {}},
                                                  {"one", {1, 1}},
@@ -117,7 +117,7 @@ void add_pow_cases(OpCases& cases) {
                      1e-6,
                      !pair.large});
   }
-  // A base below zero has integer powers only, and none of them has a gradient by the exponent.
+  // A base below zero has integer powers only, and these have no gradient by the exponent.
   CaseInput exponents = floats({2, 3});
   exponents.values = {-2, -1, 0, 1, 2, 3};
   exponents.differentiable = false;
@@ -162,8 +162,7 @@ void add_equal_cases(OpCases& cases) {
     b.values.assign(a.values.rbegin(), a.values.rend());
     a.differentiable = true;
     b.differentiable = false;
-    // No difference between a flag and its neighbourhood can be taken: only the values are
-    // compared.
+    // No difference quotient exists at a flag's step, so only the values are compared.
     cases.push_back({"equal", shape.label, {a, b}, build, 0, false});
   }
   auto build = [](Graph&, Inputs in) -> Outputs { return {equal(in[0], in[1])}; };
@@ -191,7 +190,7 @@ void add_bias_cases(OpCases& cases) {
   }
 }
 
-// Every op that may be a step, and operands of one element.
+// The program has every op that may be a step, and operands of one element.
 constexpr const char* kProgram =
     "mul i0 i1\nadd t0 i2\nsigmoid t1\ntanh t1\nsub t2 t3\nsquare t4\nsqrt t5\nexp t6\nlog t7\n"
     "scale t8 0.5\nrelu t9\nleaky_relu t4 0.1\nadd t10 t11\nrelu_grad t12 i0\n"
@@ -220,12 +219,12 @@ void add_fused_cases(OpCases& cases) {
 void add_cast_cases(OpCases& cases) {
   for (int from = 0; from < kDTypeCount; ++from) {
     for (int to = 0; to < kDTypeCount; ++to) {
-      // All types hold these, so that the test of the values is exact.
+      // All types hold these values exactly, so the test compares them exactly.
       CaseInput input = floats({3, 5}, 0, 100);
       input.type.dtype = DType(from);
       input.differentiable = DType(from) == DType::kFloat32 && is_floating(DType(to));
       auto build = [to](Graph&, Inputs in) -> Outputs { return {cast(in[0], DType(to))}; };
-      // Rounded to fewer bits than float64, no small difference can be seen.
+      // After rounding to fewer bits than float64 has, no small difference is visible.
       const bool exact = DType(to) == DType::kFloat64;
       cases.push_back({"cast",
                        std::string(name_of(DType(from))) + "_" + std::string(name_of(DType(to))),

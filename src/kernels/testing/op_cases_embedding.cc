@@ -19,7 +19,7 @@ void add_lookup(OpCases& cases, const Shape& table, const Shape& ids, const char
   cases.push_back(std::move(c));
 }
 
-// Fewer rows in the table than ids: some repeat.
+// The table has fewer rows than there are ids, so some ids repeat.
 void add_row_cases(OpCases& cases, std::int64_t table_rows, const Shape& rows, const char* label) {
   OpCase c;
   c.op = "sum_rows";
@@ -29,7 +29,7 @@ void add_row_cases(OpCases& cases, std::int64_t table_rows, const Shape& rows, c
     const Node& node = graph.add("sum_rows", in, {{"table_rows", table_rows}});
     return std::vector<Value>{node.output(0), node.output(1), node.output(2)};
   };
-  c.tolerance = 0;  // added in the same order
+  c.tolerance = 0;  // both add in one order
   cases.push_back(c);
 
   c.op = "scatter_rows";

@@ -35,8 +35,8 @@ CaseInput statistics(const Shape& channels, double low, double high) {
   return input;
 }
 
-// The gradient of an op with several outputs is checked through output 0 alone: the others are
-// statistics without one.
+// The check of an op with several outputs covers the gradient through output 0 alone: the others
+// are statistics without a gradient.
 void add_batch_norm_cases(OpCases& cases, const char* label, const ImageShape& image, bool last) {
   const CaseInput x = floats(image.shape(last), -1, 3), dy = floats(image.shape(last));
   const Shape channels{image.c};

@@ -47,7 +47,8 @@ void add_reshape_cases(OpCases& cases) {
   });
 }
 
-// The derivative by what stands behind it would not be zero: only that by another input is checked.
+// The derivative by what is behind stop_gradient would not be zero, so the check covers only
+// another input's.
 void add_stop_gradient_cases(OpCases& cases) {
   for (const Shape& shape : {Shape{}, Shape{3, 5}, Shape{0, 4}}) {
     CaseInput x = floats(shape);

@@ -30,7 +30,7 @@ void add_entropy_cases(OpCases& cases, std::int64_t rows, std::int64_t classes, 
     return std::vector<Value>{graph.apply(
         "softmax_cross_entropy_grad", {in[0], in[1], in[2], in[3]}, {{"smoothing", smoothing}})};
   };
-  // Relative to an exponential, rounding counts as often as its argument is large.
+  // Rounding errors grow with the argument of an exponential.
   c.tolerance = 3e-7 * (3 + 2 * range);
   cases.push_back(std::move(c));
 }

@@ -18,8 +18,9 @@ std::vector<CaseInput> lstm_inputs(const LstmSizes& s) {
           floats(Shape{s.inputs + s.hidden, 4 * s.hidden}, -0.5, 0.5), floats(Shape{4 * s.hidden})};
 }
 
-// With operands of products rounded to bfloat16. What differs by a rounding of float32 before that
-// may differ by one of bfloat16 after it, and no small difference can be seen.
+// Rounds the operands of products to bfloat16. Before that rounding, kernels may differ by one
+// rounding of float32, and after it by one of bfloat16; so small differences cannot check the
+// gradient.
 void round_products(OpCase& c, Attributes& attributes) {
   c.label += "_bfloat16";
   c.tolerance = 5e-4;
@@ -27,7 +28,7 @@ void round_products(OpCase& c, Attributes& attributes) {
   attributes.set("bfloat16_products", true);
 }
 
-// `outputs`: those that are compared, and whose gradients exist.
+// `outputs` are compared, and their gradients exist.
 void add_forward(OpCases& cases, const LstmSizes& s, const std::vector<int>& outputs,
                  double forget_bias, bool rounds = false) {
   OpCase c;

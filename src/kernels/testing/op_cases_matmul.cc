@@ -7,7 +7,7 @@ namespace paceline {
 
 namespace {
 
-// The inputs are rounded to bfloat16 for both kernels: what differs is the order of the sums.
+// Both kernels get inputs rounded to bfloat16, so that only the order of the sums differs.
 void add_bfloat16_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bool ta,
                        bool tb) {
   OpCase c;
@@ -34,7 +34,7 @@ void add_case(OpCases& cases, std::int64_t m, std::int64_t k, std::int64_t n, bo
   cases.push_back(std::move(c));
 }
 
-// The products of matrices (m,k) and (k,n), one for each of the leading dimensions.
+// Adds products of matrices (m,k) and (k,n), one for each index of the leading dimensions.
 void add_batch_case(OpCases& cases, const std::vector<std::int64_t>& leading, std::int64_t m,
                     std::int64_t k, std::int64_t n, bool ta, bool tb) {
   const auto shape = [&](std::int64_t rows, std::int64_t columns) {
@@ -73,7 +73,7 @@ void add_matmul_cases(OpCases& cases) {
       add_batch_case(cases, {0}, 3, 2, 2, ta, tb);
       add_batch_case(cases, {2}, 147, 61, 301, ta, tb);
       add_batch_case(cases, {17}, 33, 65, 17, ta, tb);
-      // Large enough to be cut into tiles, of unequal sizes.
+      // These sizes are large enough to be cut into tiles of unequal sizes.
       add_case(cases, 147, 61, 301, ta, tb);
       add_bfloat16_case(cases, 1, 1, 1, ta, tb);
       add_bfloat16_case(cases, 3, 5, 7, ta, tb);

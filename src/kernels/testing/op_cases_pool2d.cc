@@ -1,4 +1,4 @@
-// Each pool as (N,C,H,W) and as (N,H,W,C).
+// Cases with each pool as (N,C,H,W) and as (N,H,W,C).
 #include <fmt/format.h>
 
 #include "kernels/testing/op_cases.h"
@@ -52,8 +52,8 @@ OpCase pool_case(const PoolCase& c, bool last, const char* op, std::vector<CaseI
           c.x.n * c.x.c * c.x.h * c.x.w <= 200};
 }
 
-/// Elements that all differ, in an order that looks random: central differences may not cross from
-/// one maximum to another.
+/// Returns elements that all differ, in a random-looking order: central differences must not switch
+/// from one maximum to another.
 CaseInput distinct(const Shape& shape) {
   CaseInput input = floats(shape);
   const std::int64_t n = shape.elements();

@@ -47,7 +47,7 @@ void add_cases(OpCases& cases, const char* op, Build f, const Reduction& reducti
   auto build = [f, reduction](Graph&, Inputs in) -> Outputs {
     return {f(in[0], reduction.axes, reduction.keep)};
   };
-  // Positive, so that a sum does not cancel and its relative error means something.
+  // Values are positive, so that a sum does not cancel and its relative error has a meaning.
   cases.push_back(
       {op, reduction.label, {floats(reduction.shape, 0, 2)}, build, 1e-6, !reduction.large});
 }

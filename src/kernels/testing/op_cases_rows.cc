@@ -17,7 +17,7 @@ void add_softmax_cases(OpCases& cases, const char* label, const Shape& shape, do
   c.label = label;
   c.inputs = {floats(shape, -range, range)};
   c.build = [](Graph&, Inputs in) -> Outputs { return {softmax(in[0])}; };
-  // Relative to an exponential, rounding counts as often as its argument is large.
+  // Rounding errors grow with the argument of an exponential.
   c.tolerance = 3e-7 * (3 + 2 * range);
   c.check_gradient = shape.elements() <= 100;
   cases.push_back(c);

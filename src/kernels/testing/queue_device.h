@@ -1,5 +1,5 @@
-// For tests: a device with memory of its own, whose kernels run behind the host on a thread of
-// their own. It checks that whoever uses it waits.
+// For tests: a device with its own memory, whose kernels run behind the host on a thread of their
+// own. It checks that its users wait.
 #pragma once
 
 #include <sys/mman.h>
@@ -33,8 +33,8 @@ namespace paceline {
 /// - The source of an upload that changes before the copy is made is an error.
 class QueueDevice : public Device, private Event::Source {
  public:
-  /// kWhenWaitedFor: nothing runs before someone waits for it, so that a missing wait is seen in
-  /// every run.
+  /// kWhenWaitedFor: nothing runs until someone waits for it, so that every run shows a missing
+  /// wait.
   enum class Pace { kAtOnce, kWhenWaitedFor };
 
   /// Computes with the kernels of `host`, a device in host memory.
@@ -52,7 +52,7 @@ class QueueDevice : public Device, private Event::Source {
   std::string name() const override { return "queue:0"; }
   std::unique_ptr<Kernel> make_kernel(const Node& node) override;
   MemorySpace space() const override { return MemorySpace(this); }
-  /// Not the threads that its kernels use.
+  /// These are not the threads that its kernels use.
   ThreadPool& threads() override { return threads_; }
 
   Buffer allocate(std::size_t bytes) override {
@@ -97,13 +97,13 @@ class QueueDevice : public Device, private Event::Source {
     const std::lock_guard lock(mutex_);
     return {*this, pushed_};
   }
-  /// Its own queue runs in order.
+  /// The device's own queue runs in order, so it needs no wait.
   void wait(const Event& event) override {
     if (event.source() != this) event.synchronize();
   }
   void synchronize() override { synchronize(pushed()); }
 
-  /// How much of what was called has run, and how much was called.
+  /// Return how many of the calls have run, and how many calls were made.
   std::uint64_t done() {
     const std::lock_guard lock(mutex_);
     return done_;
@@ -115,8 +115,8 @@ class QueueDevice : public Device, private Event::Source {
 
  private:
   struct Region {
-    Buffer memory;  // that kernels use
-    void* address;  // that everybody else sees
+    Buffer memory;  // kernels use this memory
+    void* address;  // all others see this address
   };
   class QueuedKernel;
 
@@ -137,7 +137,7 @@ class QueueDevice : public Device, private Event::Source {
     if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   }
 
-  /// Waits, and leaves errors to others.
+  /// Waits for the queue, and leaves its errors to other callers.
   void drain() {
     std::unique_lock lock(mutex_);
     wanted_ = pushed_;
@@ -153,7 +153,7 @@ class QueueDevice : public Device, private Event::Source {
     regions_.erase(region);
   }
 
-  // The region of an address, or the end.
+  // Returns the region of an address, or the end.
   auto region_of(const void* address) const {
     const auto* const byte = static_cast<const std::byte*>(address);
     auto after = regions_.upper_bound(byte);

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// |y − exact| in units in the last place of a float32 of that size; infinity for a wrong one of
-/// NaN and infinity.
+/// Returns |y − exact| in units in the last place of a float32 of that size; infinity if only one
+/// of them is NaN or infinite, or they differ in that.
 inline double error_in_ulp(float y, double exact) {
   constexpr double kWrong = std::numeric_limits<double>::infinity();
   const auto nearest = float(exact);

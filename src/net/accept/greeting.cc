@@ -53,8 +53,8 @@ void Greeting::go_on() {
   }
 }
 
-/// A caller would lose what it was told if its socket were closed before all that it sends was
-/// read.
+/// If the socket were closed before everything that the caller sends was read, the caller would
+/// lose the message to it.
 void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
   refused_ = true;
   acceptor.tell_refused(*this, why);
@@ -62,7 +62,7 @@ void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
   socket_->wait_readable(shared_from_this());
 }
 
-/// Throws away what has arrived. Returns false when the caller has closed.
+/// Discards what has arrived. Returns false if the caller has closed.
 bool Greeting::hear_out() const {
   std::array<char, 4096> bytes;
   const ssize_t got = ::recv(socket_->fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);

@@ -1,4 +1,4 @@
-// Hears what an accepted socket says first, and reads not one byte more.
+// Reads the first message of an accepted socket, and not one byte more.
 #pragma once
 
 #include <atomic>
@@ -20,19 +20,19 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
            FileDescriptor socket, std::string caller = "");
 
   void start();
-  /// Closes the socket, unless it was handed on already.
+  /// Closes the socket, unless it was already handed on.
   void stop();
-  /// The caller's address, for messages; empty where callers have none.
+  /// The caller's address, for messages; empty if callers have none.
   const std::string& caller() const { return caller_; }
-  /// The error of a caller that has not said all in time: kUnavailable when it has said nothing, or
-  /// was refused already.
+  /// Returns the error for a caller that has not said everything in time: kUnavailable if it has
+  /// said nothing, or was already refused.
   Error error_of_silence() const;
 
  protected:
-  // The acceptor lives while these run. Both throw Error when the socket is of no use, and `hear`
-  // throws kFailedPrecondition for a caller that is refused.
-  /// Reads, and returns kNothing when all of the greeting has arrived, or else what it waits for.
-  /// Called with the mutex.
+  // The acceptor lives while these run. Both throw Error if the socket is of no use; `hear` also
+  // throws kFailedPrecondition for a refused caller.
+  /// Reads, and returns kNothing if the whole greeting has arrived, or else the event that it waits
+  /// for. The caller holds the mutex.
   virtual ByteStream::Need hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
   /// The caller has said something.

@@ -1,5 +1,5 @@
-// An offer tells a caller where the task at an address can be reached through shared memory. Its
-// format is in docs/wire.md.
+// An offer tells a caller how to reach the task at an address through shared memory. docs/wire.md
+// has its format.
 #pragma once
 
 #include <array>
@@ -15,7 +15,8 @@ namespace paceline {
 constexpr std::size_t kOfferBytes = 40;
 constexpr std::uint16_t kOfferVersion = 2;
 
-/// Both fields are random. All tasks of the host can see the name, only those who asked the token.
+/// Both fields are random. All tasks of the host can see the name; only callers that asked get the
+/// token.
 struct Offer {
   Preamble::Token name{};
   Preamble::Token token{};
@@ -25,7 +26,7 @@ struct Offer {
 };
 
 std::array<std::byte, kOfferBytes> encode(const Offer& offer);
-/// Returns nothing for an offer of another version, and for bytes that are no offer at all.
+/// Returns nothing for an offer of another version, and for bytes that are not an offer.
 std::optional<Offer> decode_offer(std::span<const std::byte, kOfferBytes> bytes);
 
 }  // namespace paceline

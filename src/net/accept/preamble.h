@@ -1,6 +1,6 @@
-// The first bytes of every socket say what it is for: it is one of the two TCP sockets of a
-// connection, it only asks for an offer, or it is the Unix socket of an shm connection. The format
-// is in docs/wire.md.
+// The first bytes of every socket, which say what it is for: one of the two TCP sockets of a
+// connection, a request for an offer, or the Unix socket of an shm connection. docs/wire.md has the
+// format.
 #pragma once
 
 #include <array>
@@ -18,14 +18,13 @@ enum class SocketRole : std::uint16_t { kData = 0, kControl = 1, kOffer = 2, kSh
 struct Preamble {
   using Token = std::array<std::byte, 16>;
   SocketRole role = SocketRole::kData;
-  /// A random token that both sockets of a connection have; for kSharedMemory it is that of the
-  /// offer.
+  /// A random token that both sockets of a connection have; for kSharedMemory it is the offer's.
   Token token{};
 };
 
 Preamble::Token random_token();
 std::array<std::byte, kPreambleBytes> encode(const Preamble& preamble);
-/// Throws kDataLoss for bytes that are no preamble of this version.
+/// Throws kDataLoss for bytes that are not a preamble of this version.
 Preamble decode_preamble(std::span<const std::byte, kPreambleBytes> bytes);
 
 }  // namespace paceline

@@ -12,18 +12,18 @@
 
 namespace paceline {
 
-/// Publishes offers of shared memory, and asks for those of others.
+/// Publishes offers of shared memory, and asks other tasks for theirs.
 class Rendezvous {
  public:
   virtual ~Rendezvous() = default;
-  /// Listens at `address`. A caller that asks for shared memory is told `offer`; one that connects
-  /// without it is given to `others`. Returns the address that peers can use. Throws what
-  /// Link::listen throws.
+  /// Listens at `address`. A caller that asks for shared memory gets `offer`; a caller that
+  /// connects without it goes to `others`. Returns the address that peers can use. Throws as
+  /// Link::listen does.
   virtual std::string publish(const std::string& address, const Offer& offer, Acceptor others) = 0;
-  /// The offer of the listener at `address`; none when it shares no memory. Throws what
-  /// Link::connect throws.
+  /// Returns the offer of the listener at `address`; nothing if it shares no memory. Throws as
+  /// Link::connect does.
   virtual std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) = 0;
-  /// Watches the sockets over which tasks say that they share memory.
+  /// Watches the sockets over which tasks announce shared memory.
   virtual const std::shared_ptr<Poller>& poller() const = 0;
 };
 

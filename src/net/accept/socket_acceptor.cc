@@ -71,7 +71,7 @@ void SocketAcceptor::tell_refused(const Greeting& greeting, const Error& why) {
   refusals_.add(greeting.caller(), why.what());
 }
 
-/// Nobody need know of a caller that goes before it has said anything, as a probe of a port does.
+/// Nobody needs to hear of a caller that leaves before it has said anything, as a port probe does.
 void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error& why) {
   greeting->stop();
   {
@@ -81,7 +81,7 @@ void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error
   if (why.code() != ErrorCode::kUnavailable) tell_refused(*greeting, why);
 }
 
-/// With the mutex.
+/// The caller holds the mutex.
 void SocketAcceptor::forget(const std::shared_ptr<Greeting>& greeting) {
   if (greetings_.erase(greeting) == 0) return;
   const auto host = of_host_.find(host_of(greeting->caller()));
@@ -126,12 +126,12 @@ void SocketAcceptor::welcome(FileDescriptor socket) {
     });
     greeting->start();
   } catch (const Error&) {
-    // The system can watch no more descriptors, or the caller may not come: it sees its connection
-    // end.
+    // The system can watch no more descriptors, or the caller is not admitted: it sees its
+    // connection end.
   }
 }
 
-/// A caller that waits keeps the listening socket readable, so waiting for that would spin.
+/// A waiting caller keeps the listening socket readable, so waiting for that would spin.
 void SocketAcceptor::start_after_pause() {
   const TimePoint then = std::chrono::steady_clock::now() + kPauseWithoutDescriptors;
   poller_->call_at(then, [weak = weak_from_this()] {

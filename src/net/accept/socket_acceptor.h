@@ -1,4 +1,4 @@
-// Accepts sockets, and reads what they are for. While the process has no descriptor left, it waits.
+// Accepts sockets, and reads what they are for. If the process has no descriptor left, it waits.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@
 namespace paceline {
 
 /// Tells the user of a link which callers it has refused: the first few, and then at most one a
-/// second, since they may come by thousands. Thread-safe.
+/// second, because thousands may call. Thread-safe.
 class Refusals {
  public:
   /// `tell` may be empty.
@@ -28,7 +28,7 @@ class Refusals {
  private:
   const std::function<void(const std::string&)> tell_;
   std::mutex mutex_;
-  TimePoint full_;  // when as many may be told at once as at the beginning
+  TimePoint full_;  // when the full number of messages is allowed again
   std::int64_t untold_ = 0;
 };
 
@@ -37,37 +37,39 @@ class Greeting;
 class SocketAcceptor : public Watcher, public std::enable_shared_from_this<SocketAcceptor> {
  public:
   struct Patience {
-    Duration with_one;         // a socket that has not said by then what it is for is dropped
-    std::size_t most_at_once;  // so many sockets may be no connection yet; others are dropped
-    std::size_t most_of_one;   // so many of one host
+    Duration with_one;         // a socket that has not said what it is for by then is dropped
+    std::size_t most_at_once;  // sockets that may wait before they are a connection; others are
+                               // dropped
+    std::size_t most_of_one;   // such sockets from one host
   };
-  /// `refused` is told of callers that are dropped for what they have said.
+  /// `refused` learns of callers that are dropped because of what they have said.
   SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience,
                  std::function<void(const std::string&)> refused);
 
   void start();
-  /// Accepts no more, and drops every socket that is no connection yet.
+  /// Stops accepting, and drops every socket that is not yet a connection.
   void stop();
 
-  // A greeting calls these.
-  /// The greeting has heard all. Returns false when nothing is accepted any more.
+  // A greeting calls the functions below.
+  /// The greeting has read everything. Returns false if nothing is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
-  /// The greeting's caller was refused, and its socket goes on until it closes.
+  /// Reports the refusal of the greeting's caller, whose socket stays open until it closes.
   void tell_refused(const Greeting& greeting, const Error& why);
-  /// The greeting's socket has closed, talked nonsense, or stayed silent too long.
+  /// The greeting's socket has closed, sent garbage, or stayed silent too long.
   void drop(const std::shared_ptr<Greeting>& greeting, const Error& why);
 
  protected:
-  /// Reads what a new socket is for, without blocking. Called with the mutex.
+  /// Reads what a new socket is for, without blocking. The caller holds the mutex.
   virtual std::shared_ptr<Greeting> greeting_of(FileDescriptor socket) = 0;
-  /// Returns how many sockets were heard and are no connection yet. Called with the mutex.
+  /// Returns the number of sockets that were read and are not yet a connection. The caller holds
+  /// the mutex.
   virtual std::size_t waiting() const { return 0; }
   virtual void drop_waiting() {}
   Refusals& refusals() { return refusals_; }
 
   bool stopped() const { return !listening_; }
   const std::shared_ptr<Poller>& poller() const { return poller_; }
-  /// Makes the call when a socket has had time enough.
+  /// Makes the call when a socket has had enough time.
   void call_late(std::function<void()> call);
 
   std::mutex mutex_;
@@ -85,7 +87,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   std::optional<Watch> listening_;
   Refusals refusals_;
   std::set<std::shared_ptr<Greeting>> greetings_;
-  std::map<std::string, std::size_t> of_host_;  // greetings by the caller's host
+  std::map<std::string, std::size_t> of_host_;  // the number of greetings, by the caller's host
 };
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Two network namespaces are two hosts, though they have one name and one memory.
+// Two network namespaces count as two hosts, although they have one name and one memory.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -16,7 +16,7 @@ using testing::HasSubstr;
 
 constexpr const char* kHere = "10.231.77.1:0";
 
-/// Two namespaces of this test with a cable between them.
+/// Two namespaces for this test, with a cable between them.
 class Namespaces : public testing::Test {
  protected:
   void SetUp() override {
@@ -38,7 +38,7 @@ class Namespaces : public testing::Test {
     const int status = std::system((command + " >/dev/null 2>&1").c_str());
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
-  /// On a thread of that namespace; so are the threads and sockets that `call` makes.
+  /// Runs on a thread of that namespace; so do the threads and sockets that `call` makes.
   template <typename Call>
   static void in(const std::string& name, Call call) {
     std::thread([&] {
@@ -47,7 +47,7 @@ class Namespaces : public testing::Test {
       call();
     }).join();
   }
-  /// The name of the calling thread's end of the cable.
+  /// Returns the bytes sent by the calling thread's end of the cable.
   static std::int64_t bytes_sent() {
     std::ifstream counts("/proc/thread-self/net/dev");
     for (std::string word; counts >> word;) {
@@ -87,7 +87,7 @@ TEST_F(Namespaces, ShareNoMemoryAndTheBytesGoOverTheirLink) {
   });
 }
 
-// Both ends find out by silence, and neither says that the other's process has stopped.
+// Both ends detect the cut by silence, and neither says that the other's process has stopped.
 TEST_F(Namespaces, ACutCableIsNotCalledAStoppedProcess) {
   std::unique_ptr<Listener> listener;
   in(a_, [&] { listener = std::make_unique<Listener>(make_link("tcp", {}), kHere); });

@@ -23,7 +23,7 @@ bool InprocQueue::push(const QueuedFrame& frame) {
   return !refused;
 }
 
-/// Returns true when the payload stays borrowed. Called with the lock of senders.
+/// Returns true if the payload stays borrowed. The caller holds the lock of senders.
 bool InprocQueue::enqueue(const QueuedFrame& frame) {
   if (!frame.shared) sender_.count_sent(frame.bytes(kFrameHeaderBytes));
   pushed_.store(pushed_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
@@ -36,7 +36,7 @@ bool InprocQueue::enqueue(const QueuedFrame& frame) {
   return !is_short(frame.header);
 }
 
-/// Returns true when the ring has a slot for the frame that was counted last.
+/// Returns true if the ring has a slot for the most recently counted frame.
 bool InprocQueue::ring_has_room() {
   const std::uint64_t pushed = pushed_.load(std::memory_order_relaxed);
   if (pushed - seen_taken_ <= kSlots) return true;
@@ -68,9 +68,9 @@ std::optional<QueuedFrame> InprocQueue::take(ShortPayload& room) {
   return take_oldest(room);
 }
 
-/// Called with the lock of receivers.
+/// The caller holds the lock of receivers.
 std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
-  const bool has_rest = has_rest_;  // frames older than the rest can be seen in the ring now
+  const bool has_rest = has_rest_;  // older frames are now visible in the ring
   std::optional<QueuedFrame> frame;
   if (ring_has_come()) {
     frame = read(room);
@@ -81,7 +81,7 @@ std::optional<QueuedFrame> InprocQueue::take_oldest(ShortPayload& room) {
   return frame;
 }
 
-/// Reads the next frame of the ring. Called with the lock of receivers.
+/// Reads the next frame of the ring. The caller holds the lock of receivers.
 QueuedFrame InprocQueue::read(ShortPayload& room) const {
   const Slot& slot = slots_[(taken_.load(std::memory_order_relaxed) + 1) % kSlots];
   const std::size_t bytes = slot.header.payload_bytes;
@@ -169,13 +169,13 @@ bool InprocConnection::help() {
   return true;
 }
 
-/// Asks the acceptor once, even if it refuses.
+/// Asks the acceptor only once, even if it refuses.
 void InprocConnection::accept() {
   const Acceptor acceptor = std::exchange(acceptor_, nullptr);
   guarded([&] { receiver_ = acceptor(shared_from_this()); });
 }
 
-/// An exception of the receiver ends the connection.
+/// If the receiver throws, the connection ends.
 template <typename Call>
 void InprocConnection::guarded(Call call) {
   try {
@@ -186,10 +186,10 @@ void InprocConnection::guarded(Call call) {
 }
 
 void InprocConnection::deliver(const QueuedFrame& frame) {
-  std::optional<std::span<std::byte>> place;  // stays empty when the receiver throws
+  std::optional<std::span<std::byte>> place;  // stays empty if the receiver throws
   if (!frame.shared) guarded([&] { place = take_payload(frame); });
   inbox().give_back(frame);
-  if (inbox().is_shut()) ask_for_turn(far_side());  // the far end may wait for it to be idle
+  if (inbox().is_shut()) ask_for_turn(far_side());  // the far end may wait until the queue is idle
   if (place) guarded([&] { receiver_->on_frame(frame.header, *place); });
   if (frame.shared) guarded([&] { receiver_->on_shared(frame.header.id, frame.shared); });
 }
@@ -217,8 +217,8 @@ void InprocConnection::close(Deadline deadline) {
   ask_for_turn(far_side());
 }
 
-/// Returns true when nothing is left to do here but to report the end. What one end has queued
-/// before it closes is delivered first; then both have a reason.
+/// Returns true if only the end remains to be reported here. First delivers what one end queued
+/// before it closed; then both ends have a reason.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;
   std::unique_lock lock(pair_->mutex);
@@ -230,8 +230,8 @@ bool InprocConnection::agree_on_end() {
   return ended;
 }
 
-/// Gives `side` the error as its reason, and tells the other side that this one is gone. A reason
-/// that an end already has stays.
+/// Gives `side` the error as its reason, and tells the other side that `side` is gone. An end keeps
+/// the reason that it already has.
 void InprocConnection::set_reasons(int side, const Error& error) {
   InprocPair::End& here = pair_->ends[std::size_t(side)];
   InprocPair::End& there = pair_->ends[std::size_t(1 - side)];
@@ -249,7 +249,8 @@ void InprocConnection::give_up() {
   fail(error_of_closing_late(peer()));
 }
 
-/// Ends both sides at once. The receiver here is told `error`, the other that this end is gone.
+/// Ends both sides at once. This side's receiver gets `error`, and the other learns that this end
+/// is gone.
 void InprocConnection::fail(const Error& error) {
   {
     std::lock_guard lock(pair_->mutex);

@@ -1,5 +1,5 @@
 // One end of a connection between two threads of a process. A payload is copied once, from the
-// sender's memory to where the receiver wants it; a short one travels with its header.
+// sender's memory to where the receiver wants it; a short payload travels with its header.
 #pragma once
 
 #include <array>
@@ -20,48 +20,48 @@
 namespace paceline {
 
 /// The queue of frames on their way to one end of an inproc connection. Frames leave in the order
-/// in which they were pushed. Thread-safe. A frame has one cache line of a ring, which a short
-/// payload shares, so that a receiver that sees that something arrived has all of it. What finds no
-/// room there waits behind the ring, and so does memory that is shared.
+/// in which they were pushed. Thread-safe. Each frame has one cache line of a ring, and a short
+/// payload shares that line, so that a receiver that sees the arrival already has all of it. Frames
+/// that find no room in the ring wait behind it; so does shared memory.
 class InprocQueue {
  public:
   static constexpr std::size_t kShortBytes = 24;
   using ShortPayload = std::array<std::byte, kShortBytes>;
 
-  /// `sender` counts what is sent, and the time that it takes.
+  /// `sender` counts what is sent, and the time that this takes.
   explicit InprocQueue(TrafficMeter& sender) : sender_(sender) {}
 
-  /// Borrows the payload until give_back, a short one perhaps for this call only. Returns false
-  /// when the queue is shut; the frame is then given back.
+  /// Borrows the payload until give_back; a short payload perhaps for this call only. Returns false
+  /// if the queue is shut; the frame is then given back.
   bool push(const QueuedFrame& frame);
   bool has_come() const { return ring_has_come() || has_rest_; }
   /// Takes the oldest frame, if there is one and drain() was not called. Its payload may lie in
   /// `room`.
   std::optional<QueuedFrame> take(ShortPayload& room);
-  /// Is called once for each frame that was taken, when its payload is needed no more.
+  /// Called once for each taken frame, when nobody needs its payload any more.
   void give_back(const QueuedFrame& frame);
-  /// Takes all that is there, and gives it back. A receiver gets no frame behind those.
+  /// Takes all queued frames, and gives them back. The receiver gets no later frame.
   void drain();
 
-  /// Refuses what is pushed from now on.
+  /// Refuses frames from now on.
   void shut();
   bool is_shut() const { return shut_; }
-  /// True when everything that was ever pushed is given back.
+  /// True if every frame that was ever pushed is given back.
   bool is_idle() const { return done_ == pushed_; }
   /// Waits until is_idle(). The queue must be shut.
   void wait_until_idle() const;
 
  private:
-  /// The payload of a frame, if it is not short.
+  /// The payload of a frame that is not short.
   struct Loan {
     const std::byte* payload;
     void (*sent)(void* context);
     void* context;
   };
   struct alignas(kCacheLine) Slot {
-    std::atomic<std::uint64_t> number{0};  // the frame that lies here, counted from 1
+    std::atomic<std::uint64_t> number{0};  // the number of the frame in this slot, from 1
     FrameHeader header;
-    ShortPayload payload;  // or a Loan
+    ShortPayload payload;  // a short payload, or a Loan
   };
   static_assert(sizeof(Slot) == kCacheLine && sizeof(Loan) == kShortBytes);
   static constexpr std::size_t kSlots = 128;
@@ -79,14 +79,14 @@ class InprocQueue {
   QueuedFrame take_rest();
   void end_loan(const QueuedFrame& frame);
 
-  // Fields that senders write, that receivers write, and that both seldom write have separate cache
-  // lines.
+  // Fields that senders write, fields that receivers write, and fields that both seldom write lie
+  // in separate cache lines.
   alignas(kCacheLine) std::mutex sending_;
-  std::atomic<std::uint64_t> pushed_{0};  // all frames so far
+  std::atomic<std::uint64_t> pushed_{0};  // the number of all frames so far
   std::uint64_t seen_taken_ = 0;
   alignas(kCacheLine) std::mutex taking_;
   std::atomic<std::uint64_t> taken_{0};
-  std::atomic<std::uint64_t> done_{0};  // those that were given back
+  std::atomic<std::uint64_t> done_{0};  // the number of frames given back
   bool drained_ = false;                // guarded by taking_
   alignas(kCacheLine) TrafficMeter& sender_;
   std::atomic<bool> shut_{false};
@@ -105,19 +105,20 @@ struct InprocPair {
 
     const std::string peer;  // this end's name for the other one
     const std::shared_ptr<InprocDispatcher> dispatcher;
-    std::atomic<bool> asked{false};  // it wants a turn, whether anything arrived or not
-    bool closing = false;            // it sends no more
-    std::optional<Error> reason;     // on_closed gets it when all is delivered and given back
+    std::atomic<bool> asked{false};  // asks for a turn, whether or not anything arrived
+    bool closing = false;            // this end sends no more
+    std::optional<Error> reason;     // on_closed gets it once all frames are delivered and given
+                                     // back
     TrafficMeter meter;
   };
   std::array<End, 2> ends;
   std::array<InprocQueue, 2> inboxes{InprocQueue(ends[1].meter), InprocQueue(ends[0].meter)};
-  std::mutex mutex{};  // guards closing and reason; is locked before those of a queue
+  std::mutex mutex{};  // guards closing and reason; locked before the mutexes of a queue
 };
 
 class InprocConnection : public Connection, public std::enable_shared_from_this<InprocConnection> {
  public:
-  /// If `receiver` is null, `acceptor` is asked for one on the first turn.
+  /// If `receiver` is null, the first turn asks `acceptor` for one.
   InprocConnection(std::shared_ptr<InprocPair> pair, int side, Receiver* receiver,
                    Acceptor acceptor);
 
@@ -132,15 +133,15 @@ class InprocConnection : public Connection, public std::enable_shared_from_this<
   std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return near().meter.traffic(); }
 
-  /// True when a turn would do something and no other thread is taking one.
+  /// True if a turn would do something and no other thread is taking one.
   bool has_come() const { return !in_turn_ && (near().asked || inbox().has_come()); }
-  /// Takes a turn: delivers one frame, or the end after the last one. Returns false when another
-  /// turn is under way.
+  /// Takes a turn: delivers one frame, or the end after the last one. Returns false if another turn
+  /// is under way.
   bool help();
   void ask_for_turn() { ask_for_turn(side_); }
-  /// The deadline of close has passed.
+  /// Called when the deadline of close has passed.
   void give_up();
-  /// Ends it for a link that is being destroyed, whose dispatcher runs no more.
+  /// Ends the connection for a link that is being destroyed, whose dispatcher no longer runs.
   void finish(const Error& error);
 
  private:

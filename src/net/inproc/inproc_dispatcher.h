@@ -1,4 +1,5 @@
-// The threads of an inproc link: they give its connections a turn when something arrived for them.
+// The threads of an inproc link: they give its connections a turn when something has arrived for
+// them.
 #pragma once
 
 #include <atomic>
@@ -22,16 +23,16 @@ class InprocDispatcher {
   explicit InprocDispatcher(int threads);
   ~InprocDispatcher();
 
-  /// Owns the connection until `forget`. Returns false when the dispatcher is stopped already.
+  /// Owns the connection until `forget`. Returns false if the dispatcher is already stopped.
   bool add(std::shared_ptr<InprocConnection> connection);
   void forget(const InprocConnection* connection) { connections_.forget(connection); }
-  /// Is called when something arrived for a connection. Wakes a thread that sleeps.
+  /// Call it when something has arrived for a connection. Wakes a sleeping thread.
   void wake();
-  /// Calls the connection's give_up at the deadline, unless it is gone by then.
+  /// Calls the connection's give_up at the deadline, unless the connection has ended by then.
   void give_up_at(Deadline deadline, std::weak_ptr<InprocConnection> connection);
-  /// Gives each connection for which something arrived one turn, on the calling thread.
+  /// On the calling thread, gives one turn to each connection for which something has arrived.
   bool help();
-  /// Joins the threads and returns the connections that are left.
+  /// Joins the threads and returns the remaining connections.
   std::vector<std::shared_ptr<InprocConnection>> stop();
 
  private:

@@ -14,16 +14,16 @@ class InprocDispatcher;
 
 struct InprocListener {
   Acceptor acceptor;
-  std::shared_ptr<InprocDispatcher> dispatcher;  // of the link that listens
+  std::shared_ptr<InprocDispatcher> dispatcher;  // of the listening link
 };
 
-/// Thread-safe. Shared by the links that can reach each other.
+/// The links that can reach each other share one hub. Thread-safe.
 class InprocHub {
  public:
-  /// Returns the address: `name`, where a final ":0" is replaced by a free number. Throws
-  /// kUnavailable when the name is in use.
+  /// Returns the address: `name`, where a free number replaces a final ":0". Throws kUnavailable if
+  /// the name is in use.
   std::string add(const std::string& name, std::shared_ptr<InprocListener> listener);
-  /// Returns null when nobody listens there.
+  /// Returns null if nobody listens there.
   std::shared_ptr<InprocListener> find(const std::string& address) const;
   void remove(const std::string& address);
 

@@ -49,7 +49,7 @@ class InprocLink : public Link {
     const auto far = make_end(pair, 1, nullptr, listener->acceptor);
     auto near = make_end(pair, 0, &receiver, nullptr);
     far->ask_for_turn();
-    near->ask_for_turn();  // the far end may be gone by now
+    near->ask_for_turn();  // the far end may have ended by now
     return near;
   }
 

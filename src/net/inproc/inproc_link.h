@@ -1,4 +1,4 @@
-// Links between threads of one process. Addresses are any names, unique within a hub.
+// Links between threads of one process. An address is any name that is unique within a hub.
 #pragma once
 
 #include <memory>

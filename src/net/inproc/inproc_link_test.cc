@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-/// Tells when it is being told of a frame.
+/// Reports when a call of on_frame has begun.
 class EnteredReceiver : public TestReceiver {
  public:
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
@@ -18,8 +18,8 @@ class EnteredReceiver : public TestReceiver {
   std::atomic<bool> entered{false};
 };
 
-// The link's thread leaves a connection to who is in a turn of it, and he may help no more after
-// it.
+// The link's thread leaves a connection to the thread that takes a turn on it, and that thread may
+// not help again.
 TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   const auto hub = std::make_shared<InprocHub>();
   Listener listener(make_inproc_link({}, hub), "task:0");
@@ -34,7 +34,7 @@ TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
     const auto until_entered = [&](const auto& meanwhile) {
       for (const Deadline deadline = soon(); !receiver.entered && !deadline.passed();) meanwhile();
     };
-    // It polls before the frames arrive, so that it mostly enters before the link's thread wakes.
+    // It polls before the frames arrive, so it mostly begins before the link's thread wakes.
     std::thread helper([&] { until_entered([&] { link->help(); }); });
     for (int frame = 0; frame < 2; ++frame) far->send({}, {});
     until_entered([] { std::this_thread::yield(); });
@@ -44,7 +44,7 @@ TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   }
 }
 
-/// Keeps who sends waiting for where the payload goes.
+/// Delays the sender until the receiver has said where the payload goes.
 class SlowReceiver : public TestReceiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override {
@@ -55,7 +55,7 @@ class SlowReceiver : public TestReceiver {
   const EventFd asked, goes_on;
 };
 
-// Its end waits until nobody reads what it has sent; it is not asked again then.
+// The connection's end waits until nobody reads its frames; the acceptor is not asked again then.
 TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
   const auto hub = std::make_shared<InprocHub>();
   SlowReceiver receiver;

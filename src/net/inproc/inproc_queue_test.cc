@@ -20,7 +20,7 @@ void count(void* counter) { ++*static_cast<std::atomic<int>*>(counter); }
 
 class InprocQueueTest : public testing::Test {
  protected:
-  /// A frame of this number.
+  /// Pushes a frame with this number.
   bool push(std::uint64_t number, std::size_t bytes = 8) {
     payloads_[number % 2].assign(bytes, std::byte(number));
     QueuedFrame frame{.header = {.step = number}, .payload = payloads_[number % 2]};
@@ -29,7 +29,7 @@ class InprocQueueTest : public testing::Test {
     frame.context = &sent_;
     return queue_.push(frame);
   }
-  /// Returns the size of the next frame; 0 when there is none.
+  /// Returns the size of the next frame; 0 if there is none.
   std::uint64_t take() {
     const std::optional<QueuedFrame> frame = queue_.take(room_);
     if (!frame) return 0;
@@ -73,7 +73,8 @@ TEST_F(InprocQueueTest, BorrowsALongerPayload) {
   EXPECT_EQ(sent_, 1);
 }
 
-// Far more than the ring has lines for, taken while it is full, partly empty, empty.
+// The test pushes far more frames than the ring has lines for, and takes them while it is full,
+// partly empty, and empty.
 TEST_F(InprocQueueTest, KeepsTheOrderHoweverMuchWaits) {
   std::uint64_t pushed = 0, taken = 0;
   for (const int some : {1000, 1, 300, 700, 3, 90}) {
@@ -131,7 +132,7 @@ TEST_F(InprocQueueTest, IsIdleWhenAllThatWasTakenIsGivenBack) {
   giver.join();
 }
 
-// Short payloads, longer ones and shared memory, as fast as they can be sent.
+// The test sends short payloads, longer ones and shared memory as fast as possible.
 TEST_F(InprocQueueTest, CarriesAStreamFromThreadToThread) {
   std::vector<std::array<std::uint64_t, 6>> payloads(20'000);
   const auto memory = SharedMemory::create(1);
@@ -162,7 +163,8 @@ TEST_F(InprocQueueTest, CarriesAStreamFromThreadToThread) {
   sender.join();
 }
 
-// The first frame that a connection drops is its last: a receiver at work must not see a gap.
+// After the first frame that a connection drops it delivers none: a working receiver must not see a
+// gap.
 TEST_F(InprocQueueTest, NothingIsTakenOnceItIsDrained) {
   const std::vector<std::byte> payload(kLong);
   const FrameHeader header{.payload_bytes = std::uint32_t(payload.size())};

@@ -1,4 +1,4 @@
-// Maps parts of several shared memories one after the other into one range of addresses.
+// Maps parts of several shared memories, one after another, into one range of addresses.
 #pragma once
 
 #include <cstddef>
@@ -9,22 +9,23 @@
 
 namespace paceline {
 
-/// Tasks of one host cut an array between pages, and each keeps a part in its own memory; a reader
-/// sees the whole here. What is mapped lives as long as this object. Not thread-safe.
+/// Tasks of one host cut an array at page boundaries, and each keeps a part in its own memory;
+/// through this a reader sees the whole array. The mappings live as long as this object. Not
+/// thread-safe.
 class ContiguousMapping {
  public:
-  /// A part begins at a multiple of this, both in the range and in its memory.
+  /// A part begins at a multiple of this, both in the range and in its own memory.
   static constexpr std::size_t kPageBytes = 4096;
 
-  /// Takes a range in which nothing is mapped yet, so that touching it faults. Throws kUnavailable
-  /// when the system gives no such range.
+  /// Reserves a range in which nothing is mapped yet, so that touching it faults. Throws
+  /// kUnavailable if the system gives no such range.
   explicit ContiguousMapping(std::size_t bytes);
   ~ContiguousMapping();
   ContiguousMapping(const ContiguousMapping&) = delete;
   ContiguousMapping& operator=(const ContiguousMapping&) = delete;
 
-  /// Maps [offset, offset + bytes) of the memory at `at` in the range. Throws kUnavailable when the
-  /// system maps nothing there.
+  /// Maps [offset, offset + bytes) of the memory at position `at` of the range. Throws kUnavailable
+  /// if the system refuses the mapping.
   void map(std::size_t at, std::shared_ptr<const SharedMemory> memory, std::size_t offset,
            std::size_t bytes);
   const std::byte* data() const { return data_; }

@@ -1,4 +1,4 @@
-// Memory that the tasks of one host share: one writes, the others read.
+// Memory that the tasks of one host share: one task writes, the others read.
 #pragma once
 
 #include <cstddef>
@@ -9,25 +9,25 @@
 
 namespace paceline {
 
-/// A memfd that begins at a page. It is sealed: nobody can make it smaller or larger, and only its
-/// maker can write. Readers see at once what the maker changes, in no order but that of the frames
-/// that tell of it. Thread-safe.
+/// A memfd that begins at a page. It is sealed: nobody can change its size, and only its maker can
+/// write. Readers see the maker's changes at once, and only the frames that announce changes order
+/// them. Thread-safe.
 class SharedMemory {
  public:
-  /// Makes a memory of zeros. Throws kUnavailable when the system gives none.
+  /// Makes a memory of zeros. Throws kUnavailable if the system gives none.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
-  /// Maps the memory of another task, which can only be read here. Throws kDataLoss unless it is
-  /// sealed, so that touching it can never fault, and has a size that is neither 0 nor beyond this
-  /// machine's memory. Reading what was never written takes memory all the same.
+  /// Maps another task's memory, which this side can only read. Throws kDataLoss unless it is
+  /// sealed, so that touching it can never fault, and its size is neither 0 nor beyond this
+  /// machine's memory. Even reading bytes that were never written uses memory.
   static std::shared_ptr<const SharedMemory> open(FileDescriptor fd);
   ~SharedMemory();
 
-  /// The bytes, which only the maker may write. Must not be called for the memory of another task.
+  /// The bytes, which only the maker may write. Do not call it for another task's memory.
   std::span<std::byte> bytes() { return {data_, size_}; }
   /// The bytes, which another task may change at any time: copy them, then check the copy.
   std::span<const std::byte> bytes() const { return {data_, size_}; }
   std::size_t size() const { return size_; }
-  /// The descriptor that is passed to a peer.
+  /// The descriptor to pass to a peer.
   int fd() const { return fd_.get(); }
 
  private:

@@ -1,4 +1,4 @@
-// A descriptor that any thread can make readable, to wake one that waits for descriptors.
+// A descriptor that any thread can make readable, to wake a thread that waits for descriptors.
 #pragma once
 
 #include "base/deadline.h"
@@ -8,14 +8,14 @@ namespace paceline {
 
 class EventFd {
  public:
-  /// Throws kUnavailable when no descriptor is left.
+  /// Throws kUnavailable if no descriptor is left.
   EventFd();
   int fd() const { return fd_.get(); }
   /// Makes the descriptor readable until it is cleared.
   void raise() const;
   void clear() const;
-  /// Sleeps until it is raised. Returns false at the deadline, or when the deadline's descriptor
-  /// can be read.
+  /// Sleeps until raised. Returns false at the deadline, or if the deadline's descriptor becomes
+  /// readable.
   bool wait(Deadline deadline) const;
 
  private:

@@ -9,15 +9,15 @@
 
 namespace paceline {
 
-/// Returns 0 when one of them is ready, as their revents say, ETIME when the deadline passed, or an
+/// Returns 0 if a descriptor is ready, as its revents say, ETIME if the deadline passed, or an
 /// error number. It does not watch the deadline's descriptor.
 int poll_until(std::span<pollfd> descriptors, Deadline deadline);
 
-/// Waits for `events` of one descriptor. Returns 0 when one of them arrived, ETIME when the
-/// deadline passed or its descriptor can be read, or an error number.
+/// Waits for `events` of one descriptor. Returns 0 if one of them happened, ETIME if the deadline
+/// passed or its descriptor became readable, or an error number.
 int poll_one_until(int fd, short events, Deadline deadline);
 
-/// Returns false when the deadline passed before `fd` could be read.
+/// Returns false if the deadline passed before `fd` became readable.
 bool wait_to_read(int fd, Deadline deadline);
 
 }  // namespace paceline

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// The number of an event says its source: the first numbers are not watches.
+// An event's number says its source: the numbers below kBeforeWatches are not watches.
 enum : std::uint64_t { kStopping, kTimer, kBeforeWatches };
 
 FileDescriptor checked(int fd, const char* what) {
@@ -39,7 +39,7 @@ Poller::Poller(int threads)
     : epoll_(checked(::epoll_create1(EPOLL_CLOEXEC), "an epoll")),
       timer_(checked(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer")),
       last_watch_(kBeforeWatches) {
-  // All threads stop; one makes the calls that are due.
+  // `stopping_` stops all threads; the timer wakes one thread, which makes the calls that are due.
   if (set(epoll_, EPOLL_CTL_ADD, stopping_.fd(), kStopping, EPOLLIN) != 0 ||
       set(epoll_, EPOLL_CTL_ADD, timer_.get(), kTimer, EPOLLIN | EPOLLET) != 0)
     throw error_of_too_many();
@@ -63,7 +63,7 @@ void Poller::stop() {
     if (thread.joinable()) thread.join();
 }
 
-/// The dropped objects may destroy watches, which need the lock.
+/// The dropped objects may destroy watches, which takes the lock.
 void Poller::drop_pending() {
   std::vector<std::shared_ptr<Watcher>> watchers;
   std::multimap<TimePoint, std::function<void()>> calls;
@@ -96,7 +96,7 @@ std::uint64_t Poller::add(int fd) {
 }
 
 void Poller::remove(std::uint64_t watch) {
-  Waits waits;  // is destroyed after the lock is let go
+  Waits waits;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   waits = std::exchange(watches_[watch], {});
   watches_.erase(watch);
@@ -112,21 +112,21 @@ void Poller::wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
 }
 
 void Poller::cancel_readable(std::uint64_t watch) {
-  std::shared_ptr<Watcher> reader;  // is destroyed after the lock is let go
+  std::shared_ptr<Watcher> reader;  // destroyed after the lock is released
   const std::lock_guard lock(mutex_);
   Waits& waits = watches_.at(watch);
   std::swap(reader, waits.reader);
   arm(watch, waits);
 }
 
-/// Waits for one event. Called with the lock.
+/// Waits for one event. The caller holds the lock.
 void Poller::arm(std::uint64_t watch, const Waits& waits) const {
   const std::uint32_t events = (waits.reader ? EPOLLIN : 0U) | (waits.writer ? EPOLLOUT : 0U);
   set(epoll_, EPOLL_CTL_MOD, waits.fd, watch, events | EPOLLONESHOT);
 }
 
-/// An error, or the end of a connection, ends the waits of both kinds. This thread then calls the
-/// reader only, and waits again for the writer, which so need not wait for the reader.
+/// An error, or the end of a connection, ends both kinds of waits. This thread then calls only the
+/// reader, and waits again for the writer, so that the writer need not wait for the reader.
 void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   std::shared_ptr<Watcher> reader, writer;
   {
@@ -154,7 +154,7 @@ void Poller::call_due() {
   }
 }
 
-/// Sets the timer for the call after the one that is due, which another thread can make meanwhile.
+/// Sets the timer for the call after the due one; another thread can make that call meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
   std::function<void()> due;
@@ -164,9 +164,9 @@ std::function<void()> Poller::next_due() {
   return due;
 }
 
-/// Called with the lock.
+/// The caller holds the lock.
 void Poller::set_timer(TimePoint time) const {
-  const Duration at = std::max(time.time_since_epoch(), Duration(1));  // 0 would unset it
+  const Duration at = std::max(time.time_since_epoch(), Duration(1));  // 0 would disarm the timer
   const auto seconds = std::chrono::floor<std::chrono::seconds>(at);
   const itimerspec then{.it_interval = {},
                         .it_value = {seconds.count(), Duration(at - seconds).count()}};

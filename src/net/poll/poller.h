@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// Is called on a thread of the poller, once per wait. Two threads may make the two kinds of calls
-/// at the same time.
+/// Called on a thread of the poller, once per wait. Two threads may make the two kinds of calls at
+/// the same time.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -26,17 +26,17 @@ class Watcher {
   virtual void on_writable() = 0;
 };
 
-/// Every method but stop is thread-safe.
+/// Every method except stop is thread-safe.
 class Poller {
  public:
-  /// Throws kUnavailable when no descriptor is left.
+  /// Throws kUnavailable if no descriptor is left.
   explicit Poller(int threads);
   ~Poller();
   /// Makes the call on a thread of the poller, at `time` or later, but never after stop.
   void call_at(TimePoint time, std::function<void()> call);
-  /// Joins the threads, so it must not be called on one of them.
+  /// Joins the threads, so do not call it on one of them.
   void stop();
-  /// After stop: drops everything that waits, and the calls that were not made.
+  /// Call after stop: drops everything that waits, and the calls that were not made.
   void drop_pending();
 
  private:
@@ -47,7 +47,7 @@ class Poller {
     std::shared_ptr<Watcher> reader, writer;
   };
 
-  // These are called by watches. A number is never used again, because an event may arrive late.
+  // Watches call these. A number is never used again, because an event may arrive late.
   std::uint64_t add(int fd);
   void remove(std::uint64_t watch);
   void wait(std::uint64_t watch, std::shared_ptr<Watcher> Waits::*kind,
@@ -71,12 +71,12 @@ class Poller {
   std::vector<std::thread> threads_;
 };
 
-/// Owns a descriptor and waits for it, with at most one wait of a kind at a time. Destroying it
-/// cancels the waits. A wait allocates nothing. While there is none, no thread wakes for the
-/// descriptor, except once for its end.
+/// Owns a descriptor and waits for it, with at most one wait of each kind at a time. Its destructor
+/// cancels the waits. A wait allocates nothing. Without a wait, no thread wakes for the descriptor,
+/// except once for its end.
 class Watch {
  public:
-  /// Makes the descriptor non-blocking. Throws kUnavailable when the system can watch no more.
+  /// Makes the descriptor non-blocking. Throws kUnavailable if the system can watch no more.
   Watch(std::shared_ptr<Poller> poller, FileDescriptor fd);
   ~Watch();
   Watch(const Watch&) = delete;
@@ -85,9 +85,9 @@ class Watch {
   int fd() const { return fd_.get(); }
   void wait_readable(std::shared_ptr<Watcher> watcher);
   void wait_writable(std::shared_ptr<Watcher> watcher);
-  /// Cancels the wait for reading. The watcher may still be told of one that has just ended.
+  /// Cancels the wait for reading. The watcher may still be called for a wait that has just ended.
   void cancel_readable();
-  /// Cancels the waits, and gives the descriptor away.
+  /// Cancels the waits, and returns the descriptor.
   FileDescriptor release();
 
  private:

@@ -26,7 +26,7 @@ struct SocketPair {
 
 void write_byte(const FileDescriptor& fd) { EXPECT_EQ(::write(fd.get(), "x", 1), 1); }
 
-/// How often something has happened. Thread-safe.
+/// Counts how often something has happened. Thread-safe.
 class Count {
  public:
   void add() {
@@ -34,7 +34,7 @@ class Count {
     ++count_;
     changed_.notify_all();
   }
-  /// True when it has happened so often, as soon as it has.
+  /// Returns true as soon as it has happened `count` times.
   bool wait(int count) {
     std::unique_lock lock(mutex_);
     return changed_.wait_until(lock, soon().time(), [&] { return count_ >= count; });
@@ -60,7 +60,8 @@ class CountingWatcher : public Watcher {
 
 class PollerTest : public testing::Test {
  protected:
-  /// When this returns, the poller has done all that it was asked before: it has one thread.
+  /// When this returns, the poller, which has one thread, has done everything that was requested
+  /// before.
   void let_it_work() {
     Count worked;
     poller_->call_at(std::chrono::steady_clock::now(), [&] { worked.add(); });
@@ -80,7 +81,7 @@ TEST_F(PollerTest, AWaitEndsOnceWhenSomethingHasCome) {
   write_byte(sockets_.far);
   let_it_work();
   EXPECT_EQ(watcher_->readable.value(), 1);
-  watch.wait_readable(watcher_);  // bytes that arrived before the wait end it, too
+  watch.wait_readable(watcher_);  // bytes that arrived before the wait also end it
   EXPECT_TRUE(watcher_->readable.wait(2));
 }
 

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// The peer sees each piece of this size, so that it reads while this side writes.
+// Publishes each piece of this size, so that the peer reads while this side writes.
 constexpr std::size_t kWritePiece = 64 << 10;
 
 std::array<std::byte, kFrameHeaderBytes> record_of(const QueuedFrame& frame) {
@@ -51,7 +51,7 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
                                        std::size_t most_bytes) {
   const std::size_t begin = done;
   if (frame.shared && done == 0) {
-    // A memory that is passed twice would be taken for the next one.
+    // If a memory were passed twice, the peer would take the second for the next memory.
     if (ring_.room(kFrameHeaderBytes) < kFrameHeaderBytes) return wait_for_room();
     if (!pass(frame)) return 0;
   }
@@ -66,12 +66,12 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
     done += written;
     if (done > kFrameHeaderBytes || done == end) publish();
   }
-  if (done == kFrameHeaderBytes) publish();  // no room may be left for more
+  if (done == kFrameHeaderBytes) publish();  // there may be no room for more
   return done == begin ? wait_for_room() : done - begin;
 }
 
-/// A writer that sleeps is woken when half of the ring is free, which needs fewer wakes. One that
-/// still looks goes on when there is room for a piece.
+/// A sleeping writer is woken when half of the ring is free, which needs fewer wake-ups. A polling
+/// writer goes on once there is room for a piece.
 std::size_t ShmFrameWriter::wait_for_room() {
   goal_ = ring_.head() - kShmRingBytes + kWritePiece;
   return 0;
@@ -85,8 +85,8 @@ std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
   return piece;
 }
 
-/// The descriptor goes first. The peer takes it when it reads its place in the ring. Only
-/// kMostSharedWaiting of them wait for that at a time.
+/// Sends the descriptor first. The peer takes it when it reads its place in the ring. At most
+/// kMostSharedWaiting descriptors wait for that at a time.
 bool ShmFrameWriter::pass(const QueuedFrame& frame) {
   while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
   if (passed_.size() == kMostSharedWaiting) {
@@ -118,7 +118,7 @@ ShmConnection::ShmConnection(std::shared_ptr<ShmConnections> connections, FileDe
 ShmConnection::~ShmConnection() {
   if (!thread_.joinable()) return;
   if (thread_.get_id() == std::this_thread::get_id()) {
-    thread_.detach();  // it held the connection last, and is about to end
+    thread_.detach();  // the thread held the last reference, and is about to end
   } else {
     thread_.join();
   }
@@ -162,7 +162,7 @@ bool ShmConnection::own_turn() {
   return write_turn() || done;
 }
 
-/// Polls for a moment in the middle of a message, when the peer is about to write or read more.
+/// Polls for a moment in the middle of a message, since the peer is about to write or read more.
 bool ShmConnection::spin_in_message() const {
   if (!waits_for_room() && !reader_.in_message()) return false;
   const TimePoint until = std::chrono::steady_clock::now() + connections_->spin();
@@ -203,7 +203,7 @@ bool ShmConnection::help() {
 }
 
 bool ShmConnection::read_turn() {
-  if (finished_ || in_turn_) return false;  // it is in a turn when a receiver has called help
+  if (finished_ || in_turn_) return false;  // in_turn_: a receiver has called help
   in_turn_ = true;
   const Outcome outcome = guarded_turn();
   in_turn_ = false;
@@ -213,7 +213,7 @@ bool ShmConnection::read_turn() {
 
 ShmConnection::Outcome ShmConnection::guarded_turn() {
   if (failed_) return Outcome::kEnd;
-  const bool nothing_follows = gone_ || is_closed_by_peer();  // must be asked before the turn
+  const bool nothing_follows = gone_ || is_closed_by_peer();  // asks before the turn
   try {
     if (reader_.turn(*receiver_, socket_)) return Outcome::kSome;
     return nothing_follows ? Outcome::kEnd : Outcome::kNothing;
@@ -255,8 +255,8 @@ void ShmConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> 
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
-/// Wakes the own thread: it may sleep, but not for room, and a peer that makes room would then not
-/// wake it.
+/// Wakes this connection's own thread. It may sleep for another reason than room, and then a peer
+/// that makes room would not wake it.
 void ShmConnection::leave_rest() {
   if (waits_for_room()) sleep_.wake_here();
 }

@@ -25,14 +25,14 @@ class ShmFrameWriter {
   ShmFrameWriter(const ShmPair& pair, const ShmReader& reader, ShmSleep& sleep, ShmSocket& socket)
       : ring_(pair, reader), sleep_(sleep), socket_(socket) {}
 
-  /// Writes the whole frame, or nothing and returns false when there is no room for it now. Throws
-  /// what ShmWriter::room throws.
+  /// Writes the whole frame, or returns false and writes nothing if there is no room for it now.
+  /// Throws as ShmWriter::room does.
   bool write_whole(const QueuedFrame& frame);
-  /// Goes on with a frame of which `done` bytes were written before. Returns the bytes that were
-  /// written now, at most `most_bytes` or a header; 0 when the writer must wait. Throws
-  /// kUnavailable when a descriptor cannot be passed, and what ShmWriter::room throws.
+  /// Continues a frame of which `done` bytes were written before. Returns the bytes that it wrote
+  /// now, at most `most_bytes` or a header; 0 if the writer must wait. Throws kUnavailable if a
+  /// descriptor cannot be passed, and as ShmWriter::room does.
   std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
-  /// Returns true when it is time to try again after a 0. Any thread may ask.
+  /// Returns true if it is time to try again after a 0. Any thread may ask.
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
 
  private:
@@ -45,14 +45,14 @@ class ShmFrameWriter {
   ShmWriter ring_;
   ShmSleep& sleep_;
   ShmSocket& socket_;
-  std::atomic<std::uint64_t> goal_{0};  // the peer must have read so far before more is written
-  Ring<std::uint64_t> passed_;  // by descriptor: the peer has taken it when it has read so far
+  std::atomic<std::uint64_t> goal_{0};  // the peer must have read this far before more is written
+  Ring<std::uint64_t> passed_;  // by descriptor: the position at which the peer has taken it
 };
 
-/// Only a thread that holds the reading mutex calls the receiver. It is the connection's own
-/// thread, which sleeps until something arrives, or one inside Link::help. What the ring does not
-/// take is left to the own thread. Cutting the connection wakes that thread; the first thread that
-/// sees the cut makes the last call.
+/// Only a thread that holds the reading mutex calls the receiver. That is the connection's own
+/// thread, which sleeps until something arrives, or a thread inside Link::help. The own thread
+/// sends what finds no room in the ring. Cutting the connection wakes that thread; the first thread
+/// that sees the cut makes the last call.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,
@@ -68,20 +68,21 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   void start(Receiver& receiver);
   /// Ends the connection without a receiver.
   void refuse();
-  /// True when `help` may find something to do.
+  /// True if `help` may find something to do.
   bool has_come() const {
     return reader_.has_data() || is_ending() || is_closed_by_peer() || may_write();
   }
-  /// Reads what has arrived, unless another thread is doing so, and writes what there is room for.
+  /// Reads what has arrived, unless another thread is reading, and writes what there is room for.
   bool help();
-  /// Sends and hears heartbeats. Is called LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends heartbeats and checks for the peer's. The timer calls it LivenessTimer::kTicksOfDeath
+  /// times per dead_after.
   void tick();
   /// Ends the connection because its link is being destroyed.
   void end(const Error& error);
 
  private:
   enum class Outcome { kNothing, kSome, kEnd };
-  /// The words that change while a peer lives.
+  /// Words that change while the peer lives.
   struct Signs {
     std::uint32_t beats = 0;
     std::uint64_t head = 0, tail = 0;
@@ -123,22 +124,22 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   std::thread thread_;
   std::atomic<bool> ran_{false};  // the thread is about to end
 
-  // The reading mutex is locked before the writing mutex, and that before the queue's. The other
+  // Locks the reading mutex before the writing mutex, and that before the queue's. All other
   // mutexes are only locked alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
-  std::atomic<bool> finished_{false};  // is set while the writing mutex is held, too
+  std::atomic<bool> finished_{false};  // also written while the writing mutex is held
   Receiver* receiver_ = nullptr;
   ShmFrameReader reader_;
 
   std::atomic<bool> failed_{false};
   std::atomic<bool> gone_{false};  // the peer has closed its socket
 
-  std::mutex writing_mutex_;  // is held while a queued payload is copied
+  std::mutex writing_mutex_;  // held while a queued payload is copied
 
   ShmFrameWriter writer_;
 
-  // These belong to the thread of the heartbeat.
+  // Only the heartbeat's thread uses these.
   LivenessTimer silence_;
   Signs signs_;
 };

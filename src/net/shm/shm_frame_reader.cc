@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// Room is given back each time this much was read, so that the peer writes while this side reads.
+// Gives room back after each piece of this size, so that the peer writes while this side reads.
 constexpr std::size_t kReadPiece = 64 << 10;
 constexpr std::size_t kReadTurnBytes = 8 << 20;
 
@@ -39,7 +39,7 @@ bool ShmFrameReader::turn(Receiver& receiver, ShmSocket& socket) {
   return ring_.tail() != begin;
 }
 
-/// Reads one thing. Returns false when nothing is there.
+/// Reads one item. Returns false if there is none.
 bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t available) {
   if (available == 0) return false;
   if (in_payload_) {
@@ -82,7 +82,9 @@ void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
   const bool takes_room = !ring_.is_beside_head();
   if (takes_room) give_back_room();
   if (placed_ == place_.size()) end_frame(receiver);
-  if (!takes_room) give_back_room();  // an answer of the receiver has told the peer already
+  if (!takes_room)
+    give_back_room();  // if the receiver answered, the answer has told the peer
+                       // already
 }
 
 void ShmFrameReader::end_frame(Receiver& receiver) {

@@ -1,4 +1,4 @@
-// Cuts the bytes of a ring into frames, and into memories that are shared between them.
+// Cuts the bytes of a ring into frames, and into the memories that are shared between frames.
 #pragma once
 
 #include <span>
@@ -12,8 +12,8 @@
 
 namespace paceline {
 
-/// Stands in a ring in place of a frame's magic when memory is shared. The header's id names the
-/// memory, whose descriptor arrives over the Unix socket.
+/// Replaces a frame's magic in a ring if memory is shared. The header's id names the memory, whose
+/// descriptor arrives over the Unix socket.
 constexpr std::uint32_t kSharedMagic = 0x4d4e4c50;  // "PLNM" in bytes
 
 /// Not thread-safe.
@@ -23,15 +23,15 @@ class ShmFrameReader {
       : ring_(pair), sleep_(sleep), meter_(meter) {}
   ~ShmFrameReader();
 
-  /// Reads what has arrived, but not for long, and tells the receiver. Returns false when nothing
-  /// had arrived. Throws what the receiver throws, and kDataLoss for impossible bytes.
+  /// Reads what has arrived, but not for long, and calls the receiver. Returns false if nothing had
+  /// arrived. Throws what the receiver throws, and kDataLoss for impossible bytes.
   bool turn(Receiver& receiver, ShmSocket& socket);
   const ShmReader& ring() const { return ring_; }
   /// Any thread may ask.
   bool has_data() const { return ring_.has_data(); }
   /// Any thread may ask.
   bool in_message() const { return in_payload_; }
-  /// Returns a text such as "in the middle of a message (10 of 100 bytes)"; it is empty between two
+  /// Returns a text such as "in the middle of a message (10 of 100 bytes)"; empty between two
   /// frames.
   std::string position() const;
 

@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-/// A writer, and the ring and the socket as its peer sees them.
+/// A writer, with the ring and the socket of its peer's side.
 class ShmFrameWriterTest : public testing::Test {
  protected:
   ShmFrameWriterTest() {
@@ -26,7 +26,7 @@ class ShmFrameWriterTest : public testing::Test {
   }
   ~ShmFrameWriterTest() override { poller_->stop(); }
 
-  /// Until so many bytes of the ring are left.
+  /// Fills the ring until this many bytes of it are left.
   void fill_up_to(std::size_t left) {
     const std::vector<std::byte> payload(kShmRingBytes - left - kFrameHeaderBytes);
     const QueuedFrame frame{.header = {.payload_bytes = std::uint32_t(payload.size())},

@@ -1,5 +1,5 @@
-// Two tasks that have found each other over a Unix socket exchange their memories. The format is in
-// docs/wire.md.
+// The exchange of memories between two tasks that have found each other over a Unix socket.
+// docs/wire.md has the format.
 #pragma once
 
 #include <memory>
@@ -11,22 +11,23 @@
 
 namespace paceline {
 
-/// Says hello with the offered token and this side's memory. Returns false when the socket takes
+/// Sends a hello with the offered token and this side's memory. Returns false if the socket takes
 /// nothing.
 bool introduce(int socket, const Preamble::Token& token, const SharedMemory& memory);
 
-/// Returns the peer's memory, or null when its hello has not arrived yet. Throws kDataLoss when
-/// what arrived is no hello, has another token, or a memory that is not sealed or has another size,
-/// and kUnavailable when the peer has closed.
+/// Returns the peer's memory, or null if its hello has not arrived yet. Throws kDataLoss if the
+/// message is no hello, or has another token, an unsealed memory, or one of another size;
+/// kUnavailable if the peer has closed.
 std::shared_ptr<const SharedMemory> take_introduction(int socket, const Preamble::Token& token);
 
 struct ShmReached {
-  FileDescriptor socket;  // reading it blocks
+  FileDescriptor socket;  // reads from it block
   std::shared_ptr<SharedMemory> own;
   std::shared_ptr<const SharedMemory> peers;
 };
-/// Connects to the task that made the offer. Returns nothing when its name cannot be reached from
-/// here, which is another host or another network namespace. Throws what Link::connect throws.
+/// Connects to the task that made the offer. Returns nothing if its name cannot be reached from
+/// here, since the task is on another host or in another network namespace. Throws as Link::connect
+/// does.
 std::optional<ShmReached> reach(const Offer& offer, const std::string& address, Deadline deadline);
 
 }  // namespace paceline

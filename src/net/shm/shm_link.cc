@@ -1,6 +1,6 @@
 // Each side writes only its own memory, which the other side maps read-only: a peer can lie, but
-// not harm. Two tasks share memory if the caller reaches the listener's abstract Unix socket, not
-// if their host names agree.
+// cannot harm. Two tasks share memory if the caller reaches the listener's abstract Unix socket;
+// equal host names are not enough.
 #include "net/shm/shm_link.h"
 
 #include <utility>
@@ -20,11 +20,11 @@ namespace paceline {
 /// Accepts tasks of this host and this user at an abstract Unix socket.
 class ShmAcceptor final : public SocketAcceptor {
  public:
-  /// Listens where `offer` says. Throws kUnavailable.
+  /// Listens at the socket that `offer` names. Throws kUnavailable.
   ShmAcceptor(std::shared_ptr<ShmConnections> connections, const Offer& offer, Acceptor acceptor,
               std::function<void(const std::string&)> refused);
 
-  /// Is called for a caller that knows the token.
+  /// Called for a caller that knows the token.
   void greeted(std::shared_ptr<const SharedMemory> memory, FileDescriptor socket);
 
  private:
@@ -39,7 +39,7 @@ namespace {
 
 constexpr std::size_t kMostShmStrangers = 256;
 
-/// Hears a caller's hello, which has the token and the caller's memory.
+/// Reads a caller's hello, which has the token and the caller's memory.
 class ShmGreeting final : public Greeting {
  public:
   ShmGreeting(ShmAcceptor& acceptor, const Preamble::Token& token, std::shared_ptr<Poller> poller,

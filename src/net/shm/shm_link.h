@@ -1,5 +1,5 @@
-// Links between tasks of one host through shared memory. Tasks find each other through the address
-// of the listener, at which the rendezvous answers: see docs/wire.md.
+// Links between tasks of one host through shared memory. Tasks find each other through the
+// listener's address, at which the rendezvous answers: see docs/wire.md.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@ namespace paceline {
 
 class ShmAcceptor;
 
-/// Takes a task of another network namespace for one of another host.
+/// Treats a task in another network namespace as one on another host.
 class ShmLink : public Link {
  public:
   ShmLink(const LinkOptions& options, std::shared_ptr<Rendezvous> rendezvous);
@@ -31,10 +31,9 @@ class ShmLink : public Link {
                                       Deadline deadline) override;
   bool help() override;
 
-  /// As listen, but a caller that connects without shared memory is given to `others`.
+  /// Listens, and gives a caller that connects without shared memory to `others`.
   std::string listen(const std::string& address, Acceptor acceptor, Acceptor others);
-  /// As connect, to the listener that made the offer; null when that one cannot be reached from
-  /// this host.
+  /// Connects to the listener that made the offer; null if it cannot be reached from this host.
   std::shared_ptr<Connection> connect(const Offer& offer, const std::string& address,
                                       Receiver& receiver, Deadline deadline);
   bool has_connections() const { return !connections_->none(); }

@@ -12,17 +12,17 @@
 namespace paceline {
 namespace {
 
-/// Returns how many of the bytes fit between `position` and the end of the ring.
+/// Returns the number of the bytes that fit between `position` and the end of the ring.
 std::size_t piece(std::uint64_t position, std::size_t bytes) {
   return std::min(bytes, kShmRingBytes - std::size_t(position % kShmRingBytes));
 }
 
-/// Is a sequentially consistent store before the loads that follow, but one with which all that was
-/// stored to its cache line leaves at once. An exchange would wait for the earlier stores first,
-/// and a peer that looks again and again would take the line in between.
+/// Stores sequentially consistently before the loads that follow, and makes all stores to the
+/// word's cache line leave at once. An exchange would wait for the earlier stores first, and a
+/// polling peer would take the line in between.
 void store_at_once(std::atomic<std::uint64_t>& word, std::uint64_t value) {
 #if defined(__SANITIZE_THREAD__)
-  word.store(value);  // tsan knows no fences
+  word.store(value);  // tsan does not support fences
 #else
   word.store(value, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -39,8 +39,8 @@ ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const Share
                                           std::to_string(kShmMemoryBytes));
 }
 
-// Short frames ask for no room, so head may be further from the tail that was seen last than the
-// ring is long.
+// Short frames take no room, so head may be further ahead of the last seen tail than the ring is
+// long.
 std::size_t ShmWriter::room(std::size_t wanted) {
   const std::uint64_t used = head_ - seen_tail_;
   if (used > kShmRingBytes || kShmRingBytes - std::size_t(used) < wanted) {
@@ -61,7 +61,7 @@ void ShmWriter::write_at(std::uint64_t position, std::span<const std::byte> byte
   copy_bytes(ring, bytes.data() + first, bytes.size() - first);
 }
 
-/// Moves a short frame that the peer may not have read into the ring, since head will no more say
+/// Moves a short frame that the peer may not have read into the ring, since head will no longer say
 /// that it lies beside it.
 void ShmWriter::write(std::span<const std::byte> bytes) {
   const std::size_t moved = std::exchange(beside_head_, 0);
@@ -70,8 +70,8 @@ void ShmWriter::write(std::span<const std::byte> bytes) {
   head_ += bytes.size();
 }
 
-/// A peer that has answered with a short frame says it in `read`, in the same cache line as its
-/// head.
+/// A peer that answered with a short frame says in `read` how far it has read, in the cache line of
+/// its head.
 bool ShmWriter::all_is_read() const {
   return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
 }

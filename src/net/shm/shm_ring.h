@@ -21,26 +21,27 @@ constexpr std::size_t kShmRingBytes = 1 << 20;
 constexpr std::size_t kShmDataAt = 4096;
 constexpr std::size_t kShmMemoryBytes = kShmDataAt + kShmRingBytes;
 constexpr std::size_t kShmShortBytes = 48;
-/// This bit of head says that what the peer has not read lies in `short_frame`, not in the ring.
+/// This bit of head says that the peer's unread bytes lie in `short_frame`, not in the ring.
 constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
-/// The first page of a side's memory. What different threads write lies in cache lines of its own.
-/// A short frame lies in the line that announces it, so a reader needs no other line.
+/// The first page of a side's memory. Fields that different threads write lie in separate cache
+/// lines. A short frame lies in the line that announces it, so a reader needs no other line.
 struct ShmBlock {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
   std::atomic<std::uint64_t> read;        // tail, as it was when short_frame was written
-  std::byte short_frame[kShmShortBytes];  // is valid when head has kShmBesideHead
-  alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's
+  std::byte short_frame[kShmShortBytes];  // valid if head has kShmBesideHead
+  alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's ring
   alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × the sleep's number + its reasons
-  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on it; waking adds 1
+  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on this word; waking
+                                                          // adds 1
   alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // counts heartbeats
-  std::atomic<std::uint32_t> closed;                      // 1 when nothing follows
+  std::atomic<std::uint32_t> closed;                      // 1 if nothing follows
 };
 static_assert(sizeof(ShmBlock) <= kShmDataAt && std::atomic<std::uint64_t>::is_always_lock_free);
 
-/// The two memories of a connection as one side sees them.
+/// Both memories of a connection, as one side sees them.
 struct ShmPair {
-  /// Throws kDataLoss when the peer's memory has another size than kShmMemoryBytes.
+  /// Throws kDataLoss if the peer's memory does not have kShmMemoryBytes bytes.
   ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const SharedMemory> theirs);
 
   ShmBlock& mine() const { return *reinterpret_cast<ShmBlock*>(own->bytes().data()); }
@@ -56,24 +57,25 @@ struct ShmPair {
 class ShmReader {
  public:
   explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  /// Also begins to fetch what has arrived, because a caller that looks is about to read.
+  /// Also begins to fetch what has arrived, because a caller that checks is about to read.
   bool has_data() const {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed), head = their_head();
     if (head == tail) return false;
     begin_to_fetch(tail, head);
     return true;
   }
-  /// Returns how many bytes can be read now. Throws kDataLoss when the peer claims more than fits.
+  /// Returns the number of bytes that can be read now. Throws kDataLoss if the peer claims more
+  /// than fits.
   std::size_t available();
-  /// True when the frame lies beside the peer's head, where it takes no room.
+  /// True if the frame lies beside the peer's head, where it takes no room.
   bool is_beside_head() const { return short_begin_ < short_end_; }
   /// Reads at most available() bytes.
   void read(std::span<std::byte> bytes);
-  /// Returns how many bytes were ever read.
+  /// Returns the number of bytes ever read.
   std::uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
-  /// Gives the room of what was read back to the peer.
+  /// Gives the room of the bytes that were read back to the peer.
   void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
-  /// True when at least half of the ring is free: then a peer that waits for room is woken.
+  /// True if at least half of the ring is free: then a peer that waits for room is woken.
   bool is_half_free() const {
     return their_head() - tail_.load(std::memory_order_relaxed) <= kShmRingBytes / 2;
   }
@@ -83,7 +85,7 @@ class ShmReader {
 
   static constexpr std::size_t kFetchedEarly = 4096;
   /// Begins to fetch from the other core's cache while locks are taken and the header is checked.
-  /// It is always inline, since gcc leaves out calls of a function that has no other effect.
+  /// It is always inline, since gcc removes calls of a function with no other effect.
   [[gnu::always_inline]] void begin_to_fetch(std::uint64_t tail, std::uint64_t head) const {
     const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
     const std::uint64_t end = std::min(head, tail + kFetchedEarly);
@@ -101,19 +103,19 @@ class ShmReader {
 class ShmWriter {
  public:
   ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}
-  /// Returns how many bytes can be written now; if it is less than `wanted`, it is exact. Throws
-  /// kDataLoss when the peer claims to have read what was never written.
+  /// Returns the number of bytes that can be written now; if it is less than `wanted`, it is exact.
+  /// Throws kDataLoss if the peer claims to have read what was never written.
   std::size_t room(std::size_t wanted);
   /// Writes at most room() bytes, which the peer sees after publish.
   void write(std::span<const std::byte> bytes);
   void publish() { pair_.mine().head.store(head_); }
-  /// Returns the place beside head for a frame of so many bytes, which the peer sees after
-  /// publish_short. It is empty when the frame is not short, or the peer may not have read all that
-  /// was written before.
+  /// Returns the place beside head for a frame of this many bytes, which the peer sees after
+  /// publish_short. It is empty if the frame is not short, or if the peer may not have read
+  /// everything that was written before.
   std::span<std::byte> short_place(std::size_t bytes) const;
   void publish_short(std::size_t bytes);
   std::uint64_t head() const { return head_; }
-  /// True when the peer has read as far as `position`.
+  /// True if the peer has read as far as `position`.
   bool is_read(std::uint64_t position) const {
     return std::int64_t(pair_.theirs().tail.load() - position) >= 0;
   }
@@ -126,7 +128,7 @@ class ShmWriter {
   const ShmReader& reader_;
   std::uint64_t head_ = 0;
   std::uint64_t seen_tail_ = 0;
-  std::size_t beside_head_ = 0;  // so many bytes before head are not in the ring
+  std::size_t beside_head_ = 0;  // the bytes before head that are not in the ring
 };
 
 }  // namespace paceline

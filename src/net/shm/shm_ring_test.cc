@@ -42,7 +42,7 @@ struct Side {
     writer.write(frame);
     writer.publish();
   }
-  /// Returns the record that has arrived, and gives its room back when told to.
+  /// Returns the record that has arrived, and gives its room back if told to.
   Bytes receive(bool release = true) {
     Bytes bytes(reader.available());
     reader.read(bytes);
@@ -98,7 +98,7 @@ TEST_F(ShmRing, PutsAFrameIntoTheRingBehindOneThatIsNotRead) {
 
 TEST_F(ShmRing, KeepsAShortFrameThatIsReadWhileAnotherFollows) {
   a_.send(short_);
-  ASSERT_EQ(b_.reader.available(), kShmShortBytes);  // copied
+  ASSERT_EQ(b_.reader.available(), kShmShortBytes);  // a_ has copied it
   a_.send(other_);
   Bytes first(kShmShortBytes);
   b_.reader.read(first);
@@ -121,7 +121,7 @@ TEST_F(ShmRing, MovesAShortFrameOverTheEndOfTheRing) {
 TEST_F(ShmRing, AnswerTellsThatAllIsRead) {
   a_.send(short_);
   EXPECT_EQ(b_.receive(false), short_);
-  EXPECT_FALSE(a_.send_short(other_));  // it does not know
+  EXPECT_FALSE(a_.send_short(other_));  // it does not yet know that b_ has read
   EXPECT_TRUE(b_.send_short(other_));
   EXPECT_EQ(a_.pair.theirs().tail.load(), 0u);
   EXPECT_EQ(a_.receive(), other_);
@@ -136,7 +136,7 @@ TEST_F(ShmRing, WhatIsGivenBackTellsThatAllIsRead) {
   EXPECT_EQ(b_.receive(), other_);
 }
 
-// Short frames ask for no room.
+// Short frames take no room in the ring.
 TEST_F(ShmRing, HoldsNoMoreThanItIsLongAfterManyShortFrames) {
   for (std::size_t sent = 0; sent <= 2 * kShmRingBytes; sent += other_.size()) {
     ASSERT_TRUE(a_.send_short(other_));
@@ -158,7 +158,8 @@ TEST_F(ShmRing, RefusesAShortFrameThatIsTooLong) {
   }
 }
 
-// A peer that lies can leave some of it unread: what is read is then what head says last.
+// A lying peer can leave part of a short frame unread; the reader then reads what head announced
+// last.
 TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
   const Bytes frame = bytes_of(100, 7);
   std::memcpy(a_.ring(), frame.data(), frame.size());
@@ -170,8 +171,8 @@ TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
   EXPECT_EQ(b_.receive(), Bytes(frame.begin() + 32, frame.end()));
 }
 
-// Both sides send and read frames of all lengths at the same time, and receive the bytes that were
-// sent.
+// Both sides send and read frames of all lengths at the same time, and each receives the bytes that
+// were sent.
 TEST_F(ShmRing, CarriesStreamsBothWays) {
   constexpr std::size_t kBytes = 4 << 20;
   const auto byte_at = [](std::size_t i) { return std::byte(i * 7 + i / 251); };

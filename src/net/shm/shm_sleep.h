@@ -1,4 +1,4 @@
-// Sleeping until a peer writes or reads, and waking a peer that does.
+// Sleeping until a peer writes or reads, and waking the peer.
 #pragma once
 
 #include <atomic>
@@ -10,30 +10,31 @@
 
 namespace paceline {
 
-/// One thread of each side sleeps for it. That thread says so in its own memory, looks once more,
-/// and sleeps on a word in the peer's memory; a peer that has written or read looks there and wakes
-/// it. While nobody sleeps, neither side calls the system. All operations that this needs are
-/// sequentially consistent: either the waker sees the sleeper, or the sleeper sees the change. A
-/// hostile peer, whose word it is, can have the system move a sleeper to another word, where no
-/// waking reaches it; so no sleep lasts longer than kLongestSleep.
+/// One thread of each side sleeps for it. That thread announces the sleep in its own memory, looks
+/// once more, and sleeps on a word in the peer's memory. A peer that has written or read looks at
+/// the announcement and wakes the sleeper. While nobody sleeps, neither side calls the system. All
+/// operations that this needs are sequentially consistent: either the waker sees the sleeper, or
+/// the sleeper sees the change. A hostile peer owns the word, so it can make the system move the
+/// sleeper to another word, where no wake reaches it; therefore no sleep lasts longer than
+/// kLongestSleep.
 class ShmSleep {
  public:
   enum For : std::uint32_t { kNothing = 0, kData = 1, kRoom = 2 };
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
   explicit ShmSleep(const ShmPair& pair) : pair_(pair) {}
-  /// The sleeping thread calls announce with what it waits for and looks once more. Then it calls
-  /// sleep, which returns at once when it was woken since `announce`, or by this side since `wakes`
-  /// was read. Then it calls awake.
+  /// The sleeping thread calls announce with the reasons that it waits for, and looks once more.
+  /// Then it calls sleep, which returns at once if the peer woke it since `announce`, or this side
+  /// did since `wakes` was read. Then it calls awake.
   void announce(unsigned reasons);
   void sleep(std::uint32_t wakes_seen);
   void awake();
   std::uint32_t wakes() const { return local_wakes_.load(); }
 
   /// Wakes the sleeping thread of this side; any other thread may call it. A hostile peer can make
-  /// it miss; then the sleeper wakes by itself, kLongestSleep later at most.
+  /// the wake miss; then the sleeper wakes by itself, after at most kLongestSleep.
   void wake_here();
-  /// Wakes the peer's thread when that sleeps for `reason`. Any thread of this side may call it.
+  /// Wakes the peer's thread if it sleeps for `reason`. Any thread of this side may call it.
   void wake_peer(For reason) {
     const std::uint32_t sleeps = pair_.theirs().sleeps.load();
     if ((sleeps & reason) != 0 && woken_.load() != sleeps) wake_sleeper(sleeps);
@@ -44,10 +45,10 @@ class ShmSleep {
 
   const ShmPair& pair_;
   std::uint32_t number_ = 0;      // 4 × the number of this side's sleep
-  std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` when the sleep was announced
+  std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` at the announcement
   std::atomic<std::uint32_t> local_wakes_{0};
   std::atomic<bool> sleeping_{false};
-  std::atomic<std::uint32_t> woken_{0};  // the last sleep of the peer that was ended
+  std::atomic<std::uint32_t> woken_{0};  // the last of the peer's sleeps that this side ended
 };
 
 }  // namespace paceline

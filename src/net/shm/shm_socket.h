@@ -1,5 +1,5 @@
-// The Unix socket of a connection. Memories that are shared go over it, and its closing tells that
-// the peer is gone.
+// The Unix socket of a connection. It passes shared memories, and its closing shows that the peer
+// has gone.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@ namespace paceline {
 
 /// The message that carries a descriptor.
 constexpr std::string_view kSharedMessage = "M";
-/// At most so many descriptors wait for their place in the ring at a time.
+/// The most descriptors that wait for their place in the ring at a time.
 constexpr std::size_t kMostSharedWaiting = 64;
 
 /// Thread-safe.
@@ -23,14 +23,14 @@ class ShmSocket {
  public:
   ShmSocket(std::shared_ptr<Poller> poller, FileDescriptor socket);
 
-  /// Takes in what has arrived, and waits for more. Returns false when the peer is gone. Throws
-  /// kDataLoss for what is no descriptor, and for too many.
+  /// Takes what has arrived, and waits for more. Returns false if the peer has gone. Throws
+  /// kDataLoss for messages that are no descriptor, and for too many.
   bool take_in(std::shared_ptr<Watcher> watcher);
-  /// Passes the memory's descriptor to the peer. Throws kUnavailable when the peer is gone.
+  /// Passes the memory's descriptor to the peer. Throws kUnavailable if the peer has gone.
   void pass(const SharedMemory& memory);
-  /// Returns the next memory in order. Throws kDataLoss when none has arrived.
+  /// Returns the next memory in order. Throws kDataLoss if none has arrived.
   std::shared_ptr<const SharedMemory> take();
-  /// Makes the peer see that this side is gone.
+  /// Makes the peer see that this side has gone.
   void shut_down();
   void close();
 

@@ -1,4 +1,4 @@
-// Faults that only shm can have: strangers on the Unix socket, peers whose memory lies.
+// Tests faults that only shm can have: strangers on the Unix socket, and peers whose memory lies.
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ bool is_closed_by_peer(int socket) {
   return receive_message(socket, 64).outcome == UnixMessage::Outcome::kClosed;
 }
 
-/// Joins as it should, and then does as it likes.
+/// Joins correctly, and then misbehaves.
 struct HostilePeer {
   explicit HostilePeer(const std::string& address)
       : reached(reach(offer_of(address), address, soon()).value()),
@@ -115,7 +115,8 @@ TEST_F(ShmPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
   EXPECT_THAT(error.what(), HasSubstr("in the middle of a message (10 of 1000 bytes)"));
 }
 
-// The word that our thread sleeps on is the peer's: it can have the system move the sleeper.
+// The word that our thread sleeps on lies in the peer's memory, so the peer can make the system
+// move the sleeper.
 TEST_F(ShmPeer, ThatMovesTheSleeperElsewhereIsNoticedAllTheSame) {
   ASSERT_NE(listener_.connection(0), nullptr);
   ShmBlock& mine = peer_.pair.mine();
@@ -182,7 +183,7 @@ TEST(ShmLink, DropsStrangersAndServesOthers) {
   introduce(strangers[1].get(), random_token(), *memory);  // does not know the token
   introduce(strangers[2].get(), offer.token, *small);
   send_message(strangers[3].get(), text, unsealed.get());
-  // The last stays silent.
+  // The last stranger stays silent.
   for (const FileDescriptor& one : strangers) EXPECT_TRUE(is_closed_by_peer(one.get()));
   EXPECT_EQ(listener.count(), 0u);
 
@@ -211,7 +212,8 @@ TEST(ShmLink, RefusesTasksThatShareNothing) {
   EXPECT_EQ(receiver.wait_closed().code(), ErrorCode::kUnavailable);
 }
 
-// Even one who knows the offer: memory is of the user whose job it is.
+// The acceptor refuses even a user who knows the offer, because the memory belongs to the job's
+// user.
 TEST(ShmAcceptor, RefusesAnotherUser) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can be another user";
   std::mutex mutex;

@@ -21,7 +21,7 @@ namespace {
 struct AbstractAddress {
   explicit AbstractAddress(std::string_view name) {
     address.sun_family = AF_UNIX;
-    // A byte 0 before the name makes it abstract.
+    // A zero byte before the name makes it abstract.
     const std::size_t taken = std::min(name.size(), sizeof address.sun_path - 1);
     std::memcpy(address.sun_path + 1, name.data(), taken);
     bytes = socklen_t(offsetof(sockaddr_un, sun_path) + 1 + taken);
@@ -42,7 +42,8 @@ FileDescriptor new_unix_socket(int flags) {
   return fd;
 }
 
-/// Has room for more descriptors than are wanted, so that the surplus arrives and is closed.
+/// The number has room for more descriptors than wanted, so that surplus ones arrive and are
+/// closed.
 constexpr std::size_t kMostPassed = 4;
 
 std::vector<FileDescriptor> passed_with(msghdr& message) {

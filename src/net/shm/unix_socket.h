@@ -10,27 +10,27 @@
 
 namespace paceline {
 
-/// Listens at a name with a socket that does not block. Throws kUnavailable.
+/// Listens at a name with a non-blocking socket. Throws kUnavailable.
 FileDescriptor listen_at_abstract(const std::string& name);
-/// Connects to a name. Returns nothing when nobody listens there in this namespace. Throws
+/// Connects to a name. Returns nothing if nobody listens there in this namespace. Throws
 /// kDeadlineExceeded and kUnavailable.
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline);
-/// True when the process at the other end runs for this one's user, as the system says.
+/// True if the system says that the process at the other end runs for this process's user.
 bool is_of_this_user(int socket);
 /// Returns a text such as "a task of this host (pid 12)".
 std::string text_of_unix_peer(int socket);
 
-/// Sends a whole message, and a descriptor unless it is negative. Returns false when that did not
-/// work at once.
+/// Sends a whole message, and a descriptor unless it is negative. Returns false if that did not
+/// succeed at once.
 bool send_message(int socket, std::string_view text, int passed);
 
 struct UnixMessage {
   enum class Outcome { kMessage, kNothing, kClosed, kGarbage };
   Outcome outcome = Outcome::kNothing;
   std::string text;
-  FileDescriptor passed;  // is empty when none was passed
+  FileDescriptor passed;  // empty if none was passed
 };
-/// Returns what has arrived, without waiting. A message is garbage when it is longer than
+/// Returns what has arrived, without waiting. A message is garbage if it is longer than
 /// `most_bytes`, or brings several descriptors.
 UnixMessage receive_message(int socket, std::size_t most_bytes);
 

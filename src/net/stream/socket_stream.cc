@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Gathering so few bytes takes less time than the system takes for a list of parts.
+// Gathering up to this many bytes takes less time than a list of parts takes the system.
 constexpr std::size_t kGatheredBytes = 4 << 10;
 
 }  // namespace

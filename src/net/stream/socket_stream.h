@@ -1,4 +1,4 @@
-// The bytes of a socket as they are.
+// A socket's bytes, unchanged.
 #pragma once
 
 #include "net/stream/byte_stream.h"

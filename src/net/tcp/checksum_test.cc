@@ -1,4 +1,5 @@
-// A cable that changes a bit ends the connection, and never gives a receiver what was not sent.
+// Tests that a cable which changes a bit ends the connection, and never gives a receiver what was
+// not sent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,17 +15,17 @@ using testing::HasSubstr;
 
 constexpr std::size_t kSplitSizes[] = {11, 0, 20};
 
-/// A listener that answers each frame with its header, behind a bad cable.
+/// A listener behind a bad cable, which answers each frame with its header.
 class BadCable : public testing::TestWithParam<Way> {
  protected:
   BadCable() { listener_.reply(); }
 
-  /// One connection: the frames go there, and their answers come back, unless it ends before.
+  /// One connection: frames go out, and their answers return, unless it ends before.
   struct Call {
     TestReceiver near;
     TestReceiver* far = nullptr;
     std::shared_ptr<Connection> connection;
-    std::string peer;  // as the listener names the caller
+    std::string peer;  // the listener's name for the caller
   };
   void call(Call& call) {
     call.connection = link_->connect(proxy_.address(), call.near, soon());

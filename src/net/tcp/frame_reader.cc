@@ -14,15 +14,15 @@ namespace paceline {
 namespace {
 
 constexpr std::size_t kBufferBytes = 64 << 10;
-// Less is read where no message is expected: most of a large payload, whose place only its header
-// tells, is not to pass through the buffer.
+// Where no message is expected, one read takes less: most of a large payload should not pass
+// through the buffer, and only the header says where the payload belongs.
 constexpr std::size_t kFirstBytes = 8 << 10;
-// Where so much arrived at once, more is likely to have arrived meanwhile: looking is cheaper than
-// waiting anew.
+// If this many bytes arrived at once, more have probably arrived meanwhile: looking costs less than
+// waiting again.
 constexpr std::size_t kStreamBytes = 4 << 10;
-// So much of a payload is read at once: its checksum is taken while it lies in a cache.
+// Reads this many bytes of a payload at once, and takes their checksum while they lie in a cache.
 constexpr std::size_t kReadPieceBytes = 256 << 10;
-// A thread serves many connections: none keeps it longer than this takes.
+// A thread serves many connections: it turns to the next one after this many bytes.
 constexpr std::size_t kTurnBytes = 8 << 20;
 
 }  // namespace
@@ -108,13 +108,13 @@ void FrameReader::fill_place_from_buffer() {
   count_placed(taken);
 }
 
-/// While they lie in a cache.
+/// Takes the checksum of the bytes while they lie in a cache.
 void FrameReader::count_placed(std::size_t bytes) {
   if (checks_) checksum_ = crc32c(place_.subspan(placed_, bytes), checksum_);
   placed_ += bytes;
 }
 
-/// False when it has not arrived.
+/// Returns false if the trailer has not arrived.
 bool FrameReader::take_trailer() {
   if (end_ - begin_ < kTcpTrailerBytes) return false;
   std::memcpy(&sent_checksum_, buffer_.data() + begin_, kTcpTrailerBytes);

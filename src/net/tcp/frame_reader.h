@@ -1,4 +1,4 @@
-// Cuts the bytes of a stream into frames. Payloads are received where they belong; only
+// Cuts the bytes of a stream into frames. Payloads are received directly into their places; only
 // headers, and the bytes behind them in the same read, pass through a small buffer.
 #pragma once
 
@@ -20,12 +20,13 @@ class FrameReader {
   explicit FrameReader(TrafficMeter& meter);
   ~FrameReader();
 
-  /// Reads what has arrived, but not for long, and tells the receiver: of a frame's place when its
-  /// header is known to be as it was sent, of the frame when its payload is. Throws what the
-  /// receiver and the stream throw, kDataLoss for bytes that are no frame or were changed, and
-  /// SocketFailure. Whatever the stream holds unread has then been read.
+  /// Reads what has arrived, but not for long. It asks the receiver for a frame's place once the
+  /// header is verified, and delivers the frame once the payload is. Throws what the receiver and
+  /// the stream throw, kDataLoss for bytes that are no frame or were changed, and SocketFailure.
+  /// Afterwards, the stream holds no unread bytes.
   Outcome turn(ByteStream& stream, Receiver& receiver);
-  /// "in the middle of a message (10 of 100 bytes)"; empty between two frames.
+  /// Returns a text such as "in the middle of a message (10 of 100 bytes)"; empty between two
+  /// frames.
   std::string position() const;
   /// True in the middle of a frame.
   bool in_message() const { return in_payload_ || end_ > begin_; }
@@ -47,13 +48,13 @@ class FrameReader {
 
   TrafficMeter& meter_;
   Buffer buffer_;
-  std::size_t begin_ = 0, end_ = 0;  // the part of the buffer that is not handed out yet
+  std::size_t begin_ = 0, end_ = 0;  // the part of the buffer that is not yet handed out
   bool in_payload_ = false;
   FrameHeader header_;
   std::span<std::byte> place_;
   std::size_t placed_ = 0;
-  bool checks_ = true;          // payloads; the stream does not
-  std::uint32_t checksum_ = 0;  // of the bytes that are placed
+  bool checks_ = true;          // this object checks payloads; the stream does not
+  std::uint32_t checksum_ = 0;  // of the bytes placed so far
   std::uint32_t sent_checksum_ = 0;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using testing::HasSubstr;
 
-// Some end within a read, some do not, and some have no payload.
+// Some frames end within a read, some do not, and some have no payload.
 constexpr std::size_t kSizes[] = {59, 0, 1, 30, 9000, 0, 4};
 
 struct Exchange {
@@ -36,17 +36,17 @@ struct Exchange {
       bytes.insert(bytes.end(), trailer.begin(), trailer.end());
     }
   }
-  /// Returns the index of the frame that has this byte.
+  /// Returns the index of the frame that contains this byte.
   std::size_t frame_of(std::size_t byte) const {
     return std::size_t(std::ranges::upper_bound(begins, byte) - begins.begin()) - 1;
   }
 
   std::vector<std::vector<std::byte>> payloads;
-  std::vector<std::size_t> begins;  // of frames
+  std::vector<std::size_t> begins;  // offset of each frame
   std::vector<std::byte> bytes;
 };
 
-/// Reads all of what a peer has sent, `most` bytes at a time.
+/// Reads everything that a peer has sent, `most` bytes at a time.
 class Reading {
  public:
   explicit Reading(std::size_t most) : most_(most) {
@@ -55,7 +55,7 @@ class Reading {
     near_ = FileDescriptor(ends[0]);
     far_ = FileDescriptor(ends[1]);
   }
-  /// The error that ended it; empty when there was none.
+  /// Returns the error that ended it; empty if there was none.
   std::string read(std::span<const std::byte> bytes) {
     return error_of(ErrorCode::kDataLoss, [&] {
       for (; !bytes.empty(); bytes = bytes.subspan(std::min(most_, bytes.size()))) {
@@ -92,7 +92,7 @@ TEST(FrameReader, GivesTheFramesThatWereSent) {
   }
 }
 
-// No bit of a frame can change unnoticed, and what was there before it arrives.
+// The reader notices each changed bit, and delivers the frames before it.
 TEST(FrameReader, NoticesEachChangedBit) {
   const Exchange exchange;
   for (std::size_t byte = 0; byte < exchange.bytes.size(); ++byte) {
@@ -109,7 +109,7 @@ TEST(FrameReader, NoticesEachChangedBit) {
   }
 }
 
-// It does not wait for bytes that a changed length promises.
+// The reader does not wait for bytes that a changed length promises.
 TEST(FrameReader, NoticesAChangedLengthWhenTheHeaderIsThere) {
   TcpHeaderBytes header = encode_tcp({.payload_bytes = 4});
   header[6] ^= std::byte{1};

@@ -28,7 +28,7 @@ void FrameBatch::add(const QueuedFrame& frame, std::size_t skip) {
   if (end == frame.payload.size()) add(&trailers_[i], kTcpTrailerBytes, skip);
 }
 
-/// Returns where in `data` the batch ends.
+/// Returns the position in `data` at which the batch ends.
 std::size_t FrameBatch::add(const void* data, std::size_t bytes, std::size_t& skip) {
   const std::size_t skipped = std::min(skip, bytes);
   skip -= skipped;

@@ -11,15 +11,15 @@
 
 namespace paceline {
 
-/// How far the checksum of a payload that leaves piece by piece has been taken.
+/// The checksum so far of a payload that leaves piece by piece.
 struct ChecksumSoFar {
   std::size_t bytes = 0;
   std::uint32_t checksum = 0;
 };
 
-/// A gathered piece of a queue. Headers are copied, so that the queue may grow meanwhile; payloads
-/// are not. A frame of more than kAloneBytes is gathered with none before it, so the checksum of no
-/// long piece is taken twice.
+/// A gathered piece of a queue. It copies headers, so that the queue may grow meanwhile, but not
+/// payloads. A frame of more than kAloneBytes is gathered with no frame before it, so that no long
+/// piece is checksummed twice.
 class FrameBatch {
  public:
   explicit FrameBatch(const QueuedFrame& frame);
@@ -27,9 +27,9 @@ class FrameBatch {
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
   FrameBatch(const FrameBatch&) = delete;
   FrameBatch& operator=(const FrameBatch&) = delete;
-  /// Takes the checksums of what the batch has of payloads; before send, unless the stream checks
-  /// bytes by itself: they are 0 then. `first` is that of the first frame, and goes on from batch
-  /// to batch. Not to be done under a lock where much is sent.
+  /// Takes the checksums of the batch's payload bytes. Call it before send, unless the stream
+  /// checks bytes by itself: the checksums are 0 then. `first` is the checksum of the first frame,
+  /// and continues from batch to batch. If there is much to send, do not call it under a lock.
   void take_checksums(ChecksumSoFar& first);
   /// Sends as ByteStream::write does.
   std::ptrdiff_t send(ByteStream& stream) const;
@@ -41,7 +41,7 @@ class FrameBatch {
  private:
   struct Payload {
     const std::byte* data;
-    std::size_t end;  // frames behind it are not in the batch
+    std::size_t end;  // later frames are not in the batch
   };
 
   void add(const QueuedFrame& frame, std::size_t skip);

@@ -15,7 +15,7 @@ namespace paceline {
 namespace {
 
 struct Queue {
-  /// Frames of so many bytes each.
+  /// Makes frames whose payloads have these sizes.
   explicit Queue(const std::vector<std::size_t>& sizes) : payloads(sizes.size()) {
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       payloads[i].assign(sizes[i], std::byte(i + 1));
@@ -31,7 +31,7 @@ struct Queue {
   }
   std::vector<std::vector<std::byte>> payloads;
   Ring<QueuedFrame> frames;
-  std::vector<std::byte> bytes;  // as they are to travel
+  std::vector<std::byte> bytes;  // as they should travel
 };
 
 /// Returns the bytes of a batch that arrive at the other end.
@@ -53,7 +53,7 @@ std::vector<std::byte> sent_by(FrameBatch batch) {
   return bytes_of(batch);
 }
 
-// Short ones travel gathered, longer ones in parts: the bytes are the same.
+// Short frames travel gathered, longer ones in parts; both arrive with the same bytes.
 TEST(FrameBatch, SendsWhatIsLeftOfItsFrames) {
   for (const std::size_t size : {0, 8, 1200, 4000, 5000}) {
     const Queue queue({size, 3, size});
@@ -78,7 +78,8 @@ TEST(FrameBatch, BeginsWithALongFrame) {
   EXPECT_EQ(FrameBatch(rest.frames, 3, 1 << 20).bytes(), 2 * kTcpFramingBytes + kLong + 8 - 3);
 }
 
-// Sent piece by piece, of which the system takes a part each: the checksum is of all.
+// The frame is sent piece by piece, and the system takes a part of each; the checksum covers all of
+// it.
 TEST(FrameBatch, GoesOnWithTheChecksumOfALongFrame) {
   const Queue queue({200'000, 8});
   ChecksumSoFar first;

@@ -7,25 +7,25 @@
 namespace paceline {
 namespace {
 
-// Some ten packets: fewer would wait for one another.
+// Some ten packets: with fewer, packets would wait for one another.
 constexpr double kLeastBound = 16 << 10;
-// A worker that computes for a second sends nothing meanwhile, and yet counts.
+// A worker that computes for a second sends nothing meanwhile, but still counts.
 constexpr double kFades = 0.8;
-// With less than a quarter of a stream beside it the busiest one has the link for itself.
+// If less than a quarter of a stream runs beside it, the busiest stream counts as alone on the
+// link.
 constexpr double kAlone = 1.25;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-// The round trip of a stream tells how long its packets, or those that confirm them, wait in
-// queues.
+// A stream's round trip shows how long its packets, or their acknowledgements, wait in queues.
 bool waits(const TcpWay& way) {
   return way.round_trip - way.shortest_round_trip >= IncomingShares::kQueued / 4;
 }
 
 }  // namespace
 
-// The rate is the highest ever: a bound that follows the present one could lower it again and
-// again.
+// The function uses the highest rate ever: a bound that follows the current rate could lower it
+// again and again.
 std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Duration passed) {
   double brought = 0, busiest = 0;
   for (IncomingStream* const stream : streams) {
@@ -36,7 +36,7 @@ std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Dura
     busiest = std::max(busiest, stream->recent);
   }
   if (passed > Duration(0)) most_per_s_ = std::max(most_per_s_, brought / seconds(passed));
-  // A stream that brings half of what the busiest one brings counts as half a stream.
+  // A stream with half the bytes of the busiest one counts as half a stream.
   double sharing = 0, waiting = 0;
   for (const IncomingStream* const stream : streams) {
     const double share = busiest > 0 ? stream->recent / busiest : 0;

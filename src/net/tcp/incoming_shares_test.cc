@@ -12,14 +12,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Workers that compute and then send, by turns, over one link whose queue gives each stream a
-/// share in proportion to what it has there. Its losses have left them with different windows.
+/// Workers that compute and then send, in turn, over one link. The link's queue gives each stream a
+/// share in proportion to its bytes there. Losses have left the streams with different windows.
 class FullLink {
  public:
   struct Worker {
-    double window = 0;        // bytes, as the losses left it
+    double window = 0;        // bytes; what its losses left
     double most_per_s = 1e9;  // bytes that it makes, or that its own link carries
-    Duration rests = 0s;      // between two steps
+    Duration rests = 0s;      // pause between two steps
   };
   static constexpr double kBytesPerS = 117e6, kStepBytes = 7e6;
   static constexpr Duration kTurn = 1ms, kBetweenCalls = 250ms;
@@ -29,7 +29,7 @@ class FullLink {
     for (const Worker& worker : workers) streams_.push_back({.worker = worker});
   }
 
-  /// The steps that each worker makes in `time` seconds.
+  /// Returns the steps that each worker makes in `time` seconds.
   std::vector<double> steps(int time, bool divided) {
     IncomingShares shares;
     for (Stream& stream : streams_) stream.steps = 0;
@@ -48,7 +48,7 @@ class FullLink {
  private:
   struct Stream {
     Worker worker;
-    Duration rests = 0s;  // still
+    Duration rests = 0s;  // the rest of its pause
     double left = kStepBytes, received = 0, steps = 0;
     IncomingStream incoming = {};
   };
@@ -63,7 +63,7 @@ class FullLink {
     return rate;
   }
 
-  /// The queue is as long as the link makes it.
+  /// The link determines the length of its queue.
   void turn(double bound) {
     double round_trip = delay_, too_long = 10;
     for (int i = 0; i < 40 && rate_of_all(bound, delay_) > kBytesPerS; ++i) {
@@ -106,7 +106,7 @@ double least_share(const std::vector<double>& steps) {
   return std::ranges::min(steps) * double(steps.size()) / sum(steps);
 }
 
-// The last of eight began when the queue was full.
+// The last of eight workers began when the queue was full.
 TEST(IncomingShares, OfEvenWorkersAreEvenOnAFullLink) {
   std::vector<FullLink::Worker> workers(8, {.window = 1e6, .most_per_s = 21e6});
   workers[6].window = workers[7].window = 0.3e6;

@@ -23,13 +23,12 @@ struct SocketAddress {
 /// Returns a text such as "10.0.0.7:2222" or "[::1]:2222".
 std::string text_of(const SocketAddress& address);
 
-/// The answer of a name service: a status of getaddrinfo, and addresses when that is 0.
+/// The answer of a name service: a getaddrinfo status, and addresses if it is 0.
 struct NameAnswer {
   int status = 0;
   std::vector<SocketAddress> addresses;
 };
-/// Asks for the addresses of a host. It may block for as long as it likes. `flags` are those of
-/// addrinfo.
+/// Asks for the addresses of a host. It may block for any time. `flags` are those of addrinfo.
 using NameService = std::function<NameAnswer(const Address& address, int flags)>;
 NameAnswer ask_system(const Address& address, int flags);
 

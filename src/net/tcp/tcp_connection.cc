@@ -24,7 +24,7 @@ constexpr char kBeat = 'H';
 }  // namespace
 
 Heartbeat::Pulse Heartbeat::tick(bool heard) {
-  // A full socket means that the peer does not read; its own silence will tell.
+  // A full socket means that the peer does not read; the peer's own silence will show that.
   if (silence_.beat_is_due()) {
     char beat = kBeat;
     const iovec part{&beat, 1};
@@ -36,7 +36,7 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
   return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
-// The system of a stopped process goes on acknowledging its beats.
+// The system of a stopped process still acknowledges its heartbeats.
 bool Heartbeat::is_acknowledged(Duration lately) const {
   tcp_info info{};
   socklen_t bytes = sizeof info;
@@ -50,7 +50,7 @@ Heartbeat::Sound Heartbeat::listen() try {
   std::array<char, 256> bytes;
   Sound sound = Sound::kNothing;
   while (true) {
-    // A closed control socket says nothing: the data socket tells why.
+    // A closed control socket gives no reason: the data socket does.
     const iovec part{bytes.data(), bytes.size()};
     const std::ptrdiff_t got = control_.stream->read({&part, 1});
     if (got <= 0) return sound;
@@ -60,12 +60,13 @@ Heartbeat::Sound Heartbeat::listen() try {
     if (std::size_t(got) < bytes.size() && !control_.stream->holds_unread()) return sound;
   }
 } catch (const Error&) {
-  return Sound::kGarbage;  // the stream says so
+  return Sound::kGarbage;  // the stream reports it
 }
 
 namespace {
 
-/// So much is written at once: its checksum is taken just before, and it then lies in a cache.
+/// Writes this many bytes at once: their checksum is taken just before, so they still lie in a
+/// cache.
 constexpr std::size_t kPieceBytes = 256 << 10;
 
 }  // namespace
@@ -89,8 +90,8 @@ void TcpConnection::start(Receiver& receiver) {
     wait_readable();
     leave_rest();
   }
-  // The first frames may have come together with what was read before them. Who helps leaves them
-  // to whoever is reading.
+  // The first frames may have arrived together with bytes that were read before. A thread that
+  // helps leaves them to the thread that is reading.
   if (stream_->holds_unread()) help_soon();
 }
 
@@ -100,7 +101,7 @@ void TcpConnection::refuse() {
   finish();
 }
 
-// Reading.
+// Functions that read.
 
 void TcpConnection::on_readable() {
   std::lock_guard reading(reading_mutex_);
@@ -144,7 +145,7 @@ std::optional<Duration> TcpConnection::round_trip() const {
   return data_ ? measured_round_trip() : round_trip_;
 }
 
-/// With the socket mutex, while there is a socket.
+/// The caller holds the socket mutex while there is a socket.
 std::optional<Duration> TcpConnection::measured_round_trip() const {
   const std::optional<TcpWay> way = way_of(data_->fd());
   return way ? std::optional(way->round_trip) : std::nullopt;
@@ -155,7 +156,7 @@ bool TcpConnection::in_message() {
   return reader_.in_message();
 }
 
-/// With the reading mutex. Unless others read.
+/// The caller holds the reading mutex. Does nothing if others read.
 void TcpConnection::wait_readable() {
   if (finished_ || read_waits_ || lent_) return;
   read_waits_ = true;
@@ -163,7 +164,7 @@ void TcpConnection::wait_readable() {
   data_->wait_readable(self());
 }
 
-/// With the reading mutex.
+/// The caller holds the reading mutex.
 void TcpConnection::stop_waiting() {
   if (!std::exchange(read_waits_, false)) return;
   std::lock_guard lock(socket_mutex_);
@@ -212,7 +213,7 @@ void TcpConnection::end(const Error& error) {
   finish();
 }
 
-// Writing.
+// Functions that write.
 
 void TcpConnection::on_writable() {
   {
@@ -236,15 +237,15 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
   const std::size_t first_bytes = frames.front().bytes(kTcpFramingBytes);
   lock.unlock();
   const std::ptrdiff_t sent = write(batch, first_checksum_);
-  lock.lock();  // the connection may have ended, and the frames are gone then
+  lock.lock();  // the connection may have ended meanwhile, and then the frames are gone
   if (sent < 0) return {.room = Room::kFailed};
   if (done + std::size_t(sent) >= first_bytes) first_checksum_ = {};
   const bool all = sent >= std::ptrdiff_t(batch.bytes());
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
-/// Bytes that there was room for; -1: the connection has failed. Payloads are read with the mutex
-/// only: when the socket has gone they are given back.
+/// Returns the bytes that fitted; -1: the connection has failed. Reads payloads only with the
+/// mutex: once the socket is gone, they are given back.
 std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) {
   std::ptrdiff_t sent = -1;
   int why = EPIPE;
@@ -265,7 +266,7 @@ std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) 
   return -1;
 }
 
-/// Room that is worth a call, as the system sees it: more than a few bytes.
+/// True if the system has room for more than a few bytes, so that a call is worthwhile.
 bool TcpConnection::has_room() {
   const std::lock_guard lock(writing_mutex_);
   pollfd room{data_ ? data_->fd() : -1, POLLOUT, 0};
@@ -279,7 +280,7 @@ void TcpConnection::leave_rest() {
   data_->wait_writable(self());
 }
 
-// Ending.
+// Functions that end the connection.
 
 void TcpConnection::shut_writing() {
   const std::lock_guard lock(socket_mutex_);
@@ -309,7 +310,7 @@ void TcpConnection::tick() {
     fail({ErrorCode::kDataLoss, peer() + " sent garbage instead of heartbeats"});
 }
 
-/// With the socket mutex.
+/// The caller holds the socket mutex.
 void TcpConnection::look_at_way() {
   const std::optional<TcpWay> way = data_ ? way_of(data_->fd()) : std::nullopt;
   if (!way) return;
@@ -318,7 +319,7 @@ void TcpConnection::look_at_way() {
     take_better_congestion_control(data_->fd());
 }
 
-// The system forgets a bound when it gives the socket more memory, so it is set again each time.
+// The system forgets this bound when it gives the socket more memory, so each call sets it again.
 void TcpConnection::bound_incoming(std::size_t bytes) {
   const bool bounds = bytes > 0 && way_is_short_;
   if (!std::exchange(bounded_, bounds) && !bounds) return;
@@ -326,7 +327,7 @@ void TcpConnection::bound_incoming(std::size_t bytes) {
   if (data_) bound_under_way(data_->fd(), bounds ? bytes : 0);
 }
 
-/// On a thread of the poller.
+/// Runs on a thread of the poller.
 void TcpConnection::help_soon() {
   connections_->poller()->call_at(std::chrono::steady_clock::now(), [weak = std::weak_ptr(self())] {
     if (const auto connection = weak.lock()) connection->help();

@@ -1,4 +1,4 @@
-// One end of a connection over two sockets: frames go over one, heartbeats over the other.
+// One end of a connection over two sockets: one carries frames, the other heartbeats.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,18 @@
 
 namespace paceline {
 
-/// The control socket of a connection, over which a byte now and then says that the process runs: a
-/// stopped process looks alive to TCP. Not thread-safe.
+/// The control socket of a connection. From time to time it carries a byte that says that the
+/// process runs, because a stopped process looks alive to TCP. Not thread-safe.
 class Heartbeat {
  public:
   enum class Pulse { kAlive, kSilent, kGarbage };
 
   explicit Heartbeat(StreamSocket control) : control_(std::move(control)) {}
-  /// Sends, listens and judges (LivenessTimer::tick). `heard` tells that data arrived, which is as
-  /// good as a beat.
+  /// Sends, listens and judges (LivenessTimer::tick). `heard` says that data arrived, which counts
+  /// as a beat.
   Pulse tick(bool heard);
-  /// True when the other host has lately acknowledged what was sent: it can be reached, whatever
-  /// the process does. False when bytes wait for an acknowledgement, and none has come within
+  /// True if the other host has lately acknowledged what was sent: it can be reached, even if the
+  /// process is stopped. False if bytes wait for an acknowledgement and none has arrived within
   /// `lately`.
   bool is_acknowledged(Duration lately) const;
 
@@ -43,8 +43,8 @@ class Heartbeat {
 };
 
 /// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
-/// inside Link::help or Link::wait. What the socket does not take at once is left to the poller.
-/// Cutting the connection shuts the socket down, which the reader sees.
+/// inside Link::help or Link::wait. The poller sends what the socket does not take at once. Cutting
+/// the connection shuts the socket down, which the reader sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
   enum class Made { kByPeer, kHere };
@@ -60,23 +60,25 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   void refuse();
   /// Always true: only the system knows, and `help` asks it.
   bool has_come() const { return true; }
-  /// Reads what has arrived, unless another thread is doing so, and sends what there is room for.
+  /// Reads what has arrived, unless another thread is reading, and sends what there is room for.
   bool help();
-  /// From now on the caller calls `help` whenever `fd` can be read, and the poller's threads do not
-  /// listen. Returns false when another thread reads, or nothing more will arrive.
+  /// From now on the caller calls `help` whenever `fd` becomes readable, and the poller's threads
+  /// do not listen. Returns false if another thread reads, or nothing more will arrive.
   bool lend();
   void take_back();
-  /// The data socket; -1 when the connection has ended.
+  /// The data socket; -1 if the connection has ended.
   int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends and hears heartbeats, and looks at the way: once it has turned out to be short another
-  /// congestion control may be better. Is called LivenessTimer::kTicksOfDeath times per dead_after.
+  /// Sends heartbeats and checks for the peer's. Also measures the round trip: once it has proved
+  /// short, another congestion control may be better. The timer calls it
+  /// LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   bool made_by_peer() const { return made_ == Made::kByPeer; }
-  /// What arrives, as of the last tick. Only the thread that ticks may call it, and the next one.
+  /// The incoming stream, as of the last tick. Only the ticking thread may call it; the result
+  /// holds until the next tick.
   IncomingStream& incoming() { return incoming_; }
-  /// Bounds what is under way to here, if the way is short; 0: no bound.
+  /// Bounds the bytes under way to this end, if the round trip is short; 0: no bound.
   void bound_incoming(std::size_t bytes);
   /// Ends the connection because its link is being destroyed. No poller may run any more.
   void end(const Error& error);
@@ -110,7 +112,7 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   const std::shared_ptr<TcpConnections> connections_;
   const Made made_;
 
-  // The mutexes are locked in this order: reading, the queue's, writing, socket.
+  // Lock order of the mutexes: reading, the queue's, writing, socket.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;
   bool read_waits_ = false;  // the poller's threads listen
@@ -120,16 +122,18 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
-  ChecksumSoFar first_checksum_;  // of the first frame in the queue; of the thread that writes
-  std::mutex writing_mutex_;      // held while writing: the descriptor must not close meanwhile
+  ChecksumSoFar first_checksum_;  // of the first frame in the queue; only the writing thread uses
+                                  // it
+  std::mutex writing_mutex_;      // held while writing, so that the descriptor does not close
+                                  // meanwhile
 
   mutable std::mutex socket_mutex_;
-  const std::unique_ptr<ByteStream> stream_;  // over data_
-  std::optional<Watch> data_;                 // empty when finished
-  std::optional<Duration> round_trip_;        // when it finished
-  bool way_is_short_ = false;                 // as far as it is known
-  IncomingStream incoming_;                   // of the thread that ticks
-  bool bounded_ = false;                      // the same
+  const std::unique_ptr<ByteStream> stream_;  // runs over data_
+  std::optional<Watch> data_;                 // empty once finished
+  std::optional<Duration> round_trip_;        // as measured when it finished
+  bool way_is_short_ = false;                 // as far as is known
+  IncomingStream incoming_;                   // only the ticking thread uses it
+  bool bounded_ = false;                      // only the ticking thread uses it
   bool writable_asked_ = false;
   Heartbeat heartbeat_;
 };

@@ -1,8 +1,7 @@
-// Every frame over TCP has checksums, over loopback too. TCP's own sum of 16 bits misses a bit flip
+// Every frame over TCP has checksums, even over loopback. TCP's own 16-bit sum misses a bit flip
 // that comes with another, and does not cover the memory of a network card or a switch. The header
-// has a checksum of its own, so that no length is believed unchecked. A payload's checksum is taken
-// while the payload lies in a cache: just before the system copies it, and piece by piece as it
-// arrives.
+// has its own checksum, so that no length is trusted unchecked. A payload's checksum is taken while
+// the payload lies in a cache: just before the system copies it, and piece by piece as it arrives.
 #include "net/tcp/tcp_header.h"
 
 #include <fmt/format.h>
@@ -25,7 +24,7 @@ std::uint32_t checksum_of_header(const TcpHeaderBytes& bytes) {
   return crc32c(std::span(bytes).first<kFrameHeaderBytes>());
 }
 
-/// Bytes that begin otherwise are no frame, which `decode` says.
+/// Bytes with another start are not a frame; `decode` reports that.
 void check_header(const TcpHeaderBytes& bytes) {
   const std::uint32_t magic = number_at(bytes, 0), sent = number_at(bytes, kFrameHeaderBytes);
   if (magic == kFrameMagic)

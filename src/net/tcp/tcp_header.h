@@ -15,15 +15,15 @@ constexpr std::uint32_t kTcpFrameMagic = 0x324e4c50;  // "PLN2" in bytes
 constexpr std::size_t kTcpHeaderBytes = kFrameHeaderBytes + sizeof(std::uint32_t);
 /// The checksum behind the payload.
 constexpr std::size_t kTcpTrailerBytes = sizeof(std::uint32_t);
-/// The part of a frame that travels beside its payload.
+/// The bytes of a frame in addition to its payload.
 constexpr std::size_t kTcpFramingBytes = kTcpHeaderBytes + kTcpTrailerBytes;
 using TcpHeaderBytes = std::array<std::byte, kTcpHeaderBytes>;
 
 TcpHeaderBytes encode_tcp(const FrameHeader& header);
-/// Throws kDataLoss when the header is not as it was sent, is none, or has a payload of more than
-/// kMaxPayloadBytes.
+/// Throws kDataLoss if the header was changed on its way, is not a header, or has a payload of more
+/// than kMaxPayloadBytes.
 FrameHeader decode_tcp(const TcpHeaderBytes& bytes);
-/// Throws kDataLoss unless the payload has the checksum that it had when it was sent.
+/// Throws kDataLoss if the payload's checksum differs from the sent one.
 void check_payload(const FrameHeader& header, std::uint32_t checksum, std::uint32_t sent);
 
 }  // namespace paceline

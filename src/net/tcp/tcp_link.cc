@@ -17,10 +17,11 @@
 
 namespace paceline {
 
-// Where a waiter reads by itself, a reply wakes one thread instead of two; each waking takes some
-// 20 µs. Lending a socket and taking it back are one call of epoll_ctl each, and nothing has to be
-// cancelled: that is why the poller is ours (net/poll). A ps waits in the same call, so it reads
-// itself when its link has one thread; several threads go on reading in parallel.
+// If a waiting thread reads by itself, a reply wakes one thread instead of two; each wake-up takes
+// some 20 µs. Lending a socket and taking it back take one call of epoll_ctl each, and nothing has
+// to be cancelled: this is why the poller is our own (net/poll). A ps waits in the same call, so it
+// reads by itself if its link has one thread; if its link has several, they go on reading in
+// parallel.
 
 class TcpWaiter::Borrowing {
  public:
@@ -43,7 +44,7 @@ class TcpWaiter::Borrowing {
   std::vector<std::shared_ptr<TcpConnection>>& borrowed_;
 };
 
-/// In the middle of a message it does not sleep at once: the rest is on its way.
+/// In the middle of a message it does not sleep at once, because the rest is about to arrive.
 bool TcpWaiter::wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
                      const std::function<bool()>& come) {
   if (come()) return true;
@@ -65,8 +66,8 @@ bool TcpWaiter::in_message() const {
                              [](const auto& connection) { return connection->in_message(); });
 }
 
-/// Sleeps until something has arrived, and reads it. Returns false when it is woken, when `time` is
-/// reached, or when the deadline's descriptor can be read.
+/// Sleeps until bytes have arrived, and reads them. Returns false when it is woken, when `time` is
+/// reached, or when the deadline's descriptor becomes readable.
 bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint time) {
   polled_.assign({{wake.fd(), POLLIN, 0}, {deadline.descriptor(), POLLIN, 0}});
   for (const auto& connection : borrowed_) polled_.push_back({connection->fd(), POLLIN, 0});
@@ -80,11 +81,11 @@ bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint tim
 
 bool TcpWaiter::given_up() const { return polled_[kDescriptor].revents != 0; }
 
-/// Accepts sockets at one address and joins them in pairs. A socket that stays silent or alone is
-/// dropped; until its pair is there it costs a few hundred bytes.
+/// Accepts sockets at one address and joins them in pairs. Drops a socket that stays silent or
+/// alone; until its pair arrives, a socket costs a few hundred bytes.
 class TcpAcceptor final : public SocketAcceptor {
  public:
-  /// `offer` is told to callers who ask for shared memory.
+  /// Tells `offer` to callers that ask for shared memory.
   TcpAcceptor(std::shared_ptr<TcpConnections> connections,
               std::shared_ptr<const LinkStreams> streams, FileDescriptor listening,
               Acceptor acceptor, std::optional<Offer> offer,
@@ -92,7 +93,7 @@ class TcpAcceptor final : public SocketAcceptor {
 
   const LinkStreams& streams() const { return *streams_; }
 
-  /// Is called when a socket has said what it is for.
+  /// Called when a socket has said what it is for.
   void greeted(const Preamble& preamble, StreamSocket socket);
 
  private:
@@ -121,7 +122,7 @@ namespace {
 
 constexpr std::size_t kMaxUnidentified = 1024, kMaxUnidentifiedOfOne = 512;
 
-/// The proof that the caller belongs to the job, where one is due, and a preamble.
+/// Reads a preamble and, if one is required, the proof that the caller belongs to the job.
 class TcpGreeting final : public Greeting {
  public:
   TcpGreeting(TcpAcceptor& acceptor, std::shared_ptr<Poller> poller, FileDescriptor socket,
@@ -184,7 +185,7 @@ void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
   std::unique_lock lock(mutex_);
   if (stopped()) return;
   if (preamble.role == SocketRole::kOffer) return answer(socket);
-  if (preamble.role == SocketRole::kSharedMemory) return;  // not over TCP
+  if (preamble.role == SocketRole::kSharedMemory) return;  // shared memory, not TCP
   const auto twin = singles_.find(preamble.token);
   if (twin == singles_.end()) return wait_for_twin(preamble, std::move(socket));
   if (twin->second.role == preamble.role) return;
@@ -198,7 +199,7 @@ void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
   }
 }
 
-/// A new socket takes so few bytes at once.
+/// A new socket always has room for these few bytes.
 void TcpAcceptor::answer(const StreamSocket& socket) const {
   if (!offer_) return;
   auto bytes = encode(*offer_);
@@ -231,7 +232,7 @@ void TcpAcceptor::open(StreamSocket data, StreamSocket control) {
 
 namespace {
 
-/// Sends the preamble with one call: a new socket takes so few bytes at once.
+/// Sends the preamble with one call: a new socket always has room for these few bytes.
 void introduce(ByteStream& stream, const Preamble& preamble, const std::string& address) {
   auto bytes = encode(preamble);
   const iovec all{bytes.data(), bytes.size()};
@@ -239,7 +240,7 @@ void introduce(ByteStream& stream, const Preamble& preamble, const std::string& 
     throw error_of_socket(address, errno);
 }
 
-/// The other side has ended the socket after these bytes, which are no offer.
+/// The other side closed the socket after these bytes, which are not an offer.
 std::nullopt_t nothing_after(std::span<const std::byte> bytes, const std::string& address) {
   try {
     check_may_be_plain(bytes);
@@ -302,7 +303,7 @@ std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
   return socket.address;
 }
 
-/// Proves on both sides of a socket that they belong to the job, where that is due.
+/// If the link requires it, both sides prove that they belong to the job.
 StreamSocket TcpLink::open(FileDescriptor fd, const std::string& address, Deadline deadline) const {
   auto stream = streams_->of_dialled(fd.get(), address);
   try {

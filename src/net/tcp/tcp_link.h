@@ -1,5 +1,5 @@
-// Links between processes and hosts over TCP. Preamble, control connection and heartbeats are
-// described in docs/wire.md.
+// Links between processes and hosts over TCP. docs/wire.md describes preamble, control connection
+// and heartbeats.
 #pragma once
 
 #include <cstddef>
@@ -21,9 +21,9 @@
 
 namespace paceline {
 
-/// Reads on the thread of a waiter what the poller's threads would read. Makes one wait at a time.
-/// Connections lend it the reading of their sockets for as long as a wait lasts; those that are
-/// made meanwhile do not. It allocates only when it meets more connections than ever before.
+/// Reads on a waiter's thread what the poller's threads would read. Makes one wait at a time.
+/// Connections lend it their sockets for as long as a wait lasts; connections made meanwhile do
+/// not. It allocates only if it meets more connections than ever before.
 class TcpWaiter {
  public:
   /// Does what Link::wait does.
@@ -36,7 +36,7 @@ class TcpWaiter {
   bool read_until(const EventFd& wake, Deadline deadline, TimePoint time);
   bool given_up() const;
 
-  /// The event that wakes the waiter is polled first, then the deadline's descriptor.
+  /// Polls the event that wakes the waiter first, then the deadline's descriptor.
   static constexpr std::size_t kDescriptor = 1, kFirstConnection = 2;
 
   std::vector<std::shared_ptr<TcpConnection>> borrowed_;
@@ -59,14 +59,14 @@ class TcpLink : public Link, public Rendezvous {
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
-  /// The same, without a word to another host, which shares no memory.
+  /// Asks as ask_for_offer does, but sends nothing to another host, which shares no memory.
   std::optional<Offer> ask_own_host_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }
 
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
-  /// Ticks the connections, and divides what arrives evenly among those that peers have made:
-  /// whoever is called serves many, and its link is the one that fills.
+  /// Ticks the connections, and divides the incoming bytes evenly among connections that peers have
+  /// made: a task that is called serves many peers, and its link is the one that fills.
   void tick();
 
   StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;
@@ -79,7 +79,7 @@ class TcpLink : public Link, public Rendezvous {
   TcpWaiter waiter_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<TcpAcceptor>> acceptors_;
-  IncomingShares shares_;  // of the thread that ticks
+  IncomingShares shares_;  // only the ticking thread uses it
   TimePoint ticked_ = std::chrono::steady_clock::now();
   std::optional<HeartbeatThread> heartbeats_;
 };

@@ -1,6 +1,6 @@
-// TCP_USER_TIMEOUT and keep-alive find links that are cut; heartbeats find stopped processes, which
-// look alive to TCP. docs/performance-notes.md says why a socket takes Reno or Cubic ("TCP is not
-// paced"), and docs/wire.md has all options.
+// TCP_USER_TIMEOUT and keep-alive detect links that are cut. Heartbeats detect stopped processes,
+// which look alive to TCP. docs/performance-notes.md says why a socket uses Reno or Cubic ("TCP is
+// not paced"), and docs/wire.md lists all options.
 #include "net/tcp/tcp_socket.h"
 
 #include <fcntl.h>
@@ -43,13 +43,13 @@ FileDescriptor new_socket(int family) {
 }
 
 std::string congestion_control_of(int fd) {
-  std::array<char, 16> name{};  // the longest that Linux knows
+  std::array<char, 16> name{};  // the longest name that Linux has
   socklen_t bytes = name.size();
   if (::getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), &bytes) != 0) return "";
   return {name.data(), ::strnlen(name.data(), name.size())};
 }
 
-/// Returns 0 when the socket is connected, ETIME when the deadline passed, or an error number.
+/// Returns 0 if the socket is connected, ETIME if the deadline passed, or an error number.
 int finish_connecting(int fd, Deadline deadline) {
   if (const int waited = poll_one_until(fd, POLLOUT, deadline); waited != 0) return waited;
   int error_number = 0;
@@ -58,7 +58,7 @@ int finish_connecting(int fd, Deadline deadline) {
   return error_number;
 }
 
-/// A socket that connects to a free port of its own host may get that port as its own, and reach
+/// A socket that connects to a free port of its own host may get that very port, and so reach
 /// itself.
 bool reached_itself(int fd) { return text_of(near_end_of(fd)) == text_of(peer_of(fd)); }
 
@@ -119,7 +119,7 @@ void take_better_congestion_control(int fd) {
     if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
 }
 
-// The system's own bound is the memory of the socket.
+// Without this bound, the socket's memory limits the bytes under way.
 void bound_under_way(int fd, std::size_t bytes) {
   constexpr std::size_t kMost = std::numeric_limits<int>::max();
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes == 0 ? kMost : std::min(bytes, kMost)));

@@ -1,4 +1,4 @@
-// Makes sockets, and sets them as tcp_socket.cc says. None of them blocks.
+// Makes sockets, and sets their options as tcp_socket.cc explains. None of them blocks.
 #pragma once
 
 #include <cstddef>
@@ -16,57 +16,57 @@
 
 namespace paceline {
 
-/// The way to the other end of a connected socket, as the system has measured it.
+/// The path to the other end of a connected socket, as the system measures it.
 struct TcpWay {
   Duration round_trip{};           // smoothed
-  Duration shortest_round_trip{};  // of the last minutes: without the queues that come and go
+  Duration shortest_round_trip{};  // of the last minutes, so that it excludes passing queues
   std::uint64_t received = 0;      // bytes
-  /// There and back in so little time are hosts of one cluster, which lose hardly anything.
+  /// A round trip this short connects hosts of one cluster, which lose hardly any packets.
   bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
 };
 /// Returns nothing before the first acknowledgement.
 std::optional<TcpWay> way_of(int fd);
 
-/// Sets TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, makes the socket non-blocking, and takes a
-/// better congestion control, if there is one. Errors are left to the first use.
+/// Sets TCP_NODELAY, keep-alive and TCP_USER_TIMEOUT, makes the socket non-blocking, and chooses a
+/// better congestion control if there is one. Errors show at the first use.
 void set_up_socket(int fd);
 
-/// Takes a better congestion control, if there is one. Is to be called again when a way has turned
-/// out to be short: one that leads through a full queue looks long at first.
+/// Chooses a better congestion control, if there is one. Call it again once a round trip has proved
+/// short: through a full queue it looks long at first.
 void take_better_congestion_control(int fd);
 
-/// Lets the peer have at most so many bytes under way that have not been read here; 0: as many as
-/// the system gives.
+/// Limits the bytes under way from the peer that this side has not read; 0: as many as the system
+/// allows.
 void bound_under_way(int fd, std::size_t bytes);
 
-/// Returns the congestion controls that serve a socket better than its `present` one; the first
-/// that the system has is to be taken. All of them slow down for losses alone; every Linux has
-/// Reno, and lets everybody use it. BBR sends at a rate that it estimates. Within a host that is
-/// half of what the host can do. Over a short way a new burst takes more of a busy link than its
-/// share, so that the workers of a parameter server fall into step, and leave the link idle while
-/// all of them compute. A long way may lose packets, which BBR bears better, so it keeps what the
-/// system chose.
+/// Returns the congestion controls that serve a socket better than its `present` one; the caller
+/// chooses the first that the system has. All of them slow down for losses alone; every Linux has
+/// Reno, and lets everybody use it. BBR sends at a rate that it estimates. Within a host, that rate
+/// is half of what the host can do. Over a short path, a new burst takes more than its share of a
+/// busy link, so that the workers of a parameter server fall into step, and leave the link idle
+/// while all of them compute. A long path may lose packets, which BBR handles better, so such a
+/// socket keeps the system's choice.
 std::span<const std::string_view> better_congestion_controls(std::string_view present,
                                                              bool within_host, bool way_is_short);
 
-/// Tries each of the host's addresses once. Throws what Link::connect throws. `address` is for
+/// Tries each of the host's addresses once. Throws as Link::connect does. `address` is for
 /// messages.
 FileDescriptor dial(const std::vector<SocketAddress>& targets, const std::string& address,
                     Deadline deadline);
 
 struct ListeningSocket {
   FileDescriptor fd;
-  std::string address;  // for peers
+  std::string address;  // the address that peers use
 };
 ListeningSocket listen_at(const Address& address);
 
 /// Returns the address of the other end of a connected socket.
 SocketAddress peer_of(int fd);
 
-/// True when both ends of a connected socket are on this host: nobody else can listen.
+/// True if both ends of a connected socket are on this host, so that nobody else can listen.
 bool stays_on_host(int fd);
 
-/// Makes an error of a failed read or write, which names `peer`.
+/// Makes the error of a failed read or write; it names `peer`.
 Error error_of_socket(const std::string& peer, int error_number);
 
 }  // namespace paceline

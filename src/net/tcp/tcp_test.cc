@@ -1,4 +1,5 @@
-// Faults that only TCP can have: strangers, torn messages, peers that die or stop, names of hosts.
+// Tests faults that only TCP can have: strangers, torn messages, peers that die or stop, and host
+// names.
 #include <arpa/inet.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -94,7 +95,7 @@ TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
   const auto first = link->connect(listener.address(), receiver, soon());
   ASSERT_NE(listener.receiver(0), nullptr);
 
-  RawSocket waiting(listener.address());  // made before, accepted after the limit
+  RawSocket waiting(listener.address());  // connects first, but is accepted after the limit
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{3, before.rlim_max};

@@ -20,7 +20,8 @@ struct Signed {
   Certificate certificate{nullptr, &X509_free};
 };
 
-/// `names` is empty for an authority, or such as "IP:127.0.0.1". `by` null: it signs itself.
+/// `names` is empty for an authority; otherwise it is, for example, "IP:127.0.0.1". If `by` is
+/// null, the certificate signs itself.
 inline Signed make_certificate(const std::string& common_name, const std::string& names,
                                const Signed* by, long valid_s = 3600) {
   Signed made;
@@ -55,7 +56,7 @@ struct PemFiles {
   std::string certificate, key;
 };
 
-/// Writes PATH.crt, and PATH.key for its owner alone.
+/// Writes PATH.crt, and PATH.key, which only its owner can read.
 inline PemFiles write_pem(const Signed& made, const std::string& path) {
   PemFiles files{path + ".crt", path + ".key"};
   FILE* file = fopen(files.certificate.c_str(), "w");

@@ -21,10 +21,11 @@ namespace paceline {
 
 struct LinkCase {
   std::string kind;
-  std::string any_address;                        // a listener at it gets an address that is free
-  std::string nobody;                             // an address where nobody listens
-  bool shares = false;                            // it shares memory between tasks of one host
-  std::size_t framing_bytes = kFrameHeaderBytes;  // that travel with each frame
+  std::string any_address;                        // a listener at this address gets a free one
+  std::string nobody;                             // an address at which nobody listens
+  bool shares = false;                            // the link shares memory between tasks of one
+                                                  // host
+  std::size_t framing_bytes = kFrameHeaderBytes;  // bytes that travel with each frame
 };
 
 inline const std::vector<LinkCase>& links_to_test() {
@@ -40,12 +41,12 @@ inline const std::vector<LinkCase>& links_to_test() {
 
 inline std::ostream& operator<<(std::ostream& out, const LinkCase& one) { return out << one.kind; }
 
-/// No test waits longer, and none depends on how long something takes.
+/// The longest that a test waits; no test depends on how long something takes.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 inline Deadline soon() { return Deadline::after(kPatience); }
 
-/// One key for all links of a test that encrypt.
+/// Returns one key for all encrypting links of a test.
 inline std::shared_ptr<const LinkSecurity> test_security() {
   static const auto security = [] {
     auto made = std::make_shared<LinkSecurity>();
@@ -56,7 +57,7 @@ inline std::shared_ptr<const LinkSecurity> test_security() {
   return security;
 }
 
-/// As make_link; "tls" is tcp that encrypts within the host, too.
+/// Makes a link as make_link does; "tls" is a tcp link that also encrypts within the host.
 inline std::unique_ptr<Link> make_link_to_test(const std::string& kind, LinkOptions options) {
   if (kind != "tls") return make_link(kind, options);
   options.security = test_security();
@@ -81,7 +82,7 @@ class TestNetwork {
   const std::shared_ptr<InprocHub> hub_ = std::make_shared<InprocHub>();
 };
 
-/// Keeps what it hears. Thread-safe.
+/// Keeps everything that it receives. Thread-safe.
 class TestReceiver : public Receiver {
  public:
   struct Frame {
@@ -130,8 +131,7 @@ class TestReceiver : public Receiver {
     std::size_t frames_before;
     std::shared_ptr<const SharedMemory> memory;
   };
-  /// Returns the first `count` memories that were shared, or fewer when they did not arrive in
-  /// time.
+  /// Returns the first `count` shared memories, or fewer if they did not arrive in time.
   std::vector<Shared> wait_shared(std::size_t count) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return shared_.size() >= count; });
@@ -207,7 +207,7 @@ class SentCounter {
   int count_ = 0;
 };
 
-/// A listening link with receivers for what it accepts.
+/// A listening link with a receiver for each connection that it accepts.
 class Listener {
  public:
   Listener(std::unique_ptr<Link> link, const std::string& address) : link_(std::move(link)) {
@@ -220,8 +220,7 @@ class Listener {
   const std::string& address() const { return address_; }
   void destroy_link() { link_.reset(); }
   void reply() { reply_ = true; }
-  /// Return the receiver and the connection of the i-th peer, or null when it was not there in
-  /// time.
+  /// Return the receiver and the connection of the i-th peer, or null if it did not arrive in time.
   TestReceiver* receiver(std::size_t i) {
     std::unique_lock lock(mutex_);
     accepted_.wait_for(lock, kPatience, [&] { return receivers_.size() > i; });

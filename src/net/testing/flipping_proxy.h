@@ -1,4 +1,4 @@
-// A bad cable: what two tasks say to each other over TCP goes through it, and one bit is changed.
+// A bad cable: what two tasks send each other over TCP passes through it, and it changes one bit.
 #pragma once
 
 #include <poll.h>
@@ -18,15 +18,15 @@ namespace paceline {
 
 enum class Way { kToListener, kToCaller };
 
-/// A bit of a byte that goes over a data socket, or over any that is encrypted, counted from the
-/// first one behind the preamble, or behind as many bytes of what is encrypted.
+/// A bit to change in the bytes of a data socket, or of any encrypted socket. It counts from the
+/// first byte after the preamble, or after that many encrypted bytes.
 struct Flip {
   Way way = Way::kToListener;
   std::size_t byte = 0;
   int bit = 0;
 };
 
-/// Takes the calls for the listener at `listener`, each in a thread of its own.
+/// Takes the calls meant for the listener at `listener`, each in its own thread.
 class FlippingProxy {
  public:
   explicit FlippingProxy(std::string listener)
@@ -44,17 +44,17 @@ class FlippingProxy {
   FlippingProxy& operator=(const FlippingProxy&) = delete;
 
   const std::string& address() const { return listening_.address; }
-  /// The next data socket over which such a byte goes changes it, once.
+  /// The next data socket that carries such a byte changes it, once.
   void set(std::optional<Flip> flip) {
     const std::lock_guard lock(mutex_);
     flip_ = flip;
   }
-  /// True when nothing was to be changed, or nothing is any more.
+  /// True if no bit was to be changed, or the bit has been changed.
   bool flipped() const {
     const std::lock_guard lock(mutex_);
     return !flip_;
   }
-  /// The most bytes that have gone so over one data socket.
+  /// The most bytes that one data socket has carried in this direction.
   std::size_t most_passed(Way way) const {
     const std::lock_guard lock(mutex_);
     return most_passed_[std::size_t(way)];
@@ -92,7 +92,7 @@ class FlippingProxy {
     call.cut();
   }
 
-  /// Until one side closes.
+  /// Returns once one side closes.
   void pass_all(const Call& call, bool is_data) {
     std::array<std::size_t, 2> passed{};
     std::array<pollfd, 2> sides{{{call.caller.get(), POLLIN, 0}, {call.listener.get(), POLLIN, 0}}};
@@ -138,7 +138,7 @@ class FlippingProxy {
   std::optional<Flip> flip_;
   std::array<std::size_t, 2> most_passed_{};
   std::atomic<bool> stopped_{false};
-  std::list<Call> calls_;  // one thread adds to them, until it ends
+  std::list<Call> calls_;  // one thread adds calls, until it ends
   std::thread accepting_;
 };
 

@@ -1,4 +1,4 @@
-// Peers that die or stop, over each link between processes.
+// Tests peers that die or stop, over each link between processes.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -14,8 +14,8 @@
 namespace paceline {
 namespace {
 
-/// Runs this test program again, as another process that connects here and waits, and
-/// can be stopped and killed.
+/// Runs this test program again as another process, which connects here and waits, and which the
+/// test can stop and kill.
 class ChildPeer {
  public:
   ChildPeer(const std::string& kind, const std::string& address) {

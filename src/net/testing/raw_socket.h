@@ -1,4 +1,4 @@
-// Sockets of peers that say whatever a test wants.
+// Sockets of peers that send whatever a test wants.
 #pragma once
 
 #include <arpa/inet.h>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-/// Connects to an IPv4 address, "127.0.0.1:2222". Reads give up after a minute.
+/// Connects to an IPv4 address, such as "127.0.0.1:2222". Reads give up after a minute.
 class RawSocket {
  public:
   explicit RawSocket(const std::string& address)
@@ -34,21 +34,21 @@ class RawSocket {
     EXPECT_EQ(::send(fd_.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), ssize_t(bytes.size()));
   }
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  /// True when the other side closes, having said nothing.
+  /// True if the other side closes without having sent anything.
   bool is_closed_by_peer() {
     char byte;
     const ssize_t got = ::recv(fd_.get(), &byte, 1, 0);
     return got == 0 || (got < 0 && errno == ECONNRESET);
   }
   void close() { fd_ = FileDescriptor(); }
-  /// The descriptor, which the caller owns from now on.
+  /// Returns the descriptor, which the caller now owns.
   FileDescriptor release() { return std::move(fd_); }
 
  private:
   FileDescriptor fd_;
 };
 
-/// A peer that greets as it should, and then does as it likes.
+/// A peer that greets correctly, and then misbehaves.
 struct RawTcpPeer {
   explicit RawTcpPeer(const std::string& address) : data(address), control(address) {
     const Preamble::Token token = random_token();

@@ -19,7 +19,7 @@ const char* key_file_of_environment() {
   return file == nullptr || *file == 0 ? nullptr : file;
 }
 
-/// None where no file is named and the default one is not there.
+/// Returns nothing if the user named no file and the default one does not exist.
 std::optional<SecretKey> key_of(const std::string& named) {
   if (!named.empty()) return SecretKey::read(named);
   const std::string file = usual_key_file();

@@ -1,4 +1,5 @@
-// The security of links: which are encrypted, and the key or certificates that prove who belongs.
+// The security of links: which links are encrypted, and the key or certificates that prove who
+// belongs to the job.
 #pragma once
 
 #include <cstdint>
@@ -12,36 +13,36 @@
 
 namespace paceline {
 
-/// Security as links take it: the key was read, the certificates were chosen.
+/// Security in the form that links use: the key has been read, the certificates chosen.
 struct LinkSecurity {
   Tls tls = Tls::kOffHost;
   std::optional<SecretKey> key;
-  /// PEM files; they take the place of the key.
+  /// PEM files, which replace the key.
   struct Certificates {
     std::string certificate, key, authority;
   };
   std::optional<Certificates> certificates;
-  /// A side renews its keys when it has sent so many bytes. AES-GCM bears 2^24.5 records of 16 KiB
-  /// with one key (RFC 8446, 5.5), 360 GiB.
+  /// A side renews its keys after sending this many bytes. AES-GCM allows 2^24.5 records of 16 KiB
+  /// with one key (RFC 8446, 5.5), which is 360 GiB.
   std::int64_t renew_after_bytes = std::int64_t(64) << 30;
 
-  /// True when this side can prove that it belongs to the job.
+  /// True if this side can prove that it belongs to the job.
   bool has_proof() const { return key.has_value() || certificates.has_value(); }
 };
 
-/// The key file of whoever names none: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key;
-/// empty for a user without a folder.
+/// The key file if the user names none: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key;
+/// empty for a user without a home folder.
 std::string usual_key_file();
 
-/// Reads the key or takes the certificates, unless Security::loaded is there. Without either, links
-/// that need one fail, not this. Throws what SecretKey::read throws for a key file that was named,
-/// and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca when only some of the three are
-/// given.
+/// Reads the key or takes the certificates, unless Security::loaded is set. If there is neither,
+/// this succeeds, and links that need one fail. Throws as SecretKey::read does for a key file that
+/// was named, and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca if only some of the
+/// three are given.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 
-/// The price of --insecure, in words.
+/// What the user gives up with --insecure, in words.
 extern const char* const kGivenUp;
-/// The links that are encrypted, and by what proof, for the report.
+/// Returns, for the report, which links are encrypted, and by what proof.
 std::string tls_in_words(const Security& security);
 
 }  // namespace paceline

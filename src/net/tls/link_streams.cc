@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-/// An alert of TLS in the clear: fatal, insufficient_security (RFC 8446, 6.2).
+/// A plain-text TLS alert: fatal, insufficient_security (RFC 8446, 6.2).
 constexpr std::array<unsigned char, 7> kMustEncrypt = {21, 3, 3, 0, 2, 2, 71};
 
 }  // namespace

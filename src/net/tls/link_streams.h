@@ -1,4 +1,4 @@
-// The streams of a link's sockets: some are encrypted, others are not.
+// The streams of a link's sockets, some of them encrypted.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,17 @@ class TlsContext;
 /// Thread-safe.
 class LinkStreams {
  public:
-  /// `security` may be null: nothing is encrypted then, and every caller is taken. Throws what
-  /// TlsContext throws.
+  /// If `security` is null, nothing is encrypted, and every caller is accepted. Throws as
+  /// TlsContext does.
   explicit LinkStreams(std::shared_ptr<const LinkSecurity> security);
   ~LinkStreams();
 
-  /// The stream of a socket that this side has connected. Throws kInvalidArgument when it leaves
-  /// the host and there is no proof.
+  /// Returns the stream of a socket that this side has connected. Throws kInvalidArgument if the
+  /// socket leaves the host and there is no proof.
   std::unique_ptr<ByteStream> of_dialled(int fd, const std::string& address) const;
-  /// The stream of a socket that was accepted, once its first byte is there; null before. A caller
-  /// may always encrypt. Throws kFailedPrecondition for one that should and does not, and tells it.
+  /// Returns the stream of an accepted socket once its first byte has arrived; null before. A
+  /// caller may always encrypt. Throws kFailedPrecondition for a caller that must encrypt and does
+  /// not, and tells the caller.
   std::unique_ptr<ByteStream> of_accepted(int fd) const;
 
  private:
@@ -35,11 +36,11 @@ class LinkStreams {
   std::unique_ptr<const TlsContext> tls_;
 };
 
-/// Throws kInvalidArgument when the first bytes of an answer say that the other side takes only
-/// callers who encrypt.
+/// Throws kInvalidArgument if the first bytes of an answer say that the other side accepts only
+/// callers that encrypt.
 void check_may_be_plain(std::span<const std::byte> first_bytes);
 
-/// True when nothing leaves a host unencrypted, nor stays on it: no memory is shared then.
+/// True if even connections within a host are encrypted: then no memory is shared.
 bool encrypts_within_host(const std::shared_ptr<const LinkSecurity>& security);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Parts that all uses of TLS share: OpenSSL's settings, certificates, and words for its errors.
+// Parts that all uses of TLS share: OpenSSL's settings, certificates, and texts for its errors.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@ struct ssl_st;
 
 namespace paceline {
 
-/// The first byte that a caller who encrypts sends.
+/// The first byte from a caller that encrypts.
 constexpr unsigned char kTlsHandshakeByte = 22;
 
 struct FreeOpensslContext {
@@ -17,25 +17,25 @@ struct FreeOpensslContext {
 };
 using OpensslContext = std::unique_ptr<ssl_ctx_st, FreeOpensslContext>;
 
-/// TLS 1.3 and nothing older; no early data, no resumption.
+/// Allows TLS 1.3 and nothing older; no early data, no resumption.
 OpensslContext make_openssl_context();
 
-/// A file of the user's, and the flag that names it.
+/// A file that the user names, and the flag that names it.
 struct FlaggedFile {
   const char* flag;
   std::string path;
 };
 
-/// This side shows a certificate, and those between it and the authority's. Throws kNotFound or
-/// kInvalidArgument naming the flag and the file that cannot be read or does not fit, and as
+/// Makes this side show a certificate, and those between it and the authority's. Throws kNotFound
+/// or kInvalidArgument naming the flag and the file that cannot be read or does not fit, and as
 /// read_secret_file does for a private key that others may read.
 void show_certificate(ssl_ctx_st* context, const FlaggedFile& certificate, const FlaggedFile& key);
-/// Certificates that this authority has signed are accepted. Throws as show_certificate does.
+/// Accepts certificates that this authority has signed. Throws as show_certificate does.
 void trust_authority(ssl_ctx_st* context, const FlaggedFile& authority);
-/// The certificate of the other side must be for this host, a name or an address.
+/// Requires that the other side's certificate is for this host, a name or an address.
 void expect_host(ssl_st* ssl, const std::string& host);
 
-/// OpenSSL's words for the reason of an error of TLS.
+/// Returns OpenSSL's text for the reason of a TLS error.
 std::string text_of_reason(int reason);
 
 }  // namespace paceline

@@ -20,7 +20,8 @@ namespace paceline {
 namespace {
 
 constexpr std::string_view kMagic = "paceline-key-1:";
-constexpr std::size_t kTextBytes = kMagic.size() + 2 * SecretKey::kBytes + 1;  // with a line's end
+constexpr std::size_t kTextBytes =
+    kMagic.size() + 2 * SecretKey::kBytes + 1;  // including the end of the line
 constexpr std::string_view kFingerprintOf = "the fingerprint of a Paceline key";
 constexpr std::size_t kFingerprintBytes = 8;
 
@@ -34,7 +35,7 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// −1: no digit.
+/// Returns −1 if c is not a digit.
 int digit_of(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -46,8 +47,8 @@ int digit_of(char c) {
   throw Error(code, file + " cannot be read: " + std::generic_category().message(errno));
 }
 
-/// Refuses a file that others may read or change. A pipe has an owner alone. Root may let a group
-/// read its file: Kubernetes mounts a Secret so for a user that is not root.
+/// Refuses a file that others may read or change. For a pipe, only its owner counts. Root may let a
+/// group read its file: Kubernetes mounts a Secret in this way for a user that is not root.
 void check_private(int fd, const std::string& file, const std::string& path) {
   struct stat state = {};
   if (::fstat(fd, &state) != 0) throw_unreadable(file);
@@ -68,7 +69,7 @@ std::string read_secret_file(const std::string& what, const std::string& path, s
   const FileDescriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) throw_unreadable(file);
   check_private(fd.get(), file, path);
-  std::string text(most + 1, '\0');  // a longer file is seen to be too long
+  std::string text(most + 1, '\0');  // one more byte shows that a file is too long
   std::size_t end = 0;
   while (end < text.size()) {
     const ssize_t got = ::read(fd.get(), text.data() + end, text.size() - end);

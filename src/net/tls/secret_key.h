@@ -10,35 +10,35 @@
 
 namespace paceline {
 
-/// Returns the text of a file with a secret, at most `most` bytes and one more when it is longer.
-/// `what` names it: "the key file". Throws kNotFound, kInvalidArgument for a folder, and
-/// kFailedPrecondition for a file that others than its owner may read or change; a group may read
-/// one that root owns.
+/// Returns the text of a file with a secret, of at most `most` bytes, or one byte more if the file
+/// is longer. `what` names it: "the key file". Throws kNotFound, kInvalidArgument for a folder, and
+/// kFailedPrecondition for a file that others than its owner may read or change; a group may read a
+/// file that root owns.
 std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most);
 
-/// 32 random bytes. They lie in a page of memory that core dumps leave out and that is wiped when
-/// the last copy goes; copies share it.
+/// 32 random bytes. They lie in a page of memory that core dumps leave out, and that is wiped when
+/// the last copy ends; copies share it.
 class SecretKey {
  public:
   static constexpr std::size_t kBytes = 32;
 
-  /// Makes a key. Throws kInternal when the system has no random numbers.
+  /// Makes a key. Throws kInternal if the system has no random numbers.
   static SecretKey make();
-  /// Reads the text of a key file. Throws kInvalidArgument, which names `origin` and tells nothing
-  /// of the text.
+  /// Reads the text of a key file. Throws kInvalidArgument, which names `origin` and reveals
+  /// nothing of the text.
   static SecretKey parse(std::string_view text, const std::string& origin);
-  /// Reads a key file. Throws kNotFound, kInvalidArgument for a file that is no key, and
-  /// kFailedPrecondition for one that others than its owner may read.
+  /// Reads a key file. Throws kNotFound, kInvalidArgument for a file that is not a key, and
+  /// kFailedPrecondition for a file that others than its owner may read.
   static SecretKey read(const std::string& path);
 
   std::span<const std::byte, kBytes> bytes() const;
-  /// Writes a key file that its owner alone may read. Throws kUsage when there is a file, and
+  /// Writes a key file that only its owner may read. Throws kUsage if the file exists, and
   /// kUnavailable.
   void write_new(const std::string& path) const;
   /// The text of a key file: one line.
   std::string text() const;
-  /// 16 hexadecimal digits that tell keys apart and of which the key cannot be computed. Two tasks
-  /// that disagree say theirs in the clear.
+  /// 16 hexadecimal digits that distinguish keys and do not reveal the key. Two tasks with
+  /// different keys tell each other theirs unencrypted.
   std::string fingerprint() const;
 
  private:

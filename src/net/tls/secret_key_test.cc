@@ -64,7 +64,7 @@ TEST_F(KeyFile, ThatOthersMayReadOrChangeIsRefused) {
                 HasSubstr("chmod 600 " + folder_.path("key")));
 }
 
-// As Kubernetes mounts a Secret with fsGroup.
+// Tests the permissions with which Kubernetes mounts a Secret with fsGroup.
 TEST_F(KeyFile, OfRootMayBeReadByAGroupAndByNobodyElse) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
   constexpr gid_t kGroup = 12345, kOther = 12346;

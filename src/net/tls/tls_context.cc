@@ -16,9 +16,9 @@ namespace {
 constexpr std::string_view kIdentityBegins = "paceline:";
 constexpr std::array<unsigned char, 2> kAes128GcmSha256 = {0x13, 0x01};
 
-// The key.
+// Functions for connections that use the key.
 
-/// The session of which a connection by the key takes its secrets. OpenSSL keeps it until the
+/// Returns the session from which a connection by key takes its secrets. OpenSSL keeps it until the
 /// handshake is over.
 SSL_SESSION* session_of(SSL* ssl, const SecretKey& key) {
   SSL_SESSION* const session = SSL_SESSION_new();
@@ -65,12 +65,13 @@ int find_key(SSL* ssl, const unsigned char* identity, std::size_t bytes, SSL_SES
   return 1;
 }
 
-/// Refuses every certificate: this side has a key, and wants that of the other.
+/// Refuses every certificate: this side has a key, and wants the other side to prove the same key.
 int refuse_certificate(int, X509_STORE_CTX*) { return 0; }
 
-// Words.
+// Functions that word errors.
 
-/// The fingerprint in a stranger's identity, or nothing: its bytes are not to reach a terminal.
+/// Returns the fingerprint in a stranger's identity, or nothing: the identity's own bytes must not
+/// reach a terminal.
 std::string fingerprint_in(std::string_view identity) {
   if (!identity.starts_with(kIdentityBegins)) return "";
   identity.remove_prefix(kIdentityBegins.size());
@@ -79,7 +80,7 @@ std::string fingerprint_in(std::string_view identity) {
   return right ? std::string(identity) : "";
 }
 
-/// Trying again helps only where the other side may be another one then (kUnavailable).
+/// The error is kUnavailable only if a retry can help, because another task may answer then.
 Error error_of_caller(const TlsStream& stream, int reason, const LinkSecurity& security) {
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && security.key)
     return {ErrorCode::kInvalidArgument,
@@ -151,7 +152,8 @@ void TlsContext::use_certificates(const LinkSecurity::Certificates& files) {
   SSL_CTX* const context = context_.get();
   show_certificate(context, {"--tls-cert", files.certificate}, {"--tls-key", files.key});
   trust_authority(context, {"--tls-ca", files.authority});
-  constexpr unsigned char kAnyContext = 0;  // OpenSSL wants one of a side that checks certificates
+  constexpr unsigned char kAnyContext = 0;  // OpenSSL requires a context of a side that checks
+                                            // certificates
   SSL_CTX_set_session_id_context(context, &kAnyContext, sizeof kAnyContext);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }

@@ -10,18 +10,19 @@
 
 namespace paceline {
 
-/// TLS 1.3 and nothing older, both ends authenticated, with a new Diffie-Hellman exchange for each
-/// connection (RFC 8446: psk_dhe_ke, or certificates); no early data, no resumption. Thread-safe.
+/// Sets up TLS 1.3 and nothing older. Both ends are authenticated, with a new Diffie-Hellman
+/// exchange for each connection (RFC 8446: psk_dhe_ke, or certificates); there is no early data and
+/// no resumption. Thread-safe.
 class TlsContext {
  public:
   /// Throws kNotFound or kInvalidArgument naming the flag and the file of a certificate that cannot
-  /// be read or does not fit. `security` has a proof.
+  /// be read or does not fit. `security` must have a proof.
   explicit TlsContext(std::shared_ptr<const LinkSecurity> security);
 
-  /// The stream of a caller. `address` is what its user calls the other side: a certificate must be
-  /// for that host.
+  /// Returns the stream of a caller. `address` is the caller's address for the other side: a
+  /// certificate must be for that host.
   std::unique_ptr<ByteStream> call(int fd, const std::string& address) const;
-  /// The stream of the side that was called.
+  /// Returns the stream of the side that was called.
   std::unique_ptr<ByteStream> answer(int fd) const;
 
  private:
@@ -29,7 +30,7 @@ class TlsContext {
   std::unique_ptr<ByteStream> stream(int fd, bool calls, const std::string& address) const;
 
   const std::shared_ptr<const LinkSecurity> security_;
-  const std::string identity_;  // of the key
+  const std::string identity_;  // name of the key
   OpensslContext context_;
 };
 

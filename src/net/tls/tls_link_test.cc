@@ -1,4 +1,4 @@
-// Who gets over an encrypted link, and what is said on both sides about who does not.
+// Tests which callers an encrypted link admits, and what both sides say about a refused caller.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <openssl/ssl.h>
@@ -32,8 +32,8 @@ std::shared_ptr<LinkSecurity> with_key(Tls tls = Tls::kAlways) {
   return security;
 }
 
-/// Makes links with a security, listens with one of them, and keeps what it says of callers whom it
-/// refuses.
+/// Makes links with a LinkSecurity, listens with one of them, and keeps its messages about callers
+/// that it refuses.
 class TlsLink : public ::testing::Test {
  protected:
   std::unique_ptr<Link> link(std::shared_ptr<const LinkSecurity> security,
@@ -55,13 +55,13 @@ class TlsLink : public ::testing::Test {
         std::make_unique<Listener>(link(std::move(security), dead_after, threads), "127.0.0.1:0");
   }
   const std::string& address() const { return listener_->address(); }
-  /// Returns the first lines about refused callers.
+  /// Returns the first line of each message about a refused caller.
   std::string refused() {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, kPatience, [&] { return !refused_.empty(); });
     return refused_;
   }
-  /// Connects and sends a frame. Returns why that did not go; empty: the frame has arrived.
+  /// Connects and sends a frame. Returns why that failed; empty: the frame has arrived.
   std::string try_from(const std::shared_ptr<const LinkSecurity>& security,
                        const std::string& address) {
     TestReceiver receiver;
@@ -143,7 +143,7 @@ TEST_F(TlsLink, ToOneThatIsPlainEndsInWords) {
   expect_served(nullptr);
 }
 
-// Within a host nothing need be encrypted, but a caller may.
+// Within a host, connections need not be encrypted, but a caller may encrypt.
 TEST_F(TlsLink, WithinAHostIsPlainUnlessAsked) {
   const auto here = with_key(Tls::kOffHost);
   listen(here);
@@ -177,7 +177,7 @@ TEST_F(TlsCertificates, OfOneAuthorityAreServed) {
   listen(security);
   expect_served(security);
   const Signed other = make_certificate("another task", "DNS:elsewhere.example", &authority_);
-  expect_served(with("other", other, authority_));  // callers come from anywhere
+  expect_served(with("other", other, authority_));  // because callers may come from anywhere
 }
 
 TEST_F(TlsCertificates, OfAnotherAuthorityAreRefused) {
@@ -233,7 +233,7 @@ TEST_F(TlsCertificates, ThatCannotBeReadAreNamedWithTheirFlag) {
                     HasSubstr("chmod 600")));
 }
 
-// The hostile.
+// Tests with hostile callers.
 
 TEST_F(TlsLink, OfAnOldVersionIsRefused) {
   const auto here = with_key();
@@ -251,7 +251,7 @@ TEST_F(TlsLink, OfAnOldVersionIsRefused) {
   expect_served(here);
 }
 
-/// Passes one call on and keeps what the caller has said.
+/// Passes one call on, and keeps the bytes that the caller sent.
 class Recorder {
  public:
   explicit Recorder(const std::string& to) : listening_(listen_at({"127.0.0.1", 0})), to_(to) {
@@ -259,7 +259,7 @@ class Recorder {
   }
   ~Recorder() { finish(); }
   const std::string& address() const { return listening_.address; }
-  /// Takes no more calls, and returns what the callers have said, by call.
+  /// Stops taking calls, and returns the bytes that callers sent, by call.
   std::vector<std::string> said() {
     finish();
     return said_;
@@ -362,13 +362,14 @@ TEST_F(TlsLink, ToOneThatStopsInTheMiddleEndsAtTheDeadline) {
               HasSubstr(silent.address));
 }
 
-// Whatever bit is changed on the way, and in whichever direction: no frame arrives that was not
-// sent, and the connection ends on both sides.
+// Whichever bit changes on the way, in either direction, no frame arrives that was not sent, and
+// the connection ends on both sides.
 TEST_F(TlsLink, OverABadCableBringsNothingThatWasNotSent) {
   const auto here = with_key();
   listen(here);
   FlippingProxy cable(address());
-  // Always the same: the listener may take a connection after its caller has given up.
+  // Sends the same payload each time, because the listener may accept a connection after its caller
+  // has given up.
   const auto payload = pattern(5000, 1);
   int ended = 0;
   for (const std::size_t byte : {0, 1, 3, 4, 30, 60, 100, 200, 300, 400, 500, 600, 1000, 3000}) {

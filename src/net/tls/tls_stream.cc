@@ -18,10 +18,10 @@ constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 /// The first byte that the answering side writes.
 constexpr char kWelcome = 'W';
 constexpr std::size_t kInBytes = 64 << 10;
-/// So much is encrypted before it is sent with one call.
+/// Encrypts this many bytes before it sends them with one call.
 constexpr std::size_t kOutBytes = 256 << 10;
 
-/// The reason of the last failure of OpenSSL on this thread; 0: none.
+/// Returns the reason of OpenSSL's last failure on this thread; 0: none.
 int last_reason() { return ERR_GET_REASON(ERR_peek_last_error()); }
 
 }  // namespace
@@ -47,7 +47,7 @@ TlsStream::TlsStream(Ssl ssl, int fd, const Use& use, Explanation explain)
 
 TlsStream::~TlsStream() = default;
 
-// Between OpenSSL and the buffers.
+// Functions between OpenSSL and the buffers.
 
 int TlsStream::bio_write(BIO* bio, const char* data, int bytes) {
   auto& out = static_cast<TlsStream*>(BIO_get_data(bio))->out_;
@@ -90,7 +90,7 @@ int TlsStream::take_in(char* data, int bytes, bool& again) {
   return int(taken);
 }
 
-/// Sends what is encrypted. Returns false when some of it found no room, and errno says why.
+/// Sends the encrypted bytes. Returns false if some found no room; errno says why.
 bool TlsStream::flush() {
   while (out_begin_ < out_.size()) {
     const ssize_t sent = ::send(fd_, out_.data() + out_begin_, out_.size() - out_begin_,
@@ -104,7 +104,7 @@ bool TlsStream::flush() {
   return true;
 }
 
-/// True when a whole record lies in the buffer, which OpenSSL has taken record by record.
+/// True if the buffer holds a whole record; OpenSSL takes the buffer record by record.
 bool TlsStream::holds_record() const {
   if (in_end_ - in_begin_ < SSL3_RT_HEADER_LENGTH) return false;
   const std::byte* header = in_.data() + in_begin_;
@@ -113,7 +113,7 @@ bool TlsStream::holds_record() const {
   return in_end_ - in_begin_ >= SSL3_RT_HEADER_LENGTH + bytes;
 }
 
-// The stream.
+// Functions of the stream.
 
 ByteStream::Need TlsStream::open() {
   const std::lock_guard lock(mutex_);
@@ -132,7 +132,8 @@ ByteStream::Need TlsStream::open() {
   return open_ ? Need::kNothing : Need::kReadable;
 }
 
-/// By TLS itself a caller would learn only from its first read whether its proof was accepted.
+/// With TLS alone, a caller would learn only from its first read whether the other side accepted
+/// its proof.
 int TlsStream::welcome() {
   char byte = kWelcome;
   std::size_t bytes = 0;
@@ -140,7 +141,7 @@ int TlsStream::welcome() {
   return std::exchange(welcomed_, true) ? 1 : SSL_write_ex(ssl_.get(), &byte, 1, &bytes);
 }
 
-/// OpenSSL would keep it as long as the connection, and needs it for the handshake alone.
+/// OpenSSL needs the key for the handshake alone, but would keep it as long as the connection.
 void TlsStream::wipe_key() {
   constexpr std::array<unsigned char, 32> kNone{};
   for (SSL_SESSION* const session : {offered.get(), SSL_get_session(ssl_.get())})
@@ -174,7 +175,7 @@ std::ptrdiff_t TlsStream::failed_read(int result) {
     errno = EAGAIN;
     return -1;
   }
-  // A peer that was killed says nothing more, and an attacker who cuts the stream may not say it.
+  // A killed peer sends no end of stream, and an attacker who cuts the stream cannot send one.
   if (ended_ || error_number_ != 0) {
     errno = ended_ ? ECONNRESET : error_number_;
     return -1;
@@ -202,7 +203,7 @@ std::ptrdiff_t TlsStream::write(std::span<const iovec> parts) {
   return std::ptrdiff_t(std::exchange(unreported_, 0));
 }
 
-/// Encrypts what comes after the first `skip` bytes, up to kOutBytes. Returns how many bytes.
+/// Encrypts up to kOutBytes after the first `skip` bytes. Returns the number of bytes.
 std::size_t TlsStream::encrypt(std::span<const iovec> parts, std::size_t skip) {
   std::size_t total = 0;
   record_.clear();

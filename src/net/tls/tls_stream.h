@@ -20,9 +20,9 @@ struct bio_st;
 
 namespace paceline {
 
-/// OpenSSL reads from and writes to buffers of the stream, which alone calls the system: what was
-/// encrypted and found no room waits here. `read` and `write` exclude each other for the time of a
-/// few records.
+/// OpenSSL reads from and writes to buffers of the stream. Only the stream calls the system, and
+/// keeps encrypted bytes that found no room. `read` and `write` exclude each other for the time of
+/// a few records.
 class TlsStream final : public ByteStream {
  public:
   struct FreeSsl {
@@ -30,14 +30,14 @@ class TlsStream final : public ByteStream {
     void operator()(ssl_session_st* session) const;
   };
   using Ssl = std::unique_ptr<ssl_st, FreeSsl>;
-  /// Makes the error of a handshake that failed for this reason of OpenSSL's.
+  /// Makes the error for a handshake that failed for this OpenSSL reason.
   using Explanation = std::function<Error(const TlsStream&, int reason)>;
 
   struct Use {
-    /// The stream renews its sending keys after so many bytes.
+    /// The stream renews its sending keys after this many bytes.
     std::int64_t renew_after_bytes = std::numeric_limits<std::int64_t>::max();
-    /// The side that was called says a byte when it has accepted the caller's proof. A protocol of
-    /// others has no such byte.
+    /// The called side sends a byte once it has accepted the caller's proof. Other systems'
+    /// protocols have no such byte.
     bool welcomes = true;
   };
   /// `ssl` knows which side it is.
@@ -53,17 +53,17 @@ class TlsStream final : public ByteStream {
   bool encrypts() const override { return true; }
   void shut_writing() override;
 
-  /// How often it has renewed its sending keys.
+  /// The number of times that it has renewed its sending keys.
   int renewals() const { return renewals_; }
-  /// True when the peer has closed the socket, without a word of TLS before.
+  /// True if the peer has closed the socket without a TLS end of stream.
   bool ended() const { return ended_; }
   ssl_st* ssl() const { return ssl_.get(); }
   /// The name of this side's key in the handshake.
   std::string own_identity;
-  /// The session that a caller has offered. It holds the key, which is wiped when the handshake is
+  /// The session that a caller has offered. It holds the key, which is wiped once the handshake is
   /// over.
   std::unique_ptr<ssl_session_st, FreeSsl> offered;
-  /// The name of the key that a caller has offered and this side does not have; empty: none.
+  /// The name of a key that a caller has offered and this side lacks; empty: none.
   std::string strange_identity;
 
  private:
@@ -87,13 +87,13 @@ class TlsStream final : public ByteStream {
   const Use use_;
   const Explanation explain_;
   bool welcomed_ = false, open_ = false, ended_ = false;
-  int error_number_ = 0;  // of the last read of the socket
+  int error_number_ = 0;  // of the last read from the socket
 
-  Buffer in_;  // arrived, not yet decrypted: between two reads it begins with a record
+  Buffer in_;  // arrived, not yet decrypted; between two reads it begins with a record
   std::size_t in_begin_ = 0, in_end_ = 0;
   std::vector<char> out_;  // encrypted, not yet sent
   std::size_t out_begin_ = 0;
-  std::size_t unreported_ = 0;  // bytes of the caller's that are in out_
+  std::size_t unreported_ = 0;  // the caller's bytes that are in out_
   std::vector<char> record_;    // gathered from parts
   std::int64_t since_renewal_ = 0;
   int renewals_ = 0;

@@ -36,7 +36,7 @@ class TlsPair : public ::testing::Test {
     }
     FAIL() << "no handshake";
   }
-  /// Writes from a thread, in pieces of odd sizes, and reads; returns what has come.
+  /// Writes from a thread, in pieces of odd sizes, and reads; returns the bytes that arrived.
   std::vector<std::byte> carry(std::span<const std::byte> bytes) const {
     std::thread writer([&] {
       for (std::size_t done = 0, piece = 1; done < bytes.size(); piece = piece * 3 % 100'003 + 1) {
@@ -83,7 +83,7 @@ TEST_F(TlsPair, RenewsItsKeysAndLosesNothing) {
   EXPECT_LE(caller().renewals(), 50);
 }
 
-// What the socket has no room for is written later, and counted once.
+// Bytes that find no room in the socket are written later, and counted once.
 TEST_F(TlsPair, WritesAgainWhatFoundNoRoom) {
   make();
   const auto bytes = pattern(8'000'000, 5);
@@ -129,7 +129,7 @@ TEST_F(TlsPair, RefusesARecordOfWhichAnyByteWasChanged) {
     make();
     auto bytes = pattern(100, 1);
     const iovec all{bytes.data(), bytes.size()};
-    // The record is taken off the wire, changed and put back.
+    // The test takes the record off the wire, changes it and puts it back.
     ASSERT_EQ(caller_->write({&all, 1}), 100);
     std::array<unsigned char, 4096> wire;
     const ssize_t length = ::recv(answerer_fd_.get(), wire.data(), wire.size(), MSG_DONTWAIT);
@@ -147,7 +147,7 @@ TEST_F(TlsPair, RefusesARecordOfWhichAnyByteWasChanged) {
   }
 }
 
-// The job's key lies in pages that core dumps leave out, and nowhere else.
+// The job's key lies only in pages that core dumps leave out.
 TEST_F(TlsPair, LeavesNoKeyWhereCoreDumpsLook) {
   make();
   const auto bytes = pattern(1000, 1);
@@ -171,7 +171,9 @@ TEST_F(TlsPair, LeavesNoKeyWhereCoreDumpsLook) {
     }
     if (!line.starts_with("VmFlags:") || !writable) continue;
     const bool left_out = line.find(" dd") != std::string::npos;
-    if (left_out && end - begin > kMostSearched) continue;  // the shadow of a sanitizer
+    if (left_out && end - begin > kMostSearched)
+      continue;  // skips the shadow memory of a
+                 // sanitizer
     std::vector<char> content(end - begin);
     memory.clear();
     memory.seekg(std::streamoff(begin));

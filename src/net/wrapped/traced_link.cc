@@ -27,7 +27,7 @@ class FrameLabels {
   }
 
  private:
-  std::vector<const TimelineLabel*> labels_;  // by type; the last one is for all others
+  std::vector<const TimelineLabel*> labels_;  // by type; the last label is for all others
 };
 
 FrameMark mark_of(const FrameHeader& header) {
@@ -62,7 +62,7 @@ class TracedReceiver : public ForwardingReceiver {
     began_ = timeline_.recording() ? std::chrono::steady_clock::now() : TimePoint();
     return ForwardingReceiver::place_payload(header);
   }
-  // The frame itself may begin or end the recording; then it is not shown.
+  // The frame itself may begin or end the recording; the timeline then does not show it.
   void on_frame(const FrameHeader& header, std::span<const std::byte> payload) override {
     if (payload.empty() && timeline_.recording()) began_ = std::chrono::steady_clock::now();
     ForwardingReceiver::on_frame(header, payload);

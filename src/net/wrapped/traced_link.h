@@ -1,4 +1,4 @@
-// A link whose frames are seen on a timeline.
+// A link whose frames appear on a timeline.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,13 @@
 
 namespace paceline {
 
-/// Returns the name of a type of frame that is below kMostFrameTypes. All others are called
-/// "frame".
+/// Returns the name of a frame type below kMostFrameTypes. All other types are called "frame".
 using NameOfFrameType = std::string (*)(std::uint16_t type);
 constexpr std::uint16_t kMostFrameTypes = 65;
 
-/// Makes a link that records an event for each frame: "send NAME" while it is handed to the link,
-/// and "receive NAME" from its header until the receiver has handled it. `timeline` must outlive
-/// the link.
+/// Makes a link that records an event for each frame: "send NAME" during the call that hands it to
+/// the link, and "receive NAME" from its header until the receiver has handled it. `timeline` must
+/// outlive the link.
 std::unique_ptr<Link> traced_link(std::unique_ptr<Link> link, Timeline& timeline,
                                   NameOfFrameType name_of_type);
 

@@ -1,4 +1,4 @@
-// Counts what goes over a connection, and the time in which something does.
+// Counts the bytes over a connection, and the time in which it sends or receives.
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@
 
 namespace paceline {
 
-/// Sending and receiving may overlap; the union of their times counts. It is written with each
-/// frame and so has cache lines of its own. Thread-safe.
+/// Sending and receiving may overlap; the union of their times counts. Each frame writes to it, so
+/// it has cache lines of its own. Thread-safe.
 class alignas(kCacheLine) TrafficMeter {
  public:
-  /// Something begins to be sent or received, until `end`. Pairs may overlap.
+  /// Marks the start of sending or receiving, until `end`. Pairs may overlap.
   void begin() {
     std::lock_guard lock(mutex_);
     if (under_way_++ == 0) since_ = std::chrono::steady_clock::now();
@@ -26,15 +26,15 @@ class alignas(kCacheLine) TrafficMeter {
       traffic_.busy_ns.fetch_add(spent.count(), std::memory_order_relaxed);
     }
   }
-  /// The same around one copy of a payload. Short ones are left out: looking at the clock would
-  /// take as long as the copy.
+  /// Marks the start of one copy of a payload. Short copies are left out: reading the clock would
+  /// take as long.
   void begin_copy(std::size_t bytes) {
     if (bytes > kShortBytes) begin();
   }
   void end_copy(std::size_t bytes) {
     if (bytes > kShortBytes) end();
   }
-  /// One thread at a time calls each of these, so that no locked addition is needed.
+  /// One thread at a time calls each of these, so they need no locked addition.
   void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
   void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }

@@ -1,4 +1,4 @@
-// A link with something between it and its users. All that is only forwarded is written here once.
+// A link with a layer between it and its users. This file has the code that only forwards.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// Forwards all calls to another receiver, which must outlive it.
+/// Forwards every call to another receiver, which must outlive it.
 class ForwardingReceiver : public Receiver {
  public:
   explicit ForwardingReceiver(Receiver& receiver) : receiver_(receiver) {}
@@ -34,7 +34,7 @@ class ForwardingReceiver : public Receiver {
   Receiver& receiver_;
 };
 
-/// Forwards all calls to another connection. A send_copy becomes a send, so that a subclass sees
+/// Forwards every call to another connection. Turns send_copy into send, so that a subclass sees
 /// it.
 class ForwardingConnection : public Connection {
  public:
@@ -61,18 +61,18 @@ class ForwardingConnection : public Connection {
   const std::shared_ptr<Connection> connection_;
 };
 
-/// A link that stands between another link and its users. `peer` is the address that was connected
-/// to, or the name that the accepted connection gives its peer.
+/// Says how to wrap another link. `peer` is the address that was connected to, or the accepted
+/// connection's name for its peer.
 struct LinkWrapping {
-  /// Makes the receiver that takes the place of `receiver`, which outlives it.
+  /// Makes the receiver that replaces `receiver`, which outlives it.
   std::function<std::unique_ptr<Receiver>(Receiver& receiver, const std::string& peer)> receiver;
-  /// Makes the connection that takes the place of `connection`; if it is empty, none does.
+  /// Makes the connection that replaces `connection`; if it is empty, nothing replaces it.
   std::function<std::shared_ptr<Connection>(std::shared_ptr<Connection> connection,
                                             const std::string& peer)>
       connection = {};
 };
 
-/// Forwards all calls to another link, and wraps its receivers and connections. Owns all of them.
+/// Forwards every call to another link, and wraps its receivers and connections. Owns all of them.
 class WrappedLink final : public Link {
  public:
   WrappedLink(std::unique_ptr<Link> link, LinkWrapping wrapping);

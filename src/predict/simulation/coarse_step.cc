@@ -16,7 +16,7 @@ bool may_join(const SimulatedStep& step, VariableId v) {
   return use.read && use.updated && !spec.sparse && spec.trained && !spec.rule.whole();
 }
 
-/// Groups by variable; those that nothing reads have none.
+/// Groups by variable; variables that nothing reads have none.
 class Groups {
  public:
   Groups(const SimulatedStep& step, std::size_t most) : of_(step.specs.size(), -1) {
@@ -41,7 +41,7 @@ class Groups {
   std::size_t size() const { return first_.size(); }
   int of(VariableId v) const { return of_[std::size_t(v)]; }
   bool is_first(VariableId v) const { return first_[std::size_t(of(v))] == v; }
-  /// True when it is the last one of its group for which it is called.
+  /// Returns true in the last call for a variable of its group.
   bool is_last(VariableId v) { return --left_[std::size_t(of(v))] == 0; }
 
  private:

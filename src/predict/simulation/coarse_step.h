@@ -1,4 +1,4 @@
-// A step with fewer variables, so that jobs of very many workers are simulated in seconds.
+// A step with fewer variables, so that the simulation of very many workers takes seconds.
 #pragma once
 
 #include <cstddef>
@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-/// Returns the step with dense variables that are first read one after the other taken together,
-/// until a group has its part of all bytes. A group is needed when the first of its variables is,
-/// and is ready when the last one is. The time that each message costs stays.
+/// Returns the step with its dense variables grouped: variables that are first read one after
+/// another join a group until it has its part of all bytes. A group is needed when its first
+/// variable is, and ready when its last one is. The cost of each message stays.
 SimulatedStep coarse_step(const SimulatedStep& step, std::size_t groups_wanted);
 
 }  // namespace paceline

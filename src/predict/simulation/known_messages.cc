@@ -2,7 +2,7 @@
 
 namespace paceline {
 
-// Without a default, so that the compiler names a message that is missing.
+// There is no default, so that the compiler names a missing message.
 Simulated simulated_as(MessageType type) {
   switch (type) {
     case MessageType::kHello:
@@ -45,12 +45,12 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
       return Simulated::kDriven;
-    // Fetch steps, whose values change between two steps of a worker.
+    // These belong to fetch steps, whose values change between two steps of a worker.
     case MessageType::kPullRows:
     case MessageType::kPullNext:
     case MessageType::kChanged:
     case MessageType::kReadDone:
-    // Beginnings, ends and checkpoints.
+    // These belong to beginnings, ends and checkpoints.
     case MessageType::kAttend:
     case MessageType::kRoster:
     case MessageType::kRefuse:
@@ -76,15 +76,15 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kBeginAgain:
     case MessageType::kWithdraw:
     case MessageType::kValuesSent:
-    // The time that they take is hidden: they are asked for ahead.
+    // Their time is hidden, since workers ask for records ahead.
     case MessageType::kAskRecords:
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
-    // While somebody watches: some KB a second.
+    // These are sent while somebody watches: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:
-    // While a timeline is recorded: a frame of 32 bytes a step.
+    // These are sent while a timeline is recorded: a frame of 32 bytes a step.
     case MessageType::kAskClock:
     case MessageType::kClock:
       return Simulated::kNotInASteadyRun;

@@ -1,5 +1,5 @@
-// The part of the protocol that the simulator knows. Something new in it does not compile, or fails
-// a test, until somebody has decided what it costs.
+// The part of the protocol that the simulator knows. An addition to the protocol does not compile
+// here, or fails a test, until somebody has decided its cost.
 #pragma once
 
 #include <concepts>
@@ -11,12 +11,12 @@ namespace paceline {
 
 /// How the simulator treats a message.
 enum class Simulated : std::uint8_t {
-  kDriven,          // machines make and take it, and its bytes take time
-  kNotInASteadyRun  // joining late, saving, coming back: it takes no time of a step
+  kDriven,          // machines send and take it, and its bytes take time
+  kNotInASteadyRun  // joining late, saving, coming back: takes no time of a step
 };
 Simulated simulated_as(MessageType type);
 
-/// The actions of an Outbox that take no time of a step.
+/// The actions of an Outbox that take no step time.
 struct NotInASteadyRun {
   template <typename Action>
   requires std::same_as<Action, Outbox::ShareValues> || std::same_as<Action, Outbox::Close> ||
@@ -27,7 +27,7 @@ struct NotInASteadyRun {
       NotInASteadyRun(const Action&) {}
 };
 
-/// One function of several, for std::visit.
+/// Joins several functions to one, for std::visit.
 template <typename... Functions>
 struct OutboxActions : Functions... {
   using Functions::operator()...;

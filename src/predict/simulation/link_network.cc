@@ -9,14 +9,14 @@
 namespace paceline {
 namespace {
 
-// So many quanta of a stream are on their way at once, beside what a link holds: enough that both
-// links are always busy.
+// This many quanta of a stream are under way at once, in addition to those that a link holds:
+// enough to keep both links always busy.
 constexpr double kWindow = 4;
 
-// Streams of TCP that share a link do not share it evenly: the standard deviation of the logarithm
-// of their shares, which are drawn anew for each message. With even shares workers that send at
-// once would stay together for ever; with 0.5 the predictions of 28 configurations over links, in
-// which streams used Cubic, were off by 4% on average, and by 6% with 0.3.
+// TCP streams that share a link share it unevenly. This is the standard deviation of the logarithm
+// of their shares, which are drawn anew for each message. With even shares, workers that send at
+// the same time would stay in step for ever. With 0.5, predictions of 28 configurations over links,
+// whose streams used Cubic, were off by 4% on average; with 0.3, by 6%.
 constexpr double kUnevenShares = 0.5;
 
 Duration time_of(double bytes, double bytes_per_s) {
@@ -118,7 +118,8 @@ void LinkNetwork::send_next(int host) {
   });
 }
 
-// What trickles leaves the receiving link to others until it can be received at the link's rate.
+// A part that arrives slowly leaves the receiving link to others until it can be received at the
+// link's rate.
 void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
   Stream& stream = streams_[std::size_t(part.stream)];
   const auto through = [&](Narrow& narrow) {
@@ -139,7 +140,7 @@ void LinkNetwork::pass(Part part, TimePoint first, TimePoint last) {
   });
 }
 
-// The receiving link begins with the first byte and is not done before the last one has come.
+// The receiving link begins with the first byte, and ends no earlier than the last byte arrives.
 void LinkNetwork::arrive(Part part, TimePoint first, TimePoint last) {
   const int host = streams_[std::size_t(part.stream)].to;
   Way& in = in_[std::size_t(host)];

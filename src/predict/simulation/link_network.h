@@ -1,6 +1,6 @@
-// Hosts, each joined by a link to a switch, in virtual time: streams share the links by uneven,
-// changing shares, a window of each is under way, and what arrives is late by the links' delay.
-// Between two hosts there may be something narrower than their links.
+// Hosts, each joined by a link to a switch, in virtual time. Streams share the links unevenly, and
+// the shares change; each stream has a window under way, and arrivals are late by the links' delay.
+// Between two hosts the path may be narrower than their links.
 #pragma once
 
 #include <deque>
@@ -16,10 +16,10 @@
 namespace paceline {
 
 struct SimulatedHost {
-  int machine = 0;                 // whose cores and memory it uses
+  int machine = 0;                 // the machine whose cores and memory it uses
   double link_bytes_per_s = 0;     // payload, each way; 0: no limit
-  double latency_s = 0;            // of its link, one way
-  double receive_bytes_per_s = 0;  // of what it receives; 0: as of what it sends
+  double latency_s = 0;            // delay of its link, one way
+  double receive_bytes_per_s = 0;  // payload that it receives; 0: link_bytes_per_s
 
   double receives_per_s() const {
     return receive_bytes_per_s > 0 ? receive_bytes_per_s : link_bytes_per_s;
@@ -29,15 +29,15 @@ struct SimulatedHost {
 /// The traffic from one host to another.
 struct SimulatedPair {
   int from = 0, to = 0;
-  double bytes_per_s = 0;         // payload of all streams together; 0: the links' limit alone
-  double stream_bytes_per_s = 0;  // of one stream; 0: as all
-  double latency_s = 0;           // one way; 0: that of both links
+  double bytes_per_s = 0;         // payload of all streams together; 0: only the links limit it
+  double stream_bytes_per_s = 0;  // payload of one stream; 0: bytes_per_s
+  double latency_s = 0;           // one way; 0: the delay of both links
   bool operator==(const SimulatedPair&) const = default;
 };
 
 class LinkNetwork {
  public:
-  /// `quantum`: so many bytes of a stream follow one another.
+  /// `quantum` is the number of a stream's bytes that follow one another.
   LinkNetwork(VirtualTime& time, const std::vector<SimulatedHost>& hosts, double quantum,
               std::span<const SimulatedPair> pairs = {});
   LinkNetwork(const LinkNetwork&) = delete;
@@ -45,48 +45,48 @@ class LinkNetwork {
 
   /// Returns the number of a new stream from one host to another.
   int open(int from, int to);
-  /// Queues bytes. `arrived` is called when the last of them is there.
+  /// Queues bytes. Calls `arrived` when the last byte has arrived.
   void send(int stream, double bytes, std::function<void()> arrived);
   /// Returns the bytes that have not left the sending host.
   double waiting(int stream) const { return streams_[std::size_t(stream)].queued; }
-  /// Sets what is called when a part of the stream has left the sending host.
+  /// Sets the function to call when a part of the stream has left the sending host.
   void set_on_left(int stream, std::function<void()> left) {
     streams_[std::size_t(stream)].left = std::move(left);
   }
 
-  // Bytes that each host has sent and received until now, in the order of the hosts.
+  // The bytes that each host has sent and received until now, in host order.
   const std::vector<double>& sent() const { return sent_; }
   const std::vector<double>& received() const { return received_; }
-  // The same of each pair, in the order of the pairs.
+  // The bytes that each pair has carried until now, in pair order.
   const std::vector<double>& carried() const { return carried_; }
 
  private:
   struct Queued {
-    double bytes = 0, share = 1;  // of the link, beside those of other streams
+    double bytes = 0, share = 1;  // bytes on the link, and the stream's share beside other streams
     std::function<void()> arrived;
   };
-  /// Where what is sent passes one after the other; 0: at any rate.
+  /// A place that bytes pass one after another; 0: at any rate.
   struct Narrow {
     double bytes_per_s = 0;
     TimePoint free_at{};
   };
   struct Stream {
     int from = 0, to = 0;
-    int pair = -1;  // of pairs_; -1: none
+    int pair = -1;  // index into pairs_; -1: none
     Duration late{};
     Narrow own = {};
     std::deque<Queued> queue = {};
     double window = 0, queued = 0, under_way = 0;
-    bool waits = false;  // it is in its host's list
+    bool waits = false;  // it is in its host's list of waiting streams
     std::function<void()> left = {};
   };
   struct Way {
     double bytes_per_s = 0;
-    std::deque<int> streams = {};  // with something to send, by turns
+    std::deque<int> streams = {};  // streams with bytes to send, in turn
     bool busy = false;
     TimePoint free_at{};
   };
-  /// What leaves a host at once, and what is whole with it.
+  /// Bytes that leave a host at once, and the messages that they complete.
   struct Part {
     int stream = 0;
     double bytes = 0;
@@ -103,7 +103,7 @@ class LinkNetwork {
   std::vector<double> latency_;
   std::vector<Way> out_, in_;  // by host
   std::vector<SimulatedPair> pairs_;
-  std::map<std::pair<int, int>, int> pair_of_;  // by its hosts
+  std::map<std::pair<int, int>, int> pair_of_;  // by the pair's two hosts
   std::vector<Narrow> narrows_;                 // of each pair
   std::vector<Stream> streams_;
   std::vector<double> sent_, received_, carried_;

@@ -29,12 +29,13 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   double at = 0;
   network.send(network.open(0, 1), 1e6, [&] { at = time.seconds(); });
   time.run();
-  EXPECT_THAT(at, DoubleNear(2, 0.01));  // a second, late by both links
+  EXPECT_THAT(at, DoubleNear(2, 0.01));  // one second, and the delay of both links
   EXPECT_THAT(network.sent()[0], DoubleNear(1e6, 1));
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-/// The moment at which a stream from host 0 to host 1 has sent a second's load of a link.
+/// Returns the moment at which a stream from host 0 to host 1 has sent what a link carries in a
+/// second.
 double narrow_stream(const SimulatedPair& pair, int streams = 1) {
   VirtualTime time;
   const std::vector<SimulatedPair> pairs = {pair};
@@ -81,7 +82,8 @@ TEST(LinkNetworkTest, AHostMayReceiveMoreSlowlyThanItSends) {
   EXPECT_THAT(back, DoubleNear(1, 0.02));
 }
 
-/// The moments at which four streams to one host, of one second each, have sent all, in order.
+/// Returns, in order, the moments at which four streams to one host, each of one second, have sent
+/// everything.
 std::vector<double> four_streams(int sends) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(5, 1e6), kQuantum);
@@ -107,21 +109,21 @@ TEST(LinkNetworkTest, OverManySendsTheSharesAreEven) {
   for (const double each : four_streams(100)) EXPECT_THAT(each, DoubleNear(4, 0.3));
 }
 
-// Max-min: the stream whose way is free takes what the others, which are held elsewhere, leave.
+// Max-min: the stream whose path is free takes what the others, which are limited elsewhere, leave.
 TEST(LinkNetworkTest, WhatOneStreamCannotUseAnotherTakes) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(4, 1e6), kQuantum);
   double narrow = 0, wide = 0;
-  // Hosts 0, 1 and 2 send to host 3, and host 0 to host 1 as well.
+  // Hosts 0, 1 and 2 send to host 3, and host 0 also sends to host 1.
   for (int from = 1; from < 3; ++from) network.send(network.open(from, 3), 2e6, [] {});
   network.send(network.open(0, 3), 1e6, [&] { narrow = time.seconds(); });
   network.send(network.open(0, 1), 2e6, [&] { wide = time.seconds(); });
   time.run();
   EXPECT_THAT(narrow, DoubleNear(3, 0.35));  // a third of host 3's link
-  EXPECT_THAT(wide, DoubleNear(3, 0.35));    // two thirds of its own
+  EXPECT_THAT(wide, DoubleNear(3, 0.35));    // two thirds of its own link
 }
 
-// As TCP does: the last of four streams one way, and of one back.
+// Compares the last of four streams in one direction with the last of one in the other, as in TCP.
 TEST(LinkNetworkTest, TheTwoWaysOfALinkAreApart) {
   VirtualTime time;
   LinkNetwork network(time, hosts_with_links(2, 1e6), kQuantum);

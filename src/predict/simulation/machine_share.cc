@@ -10,8 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr double kRounding = 1e-10;  // seconds
-constexpr double kSlice = 3e-3;      // seconds that a thread runs before another gets its core
+constexpr double kRounding = 1e-10;  // rounding error, in seconds
+constexpr double kSlice = 3e-3;      // seconds that a thread runs before another one gets its core
 
 Duration rounded_up(double seconds) { return Duration(std::int64_t(std::ceil(seconds * 1e9))); }
 
@@ -71,9 +71,9 @@ void MachineShare::advance() {
   }
 }
 
-// Short work gets its cores first: a scheduler would let no slice of it run out. The rest shares
-// the cores by its threads. The part of a work's time in which it waits for the memory grows as
-// others want the memory too.
+// Short work gets its cores first: a scheduler would not let its time slice run out. The rest
+// shares the cores by its threads. The part of a work's time in which it waits for the memory grows
+// if others want the memory too.
 void MachineShare::set_rates() {
   served_.clear();
   double left = machine_.cores;
@@ -100,7 +100,7 @@ void MachineShare::set_rates() {
     first = std::min(first, each->left / each->rate);
   }
   const TimePoint at = time_.now() + rounded_up(first);
-  if (looks_at_ && *looks_at_ <= at) return;  // and plans anew then
+  if (looks_at_ && *looks_at_ <= at) return;  // this call plans the next one itself
   looks_at_ = at;
   time_.at(at, [this, plan = ++plan_] { finish(plan); });
 }

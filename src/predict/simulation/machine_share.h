@@ -1,4 +1,4 @@
-// The cores and the memory of a machine in virtual time, shared by all that runs on it.
+// The cores and the memory of a machine in virtual time, shared by all work that runs on it.
 #pragma once
 
 #include <algorithm>
@@ -15,23 +15,24 @@ namespace paceline {
 
 struct SimulatedMachine {
   double cores = 1;
-  double bytes_per_s = 0;         // of all cores together; 0: memory takes no time
-  double thread_bytes_per_s = 0;  // of one thread; 0: one thread reaches all of it
-  // The same of passes over several arrays at once; 0: as above.
+  double bytes_per_s = 0;         // all cores together; 0: memory takes no time
+  double thread_bytes_per_s = 0;  // one thread; 0: one thread reaches all of it
+  // The rates of passes over several arrays at once; 0: the rates above.
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
 
   double rate_of_rules() const { return rule_bytes_per_s > 0 ? rule_bytes_per_s : bytes_per_s; }
 };
 
-/// Work that takes the longer of its computing and its memory traffic when it is alone.
+/// Work that, if alone, takes the longer of its computing and its memory traffic.
 struct SimulatedWork {
-  double core_seconds = 0;  // on one core; several threads divide them
-  double bytes = 0;         // that pass the memory
-  double rule_bytes = 0;    // the same of several arrays at once, as rules read and write them
+  double core_seconds = 0;  // on one core; several threads divide it
+  double bytes = 0;         // bytes that pass the memory
+  double rule_bytes = 0;    // bytes of passes over several arrays at once, as rules make them
   int threads = 1;
 };
 
-/// Fluid: whatever runs at a moment shares the cores by its threads, and the memory by its traffic.
+/// A fluid model: at each moment, running work shares the cores by its threads, and the memory by
+/// its traffic.
 class MachineShare {
  public:
   MachineShare(VirtualTime& time, const SimulatedMachine& machine)
@@ -39,29 +40,29 @@ class MachineShare {
   MachineShare(const MachineShare&) = delete;
   MachineShare& operator=(const MachineShare&) = delete;
 
-  /// Begins the work, and calls `done` when it is done.
+  /// Begins the work, and calls `done` at its end.
   void run(const SimulatedWork& work, std::function<void()> done);
-  /// Returns the seconds that the work takes when nothing else runs.
+  /// Returns the seconds that the work takes if nothing else runs.
   double seconds_alone(const SimulatedWork& work) const;
 
   const SimulatedMachine& machine() const { return machine_; }
-  /// These count what all work has taken so far: time of cores, bytes, and the seconds of the
-  /// memory that these took at its full rate.
+  /// These count what all work has taken so far: core time, bytes, and the seconds that these bytes
+  /// take at the memory's full rate.
   double core_seconds() const { return core_seconds_; }
   double bytes() const { return bytes_; }
   double memory_seconds() const { return memory_seconds_; }
 
  private:
   struct Running {
-    double left = 0;  // seconds alone
-    double rate = 0;  // of them in a second
+    double left = 0;  // seconds of work left, if it ran alone
+    double rate = 0;  // such seconds per second
     double seconds = 0, bytes = 0;
-    double memory = 0;       // the part of the time in which it waits for the memory
-    double full_memory = 0;  // the same where it has all threads
-    double threads = 1;      // no more than there are cores
+    double memory = 0;       // the part of its time in which it waits for the memory
+    double full_memory = 0;  // the part of its time in which it would wait, with all its threads
+    double threads = 1;      // at most the number of cores
     std::function<void()> done;
   };
-  /// The seconds that the work's traffic takes on so many threads.
+  /// Returns the seconds that the work's traffic takes on this many threads.
   double memory_seconds(const SimulatedWork& work, double threads) const;
   double most_threads() const { return std::max(1.0, machine_.cores); }
   double threads_of(const SimulatedWork& work) const;
@@ -71,14 +72,13 @@ class MachineShare {
 
   VirtualTime& time_;
   const SimulatedMachine machine_;
-  // Short work stands in the order in which it gets cores, which is a scheduler's: new work takes
-  // any place. Were it that of arrival, tasks would part from each other until none ever waits for
-  // a core.
+  // Short work, in the order in which it gets cores. The order is a scheduler's: new work takes any
+  // place. In order of arrival, tasks would drift apart until none ever waits for a core.
   std::multimap<double, Running> short_;
   std::list<Running> long_;
-  std::vector<Running*> served_;  // of both
+  std::vector<Running*> served_;  // works of both lists
   TimePoint advanced_{};
-  std::optional<TimePoint> looks_at_;  // when something may be done
+  std::optional<TimePoint> looks_at_;  // when to look again
   std::uint64_t plan_ = 0;
   double core_seconds_ = 0, bytes_ = 0, memory_seconds_ = 0;
 };

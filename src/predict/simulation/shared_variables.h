@@ -1,4 +1,4 @@
-// The variables of a job as the stores that the workers share know them.
+// The variables of a job as the stores that workers share see them.
 #pragma once
 
 #include "params/hybrid/hybrid_steps.h"
@@ -7,14 +7,14 @@
 
 namespace paceline {
 
-/// Returns the step's variables with the outer rule, of which every worker trains copies. It has no
-/// actions.
+/// Returns the step's variables with the outer rule; every worker trains copies of them. The step
+/// has no actions.
 SimulatedStep outer_step(const SimulatedJob& job);
-/// When the workers exchange which of them.
+/// Returns when the workers exchange which of these variables.
 OuterSchedule outer_schedule(const SimulatedJob& job);
 
 /// Returns the part of the step's variables that one of the stores of `hybrid` keeps, with their
-/// numbers there.
+/// indices there.
 SimulatedStep part_of_step(const SimulatedStep& step, const HybridPlaces& places, bool sparse);
 
 }  // namespace paceline

@@ -32,24 +32,25 @@
 namespace paceline {
 namespace {
 
-/// The thread of a simulated worker that makes its steps, one action after the other, and waits.
-/// How workers train together is its store's business.
+/// The thread that makes a simulated worker's steps, one action after the other, and waits in
+/// between. The worker's store decides how workers train together.
 class StepThread {
  public:
-  /// Everything is borrowed.
+  /// Borrows all its arguments.
   StepThread(const SimulatedJob& job, int index, SimulatedStore& store, VirtualTime& time,
              Transport& transport);
   StepThread(const StepThread&) = delete;
   StepThread& operator=(const StepThread&) = delete;
 
-  /// Goes on as far as it can. To be called whenever what it waits for may be there.
+  /// Continues as far as it can. The caller calls it whenever something that the thread waits for
+  /// may have arrived.
   void go_on();
   /// The number of steps made, and the times at which the counted ones began and ended.
   std::int64_t steps() const { return steps_; }
   bool finished() const;
   TimePoint counted_from() const { return counted_from_; }
   TimePoint counted_to() const { return counted_to_; }
-  /// Of the counted steps.
+  /// Covers the counted steps.
   const SpentSeconds& spent() const { return spent_; }
 
  private:
@@ -74,7 +75,7 @@ class StepThread {
   std::size_t at_ = 0;
   bool busy_ = false, going_ = false;
   std::int64_t steps_ = 0;
-  std::deque<const StepAction*> to_sum_;  // contributions of towers; the first is under way
+  std::deque<const StepAction*> to_sum_;  // contributions of towers; the first is being summed
   double SpentSeconds::*waits_for_ = nullptr;
   TimePoint waits_since_{}, counted_from_{}, counted_to_{};
   SpentSeconds spent_;
@@ -89,9 +90,9 @@ class SimulatedTasks {
   VirtualTime& time() { return time_; }
   const VirtualTime& time() const { return time_; }
   const Transport& transport() const { return transport_; }
-  /// Those that make steps, by worker.
+  /// The threads that make steps, by worker.
   const std::vector<std::unique_ptr<StepThread>>& threads() const { return threads_; }
-  /// By ps: the seconds in which it has applied rules.
+  /// The seconds in which each ps has applied rules, by ps.
   std::vector<double> applying() const;
 
  private:
@@ -110,10 +111,10 @@ class SimulatedTasks {
   Transport transport_;
   std::optional<OuterSchedule> schedule_;
   std::optional<HybridPlaces> places_;
-  std::deque<SimulatedStep> shared_;  // what the worlds share
+  std::deque<SimulatedStep> shared_;  // shared by the worlds
   std::deque<SimulatedWorld> worlds_;
   std::vector<std::unique_ptr<SimulatedMember>> members_;
-  std::vector<std::unique_ptr<SimulatedStore>> stores_;  // that are no tasks of a world
+  std::vector<std::unique_ptr<SimulatedStore>> stores_;  // stores that are no task of a world
   std::vector<std::unique_ptr<StepThread>> threads_;
 };
 
@@ -131,7 +132,7 @@ StepThread::StepThread(const SimulatedJob& job, int index, SimulatedStore& store
 
 bool StepThread::finished() const { return steps_ >= job_.warm_steps + job_.steps; }
 
-// What is done at once calls back into it, and only leaves busy_ false.
+// An action that ends at once calls back into this function, and then only sets busy_ to false.
 void StepThread::go_on() {
   if (std::exchange(going_, true)) return;
   while (!busy_ && step()) {
@@ -167,7 +168,7 @@ bool StepThread::begin() {
     };
     const double input = job_.step->input_seconds;
     if (job_.step->towers == 1) return machine_.run({.core_seconds = input}, then);
-    // Another thread makes the next batches of all towers meanwhile.
+    // Meanwhile another thread makes the next batches of all towers.
     machine_.run({.core_seconds = input * job_.step->towers}, [] {});
     then();
   });
@@ -238,8 +239,8 @@ void StepThread::run(const StepAction& action) {
   time_.after(span_of(seconds - on_cores), std::move(compute));
 }
 
-// The devices of towers compute while one contribution after the other is summed on the host, and
-// handed over.
+// The host sums and hands over one contribution after the other while the devices of towers
+// compute.
 void StepThread::sum() {
   const StepAction& action = *to_sum_.front();
   machine_.run({.rule_bytes = job_.costs.bytes_to_sum(action.bytes, job_.step->towers),
@@ -273,13 +274,13 @@ void StepThread::note_step() {
   if (finished() && counted_to_ == TimePoint{}) counted_to_ = time_.now();
 }
 
-// The store of a simulated worker that makes local steps: its own one, and now and then the
-// exchange with the store that all workers share.
+// The store of a simulated worker that makes local steps: its own store, and periodic exchanges
+// with the store that all workers share.
 
 class SimulatedOuterStore : public SimulatedStore {
  public:
-  /// `shared` are the variables of `below`, whose plans are the fragments of the schedule.
-  /// Everything is borrowed.
+  /// `shared` are the variables of `below`, whose plans are the fragments of the schedule. Borrows
+  /// all its arguments.
   SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below, const SimulatedStep& shared,
                       const OuterSchedule& schedule, bool in_rounds, VirtualTime& time,
                       MachineShare& machine);
@@ -288,7 +289,7 @@ class SimulatedOuterStore : public SimulatedStore {
   void begin_step(StepKind kind, int plan) override { inner_.begin_step(kind, plan); }
   bool has(VariableId variable) const override { return inner_.has(variable); }
   void ready(VariableId variable, const Done& done) override { inner_.ready(variable, done); }
-  /// Exchanges what is due.
+  /// Starts the exchanges that are due.
   void end_step(const Done& done) override;
   bool answered() const override { return true; }
   std::int64_t global_step() const override { return schedule_.steps_of(turns_.rounds()); }
@@ -319,8 +320,8 @@ class SimulatedOuterStore : public SimulatedStore {
   TimePoint waits_since_{};
 };
 
-// Passes over the memory of a variable: a difference reads the common value and the copy and writes
-// itself and the copy; taking over reads three and writes two.
+// Passes over the memory of a variable. A difference reads the common value and the copy, and
+// writes both the copy and the difference; taking over reads three arrays and writes two.
 constexpr double kDifferencePasses = 4, kTakeOverPasses = 5;
 
 SimulatedOuterStore::SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& below,
@@ -345,7 +346,7 @@ SimulatedOuterStore::SimulatedOuterStore(SimulatedStore& inner, SimulatedStore& 
                   .spent = spent});
 }
 
-// The first values are the common ones.
+// The first values are the common values.
 bool SimulatedOuterStore::may_begin(StepKind) {
   if (begun_) return true;
   for (int fragment = 0; fragment < schedule_.fragments(); ++fragment) {
@@ -363,7 +364,7 @@ void SimulatedOuterStore::end_step(const Done& done) {
   go_on();
 }
 
-// What is done at once calls back into it, and only leaves busy_ false.
+// An action that ends at once calls back into this function, and then only sets busy_ to false.
 void SimulatedOuterStore::go_on() {
   if (std::exchange(going_, true)) return;
   while (ended_ != nullptr && !busy_) {
@@ -460,7 +461,7 @@ void SimulatedOuterStore::pass(VariableId variable, double passes, const Done& d
 
 class SimulatedLocalStore : public SimulatedStore {
  public:
-  /// Everything is borrowed.
+  /// Borrows all its arguments.
   SimulatedLocalStore(const SimulatedStep& step, VirtualTime& time, MachineShare& machine)
       : step_(step), time_(time), machine_(machine) {}
 
@@ -470,7 +471,7 @@ class SimulatedLocalStore : public SimulatedStore {
   void ready(VariableId variable, const Done& done) override;
   void end_step(const Done& done) override { done(); }
   bool answered() const override { return true; }
-  std::int64_t global_step() const override { return 0; }  // nobody asks
+  std::int64_t global_step() const override { return 0; }  // nobody asks for it
 
  private:
   const SimulatedStep& step_;
@@ -488,12 +489,12 @@ void SimulatedLocalStore::ready(VariableId variable, const Done& done) {
                });
 }
 
-// The store of a simulated worker of `hybrid`: sparse variables on ps tasks, the others reduced
-// among the workers, whose members commit the rounds of both.
+// The store of a simulated worker of `hybrid`: ps tasks hold the sparse variables, the workers
+// reduce the others among themselves, and they commit the rounds of both.
 
 class SimulatedHybridStore : public SimulatedStore {
  public:
-  /// Everything is borrowed.
+  /// Borrows all its arguments.
   SimulatedHybridStore(const HybridPlaces& places, SimulatedWorker& sparse, SimulatedMember& dense,
                        bool clipped);
 
@@ -506,7 +507,7 @@ class SimulatedHybridStore : public SimulatedStore {
   void ready(VariableId variable, const Done& done) override {
     part(variable).ready(places_.there(variable), done);
   }
-  /// The dense part is committed once the sparse one is on every ps.
+  /// The member commits the dense part once the sparse part has reached every ps.
   void end_step(const Done& done) override;
   bool answered() const override { return sparse_.answered(); }
   std::int64_t global_step() const override { return sparse_.global_step(); }
@@ -560,7 +561,7 @@ void SimulatedHybridStore::end_step(const Done& done) {
   look();
 }
 
-// The lowest of several members lets the others tell ps 0.
+// If there are several members, the lowest one lets the others tell ps 0.
 void SimulatedHybridStore::commit(const Done& apply) {
   if (dense_.contributors().size() == 1 || dense_.contributors().front() != sparse_.index()) {
     sparse_.commit(dense_.contributors());
@@ -578,11 +579,11 @@ void SimulatedHybridStore::look() {
   if (apply_ != nullptr && sparse_.has_scale()) std::exchange(apply_, nullptr)();
 }
 
-// The mean of several steps of a simulated worker is one contribution to the store below.
+// Makes the mean of several steps of a simulated worker one contribution to the store below.
 
 class SimulatedAccumulation : public SimulatedStore {
  public:
-  /// `below` is borrowed.
+  /// Borrows `below`.
   SimulatedAccumulation(SimulatedStore& below, int steps) : below_(below), each_(steps) {
     below.set_user(
         {.changed = [this] { user().changed(); },
@@ -696,7 +697,7 @@ void SimulatedTasks::make_members(SimulatedWorld& world) {
   for (const auto& member : members_) member->connect();
 }
 
-// Workers never begin at one moment.
+// Workers never all begin at the same moment.
 Duration SimulatedTasks::delay(int worker) {
   return span_of(1e-4 * worker + time_.uniform() * job_.step->seconds());
 }
@@ -731,7 +732,7 @@ SimulatedStore& SimulatedTasks::store_of(int worker) {
 }
 
 constexpr double kSecondsOfAYear = 365.25 * 24 * 3600;
-constexpr double kLongest = 1e8;  // seconds: some years
+constexpr double kLongest = 1e8;  // seconds: about three years
 
 void check_strategy(const SimulatedJob& job) {
   const StrategyKind& kind = kind_of(job);
@@ -741,7 +742,7 @@ void check_strategy(const SimulatedJob& job) {
   throw Error(ErrorCode::kInvalidArgument, fmt::format("--strategy {} {}", kind.name, why));
 }
 
-/// What the tasks have used of the hosts at some moment.
+/// The amounts of the hosts' resources that the tasks have used by some moment.
 struct Used {
   TimePoint at{};
   std::vector<double> sent, received, carried, cores = {}, memory = {}, moved = {}, applying = {};

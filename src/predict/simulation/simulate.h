@@ -5,11 +5,11 @@
 
 namespace paceline {
 
-/// Thrown when SimulatedJob::gives_up says so.
+/// Thrown if SimulatedJob::gives_up returns true.
 struct GivenUp {};
 
-/// Returns the speed of the job's counted steps. Throws kInvalidArgument for a strategy that there
-/// is not, and for variables that do not suit it; and GivenUp.
+/// Returns the speed of the job's counted steps. Throws kInvalidArgument for an unknown strategy,
+/// and for variables that do not suit it; throws GivenUp if the job gives up.
 SimulatedSpeed simulate(const SimulatedJob& job);
 
 }  // namespace paceline

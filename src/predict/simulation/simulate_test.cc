@@ -20,8 +20,7 @@ using ::testing::DoubleNear;
 using ::testing::Gt;
 using ::testing::Lt;
 
-/// Simulates a job whose messages, hand-overs and steps cost nothing beside kernels, bytes and
-/// rules.
+/// Simulates a job in which only kernels, bytes and rules take time.
 SimulatedSpeed simulate_free(const SimulatedStep& step, const SimulatedCluster& cluster,
                              const std::string& strategy, const WireForm& wire = {}) {
   return simulate({.step = &step,
@@ -57,12 +56,12 @@ TEST(SimulateTest, WorkersThatWaitForADeviceLeaveTheCoresToOthers) {
   const double busy = simulate_free(step, cluster, "async").steps_per_s;
   step.busy = 0.1;
   EXPECT_THAT(simulate_free(step, cluster, "async").steps_per_s, DoubleNear(2 * busy, 0.2 * busy));
-  step.busy = 0.75;  // of the core in turn: 1.5 of it are asked for
+  step.busy = 0.75;  // together the workers ask for 1.5 cores
   EXPECT_THAT(simulate_free(step, cluster, "async").steps_per_s,
               DoubleNear(busy / 0.75, 0.1 * busy));
 }
 
-// In shared memory there is nothing to send.
+// Shared memory needs no sending.
 TEST(SimulateTest, AStepHandsItsContributionsOver) {
   const SimulatedStep step = two_layers();
   TransportCosts costs = free_of_cost();
@@ -92,8 +91,8 @@ TEST(SimulateTest, ValuesComeOnceAStepWhereWorkersAlwaysWait) {
   EXPECT_THAT(speed.use.sent[0] / speed.steps_per_s, DoubleNear(values, 0.05 * values));
 }
 
-// Values travel as bfloat16 where contributions do as int8, and whole where only the largest of
-// these do.
+// Values travel as bfloat16 if contributions travel as int8, and as float32 if only the largest
+// contributions travel.
 TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
   const SimulatedStep step = two_layers();
   const auto with = [&](const WireForm& wire, double bytes_per_s) {
@@ -107,7 +106,7 @@ TEST(SimulateTest, EveryFormOfContributionsHasItsBytesAndItsTime) {
   EXPECT_THAT(int8.steps_per_s, DoubleNear(2 * 100e6 / floats, 1));
   EXPECT_THAT(top.steps_per_s, DoubleNear(100e6 / floats, 0.5));
   EXPECT_THAT(top.use.received[0] / top.use.sent[0], DoubleNear(40.0 / 1024, 0.01));
-  // Where links are fast, the worker's thread has the work of packing.
+  // If links are fast, the worker's thread limits the speed, since it packs.
   const double packing = floats * pack_s_per_byte(DType::kUInt8, true);
   EXPECT_THAT(with({{DType::kUInt8}, true}, 100e9).steps_per_s,
               DoubleNear(4 / (10e-3 + packing), 15));
@@ -122,7 +121,7 @@ TEST(SimulateTest, TwoPsHaveTwoLinks) {
   EXPECT_THAT(with(2) / with(1), DoubleNear(2, 0.1));
 }
 
-// Rows of 40,000 bytes begin a page again after 64 of them, which are more than there are.
+// Rows of 40,000 bytes start at a page boundary only every 64 rows, and the variable has fewer.
 TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   SimulatedStep step = two_layers();
   TransportCosts costs = free_of_cost();
@@ -135,12 +134,12 @@ TEST(SimulateTest, ValuesThatCannotBeMappedAreSentThroughSharedMemory) {
   };
   EXPECT_THAT(with({500, 1024}), DoubleNear(200, 10));
   EXPECT_THAT(with({50, 10000}), Lt(160));
-  // Nor is there a copy for a worker then, where several kernels read a variable.
+  // The worker also has no copy if several kernels read a variable.
   for (StepVariable& use : step.variables) use.reread = true;
   EXPECT_THAT(with({50, 10000}), Lt(160));
 }
 
-// Each of the two reads 8 MiB once more, and they share the memory.
+// Each of the two workers reads 8 MiB once more, and they share the memory.
 TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   SimulatedStep step = two_layers();
   SimulatedCluster cluster = one_host(0, 2);
@@ -153,7 +152,7 @@ TEST(SimulateTest, AnAllReduceThatClipsReadsItsSumsForTheirNorm) {
   EXPECT_THAT(step_s(true) - step_s(false), DoubleNear(2 * 8.4e-3, 1e-3));
 }
 
-// Each of the two sums half of 8 MiB, as slowly as a ps sums contributions.
+// Each of the two workers sums half of 8 MiB, as slowly as a ps sums contributions.
 TEST(SimulateTest, AnAllReduceInPlaceReadsContributionsAtTheRateOfTheirSum) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.rule_bytes = 0;
@@ -169,8 +168,8 @@ TEST(SimulateTest, AnAllReduceInPlaceReadsContributionsAtTheRateOfTheirSum) {
   EXPECT_THAT(step_s(0.5) - step_s(1), DoubleNear(2 * 8.4e-3, 3e-3));
 }
 
-// A ring of two: each scales half of 8 MiB, adds to the half that comes, and keeps the sum that
-// comes back, which are three, three and two passes over 4.2 MB, beside 10 ms of kernels.
+// In a ring of two, each member scales half of 8 MiB, adds to the half that arrives, and keeps the
+// sum that returns. These are three, three and two passes over 4.2 MB, beside 10 ms of kernels.
 TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.rule_bytes = 0;
@@ -188,7 +187,7 @@ TEST(SimulateTest, ARingPassesOverItsSumsAtTheRateOfPlainPasses) {
   EXPECT_THAT(step_s(100e9, 1e9), DoubleNear(fast, 1e-5));
 }
 
-// A member receives for 20 ms and sums for 20 ms after that, but for what arrives while it still
+// A member receives for 20 ms and then sums for 20 ms, except for what arrives while it still
 // scales its own parts.
 TEST(SimulateTest, ARingReceivesAndThenSums) {
   SimulatedStep step = two_layers();
@@ -208,7 +207,7 @@ TEST(SimulateTest, ARingReceivesAndThenSums) {
 TEST(SimulateTest, ARingTakesTwoPassesOverTheLink) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed speed = simulate_free(step, hosts(0, 4, 100e6), "allreduce");
-  const double link = 2.0 * 3 / 4 * (8 << 20) / 100e6;  // seconds of a step
+  const double link = 2.0 * 3 / 4 * (8 << 20) / 100e6;  // seconds per step
   EXPECT_THAT(speed.steps_per_s / 4, Lt(1 / link));
   EXPECT_THAT(speed.steps_per_s / 4, Gt(0.85 / (link + 10e-3)));
 }
@@ -232,8 +231,8 @@ TEST(SimulateTest, EveryStrategyRunsOnOneHostAndOnSeveral) {
   }
 }
 
-// Where others have made steps meanwhile, it reads values of now: the ps, which has not written the
-// copy as it applied the contribution, reads them once more.
+// If other workers have made steps meanwhile, the worker reads newer values. The ps did not write
+// the shared copy when it applied the contribution, so it reads the values once more.
 TEST(SimulateTest, AWorkerThatHadToWaitHasItsCopyInSharedMemoryRenewed) {
   SimulatedStep step = two_layers();
   for (StepVariable& use : step.variables) use.reread = true;
@@ -245,7 +244,7 @@ TEST(SimulateTest, AWorkerThatHadToWaitHasItsCopyInSharedMemoryRenewed) {
   EXPECT_THAT(moved("ssp") - moved("async"), DoubleNear(kRead, 0.3 * kRead));
 }
 
-// Values return while contributions leave, whether the step is clipped or not.
+// Values return while contributions leave, whether or not the step is clipped.
 TEST(SimulateTest, AClippedStepUsesBothWaysOfALinkAtOnce) {
   double speeds[2] = {};
   for (const bool clipped : {false, true}) {
@@ -285,7 +284,7 @@ SimulatedJob local_steps(const SimulatedStep& step, int ps, int between, int fra
 
 TEST(SimulateTest, AWorkerThatMakesLocalStepsWaitsOnceForItsRound) {
   const SimulatedStep step = two_layers();
-  // The contributions of both workers pass the link of the ps, and then their values.
+  // The contributions of both workers pass the link of the ps, and then the values do.
   const SimulatedSpeed speed = simulate(local_steps(step, 1, 20, 1));
   const double bytes = 8 << 20, waits = 2 * 2 * bytes / 100e6;
   EXPECT_THAT(speed.steps_per_s, DoubleNear(2 * 20 / (20 * 10e-3 + waits), 4));
@@ -296,7 +295,7 @@ TEST(SimulateTest, FragmentsTravelWhileLocalStepsAreMade) {
   const SimulatedStep step = two_layers();
   const SimulatedSpeed slow = simulate(local_steps(step, 1, 10, 2)),
                        fast = simulate(local_steps(step, 1, 40, 2));
-  // The link carries what both workers send each way: 168 ms of 10 steps, which take 100.
+  // The link needs 168 ms in each direction for both workers' bytes of 10 steps, which take 100 ms.
   EXPECT_THAT(slow.steps_per_s, DoubleNear(2 * 10 / (2.0 * (8 << 20) / 100e6), 10));
   EXPECT_THAT(slow.use.received[0], Gt(80e6));
   EXPECT_THAT(fast.steps_per_s, Gt(190));
@@ -337,7 +336,7 @@ TEST(SimulateTest, HybridMovesTheRowsOfATableAndReducesTheRest) {
   };
   const SimulatedSpeed hybrid = with("hybrid", 1), sync = with("sync", 1),
                        ring = with("allreduce", 0);
-  // Four members pass 1.5 times the dense variable on, which four contributions to one ps exceed.
+  // Four members pass on 1.5 times the dense variable; four contributions to one ps are more.
   EXPECT_THAT(hybrid.steps_per_s, Gt(1.5 * sync.steps_per_s));
   EXPECT_THAT(hybrid.steps_per_s, DoubleNear(ring.steps_per_s, 0.25 * ring.steps_per_s));
   const double rows = 64 * 4096.0 * hybrid.steps_per_s;
@@ -361,8 +360,8 @@ TEST(SimulateTest, TheMessagesOfEveryStrategyAreDriven) {
         kPartialSum, kContributedRows, kInPlace, kCopied}) {
     EXPECT_EQ(simulated_as(type), Simulated::kDriven) << name_of(type);
   }
-  // A contribution is withdrawn when a member is lost, and clocks are asked while a timeline is
-  // recorded.
+  // A member sends kWithdraw when another one is lost; tasks ask for clocks while they record a
+  // timeline.
   for (const MessageType type : {kWithdraw, kAskClock, kClock}) {
     EXPECT_EQ(simulated_as(type), Simulated::kNotInASteadyRun) << name_of(type);
   }

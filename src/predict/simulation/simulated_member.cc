@@ -10,7 +10,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::size_t kRingBytes = std::size_t{64} * 1024 * sizeof(float);  // of a ring's frame
+constexpr std::size_t kRingBytes =
+    std::size_t{64} * 1024 * sizeof(float);  // the bytes of a ring's frame
 constexpr std::size_t kLine = 64;
 constexpr std::uint16_t kFinalSum = 1, kSummedPart = 1;
 constexpr std::size_t kNowhere = ~std::size_t{0};
@@ -90,7 +91,7 @@ void SimulatedMember::drive(const std::function<void(Outbox&)>& event) {
   look();
 }
 
-// Does what the machine asks for, as its driver would.
+// Carries out the machine's requests, as its real driver would.
 void SimulatedMember::look() {
   if (group_.founded() && !std::exchange(initialised_, true)) {
     return drive([&](Outbox& out) { group_.initialise(0, {}, world_.time.now(), out); });
@@ -118,14 +119,14 @@ void SimulatedMember::send(int to, SimulatedFrame frame) {
   world_.transport.send(streams_[std::size_t(to)], std::move(frame));
 }
 
-// What arrives.
+// Functions for what arrives.
 
 void SimulatedMember::arrived(int from, std::vector<SimulatedFrame> frames) {
   for (SimulatedFrame& frame : frames) inbox_.push_back({from, std::move(frame)});
   if (!handles_) take_frames();
 }
 
-// Sums are made, or copied, where they arrive, by the thread that has received them.
+// The receiving thread makes sums, or copies them, where they arrive.
 void SimulatedMember::take_frames() {
   handles_ = !inbox_.empty();
   if (!handles_) return;
@@ -168,7 +169,7 @@ void SimulatedMember::handle(int from, const SimulatedFrame& frame) {
   drive([&](Outbox& out) { group_.received(from, *frame.control, world_.time.now(), out); });
 }
 
-// Steps.
+// Functions for steps.
 
 bool SimulatedMember::may_begin(StepKind kind) {
   const bool all = group_.has_values() && int(group_.members().size()) == size();
@@ -209,8 +210,8 @@ void SimulatedMember::apply_when_committed() {
   commit_ == nullptr ? apply() : commit_([this] { apply(); });
 }
 
-// The rule is applied to the sums, of sparse variables to the rows of all members. A step that
-// clips has read them before, for their norm.
+// Applies the rule to the sums; for sparse variables, to the rows of all members. A step that clips
+// has read the sums before, for their norm.
 void SimulatedMember::apply() {
   const TimePoint begun = world_.time.now();
   user().spent(&SpentSeconds::answer, seconds_of(begun - ended_at_));
@@ -227,7 +228,7 @@ void SimulatedMember::apply() {
   });
 }
 
-// The reduction.
+// Functions for the reduction.
 
 std::size_t SimulatedMember::bucket_bytes(std::size_t bucket) const {
   if (!buckets()[bucket].sparse) return buckets()[bucket].elements * sizeof(float);
@@ -277,7 +278,7 @@ void SimulatedMember::turn(std::size_t b) {
   }
   if (!sparse && !group_.in_place()) return;
   if (work.there == size() - 1 && !std::exchange(work.reduced, true)) {
-    // Its part of a dense bucket; all of the rows.
+    // The member's part of a dense bucket, or all of its rows.
     const auto bytes = double(bucket_bytes(b));
     const double part = bytes / size();
     const double passed =
@@ -288,7 +289,7 @@ void SimulatedMember::turn(std::size_t b) {
       if (work_[b].summed == size() - 1) note_whole(b);
     });
   }
-  // Its own part is summed as well.
+  // The sum includes the member's own part.
   if (!sparse && work.reduced && work.summed_bytes > 0 && work.summed == size() - 1) note_whole(b);
 }
 
@@ -312,7 +313,8 @@ int SimulatedMember::segment_of(std::size_t b, std::size_t offset) const {
   return 0;
 }
 
-// It begins the segment of the member before it, and adds to what has arrived meanwhile.
+// The member begins with the segment of the member before it, and adds to what has arrived
+// meanwhile.
 void SimulatedMember::scatter(std::size_t b) {
   const int before = (index_ + size() - 1) % size();
   const std::size_t end = segment_begin(b, before + 1);

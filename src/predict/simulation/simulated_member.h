@@ -1,5 +1,6 @@
-// A worker of a simulated all-reduce, as the store of its step: the group's state machine of a real
-// one, and the reduction that LinkCollectives makes, in place or in a ring, with sizes for bytes.
+// A worker of a simulated all-reduce, as the store of its step. It has the state machine of a real
+// group, and makes the reduction of LinkCollectives, in place or in a ring, with sizes instead of
+// bytes.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   void end_step(const Done& done) override;
   bool answered() const override { return true; }
 
-  /// From now on its sums are whole only once confirm_receipt() was called in the step, and
-  /// `commit` is called when the step is committed: it calls back when the rule may be applied.
+  /// From now on the sums of a step are complete only after confirm_receipt(). Calls `commit` when
+  /// the step is committed; `commit` calls back when the rule may be applied.
   void wait_for_receipts(std::function<void(const Done& apply)> commit) {
     commit_ = std::move(commit);
   }
@@ -46,10 +47,11 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
  private:
   /// The reduction of a bucket in one step.
   struct Work {
-    std::size_t not_ready = 0;  // variables
+    std::size_t not_ready = 0;  // variables that are not ready
     bool begun = false, reduced = false, whole = false;
-    int there = 0, summed = 0;     // other members: have contributed, have summed their parts
-    std::size_t summed_bytes = 0;  // in a ring
+    int there = 0, summed = 0;     // the number of other members that have contributed, and that
+                                   // have summed their parts
+    std::size_t summed_bytes = 0;  // for a ring
     std::vector<SimulatedFrame> early = {};
   };
   /// The contributions that a plan reduces together.
@@ -66,7 +68,7 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   void tick();
   void take_frames();
   void handle(int from, const SimulatedFrame& frame);
-  /// Work of the thread that reduces beside the step, in order.
+  /// Queues work for the thread that reduces beside the step, in order.
   void reduce(const SimulatedWork& work, std::function<void()> done);
   void reduce_next();
   void turn(std::size_t bucket);
@@ -91,11 +93,11 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   std::vector<Layout> layouts_;            // by plan
   std::size_t plan_ = 0;
   std::vector<Work> work_;
-  std::size_t left_ = 0;  // buckets that are not whole
+  std::size_t left_ = 0;  // buckets that are not complete
   std::int64_t commits_ = 0, made_ = 0;
-  Done ended_ = {};  // the step waits for its commit
+  Done ended_ = {};  // set while the step waits for its commit
   std::function<void(const Done& apply)> commit_ = {};
-  bool given_ = true;  // what belongs to the step and is kept elsewhere
+  bool given_ = true;  // whether the part of the step that is kept elsewhere has been given
   TimePoint ended_at_{};
   bool initialised_ = false, in_step_ = false;
   struct Arrived {

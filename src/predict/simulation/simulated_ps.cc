@@ -53,7 +53,7 @@ SimulatedPs::SimulatedPs(SimulatedWorld& world, int index)
   const int peers = world.num_workers() + world.num_ps();
   peers_.reserve(std::size_t(peers));
   for (int i = 0; i < peers; ++i) peers_.emplace_back(targets_);
-  // Each connection in shared memory has a thread of its own.
+  // Each connection in shared memory uses a thread of its own.
   free_threads_ = std::min(world.num_workers(), threads());
   if (world.job.costs.serial_message_s > 0) free_threads_ = 1;
   for (const int host : world.job.cluster.workers) {
@@ -103,7 +103,7 @@ double SimulatedPs::rule_bytes(std::size_t position, double part) const {
   return world_.use(piece.variable).rule_bytes * world_.part_of(piece) * part;
 }
 
-// These are about what arrives.
+// Functions for frames that arrive.
 
 void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   Peer& peer = peers_[std::size_t(from)];
@@ -114,7 +114,7 @@ void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   take_frames();
 }
 
-// The time that handling takes passes first, and then what it brings about happens.
+// First the time of handling passes, and then its effects happen.
 void SimulatedPs::take_frames() {
   while (free_threads_ > 0 && !in_turn_.empty()) {
     const std::size_t from = in_turn_.front();
@@ -124,7 +124,7 @@ void SimulatedPs::take_frames() {
   }
 }
 
-// One thread receives; rules are applied by all threads that no other connection has.
+// One thread receives; all threads that serve no other connection apply rules.
 void SimulatedPs::receive_some(std::size_t from) {
   Peer& peer = peers_[from];
   std::vector<SimulatedFrame> frames;
@@ -169,7 +169,7 @@ void SimulatedPs::finish_turn(std::size_t from, const std::vector<SimulatedFrame
   take_frames();
 }
 
-// The rule passes over its part, and the new values are written beside.
+// The rule passes over its part, and writes the new values to separate memory.
 double SimulatedPs::chunk_bytes(const SimulatedFrame& frame) const {
   const std::size_t position = position_of(frame.piece);
   const AssemblyTarget& target = targets_[position];
@@ -189,10 +189,10 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const TransportCosts& costs = world_.job.costs;
-  const bool keeps = world_.in_rounds();  // what arrives, until the round is decided
+  const bool keeps = world_.in_rounds();  // keeps what arrives until the round is decided
   switch (frame.type) {
     case MessageType::kChunk:
-      // A transport that handles messages one by one has one for each variable.
+      // A transport that handles messages one by one sends one message for each variable.
       if (frame.offset == 0) work.core_seconds += frame.messages * costs.serial_message_s;
       if (!keeps) work.rule_bytes = chunk_bytes(frame);
       break;
@@ -331,7 +331,7 @@ void SimulatedPs::pulled(Peer& peer) {
   }
 }
 
-// These are about what leaves.
+// Functions for frames that leave.
 
 void SimulatedPs::send_next_rows(Peer& peer, std::size_t position, std::uint64_t step) {
   if (!targets_[position].sparse || world_.transport.shared(peer.stream)) return;
@@ -353,11 +353,11 @@ void SimulatedPs::answer(Peer& peer, std::size_t position, Cut part) {
 
 void SimulatedPs::send_replies(Peer& peer) {
   const ContributionForm form = world_.job.wire.of_values();
-  // Frames of values pass a ring in shared memory by one copy in and one out.
+  // Frames of values pass a shared-memory ring with one copy in and one copy out.
   const double copy_s = world_.transport.shared(peer.stream) ? world_.job.costs.ring_s_per_byte : 0;
   while (auto reply = peer.replies.next()) {
     const FrameHeader& header = reply->header;
-    const auto bytes = double(reply->payload);  // of float32
+    const auto bytes = double(reply->payload);  // bytes as float32
     world_.transport.send(peer.stream,
                           {.type = MessageType{header.type},
                            .piece = header.id,
@@ -416,7 +416,7 @@ void for_answered(const RoundDecision& decision, F&& act) {
 
 }  // namespace
 
-// Rounds are carried out in their order. One that is clipped waits for the squares of all.
+// Carries rounds out in order. A clipped round waits for the sums of squares of all ps tasks.
 void SimulatedPs::carry_out_rounds() {
   if (!round_) {
     if (rounds_.empty()) return;
@@ -425,7 +425,7 @@ void SimulatedPs::carry_out_rounds() {
     squares_told_ = clipped_ = false;
     const RoundDecision& decision = round_->decision;
     if (!decision.closes || decision.contributors.front().clip_norm <= 0) return apply_round(0);
-    // The mean is written, and its squares are summed.
+    // Writes the mean, and sums its squares.
     SimulatedWork work{.threads = threads()};
     const auto given_by = double(decision.contributors.size());
     for (std::size_t at = 0; at < targets_.size(); ++at) {
@@ -450,7 +450,7 @@ bool SimulatedPs::gave(const RoundContribution& it, std::size_t position) const 
   return peers_[std::size_t(it.worker)].assembly.part(position).started;
 }
 
-// The size of a contribution to it, of which a sparse one has the named rows.
+// Returns the bytes of a contribution to this variable; a sparse one has only the named rows.
 double SimulatedPs::given_bytes(std::size_t position) const {
   const AssemblyTarget& target = targets_[position];
   return double(target.sparse ? rows_[position].size() * target.row_bytes : target.bytes());
@@ -481,7 +481,7 @@ void SimulatedPs::apply_round(std::size_t position) {
   });
 }
 
-// As the real one: the workers hear of the round's end first, and values follow.
+// As in a real ps, the workers hear of the round's end first, and values follow.
 void SimulatedPs::answer_round() {
   answers_.clear();
   for_answered(round_->decision, [&](const RoundContribution& it) {
@@ -503,7 +503,7 @@ void SimulatedPs::answer_round() {
   send_round_values(0);
 }
 
-// One copy of a piece serves all workers that get it in frames.
+// All workers that get a piece in frames share one copy of it.
 void SimulatedPs::send_round_values(std::size_t position) {
   if (position == targets_.size()) {
     round_.reset();
@@ -524,7 +524,7 @@ void SimulatedPs::send_round_values(std::size_t position) {
   });
 }
 
-// Ps 0.
+// Functions of ps 0.
 
 void SimulatedPs::connect_coordinator() {
   SimulatedPs& first = *world_.ps.front();

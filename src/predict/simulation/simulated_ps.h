@@ -1,5 +1,5 @@
-// A ps of a simulated job: the state machines of a real one, whose bytes are sizes and whose rules
-// take the time of their passes over memory.
+// A ps of a simulated job: it has a real ps's state machines, but sizes instead of bytes, and its
+// rules take the time of their passes over memory.
 #pragma once
 
 #include <cstddef>
@@ -22,24 +22,24 @@ class SimulatedPs : public FrameReceiver {
  public:
   SimulatedPs(SimulatedWorld& world, int index);
 
-  /// Makes the streams to the other tasks.
+  /// Opens the streams to the other tasks.
   void connect();
-  /// From worker `from`, or from ps `from` − workers.
+  /// Frames arrived from worker `from`, or from ps `from` − workers.
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
-  /// The stream from a worker to this ps, or from another ps.
+  /// Sets the stream from a worker or another ps to this ps.
   void set_stream_from(int peer, int stream) { peers_[std::size_t(peer)].stream_in = stream; }
-  /// The seconds in which rules were applied.
+  /// The seconds in which it has applied rules.
   double applying() const { return applying_; }
 
  private:
   struct Peer {
     explicit Peer(std::vector<AssemblyTarget> targets) : assembly(std::move(targets)) {}
-    PeerId id = 0;  // 0: it has not said anything
+    PeerId id = 0;  // 0: the peer has not said anything
     int stream = -1, stream_in = -1;
     StepAssembly assembly;
     ReplySchedule<std::size_t> replies = {};
     std::deque<SimulatedFrame> inbox = {};
-    bool in_hand = false;  // a thread handles its frames, or will
+    bool in_hand = false;  // a thread handles its frames, or is about to
   };
   Peer& peer_of(PeerId id) { return peers_[names_[std::size_t(id) - 1]]; }
   void tick();
@@ -72,7 +72,7 @@ class SimulatedPs : public FrameReceiver {
   // Rounds (simulated_ps_rounds.cc).
   struct RoundAnswer {
     Peer* peer;
-    std::uint64_t step;           // of the worker
+    std::uint64_t step;           // the worker's own step
     std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
   };
   void carry_out_rounds();
@@ -88,20 +88,20 @@ class SimulatedPs : public FrameReceiver {
   SimulatedWorld& world_;
   const int index_, host_;
   const std::vector<AssemblyTarget> targets_;
-  const std::vector<std::vector<std::int32_t>> rows_;  // by position: those that a step names
+  const std::vector<std::vector<std::int32_t>> rows_;  // by position: the rows that a step names
   PsTask machine_;
   std::vector<Peer> peers_;          // workers, then ps tasks
-  std::vector<std::size_t> names_;   // in peers_, by PeerId − 1
-  std::deque<std::size_t> in_turn_;  // peers with frames
+  std::vector<std::size_t> names_;   // indices into peers_, by PeerId − 1
+  std::deque<std::size_t> in_turn_;  // peers whose frames wait
   int free_threads_ = 0;
-  int applies_ = 0;  // that are under way
+  int applies_ = 0;  // rules that are being applied
   double applying_ = 0;
   int coordinator_ = -1;  // the stream to ps 0
   bool coordinator_goes_on_ = false;
-  std::vector<ControlMessage> for_coordinator_ = {};  // until it goes on
-  std::deque<Outbox::Decide> rounds_ = {};            // to be carried out
-  std::optional<Outbox::Decide> round_;               // that is being carried out
-  std::vector<RoundAnswer> answers_;                  // of this round
+  std::vector<ControlMessage> for_coordinator_ = {};  // messages for ps 0, until the task goes on
+  std::deque<Outbox::Decide> rounds_ = {};            // rounds to carry out
+  std::optional<Outbox::Decide> round_;               // the round that is being carried out
+  std::vector<RoundAnswer> answers_;                  // answers of this round
   bool squares_told_ = false, clipped_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Synchronous rounds in virtual time.
+// Tests synchronous rounds in virtual time.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,14 +35,15 @@ TEST(SimulatedRoundsTest, AStragglerHoldsUpWhoeverWaitsForIt) {
   EXPECT_THAT(with("async", 0).steps_per_s, DoubleNear(2 * 100 + 33, 10));
   EXPECT_THAT(with("sync", 0).steps_per_s, DoubleNear(3 * 33, 5));
   EXPECT_THAT(with("ssp", 0).steps_per_s, DoubleNear(3 * 33, 5));
-  // With a backup worker the two fast ones close the rounds.
+  // With a backup worker, the two fast workers close the rounds.
   const SimulatedSpeed backup = with("sync", 2);
   EXPECT_THAT(backup.workers[0], DoubleNear(95, 7));
   EXPECT_THAT(backup.workers[1], DoubleNear(33, 5));
 }
 
-// One worker of three takes three times as long, and two contributions close a round. Each that is
-// folded takes the place of another, whose worker then waits for the next round.
+// One of three workers takes three times as long, and two contributions close a round. Each late
+// contribution that is folded takes the place of another one, whose worker then waits for the next
+// round.
 TEST(SimulatedRoundsTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
   const SimulatedStep step = two_layers();
   SimulatedJob job{.step = &step,
@@ -57,7 +58,7 @@ TEST(SimulatedRoundsTest, ALateContributionThatIsFoldedTakesAPlaceInARound) {
   EXPECT_THAT(simulate(job).steps_per_s / dropped, DoubleNear(6.0 / 7, 0.05));
 }
 
-/// Workers on links that take no time, and rules and sums that pass over nothing.
+/// Returns a job whose links take no time, and whose rules and sums pass over no bytes.
 SimulatedJob rounds_without_rules(SimulatedStep& step, int workers) {
   for (StepVariable& use : step.variables) use.rule_bytes = 0;
   SimulatedJob job{.step = &step,
@@ -68,7 +69,7 @@ SimulatedJob rounds_without_rules(SimulatedStep& step, int workers) {
   return job;
 }
 
-// The ps reads 8 MiB and writes them once, whether one worker or three are then sent them.
+// The ps reads 8 MiB and writes them once, whether it then sends them to one worker or to three.
 TEST(SimulatedRoundsTest, OneCopyOfTheValuesServesAllWorkers) {
   SimulatedStep step = two_layers();
   const double copied = 2.0 * (8 << 20);
@@ -79,8 +80,8 @@ TEST(SimulatedRoundsTest, OneCopyOfTheValuesServesAllWorkers) {
   }
 }
 
-// The costs of TCP contain those of the memory at both ends: a slower memory adds the time of the
-// one copy of the values, some of which passes beside other work.
+// The costs of TCP include those of the memory at both ends. A slower memory adds the time of one
+// copy of the values, part of which overlaps other work.
 TEST(SimulatedRoundsTest, TransfersPassOverTheMemoryInTheirOwnTime) {
   SimulatedStep step = two_layers();
   SimulatedJob job = rounds_without_rules(step, 3);
@@ -93,8 +94,8 @@ TEST(SimulatedRoundsTest, TransfersPassOverTheMemoryInTheirOwnTime) {
   EXPECT_THAT(round_s(1e9) - round_s(100e9), DoubleNear(2 * 8.4e-3, 4e-3));
 }
 
-// The sum of n contributions reads them at a part of the rate of rules. It is made by the rule's
-// pass, or before it where the norm of the sum comes first.
+// The sum of n contributions reads them at a part of the rules' rate. The rule's pass makes the
+// sum, or an earlier pass does if the sum's norm is needed first.
 TEST(SimulatedRoundsTest, ContributionsAreReadAtTheRateOfTheirSum) {
   SimulatedStep step = two_layers();
   SimulatedJob job = rounds_without_rules(step, 3);
@@ -104,14 +105,14 @@ TEST(SimulatedRoundsTest, ContributionsAreReadAtTheRateOfTheirSum) {
     job.costs.contributions_of_rules = of_rules;
     return 3 / simulate(job).steps_per_s;
   };
-  const double read_s = 3 * 2 * 4.2e6 / 10e9;  // of two variables by three workers
+  const double read_s = 3 * 2 * 4.2e6 / 10e9;  // two variables from three workers
   for (const bool clipped : {false, true}) {
     EXPECT_THAT(round_s(clipped, 0.5) - round_s(clipped, 1), DoubleNear(read_s, 0.2 * read_s))
         << clipped;
   }
 }
 
-// The step names 64 rows, in a table of 10,240 or of 1,280.
+// The step names 64 rows, in a table of 10,240 rows or of 1,280.
 TEST(SimulatedRoundsTest, ASparseContributionIsSummedByItsRows) {
   SimulatedStep step = with_a_large_table();
   step.clipped = true;

@@ -1,5 +1,5 @@
-// The calls of a simulated worker's step to the store of its variables: those of StoreSteps,
-// whose waits are questions.
+// The calls of a simulated worker's step to the store of its variables. They match StoreSteps,
+// except that a call which would wait returns whether the step may go on.
 #pragma once
 
 #include <cstdint>
@@ -10,38 +10,38 @@
 
 namespace paceline {
 
-/// Seconds of a worker: on its device, in rules of its own, waiting for values, for the answer to a
+/// Seconds of a worker: on its device, in its own rules, waiting for values, for the answer to a
 /// step, and for other workers.
 struct SpentSeconds {
   double device = 0, rules = 0, values = 0, answer = 0, others = 0;
 };
 
-/// As in a job, stores compose: one may stand over others.
+/// As in a job, stores can be stacked: one may stand over others.
 class SimulatedStore {
  public:
   using Done = std::function<void()>;
-  /// Whoever makes the steps.
+  /// The object that makes the steps.
   struct User {
-    Done changed;  // something that it waits for may be there
+    Done changed;  // something that it waits for may have arrived
     std::function<void(double SpentSeconds::*on, double seconds)> spent;
   };
   virtual ~SimulatedStore() = default;
-  /// Must be called before the first step.
+  /// Call it before the first step.
   void set_user(User user) { user_ = std::move(user); }
 
-  /// A step of this kind may begin: kTrain, or kFetch, which contributes nothing and has no end.
+  /// True if a step of this kind may begin: kTrain, or kFetch, which contributes nothing and has no
+  /// end.
   virtual bool may_begin(StepKind kind) = 0;
-  /// Begins a step of one of the plans: there are several where a part of the variables is given at
-  /// a time.
+  /// Begins a step of one plan; there are several plans if each exchanges a part of the variables.
   virtual void begin_step(StepKind kind, int plan) = 0;
   virtual bool has(VariableId variable) const = 0;
-  /// The contribution is made. Calls `done` now or later, when the step may go on.
+  /// The contribution is made. Calls `done`, now or later, once the step may go on.
   virtual void ready(VariableId variable, const Done& done) = 0;
-  /// Calls `done` now or later, when the worker may go on.
+  /// Calls `done`, now or later, once the worker may go on.
   virtual void end_step(const Done& done) = 0;
-  /// The step that ended last is counted.
+  /// True if the last step to end is counted.
   virtual bool answered() const = 0;
-  /// The global steps that the values include then.
+  /// The global steps that the values then include.
   virtual std::int64_t global_step() const = 0;
 
  protected:

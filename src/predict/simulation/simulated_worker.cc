@@ -23,7 +23,7 @@ WorkerTaskOptions worker_options(const SimulatedWorld& world, int index) {
   for (int i = 0; i < world.num_ps(); ++i) options.ps.push_back(fmt::format("ps:{}", i));
   options.cluster_id = "simulated";
   options.incarnation = 1;
-  // What the variables are, the simulator's driver knows; the machines only compare them.
+  // The simulator's driver knows the variables; the machines only compare this declaration.
   options.declare.last_step = std::int64_t{1} << 60;
   options.declare.aggregation = world.aggregation;
   options.join_timeout = kSimulatedJoinTimeout;
@@ -101,7 +101,8 @@ void SimulatedWorker::send(int ps, MessageType type, std::size_t payload) {
   world_.transport.send(streams_[std::size_t(ps)], std::move(frame));
 }
 
-// All that it reads and does not see where it lies; copies in shared memory are renewed.
+// Asks for every variable that the worker cannot read in place; the ps renews copies in shared
+// memory.
 void SimulatedWorker::pull() {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kPull, kSimulatedControlBytes);
@@ -120,7 +121,7 @@ void SimulatedWorker::pull() {
   }
 }
 
-// What arrives.
+// Functions for what arrives.
 
 void SimulatedWorker::arrived(int from, std::vector<SimulatedFrame> frames) {
   for (SimulatedFrame& frame : frames) inbox_.push_back({from, std::move(frame)});
@@ -168,14 +169,14 @@ void SimulatedWorker::handle(int ps, const SimulatedFrame& frame) {
   carry_out(out);
 }
 
-// Steps.
+// Functions for steps.
 
 bool SimulatedWorker::may_begin(StepKind kind) {
   return machine_.initialised() && (kind != StepKind::kTrain || machine_.may_begin_step());
 }
 
-// A step that had to be permitted first reads values of now, as do those that fetch, and those
-// after them, where others are applied between contributions.
+// A step that needed permission first reads current values. So do steps that fetch, and steps after
+// them, if other contributions are applied between the worker's own.
 void SimulatedWorker::begin_step(StepKind kind, int) {
   const bool others = world_.num_workers() > 1 && !world_.in_rounds();
   const bool fetches = kind == StepKind::kFetch, fetched = std::exchange(fetched_, fetches);
@@ -190,7 +191,7 @@ void SimulatedWorker::begin_step(StepKind kind, int) {
   }
 }
 
-// One that clips keeps its contributions until it knows the norm of all of them.
+// A clipped step keeps its contributions until it knows the norm of all of them.
 void SimulatedWorker::ready(VariableId variable, const Done& done) {
   if (!world_.step.clipped || world_.in_rounds()) return contribute(variable, 0, done);
   kept_.push_back(variable);
@@ -222,7 +223,7 @@ ContributionRoute SimulatedWorker::route_of(const Piece& piece) const {
   return route;
 }
 
-// The thread that makes the step makes numbers of fewer bytes and hands them over, before it goes
+// The thread that makes the step packs numbers into fewer bytes and hands them over before it goes
 // on.
 void SimulatedWorker::contribute(VariableId variable, std::size_t at, const Done& done) {
   const std::vector<Piece>& pieces = pieces_[std::size_t(variable)];
@@ -270,7 +271,7 @@ void SimulatedWorker::end_step(const Done& done) {
   send_kept(0, [this, done] { send_step_end(done); });
 }
 
-// The rows that the next batch names come with the answer.
+// The answer brings the rows that the next batch names.
 void SimulatedWorker::send_step_end(const Done& done) {
   for (int ps = 0; ps < world_.num_ps(); ++ps) {
     send(ps, MessageType::kStepEnd, kSimulatedControlBytes + 16 * world_.step.specs.size());
@@ -286,7 +287,7 @@ void SimulatedWorker::send_step_end(const Done& done) {
   done();
 }
 
-// Rounds that the workers commit.
+// Functions for rounds that the workers commit.
 
 void SimulatedWorker::await_round(std::int64_t round) {
   Outbox out;

@@ -1,5 +1,5 @@
-// A worker of a simulated job with parameter servers, as the store of its step: the state machine
-// of a real one.
+// A worker of a simulated job with parameter servers, as the store of its step. It has a real
+// worker's state machine.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
  public:
   SimulatedWorker(SimulatedWorld& world, int index);
 
-  /// Makes the streams to the ps tasks.
+  /// Opens the streams to the ps tasks.
   void connect();
   void start();
   void arrived(int from, std::vector<SimulatedFrame> frames) override;
   void set_stream_from(int ps, int stream) { streams_in_[std::size_t(ps)] = stream; }
-  // Rounds that the workers commit.
+  // For rounds that the workers commit.
   void await_round(std::int64_t round);
   bool round_is_open() const { return machine_.round_is_open(); }
-  /// All of the contribution of the last step is on every ps.
+  /// True if every ps has all contributions of the last step.
   bool is_given() const { return machine_.steps_given() > step_ || answered(); }
   void commit(const std::vector<std::int32_t>& contributors);
-  /// The scale by which the mean of the last step's round is clipped has come.
+  /// True if the scale by which the mean of the last step's round is clipped has arrived.
   bool has_scale() const { return machine_.scale().round == round_ || answered(); }
 
   int index() const { return index_; }
@@ -52,10 +52,10 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   void send(int ps, MessageType type, std::size_t payload);
   void pull();
   ContributionRoute route_of(const Piece& piece) const;
-  /// Sends the contribution to the pieces of a variable from number `at` on.
+  /// Sends the contribution to the pieces of a variable, starting with piece number `at`.
   void contribute(VariableId variable, std::size_t at, const Done& done);
   void send_frames(const Piece& piece, const ContributionRoute& route);
-  /// The same of the contributions that were kept, from number `next` on.
+  /// Sends the kept contributions, starting with number `next`.
   void send_kept(std::size_t next, const Done& done);
   void send_step_end(const Done& done);
 
@@ -64,16 +64,17 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   WorkerTask machine_;
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
-  std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that are to come
-  std::vector<VariableId> kept_;            // contributions that wait for the norm of all
+  std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that have not arrived
+  std::vector<VariableId> kept_;            // variables whose contributions wait for the norm of
+                                            // all
   struct Arrived {
     int ps = 0;
     SimulatedFrame frame;
   };
   std::deque<Arrived> inbox_;
   bool handles_ = false, wrote_ = false, pulled_ = false, permitted_ = true;
-  bool begun_ = false, fetched_ = false;  // a step; in the last one
-  std::int64_t step_ = -1, round_ = -1;   // that contributed last, and to which
+  bool begun_ = false, fetched_ = false;  // begun_: a step runs; fetched_: the last step fetched
+  std::int64_t step_ = -1, round_ = -1;   // the last step that contributed, and its round
 };
 
 }  // namespace paceline

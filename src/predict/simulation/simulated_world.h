@@ -1,4 +1,4 @@
-// The state that the tasks of a simulated job share about variables that they keep together.
+// The state that a simulated job's tasks share about variables that several of them keep.
 #pragma once
 
 #include <memory>
@@ -15,8 +15,8 @@ class SimulatedPs;
 class SimulatedWorker;
 
 struct SimulatedWorld {
-  /// `shared` are the variables as the tasks share them; its actions do not matter. Everything is
-  /// borrowed.
+  /// `shared` are the variables as the tasks share them; its actions do not matter. Borrows all its
+  /// arguments.
   SimulatedWorld(const SimulatedJob& job, const SimulatedStep& shared,
                  const AggregationSpec& aggregation, VirtualTime& time, Transport& transport);
   ~SimulatedWorld();
@@ -28,28 +28,29 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// While a worker reads them to make a contribution that will count.
+  /// True if other workers change the values while a worker reads them for a contribution that will
+  /// count.
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }
-  /// True when workers that share memory with its ps tasks read it there; sparse ones are taken to
-  /// be. Values of others are sent to them.
+  /// True if workers that share memory with the variable's ps tasks read it there. The simulation
+  /// assumes this of sparse variables. All other values are sent.
   bool can_be_mapped(VariableId v) const { return mapped[std::size_t(v)]; }
-  /// A worker that shares memory with a ps reads such a variable in a copy of its own.
+  /// True if a worker that shares memory with a ps reads the variable in a copy of its own.
   bool is_read_in_copy(VariableId v) const {
     return use(v).reread && num_workers() > 1 && others_change_values() && can_be_mapped(v);
   }
-  /// The end of a step asks for the rows that the next one reads.
+  /// True if the end of a step asks for the rows that the next step reads.
   bool asks_next_rows(VariableId v) const {
     return spec(v).sparse && !aggregation.outdates_answers();
   }
-  /// The messages that the part of a piece at that offset stands for.
+  /// Returns the number of messages that the piece's part at this offset stands for.
   int messages_of(const Piece& piece, std::size_t offset) const {
     return offset == 0 && piece.first_row == 0 ? use(piece.variable).tensors : 1;
   }
-  /// The part of a variable's rows that are in the piece.
+  /// Returns the part of a variable's rows that the piece holds.
   double part_of(const Piece& piece) const;
-  /// The number of rows of a sparse variable that a step names in the piece.
+  /// Returns the number of rows in the piece that a step names, for a sparse variable.
   std::int64_t rows_named(const Piece& piece) const;
 
   const SimulatedJob& job;
@@ -57,7 +58,7 @@ struct SimulatedWorld {
   const AggregationSpec aggregation;
   const std::vector<Piece> pieces;
   const std::vector<bool> mapped;  // by variable: can_be_mapped()
-  /// The variables to which each plan contributes; one plan does to all.
+  /// The variables to which each plan contributes; a single plan contributes to all.
   std::vector<std::vector<VariableId>> plans;
   VirtualTime& time;
   Transport& transport;

@@ -1,4 +1,4 @@
-// The step of a plan, or of a model of which only sizes are known, as the simulator takes it.
+// The simulator's step, made from a plan, or from a model of which only sizes are known.
 #pragma once
 
 #include <span>
@@ -11,30 +11,30 @@ namespace paceline {
 
 /// The pace of a worker's device.
 struct DevicePace {
-  double step_seconds = 0;      // of all kernels of a step; 0: they follow from their costs
-  Roof roof = {};               // then: of all threads of the worker
-  int threads = 0;              // of kernels on the cores of the host; 0: a device of its own
+  double step_seconds = 0;      // of all kernels of a step; 0: their costs decide
+  Roof roof = {};               // for that case: rates of all threads of the worker
+  int threads = 0;              // of kernels on the host's cores; 0: it has a device of its own
   double busy = 1;              // the part of the kernels' time in which these threads compute
-  int towers = 1;               // such devices of the worker, which make its steps together
-  int rule_threads = 1;         // that apply rules in the worker
-  double copy_bytes_per_s = 0;  // to and from a memory of its own; 0: it has none
+  int towers = 1;               // such devices in the worker, which make its steps together
+  int rule_threads = 1;         // threads that apply rules in the worker
+  double copy_bytes_per_s = 0;  // to and from its own memory; 0: it has none
 };
 
-/// Several towers run their kernels at once; what they contribute is summed on the host's cores.
-/// Kernels run in the order of the plan, each by its part of the FLOPs, or by the longer of its
-/// FLOPs and its bytes where these follow from the roof.
+/// Several towers run their kernels at once; the host's cores sum their contributions. Kernels run
+/// in plan order. Each takes its part of the step's time by FLOPs; if the time follows from the
+/// roof, it takes the longer of its FLOPs and its bytes.
 SimulatedStep simulated_step(const Plan& plan, std::span<const VariableSpec> specs,
                              const DevicePace& pace, double examples);
 
-/// The facts of a model of which there is no graph.
+/// The facts of a model without a graph.
 struct ModelSizes {
   double parameters = 0;
   int tensors = 10;
   double step_seconds = 0;
   double rule_bytes_per_parameter = 12;  // value read and written, gradient
 };
-/// Tensors of one size: a third of the step reads them one after the other, and the rest makes
-/// their gradients in the other order.
+/// Makes a step whose tensors have one size: a third of the step reads them one after another, and
+/// the rest makes their gradients in reverse order.
 SimulatedStep simulated_step(const ModelSizes& sizes);
 
 }  // namespace paceline

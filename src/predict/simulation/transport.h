@@ -1,5 +1,5 @@
-// The streams of frames between tasks of a simulated job: each frame costs its sender and its
-// receiver time on their cores, and passes the links between their hosts.
+// The streams of frames between tasks of a simulated job. Each frame takes time on the cores of its
+// sender and its receiver, and passes the links between their hosts.
 #pragma once
 
 #include <cstdint>
@@ -20,18 +20,19 @@ class Transport {
  public:
   Transport(VirtualTime& time, const SimulatedCluster& cluster, const TransportCosts& costs);
 
-  /// One way between two tasks, by their hosts. What arrives is given to `receiver`, which calls
-  /// the stream `name`.
+  /// Opens a stream in one direction between tasks on these hosts. Arrivals go to `receiver`, which
+  /// knows the stream as `name`.
   int open(int from, int to, FrameReceiver& receiver, int name);
   /// Queues a frame.
   void send(int stream, SimulatedFrame frame);
-  /// Sets what is called with the bytes of values, as they travel, that the system has taken.
+  /// Sets the function that gets the number of bytes of values, as they travel, that the system has
+  /// taken.
   void set_on_sent(int stream, std::function<void(std::size_t bytes)> sent) {
     streams_[std::size_t(stream)].sent = std::move(sent);
   }
-  /// True when both ends share memory.
+  /// True if both ends share memory.
   bool shared(int stream) const { return streams_[std::size_t(stream)].shared; }
-  /// Returns the time on a core that it takes to receive the frame.
+  /// Returns the core time that receiving the frame takes.
   double receive_seconds(int stream, const SimulatedFrame& frame) const;
 
   MachineShare& machine_of(int host) {
@@ -42,7 +43,7 @@ class Transport {
 
  private:
   struct Stream {
-    int from = 0, to = 0, network = -1;  // −1: both ends are on one host
+    int from = 0, to = 0, network = -1;  // network −1: both ends are on one host
     bool shared = false, sending = false;
     double cipher_s_per_byte = 0;
     FrameReceiver* receiver = nullptr;

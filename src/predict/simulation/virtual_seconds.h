@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Tasks of a simulated job wait so long for each other: the chief may take long to send its
-/// values.
+/// The time that tasks of a simulated job wait for each other, which is long because the chief may
+/// take long to send its values.
 constexpr Duration kSimulatedJoinTimeout = std::chrono::hours(24 * 3650);
 
 inline Duration span_of(double seconds) { return Duration(std::int64_t(seconds * 1e9)); }

@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// Two dense variables of 4 MB each, of which the first is needed first and ready last; 10 ms.
+/// A step of 10 ms with two dense variables of 4 MB each; the first is needed first and ready last.
 inline SimulatedStep two_layers() {
   SimulatedStep step;
   for (const char* name : {"one/w", "two/w"}) {
@@ -20,7 +20,7 @@ inline SimulatedStep two_layers() {
   return step;
 }
 
-/// One table of 40 MB, of which a step reads 64 rows, and a dense variable.
+/// A step with a dense variable and a table of 40 MB, of which it reads 64 rows.
 inline SimulatedStep with_a_large_table() {
   SimulatedStep step = two_layers();
   step.specs[0].shape = {10240, 1024};
@@ -30,7 +30,7 @@ inline SimulatedStep with_a_large_table() {
   return step;
 }
 
-/// Every task on a host of its own.
+/// Puts every task on a host of its own.
 inline SimulatedCluster hosts(int ps, int workers, double bytes_per_s) {
   SimulatedCluster cluster;
   for (int i = 0; i < ps + workers; ++i) {
