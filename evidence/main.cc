@@ -265,8 +265,7 @@ constexpr std::int64_t kPredictionWords = 300'000;
 constexpr int kMostRuns = 4;  // the most runs of a row
 constexpr std::size_t kLeastTrips = 15;
 constexpr auto kLongestWait = std::chrono::minutes(2);
-constexpr double kMostSetApart = 0.2;  // if this share of the rows is exceeded, other programs
-                                       // disturbed the machine
+constexpr double kMostSetApart = 0.2;  // above it, other programs disturbed the machine
 
 class PredictionRuns {
  public:
@@ -276,8 +275,7 @@ class PredictionRuns {
     if (row.computed()) learn_pace(row);
     PredictionResult result{.host = row.computed() ? host_of_moment().host : hosts_.usual(),
                             .expected = {}};
-    const MemoryFile
-        roof;  // a new one, since what is written to a descriptor follows what is there
+    const MemoryFile roof;  // one for each row: a second write would append to the first
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
     std::vector<std::string> arguments = arguments_of(row);
     arguments.insert(arguments.end(), {"--roof", roof.path()});

@@ -12,8 +12,7 @@ namespace paceline::bench {
 struct PredictionRow {
   std::string model;
   std::map<std::string, std::string> settings = {};  // settings of the model
-  double device_ms = 0;                              // ms of a step on a simulated device; 0: the
-                                                     // cores compute
+  double device_ms = 0;  // of a simulated device's step; 0: the cores compute
   std::string strategy;
   int ps = 0, workers = 1;
   std::string link;       // "shm", "tcp", "1 Gbit/s"

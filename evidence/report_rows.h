@@ -15,8 +15,7 @@ struct ReportRow {
   int workers = 1;            // without a ps: one process, or an all-reduce
   bool quick = false;         // part of the short selection
   std::string strategy = {};  // --strategy; empty: the usual one
-  bool rounds = false;        // counts steps that all workers make together, instead of each
-                              // worker's
+  bool rounds = false;        // counts joint steps of all workers, not each worker's
   double gbps = 0;            // of each host's link; 0: all tasks are on one host
   std::string place = {};     // --lab-place; empty: each task has its own host
   bool bfloat16 = false;      // --wire

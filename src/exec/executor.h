@@ -257,8 +257,7 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
-  std::map<VariableId, const float*> lent_;  // contributions of this step; null: it lies in its
-                                             // place
+  std::map<VariableId, const float*> lent_;  // contributions of this step; null: in its place
   SumExchange* exchange_ = nullptr;          // for a train step
   StepObserver* observer_ = nullptr;         // of the next step; null: none
   /// The contributions of an observed step, by variable: where they lie, and copies of streamed

@@ -47,8 +47,7 @@ struct PlanBinding {
   struct Use {
     VariableId variable;
     bool updated = false;        // the plan contributes to it, and does not only read it
-    std::int64_t most_rows = 0;  // of a sparse variable: the most rows that a step can read or
-                                 // contribute
+    std::int64_t most_rows = 0;  // of a sparse variable: the most rows in a step
     bool streamed = false;       // the contribution goes to sink(), range by range
     bool reread = false;         // several kernels of a step read it
   };

@@ -39,8 +39,7 @@ struct PlannedCopy {
 struct PlacedUpdate {
   PlannedUpdate root;
   SlotIndex place = -1;
-  int written_by = -1;  // the position of the kernel that writes it; −1 if a copy writes it once it
-                        // is settled
+  int written_by = -1;  // position of its kernel; −1: a copy writes it once it is settled
   int settled = 0;
   bool streamed = false;  // goes to the store's sink while its kernel makes it
   bool lends = false;     // its kernel may leave it in its own memory

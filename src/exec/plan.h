@@ -76,16 +76,14 @@ struct Instruction {
   std::vector<SlotIndex> inputs;  // for kReady of rows: the ids and their count
   std::vector<SlotIndex> outputs;
   bool streamed = false;  // kPlace and kRun: no memory holds the whole contribution
-  bool lends = false;     // kRun: the kernel may leave the variable's contribution in its own
-                          // memory
+  bool lends = false;     // kRun: the contribution may stay in the kernel's memory
 };
 
 /// Says which rows of a sparse variable a batch reads.
 struct RowReads {
   VariableId variable = -1;
   std::int64_t rows = 0;       // of the whole variable
-  bool all = false;            // another op than a look-up reads the variable, so the step reads
-                               // all rows
+  bool all = false;            // another op than a look-up reads it, so all rows
   std::vector<SlotIndex> ids;  // int32 values of any shape
 };
 

@@ -82,8 +82,8 @@ TEST_F(PlanTest, WhatCannotBeWrittenWhereItIsJoinedIsCopied) {
   const auto kernels = [&](const std::vector<Value>& parts, int axis) {
     return text(*fetch({concat(parts, axis)}));
   };
-  EXPECT_THAT(kernels({a, b}, 1), ElementsAre("relu", "tanh", "concat"));  // the parts' rows are
-                                                                           // not contiguous
+  EXPECT_THAT(kernels({a, b}, 1),
+              ElementsAre("relu", "tanh", "concat"));              // rows of a part lie apart
   EXPECT_THAT(kernels({a, x}, 0), ElementsAre("relu", "concat"));  // no kernel writes x
   EXPECT_THAT(kernels({a, a}, 0), ElementsAre("relu", "concat"));  // a has only one memory
   EXPECT_THAT(kernels({slice(a, {0, 0}, {4, 16}), b}, 0),          // one is a part of another value

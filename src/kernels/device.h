@@ -28,7 +28,7 @@ struct DeviceOptions {
   bool sim_compute = false;         // sim: kernels also compute, on this machine's cores
   bool cuda_check = false;          // cuda: the host waits after each kernel
   bool cuda_tf32 = false;           // cuda: multiplies float32 in TF32
-  bool cuda_deterministic = false;  // cuda: uses only kernels that repeat the same bits
+  bool cuda_deterministic = false;  // cuda: uses only deterministic kernels
 };
 
 /// Kernels and copies run in the order of their calls; the host may be ahead of them. A device that

@@ -17,7 +17,7 @@ struct DeviceKind {
   bool shares_cores = false;    // its tasks and towers need a core each, and share the machine's
   bool is_simulated = false;    // its time follows from DeviceOptions, and it computes if asked to
   bool meets_roof = false;      // this machine's roof bounds it
-  bool needs_hardware = false;  // hardware that a machine may lack
+  bool needs_hardware = false;  // a machine may lack its hardware
   bool is_numbered = false;     // a machine may have several, by index
   bool is_oracle = false;       // for tests only: no flag names it
   /// True if its kernels' time can be known before they run.

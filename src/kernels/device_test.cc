@@ -390,7 +390,7 @@ TEST(SimOutputTest, OtherIndicesAreZeroed) {
   EXPECT_THAT(out.data<std::int32_t>(), testing::ElementsAre(0, 0, 0));
 }
 
-/// Returns the output of a device that only takes time for a float32 vector of sevens.
+/// Runs a device that only takes time on a float32 output of sevens; returns that output.
 Tensor left_of_sevens(std::int64_t size) {
   ManualClock clock;
   const auto device = make_device(sim_options(0, 1), clock);

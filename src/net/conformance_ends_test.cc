@@ -21,8 +21,7 @@ TEST_P(ConformanceOfEnds, CloseSendsWhatIsQueued) {
   SentCounter sent;
   for (int i = 0; i < 8; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ends.connection->close(soon());
-  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late to be sent, but given
-                                                                 // back
+  ends.connection->send({}, payload, &SentCounter::add, &sent);  // too late, but given back
 
   EXPECT_EQ(ends.receiver.wait_closed().code(), ErrorCode::kCancelled);
   const Error error = ends.far->wait_closed();

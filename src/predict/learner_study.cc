@@ -344,7 +344,7 @@ class LearnersAtWork {
     into += std::exchange(learners_[std::size_t(learner)].computed, 0);
   }
 
-  // Assumes that contributions that are under way at the end count.
+  // Counts the contributions that are under way at the end.
   LearnerTimes finish() {
     for (int i = 0; i < study_.learners; ++i) {
       turn(i, Doing::kWaits);

@@ -22,13 +22,12 @@ struct Pace {
   int threads = 0;
   double seconds = 0;
   double others_share = 0;  // the share of that time in which other programs had the cores
-  double busy_cores = 0;    // cores that other code kept busy then; 0: kernels kept all threads
-                            // busy
+  double busy_cores = 0;    // cores that other code kept busy; 0: kernels used all threads
   bool operator==(const Pace&) const = default;
 };
 
-/// Returns the pace on this many threads; if there is none, scales that of the nearest number of
-/// threads; nothing if there are no paces.
+/// Returns the pace on this many threads, or else on the number of threads that is nearest by
+/// ratio; nothing if there are no paces.
 std::optional<Pace> nearest_pace(std::span<const Pace> paces, int threads);
 
 /// Keeps paces. A pace measured beside other programs never replaces one that was not.

@@ -648,8 +648,7 @@ double value_bytes(const SimulatedStep& step) {
 std::int64_t counted_steps(int workers, double bound, double bytes) {
   constexpr int kMost = 96, kUsual = 24, kLeast = 12, kLeastOfLong = 6;
   constexpr double kLong = 1e5, kMostBytes = 100e9;  // limits on the seconds and bytes of all steps
-  constexpr int kMany = 100;                         // with this many workers, few steps of each
-                                                     // are counted
+  constexpr int kMany = 100;                         // from here on, each counts few steps
   const int least = std::clamp(12000 / workers, kLeast, kUsual);
   double steps = std::clamp(480 / workers, least, kMost);
   if (bound > 0) steps = std::min(steps, kLong * bound / workers);

@@ -52,8 +52,7 @@ struct PredictedHost {
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
   double cipher_bytes_per_s = 0;   // that a core encrypts or decrypts; 0: this takes no time
   double core_trip_s = 0;          // time of a word from one core to another; 0: not known
-  double others_share = 0;         // of the measuring time, the share in which other programs had
-                                   // cores
+  double others_share = 0;         // share of measuring time in which others had cores
   int devices = 1;                 // the number of workers that fit
   double link_bytes_per_s = 0;     // payload, each way; 0: no limit
   double receive_bytes_per_s = 0;  // payload that it receives; 0: link_bytes_per_s

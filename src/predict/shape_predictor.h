@@ -84,12 +84,10 @@ class ShapePredictor {
   PredictedHost here_;
   PredictedJob job_;
   std::shared_ptr<const Plan> own_, shared_;  // own_ applies its own rules
-  std::string unknown_pairs_;                 // lines about pairs of hosts of which nothing is
-                                              // known
+  std::string unknown_pairs_;                 // lines about pairs without known facts
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ = 0;        // the hosts behind these are spare, for additional tasks of other
-                             // shapes
+  int own_hosts_ = 0;        // later hosts are spare, for other shapes' tasks
   std::vector<Pace> paces_;  // paces of the step's kernels
   int timed_ = 0;            // steps timed before this prediction
   std::string untimed_;      // why no step was timed; empty: nobody wanted it

@@ -53,8 +53,7 @@ PredictedJob predicted_job_of(const SizedJob& job, bool own_transport) {
   if (job.has_transport()) {
     made.share_memory = false;
     made.costs.serial_message_s = job.message_s;
-    made.costs.hand_over_s = 0;                                  // the time of a message includes
-                                                                 // it
+    made.costs.hand_over_s = 0;                                  // part of a message's time
     made.costs.stream_bytes_per_s = job.stream_bytes_per_s / 2;  // of both directions together
   }
   return made;

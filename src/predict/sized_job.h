@@ -12,13 +12,12 @@ struct SizedJob {
   double parameters = 0, step_ms = 0;
   int tensors = 10, workers = 1, ps = 1;
   Strategy strategy = {};
-  double gbps = 0;         // of each host's link, with each task on its own host; 0: all tasks are
-                           // on one host
+  double gbps = 0;         // of each host's link, one task on each; 0: one host has all
   double latency_us = 15;  // of the link
   /// The transport: the rate of a stream, for both directions together, and the time in which a ps
   /// handles a message and its answer, one after another. 0: no limit.
   double stream_bytes_per_s = 0, message_s = 0;
-  double input_per_s = 0, examples = 1;  // batches per second; examples of a step
+  double input_per_s = 0, examples = 1;  // examples per second; examples of a step
 
   bool has_transport() const { return stream_bytes_per_s > 0 || message_s > 0; }
 };

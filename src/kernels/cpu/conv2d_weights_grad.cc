@@ -107,8 +107,7 @@ class Conv2dWeightsGradKernel : public ConvKernel {
     unpack_.emplace(reorder(weights, s_.plain_weights(kFloat)));
   }
 
-  // Sums into the first slice. The bytes between the biases' or weights' end and the next array are
-  // summed with them.
+  // Sums into the first slice. Also sums the padding between an array and the next one.
   void sum_slices(std::span<std::byte> scratch, std::size_t offset, std::size_t bytes) {
     auto* const sum = reinterpret_cast<float*>(scratch.data() + offset);
     pool_.parallel_for(std::int64_t(bytes / sizeof(float)), kSumGrain,

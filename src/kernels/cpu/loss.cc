@@ -122,8 +122,7 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
   // The scratch memory of a part of the rows.
   struct Part {
     BlockOfExp* exps;  // the blocks of one row
-    float* factors;    // factors from the exponentials to the gradient, for the blocks of each row
-                       // of a group
+    float* factors;    // exponentials to gradient, for the blocks of a group's rows
     float* sums;       // the sums of each class's gradients
   };
   std::size_t part_bytes() const {

@@ -32,8 +32,7 @@ PoolRange elements_of_window(const Window2d& window, int d, std::int64_t index,
 PoolRange windows_over(const Window2d& window, int d, std::int64_t place, std::int64_t windows) {
   const std::int64_t stride = window.strides[std::size_t(d)];
   const std::int64_t at = place + window.pads[std::size_t(d)];
-  const std::int64_t first = at - window.size[std::size_t(d)] + 1;  // the start of the earliest
-                                                                    // window
+  const std::int64_t first = at - window.size[std::size_t(d)] + 1;  // start of the earliest one
   return {first <= 0 ? 0 : (first + stride - 1) / stride, std::min(windows, at / stride + 1)};
 }
 

@@ -34,9 +34,7 @@ class StepMemory {
     // free_ is sorted by size.
     auto found = std::ranges::lower_bound(free_, bytes, {}, &Buffer::size);
     if (found == free_.end()) {
-      if (!free_.empty())
-        free_.pop_back();  // so that there are never more buffers than were
-                           // needed at once
+      if (!free_.empty()) free_.pop_back();  // keeps no more buffers than were in use at once
       return Buffer(bytes);
     }
     Buffer taken = std::move(*found);

@@ -62,8 +62,7 @@ class Pass {
   // Returns the number of elements that were updated.
   std::size_t run(const RuleMemory& memory) const {
     PACELINE_CHECK(memory.slot_count == Body::kSlots || memory.slot_count == Body::kSlots + 1);
-    const RuleMemory arrays = memory;  // a copy that no store can change, so that it stays in
-                                       // registers
+    const RuleMemory arrays = memory;  // no store can change this copy: it stays in registers
     const std::size_t whole = arrays.size - arrays.size % hn::Lanes(D());
     const bool fetches = fetches_blocks();
     std::size_t i = 0;

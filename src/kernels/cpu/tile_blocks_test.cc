@@ -33,8 +33,7 @@ TEST(TileBlocks, ATransposedLeftOperandToo) {
   EXPECT_FALSE(blocks.copy_b);
   EXPECT_EQ(blocks.rows, 176);
   EXPECT_EQ(blocks.elements_of_a(), 128 * 176);
-  EXPECT_FALSE(in_place(GemmShape::packed(400, 200, 512)).copies());  // rows are read along their
-                                                                      // direction
+  EXPECT_FALSE(in_place(GemmShape::packed(400, 200, 512)).copies());  // reads along the rows
 }
 
 TEST(TileBlocks, WhatLiesWellOrIsCopiedAnywayIsOneBlock) {

@@ -27,8 +27,7 @@ constexpr std::int64_t kLeastPackedRows = 8, kMostSharedElements = 1 << 18;
 // oneDNN's kernels make 48 columns of the result at a time (other widths are a fortieth slower),
 // and pass over the columns again for each block of 384 rows: with few rows that pass is wasted.
 constexpr std::int64_t kKernelColumns = 48, kMostColumns = 21 * kKernelColumns;
-constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // with fewer, the last tiles are too
-                                                           // narrow
+constexpr std::int64_t kLeastShared = 5 * kKernelColumns;  // fewer: the last tiles are too narrow
 constexpr std::int64_t kRowBlock = 384, kFewRows = 96;
 // If 1/m + 1/n of a tile m x n is below this, oneDNN first copies the operands into its own layout.
 // If both are deep, it is then a quarter faster.

@@ -70,7 +70,7 @@ TEST(VectorProgram, CallsOtherFunctions) {
                .b = kX,
                .c = kY,
                .result = kOut,
-               .function = {}});  // the function of kWhere
+               .function = {}});  // none stands for `where`
   expect_output(program, [](float x, float) { return x; });
 }
 

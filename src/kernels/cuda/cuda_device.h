@@ -23,7 +23,7 @@ namespace paceline {
 struct CudaOptions {
   bool waits = false;          // each kernel returns when it is done, and an error names its node
   bool tf32 = false;           // libraries may multiply float32 in TF32
-  bool deterministic = false;  // libraries use only kernels that repeat the same bits
+  bool deterministic = false;  // libraries use only deterministic kernels
 };
 
 /// Kernels are compiled when they are made, or found in the user's cache folder: those of
@@ -103,10 +103,8 @@ class CudaDevice : public Device, private Event::Source, private PagePinner {
   std::map<std::string, CudaCalls::Module*> modules_;  // by source
   std::set<std::string> ops_on_host_;
   std::atomic<std::int64_t> host_op_ns_ = 0;
-  std::set<std::string> ops_without_library_;       // computed by own kernels, although a library
-                                                    // could have had a plan
-  std::set<WrittenKernel*> watched_;                // kernels that may have met an index out of
-                                                    // range
+  std::set<std::string> ops_without_library_;       // a library might have had a plan
+  std::set<WrittenKernel*> watched_;                // they may have met a wrong index
   std::map<CudaCalls::Address, std::size_t> held_;  // bytes of each allocation
 };
 

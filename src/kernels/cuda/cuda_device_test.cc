@@ -71,7 +71,7 @@ class Setting {
 class CudaTest : public testing::Test {
  protected:
   void SetUp() override {
-    // With this variable set, scripts/gpu_checks asks for a real GPU.
+    // scripts/gpu_checks sets this variable to ask for a real GPU.
     if (std::getenv("PACELINE_TEST_GPU") == nullptr && !load_fake_gpu()) {
       GTEST_SKIP() << "this build has no fake driver (build/fakes)";
     }

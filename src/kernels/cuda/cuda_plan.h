@@ -28,7 +28,7 @@ struct CudaPlanLimits {
   std::size_t alignment = 16;  // divides the addresses of all operands, in bytes
   std::size_t workspace_bytes = std::size_t{256} << 20;
   bool tf32 = false;           // may multiply float32 in TF32
-  bool deterministic = false;  // only kernels that repeat the same bits
+  bool deterministic = false;  // only deterministic kernels
 };
 
 }  // namespace paceline

@@ -38,8 +38,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
  public:
   struct Patience {
     Duration with_one;         // a socket that has not said what it is for by then is dropped
-    std::size_t most_at_once;  // sockets that may wait before they are a connection; others are
-                               // dropped
+    std::size_t most_at_once;  // sockets that are no connection yet; others are dropped
     std::size_t most_of_one;   // such sockets from one host
   };
   /// `refused` learns of callers that are dropped because of what they have said.

@@ -107,8 +107,7 @@ struct InprocPair {
     const std::shared_ptr<InprocDispatcher> dispatcher;
     std::atomic<bool> asked{false};  // asks for a turn, whether or not anything arrived
     bool closing = false;            // this end sends no more
-    std::optional<Error> reason;     // on_closed gets it once all frames are delivered and given
-                                     // back
+    std::optional<Error> reason;     // on_closed gets it after all frames are given back
     TrafficMeter meter;
   };
   std::array<End, 2> ends;

@@ -18,8 +18,8 @@ class EnteredReceiver : public TestReceiver {
   std::atomic<bool> entered{false};
 };
 
-// The link's thread leaves a connection to the thread that takes a turn on it, and that thread may
-// not help again.
+// While a helper takes a turn on a connection, the link's thread leaves it alone. The helper may
+// not help again afterwards.
 TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   const auto hub = std::make_shared<InprocHub>();
   Listener listener(make_inproc_link({}, hub), "task:0");

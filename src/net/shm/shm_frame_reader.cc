@@ -82,9 +82,7 @@ void ShmFrameReader::read_payload(Receiver& receiver, std::size_t available) {
   const bool takes_room = !ring_.is_beside_head();
   if (takes_room) give_back_room();
   if (placed_ == place_.size()) end_frame(receiver);
-  if (!takes_room)
-    give_back_room();  // if the receiver answered, the answer has told the peer
-                       // already
+  if (!takes_room) give_back_room();  // an answer by the receiver already told the peer
 }
 
 void ShmFrameReader::end_frame(Receiver& receiver) {

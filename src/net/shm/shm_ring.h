@@ -32,8 +32,7 @@ struct ShmBlock {
   std::byte short_frame[kShmShortBytes];  // valid if head has kShmBesideHead
   alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's ring
   alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × the sleep's number + its reasons
-  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on this word; waking
-                                                          // adds 1
+  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on it; waking adds 1
   alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // counts heartbeats
   std::atomic<std::uint32_t> closed;                      // 1 if nothing follows
 };

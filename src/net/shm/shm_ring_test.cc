@@ -98,7 +98,7 @@ TEST_F(ShmRing, PutsAFrameIntoTheRingBehindOneThatIsNotRead) {
 
 TEST_F(ShmRing, KeepsAShortFrameThatIsReadWhileAnotherFollows) {
   a_.send(short_);
-  ASSERT_EQ(b_.reader.available(), kShmShortBytes);  // a_ has copied it
+  ASSERT_EQ(b_.reader.available(), kShmShortBytes);  // the reader has copied it
   a_.send(other_);
   Bytes first(kShmShortBytes);
   b_.reader.read(first);

@@ -75,8 +75,8 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   /// LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
   bool made_by_peer() const { return made_ == Made::kByPeer; }
-  /// The incoming stream, as of the last tick. Only the ticking thread may call it; the result
-  /// holds until the next tick.
+  /// The incoming stream, as of the last tick. Only the ticking thread may call this, and
+  /// bound_incoming.
   IncomingStream& incoming() { return incoming_; }
   /// Bounds the bytes under way to this end, if the round trip is short; 0: no bound.
   void bound_incoming(std::size_t bytes);
@@ -122,13 +122,11 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
-  ChecksumSoFar first_checksum_;  // of the first frame in the queue; only the writing thread uses
-                                  // it
-  std::mutex writing_mutex_;      // held while writing, so that the descriptor does not close
-                                  // meanwhile
+  ChecksumSoFar first_checksum_;  // of the first queued frame; for the writing thread
+  std::mutex writing_mutex_;      // held while writing, so that the descriptor stays open
 
   mutable std::mutex socket_mutex_;
-  const std::unique_ptr<ByteStream> stream_;  // runs over data_
+  const std::unique_ptr<ByteStream> stream_;  // reads and writes data_
   std::optional<Watch> data_;                 // empty once finished
   std::optional<Duration> round_trip_;        // as measured when it finished
   bool way_is_short_ = false;                 // as far as is known

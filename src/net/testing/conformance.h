@@ -23,8 +23,7 @@ struct LinkCase {
   std::string kind;
   std::string any_address;                        // a listener at this address gets a free one
   std::string nobody;                             // an address at which nobody listens
-  bool shares = false;                            // the link shares memory between tasks of one
-                                                  // host
+  bool shares = false;                            // shares memory between tasks of one host
   std::size_t framing_bytes = kFrameHeaderBytes;  // bytes that travel with each frame
 };
 

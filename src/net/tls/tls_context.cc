@@ -152,8 +152,7 @@ void TlsContext::use_certificates(const LinkSecurity::Certificates& files) {
   SSL_CTX* const context = context_.get();
   show_certificate(context, {"--tls-cert", files.certificate}, {"--tls-key", files.key});
   trust_authority(context, {"--tls-ca", files.authority});
-  constexpr unsigned char kAnyContext = 0;  // OpenSSL requires a context of a side that checks
-                                            // certificates
+  constexpr unsigned char kAnyContext = 0;  // a side that checks certificates needs one
   SSL_CTX_set_session_id_context(context, &kAnyContext, sizeof kAnyContext);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
 }

@@ -23,8 +23,7 @@ struct StepAction {
   Kind kind = Kind::kRun;
   VariableId variable = -1;
   double seconds = 0;  // kRun: on the worker's device alone
-  double bytes = 0;    // kRun on cores: bytes through memory; kReady: bytes of each tower's
-                       // contribution
+  double bytes = 0;    // kRun on cores: through memory; kReady: of each tower's contribution
 };
 
 /// A step's use of a variable.

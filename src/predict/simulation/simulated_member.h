@@ -49,8 +49,7 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   struct Work {
     std::size_t not_ready = 0;  // variables that are not ready
     bool begun = false, reduced = false, whole = false;
-    int there = 0, summed = 0;     // the number of other members that have contributed, and that
-                                   // have summed their parts
+    int there = 0, summed = 0;     // other members that contributed; that summed
     std::size_t summed_bytes = 0;  // for a ring
     std::vector<SimulatedFrame> early = {};
   };

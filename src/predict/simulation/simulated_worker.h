@@ -65,8 +65,7 @@ class SimulatedWorker : public SimulatedStore, public FrameReceiver {
   std::vector<int> streams_, streams_in_;   // by ps
   std::vector<std::vector<Piece>> pieces_;  // by variable
   std::vector<std::int64_t> missing_;       // by variable: bytes, or words, that have not arrived
-  std::vector<VariableId> kept_;            // variables whose contributions wait for the norm of
-                                            // all
+  std::vector<VariableId> kept_;            // wait for the norm of all contributions
   struct Arrived {
     int ps = 0;
     SimulatedFrame frame;
