@@ -54,7 +54,7 @@ void use_a_rule_of_ones_own(const Cluster& cluster, RunOptions run) {
   session.run(noise(model));
 }
 
-// Muon (Jordan et al. 2024) is a rule of whole matrices: matrix products make the momentum nearly
+// Muon (Jordan et al. 2024) looks at a whole matrix: products of it make its momentum nearly
 // orthogonal.
 Rule muon(float learning_rate) {
   return CustomRule{.name = "muon",
