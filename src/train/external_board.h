@@ -55,8 +55,8 @@ class ExternalBoard {
   /// and returns which one.
   std::size_t first_handed_over(std::size_t count,
                                 const std::function<int(std::size_t)>& variable_at);
-  /// Return once the gradient is written or lent, or that there will be none; throw when the step
-  /// is abandoned.
+  /// Both wait until the gradient was handed over, and write or lend it; they return without one
+  /// when the step ends first, and throw when it is abandoned.
   void take(int variable, const KernelCall& call);
   void take_rows(int variable, const KernelCall& call);
   /// Waits until the step ends, and returns its loss.

@@ -183,7 +183,8 @@ class NodeExport {
   std::string constant(const char* suffix, const Tensor& values);
 
   std::vector<OnnxDimension> dims(Value value) const;
-  /// Sizes as a value, for a node that can find out one of them, or none.
+  /// Returns the name of a tensor with these sizes. If `finds_one`, the node that reads it infers
+  /// one open size by itself.
   std::string sizes(std::vector<OnnxDimension> dims, bool finds_one);
   const SizedGraphs& graphs() const;
 

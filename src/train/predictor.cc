@@ -184,8 +184,8 @@ class Predictor::Impl {
   void compute(Planned& planned, const Inputs& inputs, const Rows& rows,
                const std::vector<Tensor>& results) const;
 
-  // One at a time of a graph without open dimensions, since it looks names up in an index that it
-  // makes when it is asked.
+  // Of a graph without open dimensions one thread at a time makes a plan, since the graph builds
+  // its index of names at the first lookup.
   Planned& planned(Computer& computer, const OpenSizes& sizes) {
     auto& all = computer.planned;
     const auto known = std::ranges::find(all, sizes, [](const auto& it) { return it->sizes; });

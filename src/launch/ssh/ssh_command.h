@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// The words by which sh runs the options' ssh, which runs the agent of a launcher on the host. It
-/// asks nothing, and gives up a host that does not answer.
+/// Returns the command line that starts a launcher's agent on the host by ssh. That ssh asks the
+/// user nothing, and gives up a host that does not answer.
 std::vector<std::string> ssh_words(const SshOptions& options, const SshHost& host);
 
 /// Returns a sentence about a host that could not be reached, from the output of ssh and its exit

@@ -68,7 +68,7 @@ class SendLog {
   Ring<Item> items_;             // from number first_ on
   std::uint64_t first_ = 0;      // all items before this number were given back
   std::uint64_t confirmed_ = 0;  // the number of items that the other side has handled
-  std::uint64_t next_ = 0;       // how many the present connection was given, or are handled
+  std::uint64_t next_ = 0;       // the number of items that were given to the present connection
 };
 
 /// Counts what the other side has sent, and says when to confirm it.
