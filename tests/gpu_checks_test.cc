@@ -21,7 +21,7 @@ class GpuChecks : public ::testing::Test {
   static Finished run(const Words& environment, const Words& arguments) {
     const char* const script = PACELINE_SOURCE "/scripts/gpu_checks";
     Process process(join({{"env"}, environment, {script}, arguments}));
-    const int status = process.wait_exit(std::chrono::seconds(600));
+    const int status = process.wait_exit(std::chrono::seconds(880));
     return {status, process.output()};
   }
 
@@ -49,10 +49,10 @@ TEST_F(GpuChecks, WithoutAGpuASentenceSaysThatNothingWasChecked) {
 }
 
 TEST_F(GpuChecks, EveryPartIsWrittenDownOrSaysWhyNot) {
-  const Finished checks =
-      run({std::string("LD_LIBRARY_PATH=") + kFakes, "CUDA_HOME=/nonexistent"},
-          {"--most-bytes", "70000", "--models", "mlp,ptb", "--without", "speeds,peers,sanitizer",
-           "--out", folder_.path(), "--build", PACELINE_BUILD, "--commit", "1a2b3c4"});
+  const Finished checks = run({std::string("LD_LIBRARY_PATH=") + kFakes, "CUDA_HOME=/nonexistent"},
+                              {"--most-bytes", "70000", "--models", "mlp,ptb", "--without",
+                               "speeds,peers,sanitizer", "--seconds", "840", "--out",
+                               folder_.path(), "--build", PACELINE_BUILD, "--commit", "1a2b3c4"});
   EXPECT_THAT(checks.output, HasSubstr("parts done"));
   const nlohmann::json written = result();
   EXPECT_EQ(written["device"], "Fake GPU");
