@@ -25,7 +25,7 @@ constexpr int kMostMembers = 8;
 constexpr std::chrono::seconds kGroupMeetsWithin{10};
 constexpr std::chrono::milliseconds kLookAround{250};
 
-/// Memory that all members see: how far each member has come.
+/// The progress of one member, in memory that all members share.
 struct MemberWords {
   SharedWord listens, came, goes;
   char address[128] = {};
@@ -85,7 +85,7 @@ class ReducingMember : public PeerSender {
     connections_[std::size_t(to)]->send_copy(header, payload);
   }
   LinkCollectives& collectives() { return collectives_; }
-  /// Notes who is at the other end.
+  /// Keeps the connection to the member of this rank.
   void know(int rank, std::shared_ptr<Connection> connection) {
     if (connection->can_share()) {
       connection->share(LinkCollectives::kContributions, collectives_.contributions());

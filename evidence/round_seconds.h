@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// What one part of a round uses: for each resource, seconds by variable. A resource serves the
+/// The seconds that one part of a round takes of each resource, by variable. A resource serves the
 /// variables one after another, in the order in which they are needed or ready.
 using SecondsByResource = std::vector<std::vector<double>>;
 

@@ -24,7 +24,7 @@ double cross_entropy(std::span<const float> logits, std::int32_t label) {
   return std::log(sum) + largest - double(logits[std::size_t(label)]);
 }
 
-// Of equal logits the first one counts, as in arg_max.
+// The first of equal logits counts, as in arg_max.
 bool is_right(std::span<const float> logits, std::int32_t label) {
   return std::ranges::max_element(logits) - logits.begin() == label;
 }

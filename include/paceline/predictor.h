@@ -60,13 +60,13 @@ struct PredictorOptions {
 /// plan is made for sizes that are new, and some sixteen are kept. Every open dimension is the only
 /// one on an axis of some input.
 ///
-/// Of a graph without, dimension 0 of every output, and of every input that they depend on, is the
-/// batch. The graph is made for batches of one size. An input of more rows is computed in several
-/// batches; the last one is filled up with zeros, whose rows are left out of the result. So a row
-/// of an output may depend on the same row of the inputs alone, as it does in a graph for
-/// inference, and a graph of a large batch is slow for few rows. Local variables are zero in every
-/// batch. A graph that trains serves as well: dropout and batch_norm are those of inference
-/// (Mode::kInfer).
+/// If a graph has no open dimensions, dimension 0 of every output, and of every input that they
+/// depend on, is the batch. The graph is made for batches of one size. An input of more rows is
+/// computed in several batches; the last one is filled up with zeros, whose rows are left out of
+/// the result. So a row of an output may depend on the same row of the inputs alone, as it does in
+/// a graph for inference, and a graph of a large batch is slow for few rows. Local variables are
+/// zero in every batch. A graph that trains serves as well: dropout and batch_norm are those of
+/// inference (Mode::kInfer).
 class Predictor {
  public:
   /// Reads the values. `checkpoint` is what RunOptions::init_from takes: the --out folder of a run,

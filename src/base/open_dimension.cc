@@ -18,7 +18,7 @@ namespace {
 constexpr std::array<std::int64_t, 16> kPrimes = {94331, 94543, 94771, 95153, 95369, 95581,
                                                   95801, 96157, 96377, 96589, 96821, 97151,
                                                   97367, 97579, 97813, 98179};
-// What a window or a token more adds to a dimension, at most.
+// A shape function may add at most this to an open dimension, as the margin of a window does.
 constexpr std::int64_t kMostAdded = 64;
 
 /// Names are only added. Whoever has seen the count may read so many of them.

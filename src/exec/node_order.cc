@@ -68,7 +68,7 @@ ConcatPlacement::Place ConcatPlacement::place_of(const Value& value) const {
 
 namespace {
 
-// Where a node's value goes: nowhere, to one contribution at a distance, or to anything else.
+// The destination of a node's value: none, one contribution at a distance, or anything else.
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;

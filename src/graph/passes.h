@@ -57,8 +57,8 @@ class GraphCopy {
   std::vector<Value> copies_of(std::span<const Value> old) const;
   /// The node as it is, over copies of its inputs.
   void copy(const Node& node);
-  /// A node of the op `op`, over `inputs`, that has the name of `old` and outputs of its types, and
-  /// is read in its place.
+  /// Adds a node of the op `op` over `inputs`, with the name of `old` and outputs of its types,
+  /// which readers of `old` read from then on.
   void copy_as(const Node& old, std::string_view op, std::span<const Value> inputs,
                Attributes attributes);
   /// Readers of `old` are to read `value`, which has its type.

@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kFusedBlock = 1024;
 constexpr std::int64_t kFusedGrain = 16 * 1024;
 
-/// What a step reads: one of the node's inputs, or a block of an earlier step's results.
+/// An operand of a step: one of the node's inputs, or a block of an earlier step's results.
 struct Source {
   bool is_input = false;
   std::size_t index = 0;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t kLossGrain = 8192;  // the number of elements that are worth a thread
 
-// What the loss and its gradient share: rows of logits and their labels.
+// The base of the loss and its gradient, which go through rows of logits and their labels.
 class LossKernel : public Kernel {
  public:
   LossKernel(const Node& node, ThreadPool& pool)

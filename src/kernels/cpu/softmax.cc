@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kSoftmaxGrain = 8192;  // the number of elements that are worth a thread
 
-// What softmax and its gradient share: rows of the last dimension.
+// The base of softmax and its gradient, which go through rows of the last dimension.
 class SoftmaxRows : public Kernel {
  public:
   SoftmaxRows(const Node& node, ThreadPool& pool)
