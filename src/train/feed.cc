@@ -15,12 +15,15 @@ void Feed::check_type(Value input, DType asked) {
                           input.type().str(), name_of(asked)));
 }
 
+std::string type_text(const Tensor& tensor) {
+  return tensor.defined() ? ValueType{tensor.dtype(), tensor.shape()}.str() : "empty";
+}
+
 void check_fits(Value input, const ValueType& wanted, const Tensor& tensor) {
-  const ValueType given{tensor.dtype(), tensor.shape()};
-  if (tensor.defined() && given == wanted) return;
+  if (tensor.defined() && ValueType{tensor.dtype(), tensor.shape()} == wanted) return;
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[feed] input '{}' is {}, the tensor is {}", input.name(), wanted.str(),
-                          tensor.defined() ? given.str() : "empty"));
+                          type_text(tensor)));
 }
 
 void copy_to_input(Value input, const TensorView& memory, const Tensor& tensor) {

@@ -1,10 +1,14 @@
 // Functions that all feeds have in common.
 #pragma once
 
+#include <string>
+
 #include "paceline/session.h"
 
 namespace paceline {
 
+/// Returns "float32 (3,4)"; "empty" of a tensor without a buffer.
+std::string type_text(const Tensor& tensor);
 /// Throws kInvalidArgument, naming the input, unless the tensor has the type and shape `wanted`.
 void check_fits(Value input, const ValueType& wanted, const Tensor& tensor);
 /// Copies the tensor. Throws kInvalidArgument when type or shape differ.

@@ -19,6 +19,7 @@
 #include "paceline/error.h"
 #include "trace/step_account.h"
 #include "train/device_context.h"
+#include "train/feed.h"
 #include "train/worker_device.h"
 
 namespace paceline {
@@ -90,9 +91,8 @@ using Inputs = std::vector<std::pair<Value, Tensor>>;
 
 // Takes the sizes that a tensor says, each of which must be at least 1 and the same everywhere.
 void add_sizes(Value input, const Tensor& tensor, OpenSizes& sizes) {
-  const std::string what =
-      fmt::format("input '{}' is {}, the tensor is {}", input.name(), input.type().str(),
-                  tensor.defined() ? ValueType{tensor.dtype(), tensor.shape()}.str() : "empty");
+  const std::string what = fmt::format("input '{}' is {}, the tensor is {}", input.name(),
+                                       input.type().str(), type_text(tensor));
   if (!tensor.defined() || tensor.dtype() != input.dtype() ||
       tensor.shape().rank() != input.shape().rank()) {
     refuse(what);

@@ -10,6 +10,7 @@
 #include "paceline/ops.h"
 #include "paceline/predictor.h"
 #include "paceline/session.h"
+#include "train/planned_only.h"
 #include "train/testing/served.h"
 
 namespace paceline {
@@ -122,6 +123,17 @@ TEST_F(SharedVariablesTest, AreSavedToAFileAndLoaded) {
   EXPECT_THAT(predictor.predict({{x_, x}})[0].data<float>(), Each(4.0f));
   run_.init_from = path;
   EXPECT_THAT(make()->variables().get("layer/w").data<float>(), Each(2.0f));
+}
+
+TEST_F(SharedVariablesTest, OfADryRunAreNeitherSavedNorLoaded) {
+  run_.observers.push_back(planned_only([](const PlannedSession&) { return false; }));
+  const auto session = make();
+  ASSERT_FALSE(session->started());
+  const std::string path = folder_.path("model.safetensors");
+  session->variables().save(path);
+  EXPECT_FALSE(std::filesystem::exists(path));
+  EXPECT_NO_THROW(session->variables().load(path));
+  EXPECT_THROW(session->variables().set("layer/w", Tensor(DType::kFloat32, {1})), Error);
 }
 
 TEST_F(SharedVariablesTest, OfAnotherModelAreNotLoaded) {
