@@ -25,10 +25,12 @@ add_fake(libcuda.so.1 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cuda_driver.cc
 add_fake(libnvrtc.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_nvrtc.cc)
 add_fake(libcublasLt.so.13 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cublaslt.cc)
 add_fake(libcudnn.so.9 ${PROJECT_SOURCE_DIR}/tests/fakes/fake_cudnn.cc)
-# Their calls of the fake driver are found in it: it is there before them.
+# Their calls of the fake driver are found in it: it is there before them. CMake would look for a
+# library by -lcuda in place of a path that is not there yet when it is configured, hence an option.
 foreach(library fake_cublas fake_cudnn)
   add_dependencies(${library} fake_cuda)
-  target_link_libraries(${library} PRIVATE ${PROJECT_BINARY_DIR}/fakes/libcuda.so.1)
+  target_link_options(${library} PRIVATE $<TARGET_FILE:fake_cuda>
+                                         -Wl,-rpath,${PROJECT_BINARY_DIR}/fakes)
 endforeach()
 
 add_dependencies(kernels_tests fake_cuda fake_nvrtc fake_cublas fake_cudnn)
