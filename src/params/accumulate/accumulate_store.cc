@@ -68,9 +68,11 @@ class AccumulateSteps : public StoreSteps {
   std::vector<bool> is_gradient_;                       // by sum: part of the norm
   std::vector<double> squares_;                         // by sum: of the mean; 0: none
   StepKind kind_ = StepKind::kTrain;
-  int made_ = 0;          // steps of the window so far
-  bool skipped_ = false;  // a step of the window had NaN, so the mean has it, too
-  std::int64_t examples_ = 0;
+  int made_ = 0;               // steps of the window so far
+  bool skipped_ = false;       // a step of the window had NaN, so the mean has it, too
+  std::int64_t examples_ = 0;  // of the window so far
+  std::int64_t first_ = 0;     // of its first step
+  float weight_ = 1;           // of this step: its examples, in those of the first one
 };
 
 PlanBinding AccumulateSteps::binding_below(std::span<const VariableSpec> variables,
@@ -88,6 +90,8 @@ void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
                                  const StepScalars& scalars) {
   kind_ = kind;
   if (kind != StepKind::kTrain) return below_->begin_step(kind, rows, scalars);
+  if (made_ == 0) first_ = scalars.examples;
+  weight_ = first_ > 0 ? float(double(scalars.examples) / double(first_)) : 1;
   StepScalars whole = scalars;
   whole.examples = examples_ += scalars.examples;
   below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
@@ -98,7 +102,7 @@ void AccumulateSteps::ready(VariableId variable, const Contribution& contributio
                             const Event& event) {
   ContributionSum& sum = sum_of(variable);
   wait_on_host(event);
-  sum.add(contribution);
+  sum.add(contribution, weight_);
   if (!ends_window()) return;
   const AsyncView place = below_->place(variable);
   wait_on_host(place.event);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "paceline/error.h"
 #include "params/variable_arrays.h"
@@ -31,7 +32,6 @@ std::int64_t ContributionSum::most_rows_of_mean(const VariableSpec& spec, std::i
 ContributionSum::ContributionSum(const VariableSpec& spec, std::int64_t most_rows,
                                  int contributions, ThreadPool* pool)
     : spec_(spec),
-      contributions_(contributions),
       pool_(pool),
       sum_(spec.dtype, contribution_shape(spec, most_rows_of_mean(spec, most_rows, contributions))),
       next_(spec.dtype, contribution_shape(spec, most_rows)) {
@@ -50,20 +50,23 @@ TensorView ContributionSum::place() {
   return spec_.sparse || added_ > 0 ? next_.view() : sum_.view();
 }
 
-void ContributionSum::add(const Contribution& contribution) {
+void ContributionSum::add(const Contribution& contribution, float weight) {
   if (contribution.sparse) {
-    add_rows(contribution.ids);
+    add_rows(contribution.ids, weight);
   } else if (added_ > 0) {
     float* const sum = sum_.data<float>().data();
     const float* const next = next_.data<float>().data();
     for_ranges(pool_, sum_.elements(), [&](std::int64_t begin, std::int64_t end) {
-      for (std::int64_t i = begin; i < end; ++i) sum[i] += next[i];
+      for (std::int64_t i = begin; i < end; ++i) sum[i] += weight * next[i];
     });
+  } else if (weight != 1) {
+    for (float& value : sum_.data<float>()) value *= weight;
   }
   ++added_;
+  weights_ += double(weight);
 }
 
-void ContributionSum::add_rows(std::span<const std::int32_t> ids) {
+void ContributionSum::add_rows(std::span<const std::int32_t> ids, float weight) {
   const std::int64_t row = row_elements();
   const float* next = next_.data<float>().data();
   for (const std::int32_t id : ids) {
@@ -79,15 +82,18 @@ void ContributionSum::add_rows(std::span<const std::int32_t> ids) {
       ids_.push_back(id);
     }
     float* const sum = sum_.data<float>().data() + index * row;
-    for (std::int64_t i = 0; i < row; ++i) sum[i] = known ? sum[i] + next[i] : next[i];
+    for (std::int64_t i = 0; i < row; ++i) {
+      const float value = weight * next[i];
+      sum[i] = known ? sum[i] + value : value;
+    }
     next += row;
   }
 }
 
 Contribution ContributionSum::take_mean(const TensorView& into) {
   added_ = 0;
-  if (spec_.sparse) return take_rows(into.as<float>());
-  const float factor = 1.0f / float(contributions_);
+  const float factor = 1.0f / float(std::exchange(weights_, 0));
+  if (spec_.sparse) return take_rows(into.as<float>(), factor);
   const float* const sum = sum_.data<float>().data();
   float* const mean = into.as<float>();
   for_ranges(pool_, sum_.elements(), [&](std::int64_t begin, std::int64_t end) {
@@ -96,8 +102,7 @@ Contribution ContributionSum::take_mean(const TensorView& into) {
   return {};
 }
 
-Contribution ContributionSum::take_rows(float* into) {
-  const float factor = 1.0f / float(contributions_);
+Contribution ContributionSum::take_rows(float* into, float factor) {
   const std::int64_t row = row_elements();
   order_.resize(ids_.size());
   std::iota(order_.begin(), order_.end(), 0);

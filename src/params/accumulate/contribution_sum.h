@@ -24,26 +24,26 @@ class ContributionSum {
 
   /// Returns the memory for the next contribution.
   TensorView place();
-  /// Adds the contribution that was written to place(). Throws kInvalidArgument for an id that is
-  /// no row.
-  void add(const Contribution& contribution);
+  /// Adds the contribution that was written to place(), which counts `weight` times. Throws
+  /// kInvalidArgument for an id that is no row.
+  void add(const Contribution& contribution, float weight = 1);
   bool empty() const { return added_ == 0; }
-  /// Writes the sum divided by the number of contributions to `into`, and begins anew. Rows are in
-  /// the ascending order of their ids, which are valid until the next mean.
+  /// Writes the sum divided by the weights of the contributions to `into`, and begins anew. Rows
+  /// are in the ascending order of their ids, which are valid until the next mean.
   Contribution take_mean(const TensorView& into);
   /// Returns the sum of squares of the mean that was taken last. `mean` must be unchanged since
   /// then.
   double squares(const TensorView& mean) const;
 
  private:
-  void add_rows(std::span<const std::int32_t> ids);
-  Contribution take_rows(float* into);
+  void add_rows(std::span<const std::int32_t> ids, float weight);
+  Contribution take_rows(float* into, float factor);
   std::int64_t row_elements() const;
 
   const VariableSpec& spec_;
-  const int contributions_;
   ThreadPool* const pool_;
   int added_ = 0;
+  double weights_ = 0;  // of those added
   Tensor sum_, next_;
   // Row ids_[i] of a sparse variable is summed in row i of sum_.
   std::vector<std::int32_t> ids_, sorted_ids_, order_;

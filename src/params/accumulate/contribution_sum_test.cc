@@ -10,9 +10,9 @@ namespace paceline {
 namespace {
 
 void put(ContributionSum& sum, const std::vector<float>& values,
-         const std::vector<std::int32_t>& ids = {}) {
+         const std::vector<std::int32_t>& ids = {}, float weight = 1) {
   std::ranges::copy(values, sum.place().as<float>());
-  sum.add({.sparse = !ids.empty(), .ids = ids});
+  sum.add({.sparse = !ids.empty(), .ids = ids}, weight);
 }
 
 TEST(ContributionSum, TheMeanOfDenseOnes) {
@@ -27,6 +27,26 @@ TEST(ContributionSum, TheMeanOfDenseOnes) {
     EXPECT_EQ(mean.data<float>()[1], 8);
   }
   EXPECT_EQ(sum.squares(mean.view()), 101.5 * 101.5 + 64);
+}
+
+TEST(ContributionSum, EachCountsByItsWeight) {
+  const VariableSpec dense{.name = "w", .shape = {1}, .rule = Sgd{}};
+  ContributionSum sum(dense, 0, 3, nullptr);
+  const VariableSpec rows{.name = "table", .shape = {9, 1}, .rule = Sgd{}, .sparse = true};
+  ContributionSum of_rows(rows, 2, 2, nullptr);
+  Tensor mean(DType::kFloat32, {4, 1});
+  for (int window = 0; window < 2; ++window) {
+    put(sum, {8}, {}, 1);
+    put(sum, {4}, {}, 0.5f);
+    put(sum, {2}, {}, 2.5f);
+    sum.take_mean(mean.view());
+    EXPECT_EQ(mean.data<float>()[0], (8 + 2 + 5) / 4.0f);
+    put(of_rows, {2, 4}, {1, 5}, 1);
+    put(of_rows, {8}, {5}, 3);
+    EXPECT_EQ(of_rows.take_mean(mean.view()).ids.size(), 2u);
+    EXPECT_EQ(mean.data<float>()[0], 0.5f);
+    EXPECT_EQ(mean.data<float>()[1], 7);
+  }
 }
 
 TEST(ContributionSum, RowsAreMergedInTheOrderOfTheirIds) {

@@ -91,8 +91,30 @@ TowerMean::TowerMean(const VariableSpec& spec, std::int64_t most_rows, int tower
   squares_.resize(ids_.capacity());
 }
 
-Contribution TowerMean::take(std::span<const Contribution> of_towers, const TensorView& into) {
+// A tower's weight is 1 where its examples are those of the mean tower, so that equal batches are
+// summed as they are.
+void TowerMean::weigh(std::span<const Contribution> of_towers,
+                      std::span<const std::int64_t> examples) {
+  const std::int64_t all = std::accumulate(examples.begin(), examples.end(), std::int64_t{0});
+  const std::int64_t elements = spec_.sparse ? row_elements(spec_) : spec_.shape.elements();
+  for (std::size_t tower = 0; tower < places_.size(); ++tower) {
+    const std::int64_t counts = examples[tower] * std::int64_t(places_.size());
+    if (all == 0 || counts == all) continue;
+    const float weight = float(double(counts) / double(all));
+    const std::int64_t rows = spec_.sparse ? std::int64_t(of_towers[tower].ids.size()) : 1;
+    float* const values = places_[tower].data<float>().data();
+    const std::int64_t count = rows * elements;
+    for_parts(pool_, std::size_t((count + kPart - 1) / kPart), [&](std::int64_t part) {
+      const std::int64_t end = std::min(count, (part + 1) * kPart);
+      for (std::int64_t i = part * kPart; i < end; ++i) values[i] *= weight;
+    });
+  }
+}
+
+Contribution TowerMean::take(std::span<const Contribution> of_towers,
+                             std::span<const std::int64_t> examples, const TensorView& into) {
   float* const mean = into.as<float>();
+  weigh(of_towers, examples);
   if (spec_.sparse) {
     collect_rows(of_towers);
     return take_rows(mean);

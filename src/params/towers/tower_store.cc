@@ -1,6 +1,7 @@
 #include "params/towers/tower_store.h"
 
 #include <cmath>
+#include <numeric>
 #include <utility>
 
 #include "paceline/error.h"
@@ -95,6 +96,7 @@ TowerGroup::TowerGroup(ParameterStore& below, const PlanBinding& plan, float cli
       clip_norm_(clip_norm),
       use_of_(below.variables().size(), -1),
       rows_(std::size_t(towers)),
+      examples_(std::size_t(towers)),
       values_(below.variables().size()),
       sums_(towers) {
   for (int tower = 0; sync_batch_norm && tower < towers; ++tower) {
@@ -204,10 +206,12 @@ void TowerGroup::Lead::begin_step(StepKind kind, std::span<const RowSet> rows,
   {
     std::unique_lock lock(group_.mutex_);
     group_.rows_[0] = rows;
+    group_.examples_[0] = scalars.examples;
     wait(lock, [&] { return group_.begun_ == group_.towers_ - 1; });
   }
   StepScalars all = scalars;
   all.step /= group_.towers_;
+  all.examples = std::accumulate(group_.examples_.begin(), group_.examples_.end(), std::int64_t{0});
   below_.begin_step(kind, group_.unite_rows(), all);
 }
 
@@ -254,7 +258,7 @@ void TowerGroup::Lead::hand_over(std::size_t next) {
 Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
   std::optional<AccountScope> applying;
   if (account_ != nullptr) applying.emplace(*account_, Activity::kApply);
-  return use.mean.take(use.given, into);
+  return use.mean.take(use.given, group_.examples_, into);
 }
 
 StepHandle& TowerGroup::Lead::end_step(float own_scale, std::span<const RowSet>) {
@@ -280,10 +284,11 @@ StepHandle& TowerGroup::Lead::end_step(float own_scale, std::span<const RowSet>)
 }
 
 void TowerGroup::Follow::begin_step(StepKind kind, std::span<const RowSet> rows,
-                                    const StepScalars&) {
+                                    const StepScalars& scalars) {
   PACELINE_CHECK(kind == StepKind::kTrain);
   const std::lock_guard lock(group_.mutex_);
   group_.rows_[std::size_t(tower_)] = rows;
+  group_.examples_[std::size_t(tower_)] = scalars.examples;
   ++group_.begun_;
   group_.changed_.notify_all();
 }

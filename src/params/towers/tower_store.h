@@ -142,6 +142,7 @@ class TowerGroup {
   std::mutex mutex_;  // of all members below, and of each Use's members for this step
   std::condition_variable changed_;
   std::vector<std::span<const RowSet>> rows_;     // by tower
+  std::vector<std::int64_t> examples_;            // the same
   std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
   bool skipped_ = false;                          // one contribution has NaN
   TowerSums sums_;
@@ -156,8 +157,9 @@ class TowerGroup {
 /// - With clipping the mean is clipped by its norm (NormBy::kStore), unless the store below
 ///   computes a norm itself.
 /// - A tower's step has the number of its batch: the task's own step times the number of towers,
-///   plus the tower's index. The store below gets the task's own step, and the learning rates and
-///   examples of tower 0's request.
+///   plus the tower's index. The store below gets the task's own step, the learning rates of tower
+///   0's request, and the examples of all.
+/// - Each contribution counts by its examples; where nobody has any, all count alike.
 /// - The next batch's rows are not asked for ahead.
 class TowerStore {
  public:
