@@ -203,11 +203,17 @@ class Graph {
   ///
   /// Shapes have the number that is returned in its place, or products of it with others, as in
   /// reshape(x, {batch * 8, 8}); where they are printed, they have its name. Names mean the same in
-  /// all graphs of a process, which have at most 16. A variable's shape has none. A Predictor
-  /// computes such a graph for any sizes, and write_onnx writes it; a session needs numbers:
-  /// `build(graph, 64)` to train what `build(graph, graph.open("batch"))` serves. Throws
-  /// kInvalidArgument when the name is empty, or one too many.
-  std::int64_t open(const std::string& name);
+  /// all graphs of a process, which have at most 16. A variable's shape has none. Sessions train
+  /// and evaluate such a graph with the sizes that each feed gives (Feed::view), a Predictor serves
+  /// it, and write_onnx writes it.
+  /// `usual` is the size that is planned with where no feed has said one yet: by predictions, dry
+  /// runs, and a session that trains, which needs it; 0: not told. Throws kInvalidArgument when
+  /// `usual` is below 0 or not what it was, and when the name is empty, or one too many.
+  std::int64_t open(const std::string& name, std::int64_t usual = 0);
+  /// The usual sizes of open dimensions, by name.
+  const std::map<std::string, std::int64_t, std::less<>>& usual_sizes() const {
+    return usual_sizes_;
+  }
   /// A value that is fed before each step.
   Value input(const std::string& name, const Shape& shape, DType dtype = DType::kFloat32);
   /// A shared variable. It lives in the parameter store, and graphs that use the same scoped name
@@ -310,6 +316,7 @@ class Graph {
   std::vector<Assignment> assignments_;
   std::set<int> assigned_;  // ids of the locals in assignments_
   std::vector<Contribution> contributions_;
+  std::map<std::string, std::int64_t, std::less<>> usual_sizes_;
   std::map<std::string, Value, std::less<>> names_;
   /// Its keys are the names that lie in the nodes. It has those of the first `indexed_` nodes: few
   /// copies of a graph are ever asked for a name.

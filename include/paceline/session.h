@@ -33,20 +33,33 @@ class Feed {
  public:
   virtual ~Feed() = default;
   /// The memory of an input (or of a local variable), row-major: write the whole batch straight
-  /// into it. Throws kNotFound when the plan's graph has no such input.
+  /// into it. An open dimension has the size that another input of this batch gave it, else its
+  /// usual one. Throws kNotFound when the plan's graph has no such input, and kFailedPrecondition
+  /// when an open dimension has no size.
   virtual TensorView view(Value input) = 0;
+  /// The memory of an input for a batch of this shape, which gives the open dimensions of the graph
+  /// (Graph::open) their sizes; those of all inputs of a batch agree. Throws kInvalidArgument, with
+  /// both shapes, when `shape` is not one of the input's, or a size is 0. In a graph with open
+  /// dimensions only inputs can be filled.
+  virtual TensorView view(Value input, const Shape& shape) = 0;
   /// The elements of this memory. Throws kInvalidArgument when T is not the input's element type,
   /// naming both.
   template <typename T>
   std::span<T> data(Value input) {
     check_type(input, kDTypeOf<T>);
-    const TensorView memory = view(input);
-    return {memory.as<T>(), std::size_t(memory.shape.elements())};
+    return elements_of<T>(view(input));
+  }
+  /// The same for a batch of this shape; throws as view(input, shape) does, too.
+  template <typename T>
+  std::span<T> data(Value input, const Shape& shape) {
+    check_type(input, kDTypeOf<T>);
+    return elements_of<T>(view(input, shape));
   }
   /// Fills a float32 input with standard normal values, which are a function of (seed, name of the
   /// input, task, step). Throws kInvalidArgument unless the input is float32.
   virtual Feed& normal(Value input) = 0;
-  /// Copies the tensor to the input. Throws kInvalidArgument when type or shape differ.
+  /// Copies the tensor to the input; open dimensions take its sizes. Throws kInvalidArgument when
+  /// type or shape differ.
   virtual Feed& set(Value input, const Tensor& tensor) = 0;
   /// The input, filled for this step, keeps its values in later steps of the same plan until it is
   /// filled again. A plan is what a training steps with, or what one list of values is evaluated
@@ -76,6 +89,10 @@ class Feed {
   /// The source of normal(), for feeds that are filled on another thread (prefetch).
   virtual std::shared_ptr<const InputNormals> normals() const = 0;
   static void check_type(Value input, DType asked);
+  template <typename T>
+  static std::span<T> elements_of(const TensorView& memory) {
+    return {memory.as<T>(), std::size_t(memory.shape.elements())};
+  }
 };
 
 /// The numbers of a step, which hooks see after it. A step of towers is one step.
@@ -106,8 +123,10 @@ enum class Mode : std::uint8_t {
 
 /// The options of a session.
 struct SessionOptions {
-  /// The number of examples (or words) of one batch, from which examples_per_s follows; 0 takes
-  /// dimension 0 of the first input. Each tower has a batch of its own.
+  /// The number of examples (or words) of one batch, from which examples_per_s follows, and by
+  /// which its contribution counts beside those of other workers, towers and accumulated batches; 0
+  /// takes dimension 0 of the first input. It may be an open dimension, such as batch * time, which
+  /// each batch then has in its size. Each tower has a batch of its own.
   std::int64_t examples_per_step = 0;
   std::string unit = "examples";  // "words" for language models
   std::string model = "model";    // the report's "model"

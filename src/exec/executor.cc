@@ -12,6 +12,7 @@
 #include "base/check.h"
 #include "base/denormals.h"
 #include "base/machine_memory.h"
+#include "base/open_dimension.h"
 #include "exec/plan.h"
 #include "kernels/device.h"
 #include "paceline/error.h"
@@ -110,19 +111,28 @@ void HostCopies::refresh(Device& device) const {
   }
 }
 
-LocalMemory::LocalMemory(const Graph& graph, Device& device) : device_(device) {
+LocalMemory::LocalMemory(const Graph& graph, Device& device, const LocalMemory* common)
+    : device_(device) {
   std::size_t bytes = 0;
   std::map<std::string, std::size_t> offsets;
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "local") continue;
     const ValueType& type = node->outputs()[0];
+    if (std::ranges::any_of(type.shape.dims(), is_open)) continue;
     const TensorView view{nullptr, type.dtype, type.shape};
+    if (common != nullptr && common->contains(node->name())) {
+      const TensorView known = common->view(node->name());
+      if (known.dtype == view.dtype && known.shape == view.shape) {
+        views_[node->name()] = known;
+        continue;
+      }
+    }
     views_[node->name()] = view;
     offsets[node->name()] = bytes;
     bytes += round_up(std::max<std::size_t>(view.bytes(), 1), kBufferAlignment);
   }
   memory_ = device.allocate(bytes);
-  for (auto& [name, view] : views_) view.data = memory_.data() + offsets[name];
+  for (const auto& [name, offset] : offsets) views_[name].data = memory_.data() + offset;
 }
 
 TensorView LocalMemory::view(std::string_view name) const {
@@ -200,12 +210,12 @@ namespace {
 /// sparse variable, the rows that the batch reads), and download contributions to the store's place
 /// when they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a
 /// store in the memory of another device. `plan` and `device` must outlive the steps.
-std::unique_ptr<StoreSteps> steps_on(Device& device, std::unique_ptr<StoreSteps> steps,
+std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
                                      const Plan& plan);
 
 class StagedSteps : public StoreSteps {
  public:
-  StagedSteps(Device& device, std::unique_ptr<StoreSteps> steps, const Plan& plan)
+  StagedSteps(Device& device, std::shared_ptr<StoreSteps> steps, const Plan& plan)
       : device_(device), steps_(std::move(steps)) {
     for (const Storage& storage : plan.storages) {
       if (storage.kind == Storage::Kind::kVariable) make_room(values_, storage);
@@ -253,7 +263,7 @@ class StagedSteps : public StoreSteps {
   void upload_rows(const Staged& staged, const TensorView& host);
 
   Device& device_;
-  const std::unique_ptr<StoreSteps> steps_;
+  const std::shared_ptr<StoreSteps> steps_;
   std::vector<Staged> values_,
       places_;  // by variable; a variable that the plan does not use has no memory
 };
@@ -305,10 +315,10 @@ void StagedSteps::ready(VariableId variable, const Contribution& contribution, c
   steps_->ready(variable, contribution, device_.record());
 }
 
-std::unique_ptr<StoreSteps> steps_on(Device& device, std::unique_ptr<StoreSteps> steps,
+std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
                                      const Plan& plan) {
   if (steps->space() == device.space()) return steps;
-  if (steps->space().host()) return std::make_unique<StagedSteps>(device, std::move(steps), plan);
+  if (steps->space().host()) return std::make_shared<StagedSteps>(device, std::move(steps), plan);
   throw Error(ErrorCode::kFailedPrecondition,
               fmt::format("[executor] the store's values lie in the memory of a device that {} "
                           "does not reach",
@@ -357,8 +367,8 @@ class CopyingSink : public OutputSink {
 
 }  // namespace
 
-Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals,
-                   Device& device, StepAccount& account)
+Executor::Executor(Plan& plan, std::shared_ptr<StoreSteps> steps, LocalMemory& locals,
+                   Device& device, StepAccount& account, std::shared_ptr<Buffer> arena)
     : plan_(plan),
       fed_inputs_(plan),
       steps_(steps_on(device, std::move(steps), plan)),
@@ -366,7 +376,9 @@ Executor::Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& l
       device_(device),
       account_(account),
       host_inputs_(device.space().host() ? 0 : plan.input_bytes),
-      arena_(device.allocate(checked_arena(plan))),
+      arena_(arena != nullptr && arena->size() >= checked_arena(plan)
+                 ? std::move(arena)
+                 : std::make_shared<Buffer>(device.allocate(checked_arena(plan)))),
       inputs_(device.allocate(plan.input_bytes)),
       constants_(plan.storages.size()),
       store_views_(plan.storages.size()),
@@ -426,7 +438,7 @@ std::byte* Executor::address_of(std::size_t index) const {
   const Storage& storage = plan_.storages[index];
   switch (storage.kind) {
     case Storage::Kind::kArena:
-      return arena_.data() + storage.offset;
+      return arena_->data() + storage.offset;
     case Storage::Kind::kInput:
       return inputs_.data() + storage.offset;
     case Storage::Kind::kLocal:
@@ -492,7 +504,7 @@ Executor::Command Executor::prepare(const Instruction& instruction) {
     const Plan::KernelUse& use = plan_.kernels[std::size_t(instruction.kernel)];
     command.kernel = use.kernel.get();
     command.node = use.node;
-    command.scratch = arena_.span().subspan(use.scratch_offset, use.scratch_bytes);
+    command.scratch = arena_->span().subspan(use.scratch_offset, use.scratch_bytes);
   }
   return command;
 }

@@ -83,9 +83,10 @@ class HostCopies {
 /// The memory of a graph's local variables in this task, which all plans of the graph share.
 class LocalMemory {
  public:
-  /// Makes all locals of `graph` in memory of `device`, which must outlive it, and sets them to
-  /// zero.
-  LocalMemory(const Graph& graph, Device& device);
+  /// Makes the locals of `graph` in memory of `device`, which must outlive it, and sets them to
+  /// zero; those with open dimensions are left out. Locals of the same type that `common` has lie
+  /// there; it must outlive this one.
+  LocalMemory(const Graph& graph, Device& device, const LocalMemory* common = nullptr);
   /// Returns the local in the device's memory. Throws kNotFound.
   TensorView view(std::string_view name) const;
   bool contains(std::string_view name) const { return views_.contains(name); }
@@ -94,7 +95,7 @@ class LocalMemory {
   Tensor read(std::string_view name) const;
   /// Sets the local to `value`, which must have its type and shape. Throws kNotFound.
   void write(std::string_view name, const Tensor& value);
-  /// Sets all locals to zero.
+  /// Sets all locals to zero, but those of another one.
   void reset();
 
  private:
@@ -141,8 +142,13 @@ struct StepRequest {
 /// For one thread. Plan, locals, device and account must outlive it. A step allocates nothing.
 class Executor {
  public:
-  Executor(Plan& plan, std::unique_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
-           StepAccount& account);
+  /// Executors that make their steps by turns may share the steps of the store, and `arena`, the
+  /// memory of the values of a step; if that is null or too small for the plan, a new one is made.
+  Executor(Plan& plan, std::shared_ptr<StoreSteps> steps, LocalMemory& locals, Device& device,
+           StepAccount& account, std::shared_ptr<Buffer> arena = nullptr);
+
+  /// Returns the memory of the values of a step.
+  const std::shared_ptr<Buffer>& arena() const { return arena_; }
 
   /// Returns the host memory of an input or a local variable by its scoped name, which is the same
   /// in every step. An input keeps what was written until it is written anew. Throws kNotFound, and
@@ -240,14 +246,15 @@ class Executor {
 
   Plan& plan_;
   FedInputs fed_inputs_;
-  std::unique_ptr<StoreSteps> steps_;
+  std::shared_ptr<StoreSteps> steps_;
   LocalMemory& locals_;
   Device& device_;
   StepAccount& account_;
   // The host fills and reads these instead of a device's own memory.
   Buffer host_inputs_;
   HostCopies ids_, results_;
-  Buffer arena_, inputs_;
+  std::shared_ptr<Buffer> arena_;
+  Buffer inputs_;
   std::vector<Buffer> constants_;  // by storage; empty if kernels read the graph's own
   std::vector<Command> commands_;
   std::vector<Awaited> awaited_;

@@ -109,7 +109,15 @@ Value Graph::declare(std::string_view op, const std::string& name, const Shape& 
   return append(ops_->find(op), {}, std::move(attributes), full).output(0);
 }
 
-std::int64_t Graph::open(const std::string& name) { return open_dimension(name); }
+std::int64_t Graph::open(const std::string& name, std::int64_t usual) {
+  const std::int64_t dimension = open_dimension(name);
+  if (usual < 0) invalid(fmt::format("[graph] the usual size of '{}' is {}", name, usual));
+  if (usual == 0) return dimension;
+  const auto [known, is_new] = usual_sizes_.emplace(name, usual);
+  if (is_new || known->second == usual) return dimension;
+  invalid(
+      fmt::format("[graph] the usual size of '{}' is {}, and was {}", name, usual, known->second));
+}
 
 Value Graph::input(const std::string& name, const Shape& shape, DType dtype) {
   return declare("input", name, shape, dtype, {});

@@ -1,28 +1,54 @@
 #include "graph/open_graph.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <variant>
 
+#include "base/check.h"
 #include "graph/sources.h"
+#include "paceline/error.h"
 
 namespace paceline {
 namespace {
+
+constexpr const char* kOver = "over";
+
+bool has_open(std::span<const std::int64_t> dims) { return std::ranges::any_of(dims, is_open); }
+
+double mean_factor(std::span<const std::int64_t> dims) {
+  double elements = 1;
+  for (const std::int64_t dim : dims) elements *= double(dim);
+  return 1 / elements;
+}
 
 // Dimensions stand in attributes as shapes, and as places and sizes of slices.
 Attributes sized_attributes(const Attributes& attributes, const OpenSizes& sizes) {
   Attributes made = attributes;
   for (const auto& [name, item] : attributes.items()) {
     const auto* const dims = std::get_if<std::vector<std::int64_t>>(&item);
-    if (dims == nullptr || std::ranges::none_of(*dims, is_open)) continue;
+    if (dims == nullptr || !has_open(*dims)) continue;
     std::vector<std::int64_t> now = *dims;
     for (std::int64_t& dim : now) dim = sized(dim, sizes);
+    if (name == kOver && !has_open(now)) made.set("factor", mean_factor(now));
     made.set(name, std::move(now));
   }
   return made;
 }
 
+std::string sizes_text(const OpenSizes& sizes) {
+  std::vector<std::string> all;
+  for (const auto& [name, size] : sizes) all.push_back(fmt::format("{} = {}", name, size));
+  return fmt::format("{}", fmt::join(all, ", "));
+}
+
 }  // namespace
+
+bool has_open(const Shape& shape) { return has_open(shape.dims()); }
 
 std::vector<std::string> open_names(std::span<const Value> values) {
   std::vector<std::string> found;
@@ -36,24 +62,124 @@ std::vector<std::string> open_names(std::span<const Value> values) {
   return found;
 }
 
-Value open_input(const Graph& graph) {
+std::vector<Value> open_inputs(const Graph& graph) {
+  std::vector<Value> inputs;
   for (const auto& node : graph.nodes()) {
-    if (!is_fed(*node)) continue;
-    const Value value = node->output(0);
-    if (std::ranges::any_of(value.shape().dims(), is_open)) return value;
+    if (is_fed(*node) && has_open(node->output(0).shape())) inputs.push_back(node->output(0));
   }
-  return {};
+  return inputs;
 }
 
-RewrittenGraph with_sizes(const RewriteSource& source, const OpenSizes& sizes) {
-  return GraphCopy::run(source, [&sizes](GraphCopy& copy, const Node& node) {
-    const std::vector<Value> inputs = copy.copies_of(node.inputs());
-    const Node& made = copy.graph().add(node.op().name, inputs,
-                                        sized_attributes(node.attributes(), sizes), node.name());
-    for (int k = 0; k < int(node.outputs().size()); ++k) {
-      copy.replace(node.output(k), made.output(k));
+bool is_sized(std::span<const Value> inputs, const OpenSizes& sizes) {
+  return std::ranges::all_of(open_names(inputs),
+                             [&](const std::string& name) { return sizes.contains(name); });
+}
+
+void check_sized(std::span<const Value> inputs, const OpenSizes& sizes) {
+  for (const Value& input : inputs) {
+    for (const std::string& name : open_names(std::span(&input, 1))) {
+      if (sizes.contains(name)) continue;
+      throw Error(
+          ErrorCode::kFailedPrecondition,
+          fmt::format(
+              "[graph] nothing says the size of {}: input '{}' is {}. Give the feed a shape, "
+              "or the graph a usual size: graph.open(\"{}\", 64)",
+              name, input.name(), input.type().str(), name));
     }
+  }
+}
+
+bool fits(const Shape& shape, const Shape& given) {
+  return std::ranges::equal(shape.dims(), given.dims(), [](std::int64_t dim, std::int64_t size) {
+    return dim == size || is_open(dim);
   });
+}
+
+Shape sized(const Shape& shape, const OpenSizes& sizes) {
+  std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());
+  for (std::int64_t& dim : dims) dim = sized(dim, sizes);
+  return Shape(dims);
+}
+
+void add_sizes(std::string_view who, const Value& input, const Shape& given, OpenSizes& sizes) {
+  const auto refuse = [&](const std::string& why) {
+    const ValueType type{input.dtype(), given};
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[{}] input '{}' is {}, the tensor is {}{}", who, input.name(),
+                            input.type().str(), type.str(), why));
+  };
+  if (given.rank() != input.shape().rank()) refuse("");
+  for (int axis = 0; axis < given.rank(); ++axis) {
+    const std::string name = open_name(input.shape()[axis]);
+    if (name.empty()) continue;
+    if (given[axis] == 0) refuse(fmt::format(": {} is 0", name));
+    const auto [known, is_new] = sizes.emplace(name, given[axis]);
+    if (!is_new && known->second != given[axis]) {
+      refuse(fmt::format(": {} is {} in another input, or on another axis", name, known->second));
+    }
+  }
+  if (sized(input.shape(), sizes) != given) refuse("");
+}
+
+Attributes mean_attributes(std::vector<std::int64_t> dimensions) {
+  Attributes attributes;
+  attributes.set("factor", mean_factor(dimensions));
+  if (has_open(dimensions)) attributes.set(kOver, std::move(dimensions));
+  return attributes;
+}
+
+SizedCopy::SizedCopy(const Graph& graph, OpenSizes sizes)
+    : graph_(graph), sizes_(std::move(sizes)), copy_(std::make_unique<Graph>(graph.ops())) {
+  follow();
+}
+
+void SizedCopy::follow() {
+  try {
+    for (std::size_t id = copy_->nodes().size(); id < graph_.nodes().size(); ++id) {
+      const Node& node = *graph_.nodes()[id];
+      copy_->add(node.op().name, of(node.inputs()), sized_attributes(node.attributes(), sizes_),
+                 node.name());
+    }
+  } catch (const Error& error) {
+    throw Error(error.code(), fmt::format("{} (where {})", error.what(), sizes_text(sizes_)));
+  }
+  for (const auto& [local, value] : graph_.assignments().subspan(copy_->assignments().size())) {
+    copy_->assign(of(local), of(value));
+  }
+  for (const auto& each : graph_.contributions().subspan(copy_->contributions().size())) {
+    copy_->contribute(of(each.variable), of(each.value), *each.rule);
+  }
+  for (const auto& [name, value] : graph_.names()) {
+    if (!copy_->names().contains(name)) copy_->named(name, of(value));
+  }
+}
+
+Value SizedCopy::of(const Value& value) const {
+  if (!value) return value;
+  PACELINE_CHECK(&value.graph() == &graph_);
+  return copy_->nodes()[std::size_t(value.node().id())]->output(value.output());
+}
+
+std::vector<Value> SizedCopy::of(std::span<const Value> values) const {
+  std::vector<Value> copies;
+  std::ranges::transform(values, std::back_inserter(copies),
+                         [this](const Value& value) { return of(value); });
+  return copies;
+}
+
+Training SizedCopy::of(const Training& training) const {
+  Training copy = training;
+  copy.loss = of(training.loss);
+  copy.global_norm = of(training.global_norm);
+  for (VariableUpdate& update : copy.updates) {
+    update.variable = of(update.variable);
+    update.row_count = of(update.row_count);
+    Gradient& from = update.contribution;
+    from.dense = of(from.dense);
+    from.ids = of(from.ids);
+    from.rows = of(from.rows);
+  }
+  return copy;
 }
 
 }  // namespace paceline

@@ -1,22 +1,64 @@
 // Graphs with open dimensions, and their copies for sizes of these.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/open_dimension.h"
-#include "graph/passes.h"
+#include "paceline/minimize.h"
 
 namespace paceline {
 
 /// Returns the names of the open dimensions of some values, in the order in which they come.
 std::vector<std::string> open_names(std::span<const Value> values);
-/// Returns an input or a local variable of the graph that has an open dimension; no value where
-/// none has.
-Value open_input(const Graph& graph);
-/// Copies a graph for some sizes: inputs and local variables have them, and the types of all other
-/// nodes are inferred anew. Throws kInvalidArgument as Graph::add does, for sizes that do not fit.
-RewrittenGraph with_sizes(const RewriteSource& source, const OpenSizes& sizes);
+/// Returns the inputs and local variables of the graph that have open dimensions.
+std::vector<Value> open_inputs(const Graph& graph);
+/// True when each open dimension of these has a size.
+bool is_sized(std::span<const Value> inputs, const OpenSizes& sizes);
+/// Throws kFailedPrecondition, naming the input, when one has an open dimension without a size.
+void check_sized(std::span<const Value> inputs, const OpenSizes& sizes);
+/// True when a dimension of the shape is open.
+bool has_open(const Shape& shape);
+/// True if `given` is `shape` but for dimensions that are open.
+bool fits(const Shape& shape, const Shape& given);
+/// Returns the shape for these sizes; dimensions without a size stay open.
+Shape sized(const Shape& shape, const OpenSizes& sizes);
+/// Adds the sizes that a tensor of shape `given` shows for the open dimensions of an input. Throws
+/// kInvalidArgument, which `who` begins, when the shape is not one of the input's, a size is 0, or
+/// `sizes` has another one.
+void add_sizes(std::string_view who, const Value& input, const Shape& given, OpenSizes& sizes);
+/// Returns the attributes of a reduction over dimensions of these sizes: the "factor" 1 ÷ their
+/// product, in whose place "over" has the dimensions while one of them is open.
+Attributes mean_attributes(std::vector<std::int64_t> dimensions);
+
+/// A copy of a whole graph for some sizes: inputs and local variables have them, and the types of
+/// all other nodes are inferred anew. Nodes keep their ids and names, so that each value of the
+/// graph has one in the copy.
+class SizedCopy {
+ public:
+  /// Throws kInvalidArgument, with the sizes, as Graph::add does for sizes that do not fit.
+  SizedCopy(const Graph& graph, OpenSizes sizes);
+
+  /// Adds what the graph has got since; throws as above.
+  void follow();
+
+  const OpenSizes& sizes() const { return sizes_; }
+  Graph& graph() const { return *copy_; }
+  /// Returns the value in the copy; of no value none.
+  Value of(const Value& value) const;
+  std::vector<Value> of(std::span<const Value> values) const;
+  Training of(const Training& training) const;
+  /// Hands the graph over, with which this object can do nothing more.
+  std::unique_ptr<Graph> release() { return std::move(copy_); }
+
+ private:
+  const Graph& graph_;
+  const OpenSizes sizes_;
+  std::unique_ptr<Graph> copy_;
+};
 
 }  // namespace paceline

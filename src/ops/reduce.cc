@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "graph/open_graph.h"
 #include "ops/axis.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
@@ -52,9 +53,14 @@ std::vector<ValueType> infer_reduce_some(const OpInputs& in) {
   return types;
 }
 
-double elements_per_output(const Node& node) {
-  const double outputs = double(node.outputs()[0].shape.elements());
-  return outputs == 0 ? 1 : double(node.input(0).shape().elements()) / outputs;
+std::vector<std::int64_t> reduced_dimensions(const Node& node) {
+  const Shape& x = node.input(0).shape();
+  const std::vector<bool> reduced = reduced_axes(node.attributes(), x.rank());
+  std::vector<std::int64_t> dims;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (reduced[std::size_t(i)]) dims.push_back(x[i]);
+  }
+  return dims;
 }
 
 /// Repeats `y`, which has the reduced shape, over the reduced dimensions.
@@ -95,7 +101,7 @@ void add_reduce_ops(OpRegistry& ops) {
   ops.add(reduction("reduce_sum", [](const Node& node, Value dy) { return spread(node, dy); }));
 
   Op mean = reduction("reduce_mean", [](const Node& node, Value dy) {
-    return spread(node, scale(dy, 1 / elements_per_output(node)));
+    return spread(node, dy.graph().apply("scale", {dy}, mean_attributes(reduced_dimensions(node))));
   });
   mean.infer = infer_reduce_some;
   ops.add(std::move(mean));

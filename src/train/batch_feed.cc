@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/copy_bytes.h"
+#include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "train/feed.h"
 
@@ -28,8 +29,11 @@ void give_changes(const std::map<std::string, T>& before, const std::map<std::st
 void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
                       std::shared_ptr<const InputNormals> normals,
                       std::shared_ptr<RecordBlocks> blocks) {
+  sizes_.clear();
   for (Input& input : inputs_) {
-    input.fed = input.kept = false;
+    input.fed = false;
+    if (keeps_) continue;
+    input.kept = false;
     input.once = Tensor();
   }
   step_ = step;
@@ -39,19 +43,49 @@ void BatchFeed::begin(std::int64_t step, const TaskPosition& position,
   blocks_ = std::move(blocks);
 }
 
+void BatchFeed::end() {
+  for (Input& input : inputs_) {
+    const Tensor& kept = input.once.defined() ? input.once : input.memory;
+    if (input.fed || !kept.defined() || !(input.kept || input.once.defined())) continue;
+    add_sizes_of(input.input, kept.shape());
+    input.fed = true;
+  }
+}
+
 BatchFeed::Input& BatchFeed::entry(Value input) {
   const auto known = std::ranges::find(inputs_, input, &Input::input);
   if (known != inputs_.end()) return *known;
   if (!input || input.node().op().name != "input") {
-    throw Error(ErrorCode::kInvalidArgument,
-                fmt::format("[prefetch] '{}' is no input: only inputs can be filled ahead",
-                            input ? input.name() : "no value"));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[prefetch] '{}' is no input: only inputs can be filled ahead, and in a "
+                    "graph with open dimensions",
+                    input ? input.name() : "no value"));
   }
-  return inputs_.emplace_back(Input{input, Tensor(input.dtype(), input.shape()), false, false, {}});
+  return inputs_.emplace_back(Input{.input = input, .memory = {}, .once = {}});
 }
 
-TensorView BatchFeed::view(Value input) {
+Shape BatchFeed::shape_of(Value input) const {
+  if (!input || !has_open(input.shape())) return input ? input.shape() : Shape();
+  OpenSizes sizes = sizes_;
+  sizes.insert(input.graph().usual_sizes().begin(), input.graph().usual_sizes().end());
+  check_sized({&input, 1}, sizes);
+  return sized(input.shape(), sizes);
+}
+
+void BatchFeed::add_sizes_of(Value input, const Shape& shape) {
+  if (has_open(input.shape())) return add_sizes("feed", input, shape, sizes_);
+  check_shape(input, input.shape(), shape);
+}
+
+TensorView BatchFeed::view(Value input) { return view(input, shape_of(input)); }
+
+TensorView BatchFeed::view(Value input, const Shape& shape) {
   Input& filled = entry(input);
+  add_sizes_of(input, shape);
+  if (!filled.memory.defined() || filled.memory.shape() != shape) {
+    filled.memory = Tensor(input.dtype(), shape);
+  }
   filled.fed = true;
   filled.kept = false;
   filled.once = Tensor();
@@ -64,7 +98,8 @@ Feed& BatchFeed::normal(Value input) {
 }
 
 Feed& BatchFeed::set(Value input, const Tensor& tensor) {
-  copy_to_input(input, view(input), tensor);
+  if (!tensor.defined()) check_fits(input, input.type(), tensor);
+  copy_to_input(input, view(input, tensor.shape()), tensor);
   return *this;
 }
 
@@ -74,8 +109,12 @@ Feed& BatchFeed::keep(Value input) {
 }
 
 Feed& BatchFeed::set_once(Value input, const Tensor& tensor) {
-  check_fits(input, input.type(), tensor);
-  entry(input).once = tensor;
+  Input& filled = entry(input);
+  const Shape& shape = tensor.defined() && has_open(input.shape()) ? tensor.shape() : input.shape();
+  check_fits(input, {input.dtype(), shape}, tensor);
+  add_sizes_of(input, shape);
+  filled.fed = true;
+  filled.once = tensor;
   return *this;
 }
 
@@ -102,10 +141,10 @@ void BatchFeed::give_position(Feed& feed) const {
 void BatchFeed::take_kept(const BatchFeed& other) {
   for (const Input& its : other.inputs_) {
     if (!its.kept || !its.fed) continue;
-    Input& own = entry(its.input);
-    if (own.fed || own.once.defined()) continue;
-    copy_bytes(own.memory.raw(), its.memory.raw(), its.memory.bytes());
-    own.fed = own.kept = true;
+    const Input& own = entry(its.input);
+    if (own.fed) continue;
+    copy_bytes(view(its.input, its.memory.shape()).data, its.memory.raw(), its.memory.bytes());
+    entry(its.input).kept = true;
   }
 }
 
@@ -114,10 +153,11 @@ void BatchFeed::give(Feed& feed) const {
   if (stopped_) return feed.stop();
   check_step(feed);
   for (const Input& filled : inputs_) {
-    if (filled.once.defined()) {
+    if (filled.fed && filled.once.defined()) {
       feed.set_once(filled.input, filled.once);
     } else if (filled.fed) {
-      copy_bytes(feed.view(filled.input).data, filled.memory.raw(), filled.memory.bytes());
+      copy_bytes(feed.view(filled.input, filled.memory.shape()).data, filled.memory.raw(),
+                 filled.memory.bytes());
     }
     if (filled.kept) feed.keep(filled.input);
   }

@@ -34,20 +34,36 @@ void DeviceContext::fill(Executor& executor, StepKind kind,
   TaskPosition unused;
   StepFeed step_feed(executor, parts_.normals, steps_, unused);
   if (feed) {
-    const AccountScope input(
-        kind == StepKind::kFetch ? parts_.step_account : parts_.evaluation_account,
-        Activity::kInput);
+    const AccountScope input(account_of(kind), Activity::kInput);
     feed(step_feed);
   }
   step_feed.check_fed();
+}
+
+// The sizes of the batch say which plan computes it.
+ReadPlan& DeviceContext::fill_open(StepKind kind, const Graph& graph,
+                                   std::span<const Value> fetches, Mode mode, bool keep_locals,
+                                   const std::function<void(Feed&)>& feed) {
+  BatchFeed& batch = batches_.try_emplace(&graph, true).first->second;
+  batch.begin(steps_, {}, parts_.normals, nullptr);
+  if (feed) {
+    const AccountScope input(account_of(kind), Activity::kInput);
+    feed(batch);
+  }
+  batch.end();
+  ReadPlan& plan = plans_.read_plan(kind, graph, fetches, mode, keep_locals, batch.sizes());
+  fill(plan.executor(), kind, [&](Feed& to) { batch.give(to); });
+  return plan;
 }
 
 std::span<const TensorView> DeviceContext::read(StepKind kind, const Graph& graph,
                                                 std::span<const Value> fetches, Mode mode,
                                                 bool keep_locals,
                                                 const std::function<void(Feed&)>& feed) {
-  ReadPlan& plan = plans_.read_plan(kind, graph, fetches, mode, keep_locals);
-  fill(plan.executor(), kind, feed);
+  const bool open = plans_.is_open(graph);
+  ReadPlan& plan = open ? fill_open(kind, graph, fetches, mode, keep_locals, feed)
+                        : plans_.read_plan(kind, graph, fetches, mode, keep_locals);
+  if (!open) fill(plan.executor(), kind, feed);
   StepRequest request;
   request.kind = kind;
   request.examples = parts_.examples;

@@ -4,11 +4,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "paceline/session.h"
+#include "train/batch_feed.h"
 #include "train/input_normals.h"
 #include "train/plan_set.h"
 
@@ -50,11 +52,17 @@ class DeviceContext {
 
  private:
   void fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed);
+  ReadPlan& fill_open(StepKind kind, const Graph& graph, std::span<const Value> fetches, Mode mode,
+                      bool keep_locals, const std::function<void(Feed&)>& feed);
+  StepAccount& account_of(StepKind kind) const {
+    return kind == StepKind::kFetch ? parts_.step_account : parts_.evaluation_account;
+  }
 
   const Parts parts_;
   VariableSnapshot snapshot_;
   PlanSet plans_;
-  std::int64_t steps_ = 0;  // that updated nothing
+  std::map<const Graph*, BatchFeed> batches_;  // of graphs with open dimensions
+  std::int64_t steps_ = 0;                     // that updated nothing
 };
 
 }  // namespace paceline

@@ -132,7 +132,7 @@ Tensor Evaluator::evaluate(Value value, const std::function<void(Feed&)>& feed, 
 
 void Evaluator::reset_locals(const Graph& graph) {
   const Impl::Use use(impl_->used, "reset_locals");
-  if (impl_->context) impl_->context->plans().locals(graph).reset();
+  if (impl_->context) impl_->context->plans().reset_locals(graph);
 }
 
 void Evaluator::cancel() { impl_->cancelled = true; }

@@ -19,11 +19,23 @@ std::string type_text(const Tensor& tensor) {
   return tensor.defined() ? ValueType{tensor.dtype(), tensor.shape()}.str() : "empty";
 }
 
+namespace {
+
+[[noreturn]] void refuse(Value input, const ValueType& wanted, const std::string& given) {
+  throw Error(ErrorCode::kInvalidArgument, fmt::format("[feed] input '{}' is {}, the tensor is {}",
+                                                       input.name(), wanted.str(), given));
+}
+
+}  // namespace
+
+void check_shape(Value input, const Shape& wanted, const Shape& given) {
+  const DType dtype = input.dtype();
+  if (wanted != given) refuse(input, {dtype, wanted}, ValueType{dtype, given}.str());
+}
+
 void check_fits(Value input, const ValueType& wanted, const Tensor& tensor) {
   if (tensor.defined() && ValueType{tensor.dtype(), tensor.shape()} == wanted) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[feed] input '{}' is {}, the tensor is {}", input.name(), wanted.str(),
-                          type_text(tensor)));
+  refuse(input, wanted, type_text(tensor));
 }
 
 void copy_to_input(Value input, const TensorView& memory, const Tensor& tensor) {

@@ -9,6 +9,8 @@ namespace paceline {
 
 /// Returns "float32 (3,4)"; "empty" of a tensor without a buffer.
 std::string type_text(const Tensor& tensor);
+/// Throws kInvalidArgument, naming the input, unless `given` is the shape `wanted`.
+void check_shape(Value input, const Shape& wanted, const Shape& given);
 /// Throws kInvalidArgument, naming the input, unless the tensor has the type and shape `wanted`.
 void check_fits(Value input, const ValueType& wanted, const Tensor& tensor);
 /// Copies the tensor. Throws kInvalidArgument when type or shape differ.

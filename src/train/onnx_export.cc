@@ -18,6 +18,7 @@
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/by_value.h"
 #include "graph/open_graph.h"
+#include "graph/passes.h"
 #include "graph/sources.h"
 #include "ops/axis.h"
 #include "ops/image.h"
@@ -756,9 +757,9 @@ OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
                  open = model.open](std::span<const std::int64_t> sizes) {
     OpenSizes by_name;
     for (std::size_t i = 0; i < open.size(); ++i) by_name[open[i]] = sizes[i];
-    // In a copy nobody knows which variables follow a batch norm.
-    RewrittenGraph served = with_inference({graph, roots, false});
-    return in_place_of(inputs, outputs, with_sizes({*served.graph, served.roots, false}, by_name));
+    SizedCopy copy(graph, by_name);
+    std::vector<Value> copies = copy.of(roots);
+    return in_place_of(inputs, outputs, {copy.release(), std::move(copies)});
   };
   return model;
 }

@@ -2,14 +2,20 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
+#include "base/check.h"
 #include "base/machine_memory.h"
 #include "exec/parameter_store.h"
+#include "graph/passes.h"
+#include "paceline/error.h"
 #include "paceline/op.h"
 #include "trace/timeline.h"
 
@@ -17,6 +23,8 @@ namespace paceline {
 namespace {
 
 constexpr std::int64_t kUnknown = -1;  // the number of rows is that of the ids
+// The store has room for batches that read so many times the rows of one of the usual size.
+constexpr std::int64_t kMostRowsOfUsual = 8;
 
 /// Steps that do what `steps` do and record an event for each call: "need w", "place w", "ready w",
 /// "begin_step", "end_step". `variables` are the store's. `timeline` must outlive them.
@@ -95,6 +103,15 @@ std::unique_ptr<Plan> plan_that_fits(const PlanRequest& request, const PlanSet::
   return make_plan(request, parts.store.variables(), parts.device);
 }
 
+// Returns those of the inputs on which the values depend.
+std::vector<Value> inputs_below(std::span<const Value> inputs, std::span<const Value> values) {
+  const std::vector<bool> live = RewriteSource{values[0].graph(), values, false}.live();
+  std::vector<Value> below;
+  std::ranges::copy_if(inputs, std::back_inserter(below),
+                       [&](const Value& input) { return live[std::size_t(input.node().id())]; });
+  return below;
+}
+
 }  // namespace
 
 ReadPlan::ReadPlan(std::unique_ptr<Plan> plan, std::unique_ptr<StoreSteps> steps,
@@ -109,29 +126,115 @@ std::span<const TensorView> ReadPlan::run(const StepRequest& request) {
   return fetched_;
 }
 
-PlanSet::TrainPlan PlanSet::make_train_plan(const Training& training,
-                                            std::span<const Value> watch) {
-  PlanRequest request;
-  request.graph = &training.graph();
-  request.fetches.assign(watch.begin(), watch.end());
-  request.training = &training;
-  request.rewrite = parts_.rewrite;
-  request.stream_updates = parts_.fused_update && parts_.store.takes_streams();
-  request.lend_updates = parts_.store.takes_lent();
-  TrainPlan train;
-  train.plan = plan_that_fits(request, parts_);
-  std::unique_ptr<StoreSteps> steps = parts_.store.bind(train.plan->binding, train.plan->clip_norm);
-  if (parts_.timeline != nullptr) {
-    steps =
-        std::make_unique<TracedSteps>(std::move(steps), parts_.store.variables(), *parts_.timeline);
+TrainPlans::TrainPlans(PlanSet& set, Training training, std::vector<Value> watch,
+                       const BatchExamples& examples)
+    : set_(set),
+      training_(std::move(training)),
+      watch_(std::move(watch)),
+      open_(set.is_open(training_.graph())),
+      counts_(examples),
+      examples_(examples.usual) {
+  if (open_) {
+    choose({});
+  } else {
+    chosen_ = &of(training_.graph(), training_, watch_);
   }
-  train.executor = std::make_unique<Executor>(*train.plan, std::move(steps), locals(*request.graph),
-                                              parts_.device, parts_.step_account);
-  return train;
+}
+
+Executor& TrainPlans::choose(const OpenSizes& sizes) {
+  if (!open_) return executor();
+  const SizedCopy& copy = set_.copy(training_.graph(), sizes, {&training_.loss, 1});
+  Sized& plan = of(copy.graph(), copy.of(training_), copy.of(watch_));
+  if (chosen_ != &plan) set_.memory(copy.graph()).reset();
+  chosen_ = &plan;
+  // A dimension that this graph does not have has the usual size.
+  const std::int64_t examples = sized(counts_.dimension, copy.sizes());
+  examples_ = paceline::is_open(examples) ? counts_.usual : examples;
+  return executor();
+}
+
+TrainPlans::Sized& TrainPlans::of(const Graph& graph, const Training& training,
+                                  const std::vector<Value>& watch) {
+  const PlanSet::Parts& parts = set_.parts_;
+  auto known = std::ranges::find(plans_, &graph, [](const auto& each) { return each->graph; });
+  if (known == plans_.end()) {
+    PlanRequest request;
+    request.graph = &graph;
+    request.fetches = watch;
+    request.training = &training;
+    request.rewrite = parts.rewrite;
+    request.stream_updates = parts.fused_update && parts.store.takes_streams();
+    request.lend_updates = parts.store.takes_lent();
+    if (steps_ != nullptr) request.like = &bound_;
+    std::unique_ptr<Plan> plan = plan_that_fits(request, parts);
+    if (steps_ == nullptr) bind(*plan);
+    check_rows(plan->binding);
+    plans_.push_back(std::make_unique<Sized>(&graph, std::move(plan), nullptr));
+    known = plans_.end() - 1;
+  }
+  make_executor(**known);
+  return **known;
+}
+
+// Its memory serves the largest plan so far. The executor that was chosen may be making a step in
+// the one before.
+void TrainPlans::make_executor(Sized& sized) {
+  const PlanSet::Parts& parts = set_.parts_;
+  if (sized.executor != nullptr && sized.executor->arena() == arena_) return;
+  sized.executor = std::make_unique<Executor>(*sized.plan, steps_, set_.memory(*sized.graph),
+                                              parts.device, parts.step_account, arena_);
+  if (std::exchange(arena_, sized.executor->arena()) == sized.executor->arena()) return;
+  for (const auto& each : plans_) {
+    if (each.get() != &sized && each.get() != chosen_) each->executor.reset();
+  }
+}
+
+void TrainPlans::bind(const Plan& plan) {
+  const PlanSet::Parts& parts = set_.parts_;
+  bound_ = plan.binding;
+  for (PlanBinding::Use& use : bound_.uses) use.most_rows *= open_ ? kMostRowsOfUsual : 1;
+  std::unique_ptr<StoreSteps> steps = parts.store.bind(bound_, plan.clip_norm);
+  if (parts.timeline != nullptr) {
+    steps =
+        std::make_unique<TracedSteps>(std::move(steps), parts.store.variables(), *parts.timeline);
+  }
+  steps_ = std::move(steps);
+}
+
+void TrainPlans::check_rows(const PlanBinding& binding) const {
+  for (const PlanBinding::Use& use : binding.uses) {
+    const auto bound = std::ranges::find(bound_.uses, use.variable, &PlanBinding::Use::variable);
+    PACELINE_CHECK(bound != bound_.uses.end());
+    if (use.most_rows <= bound->most_rows) continue;
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        fmt::format("[session] a batch reads up to {} rows of '{}', and {} are the most: "
+                    "that is {} times a batch of the usual size (Graph::open)",
+                    use.most_rows, set_.parts_.store.variables()[std::size_t(use.variable)].name,
+                    bound->most_rows, kMostRowsOfUsual));
+  }
+}
+
+void TrainPlans::drop(const Graph& copy) {
+  std::erase_if(plans_, [&](const auto& each) { return each->graph == &copy; });
+}
+
+TrainPlans& PlanSet::make_train_plans(const Training& training, std::span<const Value> watch,
+                                      const BatchExamples& examples) {
+  train_plans_.push_back(std::make_unique<TrainPlans>(
+      *this, training, std::vector<Value>(watch.begin(), watch.end()), examples));
+  return *train_plans_.back();
 }
 
 ReadPlan& PlanSet::read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches,
-                             Mode mode, bool keep_locals) {
+                             Mode mode, bool keep_locals, const OpenSizes& sizes) {
+  if (!is_open(graph)) return read_plan_of(kind, graph, fetches, mode, keep_locals);
+  const SizedCopy& copy = this->copy(graph, sizes, fetches);
+  return read_plan_of(kind, copy.graph(), copy.of(fetches), mode, keep_locals);
+}
+
+ReadPlan& PlanSet::read_plan_of(StepKind kind, const Graph& graph, std::span<const Value> fetches,
+                                Mode mode, bool keep_locals) {
   for (const Entry& entry : entries_) {
     const bool same = entry.kind == kind && entry.mode == mode && entry.graph == &graph;
     if (same && std::ranges::equal(entry.fetches, fetches)) return *entry.plan;
@@ -151,20 +254,78 @@ std::unique_ptr<ReadPlan> PlanSet::make_read_plan(StepKind kind, const PlanReque
   std::unique_ptr<Plan> plan = plan_that_fits(request, parts_);
   std::unique_ptr<StoreSteps> steps =
       fetch ? parts_.store.bind(plan->binding, 0) : make_snapshot_steps(parts_.snapshot);
-  return std::make_unique<ReadPlan>(std::move(plan), std::move(steps), locals(*request.graph),
+  return std::make_unique<ReadPlan>(std::move(plan), std::move(steps), memory(*request.graph),
                                     parts_.device,
                                     fetch ? parts_.step_account : parts_.evaluation_account);
 }
 
-LocalMemory& PlanSet::locals(const Graph& graph) {
-  auto& memory = locals_[{&graph, &parts_.device}];
+PlanSet::OpenGraph& PlanSet::open_graph(const Graph& graph) {
+  OpenGraph& open = open_[&graph];
+  if (open.nodes == graph.nodes().size()) return open;
+  open.inputs = open_inputs(graph);
+  open.nodes = graph.nodes().size();
+  for (const auto& copy : open.copies) copy->follow();
+  return open;
+}
+
+bool PlanSet::is_open(const Graph& graph) { return !open_graph(graph).inputs.empty(); }
+
+SizedCopy& PlanSet::copy(const Graph& graph, const OpenSizes& sizes,
+                         std::span<const Value> values) {
+  OpenGraph& open = open_graph(graph);
+  OpenSizes all = sizes;
+  all.insert(graph.usual_sizes().begin(), graph.usual_sizes().end());
+  if (!is_sized(open.inputs, all)) check_sized(inputs_below(open.inputs, values), all);
+  const auto known =
+      std::ranges::find(open.copies, all, [](const auto& copy) { return copy->sizes(); });
+  if (known != open.copies.end()) {
+    std::rotate(known, known + 1, open.copies.end());
+    return *open.copies.back();
+  }
+  if (open.copies.size() >= kMostCopies) drop_one(open);
+  open.copies.push_back(std::make_unique<SizedCopy>(graph, std::move(all)));
+  const Graph& copied = open.copies.back()->graph();
+  locals_[&copied] = std::make_unique<LocalMemory>(copied, parts_.device, &memory(graph));
+  return *open.copies.back();
+}
+
+// A training may have filled the inputs of the plan that it has chosen.
+void PlanSet::drop_one(OpenGraph& open) {
+  const auto is_chosen = [&](const auto& copy) {
+    return std::ranges::any_of(
+        train_plans_, [&](const auto& plans) { return &plans->chosen() == &copy->graph(); });
+  };
+  const auto oldest = std::ranges::find_if_not(open.copies, is_chosen);
+  if (oldest == open.copies.end()) return;
+  const Graph& copy = (*oldest)->graph();
+  std::erase_if(entries_, [&](const Entry& entry) { return entry.graph == &copy; });
+  for (const auto& plans : train_plans_) plans->drop(copy);
+  locals_.erase(&copy);
+  open.copies.erase(oldest);
+}
+
+LocalMemory& PlanSet::memory(const Graph& graph) {
+  auto& memory = locals_[&graph];
   if (memory == nullptr) memory = std::make_unique<LocalMemory>(graph, parts_.device);
   return *memory;
 }
 
+const Graph& PlanSet::chosen(const Graph& graph) const {
+  const auto found =
+      std::ranges::find_if(train_plans_, [&](const auto& plans) { return plans->is_of(graph); });
+  return found != train_plans_.end() ? (*found)->chosen() : graph;
+}
+
+LocalMemory& PlanSet::locals(const Graph& graph) { return memory(chosen(graph)); }
+
 const LocalMemory* PlanSet::used_locals(const Graph& graph) const {
-  const auto found = locals_.find({&graph, &parts_.device});
+  const auto found = locals_.find(&chosen(graph));
   return found != locals_.end() ? found->second.get() : nullptr;
+}
+
+void PlanSet::reset_locals(const Graph& graph) {
+  memory(graph).reset();
+  for (const auto& copy : open_graph(graph).copies) memory(copy->graph()).reset();
 }
 
 }  // namespace paceline

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "exec/executor.h"
+#include "graph/open_graph.h"
 #include "paceline/session.h"
 #include "trace/timeline.h"
 #include "train/snapshot_steps.h"
@@ -30,7 +31,66 @@ class ReadPlan {
   std::vector<TensorView> fetched_;
 };
 
+class PlanSet;
+
+/// The number of examples of a batch: a number, or an open dimension with its usual size.
+struct BatchExamples {
+  std::int64_t dimension = 0, usual = 0;
+};
+
+/// The plans with which one device makes the train steps of a training: one, or one for each size
+/// of the open dimensions of its graph. They share the steps of the store, and the memory of a
+/// step.
+class TrainPlans {
+ public:
+  TrainPlans(PlanSet& set, Training training, std::vector<Value> watch,
+             const BatchExamples& examples);
+  TrainPlans(const TrainPlans&) = delete;
+  TrainPlans& operator=(const TrainPlans&) = delete;
+
+  /// True if the graph has open dimensions.
+  bool open() const { return open_; }
+  /// The plan that was chosen last; at first that of the usual sizes.
+  const Plan& plan() const { return *chosen_->plan; }
+  Executor& executor() const { return *chosen_->executor; }
+  /// The examples of a batch of these sizes.
+  std::int64_t examples() const { return examples_; }
+  /// Chooses the plan for these sizes, and makes it if it is not kept; dimensions without a size
+  /// have the usual one. Local variables with open dimensions begin at zero whenever sizes change.
+  Executor& choose(const OpenSizes& sizes);
+
+  bool is_of(const Graph& graph) const { return &training_.graph() == &graph; }
+  /// The graph, or the copy of it, whose plan was chosen.
+  const Graph& chosen() const { return *chosen_->graph; }
+  /// Drops the plan of a copy of the graph that goes.
+  void drop(const Graph& copy);
+
+ private:
+  struct Sized {
+    const Graph* graph;
+    std::unique_ptr<Plan> plan;
+    std::unique_ptr<Executor> executor;  // null: dropped with its memory, which was too small
+  };
+  Sized& of(const Graph& graph, const Training& training, const std::vector<Value>& watch);
+  void make_executor(Sized& sized);
+  void bind(const Plan& plan);
+  void check_rows(const PlanBinding& binding) const;
+
+  PlanSet& set_;
+  const Training training_;
+  const std::vector<Value> watch_;
+  const bool open_;
+  const BatchExamples counts_;
+  std::int64_t examples_;
+  PlanBinding bound_;
+  std::shared_ptr<StoreSteps> steps_;
+  std::shared_ptr<Buffer> arena_;
+  std::vector<std::unique_ptr<Sized>> plans_;
+  Sized* chosen_ = nullptr;
+};
+
 /// Plans are made when they are first asked for. Store, device and accounts must outlive the set.
+/// Of a graph with open dimensions there are plans for the sizes that were used last.
 class PlanSet {
  public:
   struct Parts {
@@ -45,35 +105,59 @@ class PlanSet {
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
 
-  /// The train step's plan.
-  struct TrainPlan {
-    std::unique_ptr<Plan> plan;
-    std::unique_ptr<Executor> executor;
-  };
-  TrainPlan make_train_plan(const Training& training, std::span<const Value> watch);
+  /// Returns the plans of a training, which live as long as the set. Throws
+  /// kFailedPrecondition if an open dimension has no usual size.
+  TrainPlans& make_train_plans(const Training& training, std::span<const Value> watch,
+                               const BatchExamples& examples);
 
   /// Returns the plan that reads the snapshot (kEvaluate) or the store (kFetch). With `keep_locals`
-  /// its steps do not change local variables.
+  /// its steps do not change local variables. Open dimensions without a size have the usual one;
+  /// throws kFailedPrecondition, naming one that has neither.
   ReadPlan& read_plan(StepKind kind, const Graph& graph, std::span<const Value> fetches, Mode mode,
-                      bool keep_locals);
-  /// Returns the local variables of this graph on the set's device.
+                      bool keep_locals, const OpenSizes& sizes = {});
+  /// True if the graph has open dimensions.
+  bool is_open(const Graph& graph);
+  /// Returns the local variables of this graph on the set's device: with the sizes that a training
+  /// has chosen, or without those that have open dimensions.
   LocalMemory& locals(const Graph& graph);
   /// Returns the same when a plan of the graph has used them; else null.
   const LocalMemory* used_locals(const Graph& graph) const;
+  /// Sets all local variables of the graph to zero.
+  void reset_locals(const Graph& graph);
 
  private:
+  friend class TrainPlans;
   struct Entry {
     StepKind kind;
     Mode mode;
-    const Graph* graph;
+    const Graph* graph;  // or its copy, of which the fetches are
     std::vector<Value> fetches;
     std::unique_ptr<ReadPlan> plan;
   };
+  struct OpenGraph {
+    std::size_t nodes = 0;      // of the graph when it was looked at
+    std::vector<Value> inputs;  // those with open dimensions, and local variables; else none
+    std::vector<std::unique_ptr<SizedCopy>> copies;  // those that were used last come last
+  };
+  /// So many sizes of a graph are kept, and those that a training has chosen: what comes again
+  /// costs no plan.
+  static constexpr std::size_t kMostCopies = 16;
+
+  ReadPlan& read_plan_of(StepKind kind, const Graph& graph, std::span<const Value> fetches,
+                         Mode mode, bool keep_locals);
   std::unique_ptr<ReadPlan> make_read_plan(StepKind kind, const PlanRequest& request);
+  LocalMemory& memory(const Graph& graph);
+  const Graph& chosen(const Graph& graph) const;
+  OpenGraph& open_graph(const Graph& graph);
+  /// Throws kFailedPrecondition if an open dimension on which the values depend has no size.
+  SizedCopy& copy(const Graph& graph, const OpenSizes& sizes, std::span<const Value> values);
+  void drop_one(OpenGraph& open);
 
   Parts parts_;
-  std::map<std::pair<const Graph*, const Device*>, std::unique_ptr<LocalMemory>> locals_;
+  std::map<const Graph*, OpenGraph> open_;
+  std::map<const Graph*, std::unique_ptr<LocalMemory>> locals_;  // of graphs and of their copies
   std::vector<Entry> entries_;
+  std::vector<std::unique_ptr<TrainPlans>> train_plans_;
 };
 
 }  // namespace paceline

@@ -44,7 +44,7 @@ DeviceOptions device_of(const PredictorOptions& options) {
 // Returns the rows of a batch; 0 where the graph has open dimensions.
 std::int64_t check_outputs(const Graph& graph, std::span<const Value> outputs) {
   if (outputs.empty()) refuse("no output is asked for");
-  const bool open = bool(open_input(graph));
+  const bool open = !open_inputs(graph).empty();
   for (const Value& output : outputs) {
     if (!output) refuse("an output is no value");
     if (&output.graph() != &graph)
@@ -89,27 +89,6 @@ void copy_out(const TensorView& memory, const Rows& rows, const Tensor& tensor) 
 
 using Inputs = std::vector<std::pair<Value, Tensor>>;
 
-// Takes the sizes that a tensor says, each of which must be at least 1 and the same everywhere.
-void add_sizes(Value input, const Tensor& tensor, OpenSizes& sizes) {
-  const std::string what = fmt::format("input '{}' is {}, the tensor is {}", input.name(),
-                                       input.type().str(), type_text(tensor));
-  if (!tensor.defined() || tensor.dtype() != input.dtype() ||
-      tensor.shape().rank() != input.shape().rank()) {
-    refuse(what);
-  }
-  for (int axis = 0; axis < input.shape().rank(); ++axis) {
-    const std::string name = open_name(input.shape()[axis]);
-    const std::int64_t size = tensor.shape()[axis];
-    if (name.empty()) continue;
-    if (size == 0) refuse(fmt::format("{}: {} is 0", what, name));
-    const auto [known, is_new] = sizes.emplace(name, size);
-    if (!is_new && known->second != size) {
-      refuse(fmt::format("{}: {} is {} in another input, or on another axis", what, name,
-                         known->second));
-    }
-  }
-}
-
 }  // namespace
 
 class Predictor::Impl {
@@ -124,8 +103,6 @@ class Predictor::Impl {
         values_(variables_),
         path_(find_checkpoint(checkpoint, WholeCheck::kChecksums).path) {
     values_.load(CheckpointReader(path_), options.with, options.modules);
-    // In a copy for some sizes nobody knows which variables follow a batch norm.
-    if (batch_ == 0) served_ = with_inference({graph, outputs_, false});
     free_.push_back(make_computer());  // so that a graph that no plan can be made of is refused now
   }
 
@@ -160,63 +137,34 @@ class Predictor::Impl {
     const std::vector<VariableSpec> variables_;
   };
 
-  /// A plan of the graph, for some sizes of its open dimensions, and its memory on a device.
-  struct Planned {
-    OpenSizes sizes;
-    RewrittenGraph copy;  // for these sizes; none, where the graph has no open dimensions
-    DeviceContext context;
-  };
   /// What one thread computes with.
   struct Computer {
-    explicit Computer(const DeviceOptions& options) : device(make_device(options, clock)) {}
+    Computer(const DeviceOptions& options, VariableList& variables)
+        : device(make_device(options, clock)),
+          context({.store = variables,
+                   .device = *device,
+                   .step_account = account,
+                   .evaluation_account = account}) {}
     RealClock clock;
     std::unique_ptr<Device> device;
     StepAccount account{clock};
-    std::vector<std::unique_ptr<Planned>> planned;  // those that were used last come last
+    DeviceContext context;
   };
-  /// So many sizes are kept of each thread: what comes again costs no plan.
-  static constexpr std::size_t kMostPlanned = 16;
 
   std::int64_t checked_rows(const Inputs& inputs) const;
-  OpenSizes checked_sizes(const Inputs& inputs) const;
   std::vector<Tensor> predict_in_batches(const Inputs& inputs);
   std::vector<Tensor> predict_open(const Inputs& inputs);
-  void compute(Planned& planned, const Inputs& inputs, const Rows& rows,
+  void compute(Computer& computer, const Inputs& inputs, const Rows& rows,
                const std::vector<Tensor>& results) const;
 
-  // Of a graph without open dimensions one thread at a time makes a plan, since the graph builds
-  // its index of names at the first lookup.
-  Planned& planned(Computer& computer, const OpenSizes& sizes) {
-    auto& all = computer.planned;
-    const auto known = std::ranges::find(all, sizes, [](const auto& it) { return it->sizes; });
-    if (known != all.end()) {
-      std::rotate(known, known + 1, all.end());
-      return *all.back();
-    }
-    if (all.size() == kMostPlanned) all.erase(all.begin());
-    RewrittenGraph copy;
-    if (served_.graph) copy = with_sizes({*served_.graph, served_.roots, false}, sizes);
-    all.emplace_back(new Planned{sizes, std::move(copy),
-                                 DeviceContext({.store = variables_,
-                                                .device = *computer.device,
-                                                .step_account = computer.account,
-                                                .evaluation_account = computer.account})});
-    Planned& made = *all.back();
-    made.context.snapshot().share(values_);
-    made.context.plans().read_plan(StepKind::kEvaluate, graph_of(made), outputs_of(made),
-                                   Mode::kInfer, true);
-    return made;
-  }
-  const Graph& graph_of(const Planned& planned) const {
-    return planned.copy.graph ? *planned.copy.graph : graph_;
-  }
-  const std::vector<Value>& outputs_of(const Planned& planned) const {
-    return planned.copy.graph ? planned.copy.roots : outputs_;
-  }
-
+  // One thread at a time makes a plan, since the graph builds its index of names at the first
+  // lookup. Of a graph with open dimensions the first inputs say the sizes.
   std::unique_ptr<Computer> make_computer() {
-    auto made = std::make_unique<Computer>(device_);
-    if (!served_.graph) planned(*made, {});
+    auto made = std::make_unique<Computer>(device_, variables_);
+    made->context.snapshot().share(values_);
+    if (batch_ > 0) {
+      made->context.plans().read_plan(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true);
+    }
     return made;
   }
 
@@ -236,7 +184,6 @@ class Predictor::Impl {
   VariableList variables_;
   VariableSnapshot values_;
   const std::string path_;
-  RewrittenGraph served_;  // of a graph with open dimensions: as it is in inference
   std::mutex mutex_;
   std::vector<std::unique_ptr<Computer>> free_;  // those that no call uses
 };
@@ -266,53 +213,33 @@ std::int64_t Predictor::Impl::checked_rows(const Inputs& inputs) const {
   return rows;
 }
 
-void Predictor::Impl::compute(Planned& planned, const Inputs& inputs, const Rows& rows,
+void Predictor::Impl::compute(Computer& computer, const Inputs& inputs, const Rows& rows,
                               const std::vector<Tensor>& results) const {
   const auto feed = [&](Feed& to) {
     for (const auto& [input, tensor] : inputs) copy_in(tensor, rows, to.view(input));
   };
   const std::span<const TensorView> computed =
-      planned.context.read(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true, feed);
+      computer.context.read(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true, feed);
   for (std::size_t i = 0; i < results.size(); ++i) copy_out(computed[i], rows, results[i]);
 }
 
-// Returns a size for each open dimension of the inputs that the outputs depend on.
-OpenSizes Predictor::Impl::checked_sizes(const Inputs& inputs) const {
-  OpenSizes sizes;
+std::vector<Tensor> Predictor::Impl::predict_open(const Inputs& inputs) {
   for (const auto& [input, tensor] : inputs) {
     if (!input) refuse("an input is no value");
-    add_sizes(input, tensor, sizes);
   }
-  for (const auto& node : served_.graph->nodes()) {
-    if (node->op().name != "input") continue;
-    const Value input = node->output(0);
-    for (const std::string& name : open_names(std::span(&input, 1))) {
-      if (sizes.contains(name)) continue;
-      throw Error(
-          ErrorCode::kFailedPrecondition,
-          fmt::format("[predictor] no input that was given tells the size of {}: '{}' is {}", name,
-                      input.name(), input.type().str()));
-    }
-  }
-  return sizes;
-}
-
-std::vector<Tensor> Predictor::Impl::predict_open(const Inputs& inputs) {
-  const OpenSizes sizes = checked_sizes(inputs);
   std::unique_ptr<Computer> computer = take_computer();
-  Planned& planned = this->planned(*computer, sizes);
   const auto feed = [&](Feed& to) {
     for (const auto& [input, tensor] : inputs) to.set(input, tensor);
   };
-  std::vector<Tensor> results = copies_of(planned.context.read(
-      StepKind::kEvaluate, graph_of(planned), outputs_of(planned), Mode::kInfer, true, feed));
+  std::vector<Tensor> results = copies_of(
+      computer->context.read(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true, feed));
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(computer));
   return results;
 }
 
 std::vector<Tensor> Predictor::Impl::predict(const Inputs& inputs) {
-  return served_.graph ? predict_open(inputs) : predict_in_batches(inputs);
+  return batch_ == 0 ? predict_open(inputs) : predict_in_batches(inputs);
 }
 
 std::vector<Tensor> Predictor::Impl::predict_in_batches(const Inputs& inputs) {
@@ -323,7 +250,7 @@ std::vector<Tensor> Predictor::Impl::predict_in_batches(const Inputs& inputs) {
   });
   std::unique_ptr<Computer> computer = take_computer();
   for (std::int64_t first = 0; first < rows; first += batch_) {
-    compute(*computer->planned[0], inputs, {first, std::min(batch_, rows - first)}, results);
+    compute(*computer, inputs, {first, std::min(batch_, rows - first)}, results);
   }
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(computer));

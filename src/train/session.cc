@@ -47,22 +47,12 @@
 namespace paceline {
 namespace {
 
-// Feeds fill memory of fixed sizes.
-const Graph& check_sizes(const Graph& graph) {
-  const Value open = open_input(graph);
-  if (!open) return graph;
-  throw Error(ErrorCode::kInvalidArgument,
-              fmt::format("[session] '{}' is {}: a session computes with fixed sizes: build the "
-                          "graph with a number in place of Graph::open",
-                          open.name(), open.type().str()));
-}
-
 // Returns the graphs of the trainings, each once.
 std::vector<const Graph*> graphs_of(std::span<const Training> trainings) {
   std::vector<const Graph*> graphs;
   for (const Training& training : trainings) {
     if (std::ranges::find(graphs, &training.graph()) == graphs.end()) {
-      graphs.push_back(&check_sizes(training.graph()));
+      graphs.push_back(&training.graph());
     }
   }
   return graphs;
@@ -86,17 +76,19 @@ Session::Session(std::vector<Training> trainings, const Cluster& cluster, const 
     throw Error(ErrorCode::kInvalidArgument, "[session] of no training: give it a graph instead");
   }
   const std::vector<const Graph*> graphs = graphs_of(trainings);
-  SessionObservers observers({trainings, graphs, cluster, run, options});
+  auto usual = std::make_unique<UsualSizes>(trainings, graphs, options);
+  SessionObservers observers(usual->planned(cluster, run));
   impl_ = std::make_unique<Impl>(std::move(trainings), graphs, cluster, run, options,
-                                 std::move(observers));
+                                 std::move(usual), std::move(observers));
 }
 
 Session::Session(const Graph& graph, const Cluster& cluster, const RunOptions& run,
                  const SessionOptions& options) {
-  const std::vector<const Graph*> graphs = {&check_sizes(graph)};
-  SessionObservers observers({{}, graphs, cluster, run, options});
+  const std::vector<const Graph*> graphs = {&graph};
+  auto usual = std::make_unique<UsualSizes>(std::span<const Training>(), graphs, options);
+  SessionObservers observers(usual->planned(cluster, run));
   impl_ = std::make_unique<Impl>(std::vector<Training>(), graphs, cluster, run, options,
-                                 std::move(observers));
+                                 std::move(usual), std::move(observers));
 }
 
 Session::~Session() { impl_->close(*this); }
@@ -174,17 +166,20 @@ Cluster prepared(Cluster cluster, const SessionOptions& options) {
 
 Session::Impl::Impl(std::vector<Training> with, std::vector<const Graph*> all, const Cluster& on,
                     const RunOptions& run_with, const SessionOptions& session_options,
-                    SessionObservers with_observers)
+                    std::unique_ptr<UsualSizes> with_usual, SessionObservers with_observers)
     : trainings(prepared(std::move(with), on.train.on_nan)),
       graphs(std::move(all)),
       trained_graphs(trainings.empty() ? 0 : graphs.size()),
       cluster(prepared(on, session_options)),
       run_options(run_with),
       options(session_options),
+      usual(std::move(with_usual)),
       console(run_with.quiet, program_run_of(run_with).log),
       observers(std::move(with_observers)),
       exceptions_(std::uncaught_exceptions()) {
-  for (const Value& value : options.watch) watched.emplace_back(value.dtype(), value.shape());
+  for (const Value& value : usual->options().watch) {
+    watched.emplace_back(value.dtype(), value.shape());
+  }
   if (!started()) {
     ended = true;
     return;
@@ -297,7 +292,9 @@ void Session::Impl::make_context() {
   if (options.examples_per_step == 0) {
     options.examples_per_step = first_dimension_of_inputs(*graphs[0]);
   }
-  options.examples_per_step *= cluster.towers;
+  examples = {options.examples_per_step, usual->of(options.examples_per_step)};
+  options.examples_per_step = examples.usual * cluster.towers;
+  usual->options().examples_per_step = options.examples_per_step;
   rewrite = make_rewrite();
   normals = std::make_shared<InputNormals>(run_options.seed, cluster.task.index);
   ParameterStore& store = towers ? towers->store().of(0) : job->store();
@@ -349,9 +346,9 @@ Session::Impl::Trained Session::Impl::make_trained(const Training& training) {
     watch.push_back(options.watch[i]);
     at.push_back(i);
   }
-  std::vector<PlanSet::TrainPlan> plans;
+  std::vector<TrainPlans*> plans;
   for (DeviceContext* const each : contexts()) {
-    plans.push_back(each->plans().make_train_plan(training, watch));
+    plans.push_back(&each->plans().make_train_plans(training, watch, examples));
   }
   return {std::move(plans), LearningRates(job->store().variables(), &training), std::move(at)};
 }
@@ -365,8 +362,7 @@ void Session::Impl::make_loop() {
   }
   std::vector<TrainLoop::Trained> turns;
   for (Trained& each : trained) {
-    TrainLoop::Trained& turn = turns.emplace_back(TrainLoop::Trained{{}, each.rates});
-    for (const PlanSet::TrainPlan& plan : each.plans) turn.towers.push_back(plan.executor.get());
+    turns.push_back({each.plans, each.rates});
   }
   if (run_options.summary_of.any() && cluster.is_chief()) {
     std::vector<std::string> names;
@@ -386,7 +382,6 @@ void Session::Impl::make_loop() {
                                                       .normals = normals,
                                                       .seed = run_options.seed,
                                                       .task = cluster.task.index,
-                                                      .examples = options.examples_per_step,
                                                       .first_step = job->first_step(),
                                                       .position = restored,
                                                       .timeline = timeline.get(),
@@ -598,12 +593,14 @@ bool Session::Impl::call_hooks(Session& session) {
 void Session::Impl::read_watched() {
   const Trained& made = trained[std::size_t(loop->last().training)];
   for (std::size_t i = 0; i < made.watched.size(); ++i) {
-    const Tensor& to = watched[made.watched[i]];
-    copy_bytes(to.raw(), made.plans[0].executor->fetched(i).data, to.bytes());
+    Tensor& to = watched[made.watched[i]];
+    const TensorView from = loop->executor().fetched(i);
+    if (to.shape() != from.shape) to = Tensor(from.dtype, from.shape);
+    copy_bytes(to.raw(), from.data, to.bytes());
     if (to.dtype() != DType::kFloat32 || to.elements() != 1) continue;
     float& mean = *to.data<float>().data();
     for (std::size_t tower = 1; tower < made.plans.size(); ++tower) {
-      mean += *made.plans[tower].executor->fetched(i).as<float>();
+      mean += *loop->executor(tower).fetched(i).as<float>();
     }
     mean /= float(made.plans.size());
   }
@@ -648,7 +645,7 @@ void check_known(std::span<const Graph* const> graphs, Value value) {
 Session& Session::share(const Graph& graph) {
   impl_->guarded([&] {
     std::vector<const Graph*> with_it = impl_->graphs;
-    with_it.push_back(&check_sizes(graph));
+    with_it.push_back(&graph);
     const std::vector<VariableSpec> known = impl_->variables();
     for (const VariableSpec& spec : variable_specs(with_it, nullptr)) {
       if (std::ranges::find(known, spec.name, &VariableSpec::name) != known.end()) continue;
@@ -713,7 +710,7 @@ std::span<const TensorView> Session::fetch(const Graph& graph, std::span<const V
 
 void Session::reset_locals(const Graph& graph) {
   if (!started()) return;
-  for (DeviceContext* const each : impl_->contexts()) each->plans().locals(graph).reset();
+  for (DeviceContext* const each : impl_->contexts()) each->plans().reset_locals(graph);
 }
 
 VariableId Session::Impl::variable_of(std::string_view name) const {
@@ -822,7 +819,7 @@ class Session::Impl::Observed : public RunningSession {
   explicit Observed(Impl& impl) : impl_(impl) {}
 
   PlannedSession made_of() const override {
-    return {impl_.trainings, impl_.graphs, impl_.cluster, impl_.run_options, impl_.options};
+    return impl_.usual->planned(impl_.cluster, impl_.run_options);
   }
   const StepResult& last_step() const override { return impl_.last_step(); }
   void print(const std::string& line) override { impl_.console.print(line); }
@@ -842,7 +839,7 @@ class Session::Impl::Observed : public RunningSession {
   }
   Report& report() override { return impl_.report; }
   const Plan& plan(int training) const override {
-    return *impl_.trained.at(std::size_t(training)).plans[0].plan;
+    return impl_.trained.at(std::size_t(training)).plans[0]->plan();
   }
   std::span<const VariableSpec> variables() const override {
     return impl_.job->store().variables();

@@ -25,6 +25,7 @@
 #include "train/train_limit.h"
 #include "train/train_loop.h"
 #include "train/unstarted_values.h"
+#include "train/usual_sizes.h"
 
 namespace paceline {
 
@@ -32,7 +33,8 @@ class Session::Impl {
  public:
   /// The graphs of the trainings, or one without any.
   Impl(std::vector<Training> trainings, std::vector<const Graph*> graphs, const Cluster& cluster,
-       const RunOptions& run, const SessionOptions& options, SessionObservers observers);
+       const RunOptions& run, const SessionOptions& options, std::unique_ptr<UsualSizes> usual,
+       SessionObservers observers);
   ~Impl();
 
   /// False when an observer wanted no more than the plan. Then only the values exist of the parts
@@ -112,6 +114,7 @@ class Session::Impl {
   const Cluster cluster;
   const RunOptions run_options;
   SessionOptions options;
+  const std::unique_ptr<UsualSizes> usual;
   const Console console;
   RealClock clock;
   std::map<std::string, double> summarised;  // by tag, the last that the program gave
@@ -126,6 +129,7 @@ class Session::Impl {
   SessionObservers observers;  // Observers may ask the job, from threads of their own.
   std::shared_ptr<const InputNormals> normals;
   RewriteOptions rewrite;
+  BatchExamples examples;                  // of one tower
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
   std::unique_ptr<DeviceContext> context;  // the device's, which trains
   std::int64_t snapshot_step = 0;          // own train steps made when its snapshot was read
@@ -136,7 +140,7 @@ class Session::Impl {
   Evaluated evaluated;  // what the numbers of the program are of
   /// Makes the steps of a training.
   struct Trained {
-    std::vector<PlanSet::TrainPlan> plans;  // by tower
+    std::vector<TrainPlans*> plans;  // by tower
     LearningRates rates;
     std::vector<std::size_t> watched;  // in SessionOptions::watch, in the order of the fetches
   };

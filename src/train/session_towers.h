@@ -29,6 +29,7 @@ class SessionTowers {
 
   int count() const { return store_.towers(); }
   TowerStore& store() { return store_; }
+  bool syncs_batch_norm() const { return parts_.cluster.train.sync_batch_norm; }
   /// Makes the contexts of the other towers, like that of tower 0.
   void make_contexts(const DeviceContext::Parts& first);
   /// Returns the context of a tower from 1 on.

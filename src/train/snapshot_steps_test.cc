@@ -53,10 +53,10 @@ TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   }
   VariableSnapshot snapshot(*store);
   Side train(*store, snapshot), evaluate(*store, snapshot);
-  const PlanSet::TrainPlan plan = train.plans.make_train_plan(training, {});
+  TrainPlans& plan = train.plans.make_train_plans(training, {}, {});
   ReadPlan& reader =
       evaluate.plans.read_plan(StepKind::kEvaluate, graph, {&loss, 1}, Mode::kInfer, true);
-  fill_from(plan.executor->view("x"), 0.3f);
+  fill_from(plan.executor().view("x"), 0.3f);
   fill_from(reader.executor().view("x"), 0.3f);
   EXPECT_NE(train.plans.locals(graph).view("state").data,
             evaluate.plans.locals(graph).view("state").data);
@@ -74,7 +74,7 @@ TEST(SnapshotSteps, AnEvaluationRunsOnItsThreadBesideTraining) {
   });
   const std::vector<float> rates(store->variables().size(), 0.1f);
   while (evaluations < kRounds || steps < kRounds) {
-    plan.executor->run({StepKind::kTrain, rates, 8, {.seed = 1, .task = 0, .step = steps}});
+    plan.executor().run({StepKind::kTrain, rates, 8, {.seed = 1, .task = 0, .step = steps}});
     ++steps;
   }
   thread.join();

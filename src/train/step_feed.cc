@@ -24,6 +24,12 @@ TensorView StepFeed::view(Value input) {
   return memory;
 }
 
+TensorView StepFeed::view(Value input, const Shape& shape) {
+  const TensorView memory = view(input);
+  check_shape(input, memory.shape, shape);
+  return memory;
+}
+
 Feed& StepFeed::normal(Value input) {
   fill_normal(input, view(input), *normals_, step_);
   return *this;

@@ -17,6 +17,7 @@ class StepFeed : public Feed {
            std::shared_ptr<RecordBlocks> blocks = nullptr);
 
   TensorView view(Value input) override;
+  TensorView view(Value input, const Shape& shape) override;
   Feed& normal(Value input) override;
   Feed& set(Value input, const Tensor& tensor) override;
   Feed& keep(Value input) override;

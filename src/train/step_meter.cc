@@ -30,9 +30,10 @@ void StepMeter::stop() {
   stopped_ = true;
 }
 
-void StepMeter::add_step(Duration step, Duration transfer) {
+void StepMeter::add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples) {
   ++steps_;
   if (!running_) return;
+  examples_ += examples.value_or(examples_per_step_);
   times_.add(step);
   const Duration waited = waited_before_;
   waited_before_ = this->waited();
@@ -69,7 +70,7 @@ TaskReport StepMeter::report(const std::string& task) const {
   if (times_.count() == 0 || seconds <= 0) return report;
   report.seconds = seconds;
   report.steps_per_s = double(times_.count()) / seconds;
-  report.examples_per_s = *report.steps_per_s * double(examples_per_step_);
+  report.examples_per_s = double(examples_) / seconds;
   report.step_ms_p50 = times_.quantile_ms(0.5);
   report.step_ms_p99 = times_.quantile_ms(0.99);
   report.step_ms_max = times_.quantile_ms(1);

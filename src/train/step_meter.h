@@ -35,7 +35,8 @@ class StepMeter {
   /// Returns the time that was taken out since start().
   Duration excluded() const { return excluded_; }
   /// Adds a step that has ended. `transfer`: the time that the links were busy since the last one.
-  void add_step(Duration step, Duration transfer);
+  /// It had `examples`, by default as many as each step.
+  void add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples = {});
 
   std::int64_t steps() const { return steps_; }
   /// Returns the seconds of all steps so far, timed or not, by activity, without excluded time.
@@ -59,6 +60,7 @@ class StepMeter {
   TimePoint started_{};
   Duration excluded_{0}, waited_before_{0}, hidden_{0};
   std::int64_t steps_ = 0;
+  std::int64_t examples_ = 0;  // of the timed steps
   StepTimes times_;
   // The times at the end of the last timed step.
   Spent spent_{};

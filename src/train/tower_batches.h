@@ -7,38 +7,49 @@
 #include <memory>
 #include <vector>
 
-#include "exec/executor.h"
 #include "train/batch_feed.h"
+#include "train/plan_set.h"
 
 namespace paceline {
 
 /// One thread fills a set of batches, one for each tower, while each tower takes its batch of the
-/// set that was filled before.
+/// set that was filled before. The sizes of a batch choose the plan that computes it.
 class TowerBatches {
  public:
-  explicit TowerBatches(int towers) : sets_{Set(std::size_t(towers)), Set(std::size_t(towers))} {}
+  /// `open`: the sizes of batches may differ. Then a batch has the inputs that the one before it
+  /// keeps; else the executor has them. `some_may_lack`: a feed that stops before the last tower's
+  /// batch leaves a set in which the others have one.
+  TowerBatches(std::size_t towers, bool open, bool some_may_lack)
+      : sets_{Set(towers), Set(towers)}, open_(open), some_may_lack_(some_may_lack) {}
 
   /// Calls `feed` for each tower in turn, from batch number `first` on. `position` becomes that
-  /// after the last batch. Returns false when the feed has stopped.
+  /// after the last batch. Returns false when the feed has stopped: in this call, or in the last
+  /// one, after some batches.
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
             const std::shared_ptr<const InputNormals>& normals,
             const std::shared_ptr<RecordBlocks>& blocks);
   /// Swaps the two sets between two steps: the filled one is given out, and the other one is
   /// filled.
   void turn() { filling_ = 1 - filling_; }
-  /// Fills the inputs of a tower's executor with its batch. Throws kFailedPrecondition, naming an
-  /// input that was not filled. All towers may call it at once.
-  void give(std::size_t tower, Executor& executor) const;
+  /// Chooses a tower's plan for its batch, fills the inputs, and returns the executor. Throws
+  /// kFailedPrecondition, naming an input that was not filled. All towers may call it at once.
+  Executor& give(std::size_t tower, TrainPlans& plans) const;
+  /// True if a tower has a batch in the set that is given out. One without computes tower 0's, as
+  /// a batch of no examples.
+  bool has(std::size_t tower) const { return !sets_[1 - filling_][tower].lacks; }
 
  private:
   struct Batch {
     BatchFeed feed;
     std::int64_t number = 0;
+    bool lacks = false;
     mutable TaskPosition given;  // of no use: position() was told when the batch was filled
   };
   using Set = std::vector<Batch>;
 
   std::array<Set, 2> sets_;
+  const bool open_, some_may_lack_;
+  bool is_over_ = false;     // the feed has stopped after some batches of the last set
   std::size_t filling_ = 0;  // the set that fill() fills
   std::shared_ptr<const InputNormals> normals_;
 };

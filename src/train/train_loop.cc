@@ -1,5 +1,6 @@
 #include "train/train_loop.h"
 
+#include <numeric>
 #include <utility>
 
 #include "paceline/error.h"
@@ -11,9 +12,22 @@ TrainLoop::TrainLoop(const Parts& parts)
     : parts_(parts),
       position_(parts.position),
       fed_position_(parts.position),
-      fill_next_([this] { return (inputs_ = fill(last_.step + 1)) == Inputs::kFilled; }),
+      fill_next_([this] {
+        inputs_ = fill(last_.step + 1);
+        // Another executor makes a step of other sizes.
+        return inputs_ == Inputs::kFilled && &towers()[0]->executor() == executors_[0];
+      }),
       fill_ahead_([this] { fill_ahead(); }) {
-  if (parts.towers != nullptr) ahead_.emplace(parts.towers->count());
+  for (const Trained& each : parts.trainings) {
+    const bool open = each.towers[0]->open(), ahead = parts.towers != nullptr;
+    // Statistics of the whole batch would count a batch twice that another tower computes, too.
+    const bool some_may_lack = open && ahead && !parts.towers->syncs_batch_norm();
+    batches_.push_back(open || ahead
+                           ? std::make_unique<TowerBatches>(each.towers.size(), open, some_may_lack)
+                           : nullptr);
+    executors_.resize(each.towers.size());
+    examples_.resize(each.towers.size());
+  }
   last_.step = parts_.first_step;
   last_.global_step = parts_.store.global_step();
   if (parts_.timeline == nullptr) return;
@@ -28,17 +42,29 @@ TrainLoop::TrainLoop(const Parts& parts)
 TrainLoop::Inputs TrainLoop::fill(std::int64_t step) {
   const TimelineScope event(parts_.timeline, input_label_);
   const AccountScope input(parts_.account, Activity::kInput);
+  if (open()) return fill_batches(step) ? Inputs::kFilled : Inputs::kOver;
   for (std::size_t tower = 0; tower < towers().size(); ++tower) {
     if (!fill_one(step, tower)) return Inputs::kOver;
   }
   return Inputs::kFilled;
 }
 
+// With towers, each takes its batch when the step begins.
+bool TrainLoop::fill_batches(std::int64_t step) {
+  if (!batches().fill(*feed_, batch_of(step, 0), fed_position_, parts_.normals, parts_.records)) {
+    return false;
+  }
+  if (parts_.towers != nullptr) return true;
+  batches().turn();
+  batches().give(0, *towers()[0]);
+  return true;
+}
+
 bool TrainLoop::fill_one(std::int64_t step, std::size_t tower) {
-  StepFeed feed(*towers()[tower], parts_.normals, batch_of(step, tower), fed_position_,
+  StepFeed feed(towers()[tower]->executor(), parts_.normals, batch_of(step, tower), fed_position_,
                 parts_.records);
   (*feed_)(feed);
-  if (tower > 0) feed.take_kept(executor());
+  if (tower > 0) feed.take_kept(towers()[0]->executor());
   feed.check_fed();
   return !feed.stopped();
 }
@@ -54,18 +80,18 @@ bool TrainLoop::step(const std::function<void(Feed&)>& feed, std::size_t trainin
   if (fill_error_ != nullptr) std::rethrow_exception(std::exchange(fill_error_, nullptr));
   if (inputs_ == Inputs::kUnknown) {
     inputs_ = fill(last_.step);
-    is_ahead_ = false;
+    is_ahead_ = open() && parts_.towers != nullptr;
   }
   const bool over = std::exchange(inputs_, Inputs::kUnknown) == Inputs::kOver;
   // The step may fill the inputs of the next one.
   (over ? position_ : step_position_) = fed_position_;
   if (over) return false;
   if (parts_.records) tell_records();
+  for (std::size_t i = 0; i < towers().size(); ++i) executors_[i] = &towers()[i]->executor();
 
   LearningRates& rates = parts_.trainings[training].rates;
   StepRequest request;
   request.learning_rates = rates.at(last_.global_step);
-  request.examples = parts_.examples;
   request.identity = {parts_.seed, parts_.task, last_.step};
   if (look_ahead && executor().wants_next_inputs()) request.fill_next = &fill_next_;
   looks_ahead_ = look_ahead;
@@ -106,11 +132,15 @@ StepHandle& TrainLoop::run(const StepRequest& request) {
 }
 
 StepHandle& TrainLoop::run_towers(const StepRequest& request) {
-  if (parts_.towers == nullptr) return run(request);
+  if (parts_.towers == nullptr) {
+    StepRequest own = request;
+    own.examples = examples_[0] = towers()[0]->examples();
+    return run(own);
+  }
   StepHandle* handle = nullptr;
   auto step = [&](std::int64_t tower) { run_tower(std::size_t(tower), request, handle); };
   filling_ = looks_ahead_;
-  ahead_->turn();
+  batches().turn();
   const TimelineScope event(parts_.timeline, towers_label_);
   parts_.towers->run(TileFunction(step), looks_ahead_ ? fill_ahead_ : fill_nothing_);
   is_ahead_ = looks_ahead_;
@@ -121,12 +151,12 @@ StepHandle& TrainLoop::run_towers(const StepRequest& request) {
 // Tower 0 has the account of the step. What filling takes longer than the step counts as input.
 void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle) {
   const TimelineScope event(parts_.timeline, tower_label_);
-  Executor& executor = *towers()[tower];
-  if (is_ahead_) ahead_->give(tower, executor);
+  if (is_ahead_) executors_[tower] = &batches().give(tower, *towers()[tower]);
   StepRequest own = request;
   own.identity.step = batch_of(request.identity.step, tower);
+  own.examples = examples_[tower] = batches().has(tower) ? towers()[tower]->examples() : 0;
   if (tower > 0) {
-    executor.run(own);
+    executor(tower).run(own);
     return;
   }
   handle = &run(own);
@@ -136,8 +166,8 @@ void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHan
 void TrainLoop::fill_ahead() {
   const TimelineScope event(parts_.timeline, input_label_);
   try {
-    const bool filled = ahead_->fill(*feed_, batch_of(last_.step + 1, 0), fed_position_,
-                                     parts_.normals, parts_.records);
+    const bool filled = batches().fill(*feed_, batch_of(last_.step + 1, 0), fed_position_,
+                                       parts_.normals, parts_.records);
     inputs_ = filled ? Inputs::kFilled : Inputs::kOver;
   } catch (...) {
     fill_error_ = std::current_exception();
@@ -158,9 +188,19 @@ void TrainLoop::tell_records() {
   if (taken != step_position_.numbers.end()) parts_.records->set_reads(taken->second);
 }
 
+std::int64_t TrainLoop::examples() const {
+  return std::accumulate(examples_.begin(), examples_.end(), std::int64_t{0});
+}
+
+// Each example counts as much; the losses of equal batches are added as they are, to no rounding.
 double TrainLoop::mean_loss() const {
+  const std::int64_t all = examples();
   double sum = 0;
-  for (const Executor* const tower : towers()) sum += tower->loss();
+  for (std::size_t i = 0; i < towers().size(); ++i) {
+    const bool equal = examples_[i] * std::int64_t(towers().size()) == all;
+    const double weight = equal ? 1 : double(examples_[i]) * double(towers().size()) / double(all);
+    sum += weight * executor(i).loss();
+  }
   return sum / double(towers().size());
 }
 
@@ -182,7 +222,8 @@ void TrainLoop::end_step() {
   const Duration before = transferred_;
   transferred_ = parts_.store.account().transfer;
   const Duration evaluated = parts_.meter.excluded() - excluded_;
-  parts_.meter.add_step(parts_.account.clock().now() - begun_ - evaluated, transferred_ - before);
+  parts_.meter.add_step(parts_.account.clock().now() - begun_ - evaluated, transferred_ - before,
+                        examples());
 }
 
 }  // namespace paceline

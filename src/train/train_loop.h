@@ -27,7 +27,7 @@ namespace paceline {
 class TrainLoop {
  public:
   struct Trained {
-    std::vector<Executor*> towers;  // one, where the session has no towers
+    std::vector<TrainPlans*> towers;  // one, where the session has no towers
     LearningRates& rates;
   };
   struct Parts {
@@ -38,7 +38,6 @@ class TrainLoop {
     std::shared_ptr<const InputNormals> normals;
     std::uint64_t seed = 0;
     std::int64_t task = 0;
-    std::int64_t examples = 0;
     std::int64_t first_step = 0;   // the number of the task's next step
     TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
@@ -78,14 +77,18 @@ class TrainLoop {
   const LossWindows& losses() const { return losses_; }
   /// Returns the time at which the last step was made, before hooks saw it.
   TimePoint last_made_at() const { return last_made_at_; }
+  /// Returns the executor of a tower that has made the last step.
+  Executor& executor(std::size_t tower = 0) const { return *executors_[tower]; }
   /// Returns the number of steps that this loop has made.
   std::int64_t steps_made() const { return last_.step - parts_.first_step; }
 
  private:
   enum class Inputs : std::uint8_t { kUnknown, kFilled, kOver };
   Inputs fill(std::int64_t step);
-  const std::vector<Executor*>& towers() const { return parts_.trainings[training_].towers; }
-  Executor& executor() const { return *towers()[0]; }
+  const std::vector<TrainPlans*>& towers() const { return parts_.trainings[training_].towers; }
+  bool open() const { return towers()[0]->open(); }
+  TowerBatches& batches() { return *batches_[training_]; }
+  bool fill_batches(std::int64_t step);
   std::int64_t batch_of(std::int64_t step, std::size_t tower) const {
     return step * std::int64_t(towers().size()) + std::int64_t(tower);
   }
@@ -94,6 +97,7 @@ class TrainLoop {
   StepHandle& run_towers(const StepRequest& request);
   void run_tower(std::size_t tower, const StepRequest& request, StepHandle*& handle);
   void fill_ahead();
+  std::int64_t examples() const;
   double mean_loss() const;
   double global_norm() const;
   void note_losses();
@@ -107,11 +111,14 @@ class TrainLoop {
   TaskPosition step_position_, fed_position_;         // of this step; of the inputs as they are
   const std::function<bool()> fill_next_;
   const std::function<void()> fill_ahead_, fill_nothing_ = {};
-  std::optional<TowerBatches> ahead_;  // where towers are
-  bool is_ahead_ = false;              // true: the batches of the next step are ready
-  bool looks_ahead_ = false;           // this step
-  std::atomic<bool> filling_{false};   // ahead, while towers make this step
-  std::exception_ptr fill_error_;      // for the step whose batch it was
+  /// By training; null where a feed fills the inputs of the executor.
+  std::vector<std::unique_ptr<TowerBatches>> batches_;
+  std::vector<Executor*> executors_;    // of this step, by tower
+  std::vector<std::int64_t> examples_;  // the same
+  bool is_ahead_ = false;               // true: the batches of the next step are ready
+  bool looks_ahead_ = false;            // this step
+  std::atomic<bool> filling_{false};    // ahead, while towers make this step
+  std::exception_ptr fill_error_;       // for the step whose batch it was
   StepResult last_;
   std::int64_t made_ = 0;  // by this loop
   const TimelineLabel *step_label_ = nullptr, *input_label_ = nullptr, *reply_label_ = nullptr,

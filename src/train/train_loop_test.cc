@@ -102,21 +102,17 @@ class TrainLoopTest : public ::testing::Test {
     const Graph* graphs[] = {&graph_};
     const auto specs = variable_specs(graphs, &training_);
     device_ = make_device({.kind = "cpu"}, clock_);
-    PlanRequest request;
-    request.graph = &graph_;
-    request.training = &training_;
-    plan_ = make_plan(request, specs, *device_);
     store_ = std::make_unique<SlowStore>(specs, clock_, account_, delays_);
-    locals_ = std::make_unique<LocalMemory>(graph_, *device_);
-    executor_ = std::make_unique<Executor>(*plan_, store_->bind(plan_->binding, plan_->clipped()),
-                                           *locals_, *device_, account_);
+    snapshot_ = std::make_unique<VariableSnapshot>(*store_);
+    plans_ = std::make_unique<PlanSet>(
+        PlanSet::Parts{*store_, *device_, *snapshot_, account_, account_});
+    TrainPlans& plans = plans_->make_train_plans(training_, {}, {1, 1});
     rates_ = std::make_unique<LearningRates>(store_->variables(), &training_);
-    loop_ =
-        std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = {{{executor_.get()}, *rates_}},
-                                                     .store = *store_,
-                                                     .account = account_,
-                                                     .meter = meter_,
-                                                     .normals = normals_});
+    loop_ = std::make_unique<TrainLoop>(TrainLoop::Parts{.trainings = {{{&plans}, *rates_}},
+                                                         .store = *store_,
+                                                         .account = account_,
+                                                         .meter = meter_,
+                                                         .normals = normals_});
   }
 
   OpRegistry& with_slow_op(OpRegistry& ops) {
@@ -173,10 +169,9 @@ class TrainLoopTest : public ::testing::Test {
   Value x_;
   Training training_;
   std::unique_ptr<Device> device_;
-  std::unique_ptr<Plan> plan_;
   std::unique_ptr<SlowStore> store_;
-  std::unique_ptr<LocalMemory> locals_;
-  std::unique_ptr<Executor> executor_;
+  std::unique_ptr<VariableSnapshot> snapshot_;
+  std::unique_ptr<PlanSet> plans_;
   std::unique_ptr<LearningRates> rates_;
   std::unique_ptr<TrainLoop> loop_;
 };

@@ -1,10 +1,14 @@
-// The values of a session that was not started: zeros.
+// The values of a session that was not started: zeros, where open dimensions have their usual size,
+// or 1.
 #pragma once
 
 #include <map>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "graph/open_graph.h"
 #include "paceline/graph.h"
 #include "paceline/tensor.h"
 
@@ -16,7 +20,11 @@ class UnstartedValues {
   std::span<const TensorView> of(const Graph& graph, std::span<const Value> fetches) {
     Zeros& zeros = by_graph_[&graph];
     zeros = {};
-    for (const Value& value : fetches) zeros.tensors.emplace_back(value.dtype(), value.shape());
+    for (const Value& value : fetches) {
+      OpenSizes sizes = graph.usual_sizes();
+      for (std::string& name : open_names(std::span(&value, 1))) sizes.emplace(std::move(name), 1);
+      zeros.tensors.emplace_back(value.dtype(), sized(value.shape(), sizes));
+    }
     for (const Tensor& tensor : zeros.tensors) zeros.views.push_back(tensor.view());
     return zeros.views;
   }
