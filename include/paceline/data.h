@@ -187,8 +187,9 @@ void distort(const Distortion& distortion, Example& example, std::span<float> va
 
 /// The fate of the examples that are left when an epoch is divided into batches.
 enum class LastBatch : std::uint8_t {
-  kDrop,  // they are left out of this epoch
-  kPad,   // they are one more batch, filled up with zeros
+  kDrop,   // they are left out of this epoch
+  kPad,    // they are one more batch, filled up with zeros
+  kShort,  // they are one more batch, a smaller one: for inputs whose batch is open (Graph::open)
 };
 
 /// The order in which a parallel stage hands on its records.
@@ -288,6 +289,7 @@ struct InputBatch {
   Tensor labels;             // int32 (batch)
   Tensor weights;            // float32 (batch): 1 for a record, 0 for what stands in for one
   std::int64_t records = 0;  // with weight 1
+  std::int64_t rows = 0;     // batch; fewer of the last one, if that is short (LastBatch::kShort)
 };
 
 /// The numbers of one stage of a pipeline since it began.

@@ -35,6 +35,8 @@ struct ArrayBatchesOptions {
   bool shuffle = true;                // another order in every epoch, by (seed, epoch) alone
   std::uint64_t seed = 1;             // of the orders; the same for all workers of a job
   LastBatch last = LastBatch::kDrop;  // the fate of an incomplete batch
+  /// The examples of a batch, for inputs whose dimension 0 is open; 0: the usual size.
+  std::int64_t batch = 0;
   /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
   /// so that a loss can leave that out. Default: none.
   Value weights = {};
@@ -46,7 +48,8 @@ struct ArrayBatchesOptions {
 };
 
 /// A feed function over arrays in memory: dimension 0 of each array counts examples, that of its
-/// input the examples of a batch. An epoch ends with Feed::stop, so that a run is an epoch:
+/// input the examples of a batch; it may be open, as may others. An epoch ends with Feed::stop, so
+/// that a run is an epoch:
 ///
 ///     ArrayBatches data({{x, images}, {y, labels}});
 ///     const auto feed = prefetch(data);

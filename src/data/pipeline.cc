@@ -163,7 +163,7 @@ std::int64_t Pipeline::examples() const { return RecordOrder(plan_->order).size(
 
 std::int64_t Pipeline::batches() const {
   expect_at_least("the batch", plan_->batch, 1);
-  const std::int64_t more = plan_->last == LastBatch::kPad ? plan_->batch - 1 : 0;
+  const std::int64_t more = plan_->last != LastBatch::kDrop ? plan_->batch - 1 : 0;
   return (examples() + more) / plan_->batch;
 }
 

@@ -577,7 +577,7 @@ BatchInWork* PipelineReader::Impl::take(TimePoint asked) {
   waited_ += *left_ - asked;
   if (ring_.over()) return nullptr;
   BatchInWork& taken = ring_.take();
-  const bool whole = taken.claimed == plan_->batch || plan_->last == LastBatch::kPad;
+  const bool whole = taken.claimed == plan_->batch || plan_->last != LastBatch::kDrop;
   return whole ? &taken : nullptr;
 }
 
@@ -605,6 +605,7 @@ void PipelineReader::Impl::use(BatchInWork& taken) {
   std::fill(labels.begin() + taken.claimed, labels.end(), 0);
   std::fill(weights.begin() + taken.claimed, weights.end(), 0.0f);
   batch.records = std::ranges::count(weights, 1.0f);
+  batch.rows = plan_->last == LastBatch::kShort ? taken.claimed : plan_->batch;
   const std::lock_guard lock(mutex_);
   if (blocks_) {
     taken_ += std::int64_t(taken.ordinals.size());

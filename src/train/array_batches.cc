@@ -7,6 +7,8 @@
 
 #include "base/philox.h"
 #include "base/random_order.h"
+#include "base/row_count.h"
+#include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
 
@@ -19,20 +21,38 @@ namespace {
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 0; }
 
+// Returns the rows of a batch of this input, for which an open dimension asks the program.
+std::int64_t batch_of(Value input, std::int64_t asked) {
+  const std::int64_t rows = rows_of(input.shape());
+  if (!is_open(rows)) {
+    if (asked == 0 || asked == rows) return rows;
+    refuse_arrays(fmt::format("a batch of {} is asked for, and input '{}' is {}", asked,
+                              input.name(), input.type().str()));
+  }
+  if (asked < 0) refuse_arrays(fmt::format("a batch of {} is asked for", asked));
+  const auto usual = input.graph().usual_sizes().find(open_name(rows));
+  if (asked > 0) return asked;
+  if (usual != input.graph().usual_sizes().end()) return usual->second;
+  refuse_arrays(
+      fmt::format("input '{}' is {}: say how many examples a batch has "
+                  "(ArrayBatchesOptions::batch)",
+                  input.name(), input.type().str()));
+}
+
 }  // namespace
 
 ArrayBatches::ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
                            const ArrayBatchesOptions& options)
     : arrays_(std::move(arrays)), options_(options) {
   if (arrays_.empty()) refuse_arrays("there is no array");
-  batch_ = rows_of(arrays_[0].first.shape());
+  batch_ = batch_of(arrays_[0].first, options_.batch);
   for (const auto& array : arrays_) check(array);
   check_options();
   const std::int64_t all = all_examples();
   // Parts differ by no example, so that all workers make the same number of steps.
   examples_ = all / options_.parts;
   batches_ = examples_ / batch_;
-  if (options_.last == LastBatch::kPad && examples_ % batch_ != 0) ++batches_;
+  if (options_.last != LastBatch::kDrop && examples_ % batch_ != 0) ++batches_;
   if (batches_ < 1) {
     refuse_arrays(
         fmt::format("{} examples in {} parts give no batch of {}", all, options_.parts, batch_));
@@ -45,18 +65,25 @@ std::int64_t ArrayBatches::all_examples() const { return rows_of(arrays_[0].seco
 void ArrayBatches::check(const std::pair<Value, Tensor>& array) const {
   const auto& [input, tensor] = array;
   const ValueType given{tensor.dtype(), tensor.shape()};
-  const auto wanted = input.shape().dims(), have = tensor.shape().dims();
-  if (rows_of(input.shape()) < 1 || have.size() != wanted.size() ||
-      input.dtype() != tensor.dtype() ||
-      !std::equal(have.begin() + 1, have.end(), wanted.begin() + 1)) {
+  const std::int64_t rows = rows_of(input.shape());
+  if (rows < 1 || input.dtype() != tensor.dtype() ||
+      tensor.shape().rank() != input.shape().rank() ||
+      !fits(input.shape(), with_rows(tensor.shape(), rows))) {
     refuse_arrays(
         fmt::format("input '{}' is {}, its array is {}: they may differ in dimension 0 alone",
                     input.name(), input.type().str(), given.str()));
   }
-  if (wanted[0] != batch_ || have[0] != all_examples()) {
+  const std::int64_t batch = is_open(rows) ? batch_ : rows;
+  if (batch != batch_ || tensor.shape()[0] != all_examples()) {
     refuse_arrays(fmt::format("input '{}' takes {} of {} examples, input '{}' {} of {}",
-                              arrays_[0].first.name(), batch_, all_examples(), input.name(),
-                              wanted[0], have[0]));
+                              arrays_[0].first.name(), batch_, all_examples(), input.name(), batch,
+                              tensor.shape()[0]));
+  }
+  if (options_.last == LastBatch::kShort && !is_open(rows)) {
+    refuse_arrays(
+        fmt::format("the last batch is a short one, and input '{}' is {}: dimension 0 "
+                    "must be open (Graph::open)",
+                    input.name(), input.type().str()));
   }
 }
 
@@ -66,7 +93,7 @@ void ArrayBatches::check_options() const {
   }
   if (!options_.weights) return;
   const ValueType wanted{DType::kFloat32, Shape{batch_}};
-  if (options_.weights.type() != wanted) {
+  if (options_.weights.dtype() != wanted.dtype || !fits(options_.weights.shape(), wanted.shape)) {
     refuse_arrays(fmt::format("the weights' input '{}' is {}, not {}", options_.weights.name(),
                               options_.weights.type().str(), wanted.str()));
   }
@@ -120,19 +147,20 @@ std::int64_t ArrayBatches::fill(Feed& feed, std::int64_t batch, std::int64_t epo
 
 void ArrayBatches::copy_batch(Feed& feed, std::int64_t first, std::int64_t count) const {
   const std::int64_t begin = options_.part * examples_ + first;
+  const std::int64_t rows = options_.last == LastBatch::kShort ? count : batch_;
   for (const auto& [input, tensor] : arrays_) {
-    const TensorView to = feed.view(input);
+    const TensorView to = feed.view(input, with_rows(tensor.shape(), rows));
     auto* row = to.as<std::byte>();
-    const std::size_t bytes = to.bytes() / std::size_t(batch_);
+    const std::size_t bytes = to.bytes() / std::size_t(rows);
     const auto* const from = static_cast<const std::byte*>(tensor.raw());
     for (std::int64_t i = 0; i < count; ++i, row += bytes) {
       std::memcpy(row, from + std::size_t(order_[std::size_t(begin + i)]) * bytes, bytes);
     }
-    std::memset(row, 0, std::size_t(batch_ - count) * bytes);
+    std::memset(row, 0, std::size_t(rows - count) * bytes);
   }
   if (!options_.weights) return;
-  const std::span<float> weights = feed.data<float>(options_.weights);
-  for (std::int64_t i = 0; i < batch_; ++i) weights[std::size_t(i)] = i < count ? 1.0f : 0.0f;
+  const std::span<float> weights = feed.data<float>(options_.weights, {rows});
+  for (std::int64_t i = 0; i < rows; ++i) weights[std::size_t(i)] = i < count ? 1.0f : 0.0f;
 }
 
 }  // namespace paceline

@@ -373,6 +373,44 @@ TEST(OpenSession, LocalVariablesOfFixedSizesAreTheSameInEachSize) {
   EXPECT_EQ(step(2), std::pair(1.0f, 1.0f));
 }
 
+TEST(OpenSession, ArraysEndWithAShortBatch) {
+  Graph graph;
+  const auto batch = graph.open("batch", 4);
+  const Value x = graph.input("x", {batch, 2}), weights = graph.input("weights", {batch});
+  const Value loss =
+      reduce_mean(mul(matmul(x, graph.variable("w", {2, 1})), reshape(weights, {batch, 1})));
+  Session session(minimize(loss, Sgd{0.1f}), {}, quiet(), {.watch = {x}});
+  const Tensor all(DType::kFloat32, {10, 2});
+  ArrayBatches data({{x, all}}, {.last = LastBatch::kShort, .weights = weights});
+  EXPECT_EQ(data.size(), 3);
+  std::vector<std::int64_t> rows;
+  struct Rows : Hook {
+    Rows(Value of, std::vector<std::int64_t>& rows) : value(of), to(rows) {}
+    bool after_step(Session& session, const StepResult&) override {
+      to.push_back(session.value(value).shape()[0]);
+      return true;
+    }
+    Value value;
+    std::vector<std::int64_t>& to;
+  };
+  session.add(Rows(x, rows));
+  session.run(prefetch(data));
+  EXPECT_THAT(rows, ElementsAre(4, 4, 2));
+  EXPECT_EQ(ArrayBatches({{x, all}}, {.last = LastBatch::kShort, .batch = 3}).size(), 4);
+  Graph fixed;
+  const Value four = fixed.input("x", {4, 2});
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] {
+                         ArrayBatches({{four, all}}, {.last = LastBatch::kShort});
+                       }),
+              HasSubstr("dimension 0 must be open"));
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                       [&] {
+                         ArrayBatches({{four, all}}, {.batch = 3});
+                       }),
+              HasSubstr("a batch of 3"));
+}
+
 TEST(OpenSession, ABatchOfMoreRowsThanTheStoreHasRoomForIsNamed) {
   Graph graph;
   const Net net(graph.open("batch", 2), graph);

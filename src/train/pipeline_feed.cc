@@ -6,23 +6,32 @@
 #include <utility>
 
 #include "base/copy_bytes.h"
+#include "base/row_count.h"
+#include "data/pipeline_plan.h"
+#include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "paceline/input.h"
 
 namespace paceline {
 namespace {
 
-void check_batch(Value input, const ValueType& batch) {
-  if (input && input.type() == batch) return;
+void check_batch(Value input, const ValueType& batch, bool is_short) {
+  if (input && input.dtype() == batch.dtype && fits(input.shape(), batch.shape)) {
+    if (!is_short || is_open(input.shape()[0])) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[pipeline] the last batch is a short one, and its input '{}' is {}: "
+                            "dimension 0 must be open (Graph::open)",
+                            input.name(), input.type().str()));
+  }
   throw Error(ErrorCode::kInvalidArgument,
               fmt::format("[pipeline] the batches have {}, and their input {}", batch.str(),
                           input ? fmt::format("'{}' is {}", input.name(), input.type().str())
                                 : "is missing"));
 }
 
-void copy_to(Feed& feed, Value input, const Tensor& batch) {
-  const TensorView memory = feed.view(input);
-  copy_bytes(memory.data, batch.raw(), batch.bytes());
+void copy_to(Feed& feed, Value input, const Tensor& batch, std::int64_t rows) {
+  const TensorView memory = feed.view(input, with_rows(batch.shape(), rows));
+  copy_bytes(memory.data, batch.raw(), memory.bytes());
 }
 
 // The numbers of the pipeline in the position of a task, which may have others.
@@ -44,9 +53,10 @@ class PipelineFeed::State {
         weights_(weights),
         name_(std::move(name)) {
     const Shape shape = pipeline.shape();
-    check_batch(values, {DType::kFloat32, shape});
-    check_batch(labels, {DType::kInt32, {shape[0]}});
-    if (weights) check_batch(weights, {DType::kFloat32, {shape[0]}});
+    const bool is_short = pipeline.plan()->last == LastBatch::kShort;
+    check_batch(values, {DType::kFloat32, shape}, is_short);
+    check_batch(labels, {DType::kInt32, {shape[0]}}, is_short);
+    if (weights) check_batch(weights, {DType::kFloat32, {shape[0]}}, is_short);
   }
 
   void feed(Feed& feed) {
@@ -95,9 +105,9 @@ class PipelineFeed::State {
   }
 
   void give(const InputBatch& batch, Feed& feed) const {
-    copy_to(feed, values_, batch.values);
-    copy_to(feed, labels_, batch.labels);
-    if (weights_) copy_to(feed, weights_, batch.weights);
+    copy_to(feed, values_, batch.values, batch.rows);
+    copy_to(feed, labels_, batch.labels, batch.rows);
+    if (weights_) copy_to(feed, weights_, batch.weights, batch.rows);
   }
 
   const Pipeline pipeline_;
