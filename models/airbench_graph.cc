@@ -187,11 +187,13 @@ AirbenchGraph build_airbench(Graph& graph, const AirbenchConfig& config) {
   return airbench;
 }
 
+Value airbench_views(Value images, const AirbenchConfig& config) {
+  return mean_of_views(AirbenchBuilder(images.graph(), config, false).logits(image_views(images)));
+}
+
 AirbenchGraph build_airbench_views(Graph& graph, const AirbenchConfig& config) {
   AirbenchGraph airbench = inputs(graph, config);
-  const Value views = image_views(airbench.images);
-  airbench.logits =
-      graph.named("logits", mean_of_views(AirbenchBuilder(graph, config, false).logits(views)));
+  airbench.logits = graph.named("logits", airbench_views(airbench.images, config));
   return airbench;
 }
 

@@ -46,8 +46,10 @@ struct AirbenchGraph {
 
 /// Builds the graph that is trained.
 AirbenchGraph build_airbench(Graph& graph, const AirbenchConfig& config);
-/// Builds the graph for evaluation: the logits are a mean over six views of each image, as it is
-/// and shifted by a pixel up and left or down and right, each also mirrored.
+/// Adds the logits of an evaluation: a mean over six views of each image, as it is and shifted by a
+/// pixel up and left or down and right, each also mirrored.
+Value airbench_views(Value images, const AirbenchConfig& config);
+/// Builds the graph of these alone.
 AirbenchGraph build_airbench_views(Graph& graph, const AirbenchConfig& config);
 /// Trains all convolutions but the first by Muon; the filters of the first stay as they are. Biases
 /// and the last layer have SGD with Nesterov's momentum. All rates fall evenly to 0.

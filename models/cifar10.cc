@@ -33,7 +33,7 @@ class Cifar10Model : public Model {
     recipe->look_at(input);
     RunOptions limited = run;
     if (!run.steps && !run.seconds) limited.steps = recipe->steps();
-    Graph graph, evaluation_graph;
+    Graph graph;
     const TrainedImages trained = recipe->train(graph, input.classes());
     const auto feed = input.feed(trained.images, trained.labels);
     Session session(trained.training, cluster, limited,
@@ -46,8 +46,7 @@ class Cifar10Model : public Model {
                      .shared_records = input.images()});
     session.add(ImagesPerSecond(trained.terms, use.batch)).add(ElapsedTime());
     if (recipe->few_steps()) session.add(Progress(std::chrono::minutes(1)));
-    train_images(session, feed, input,
-                 recipe->classify(evaluation_graph, input.classes(), use.evaluation_batch),
+    train_images(session, feed, input, recipe->classifier(trained, input.classes()),
                  recipe->evaluated(), evaluation_interval(settings, recipe->few_steps()));
   }
 
@@ -62,11 +61,10 @@ class Cifar10Model : public Model {
     const auto recipe = cifar10_recipe(settings, run, {});
     const ImageUse use = recipe->use();
     const ImageInput input(settings, use, {});
-    Graph graph, evaluation_graph;
+    Graph graph;
     const TrainedImages trained = recipe->train(graph, input.classes());
-    return evaluate_checkpoint(
-        trained.training, recipe->classify(evaluation_graph, input.classes(), use.evaluation_batch),
-        input, recipe->evaluated(), run);
+    return evaluate_checkpoint(trained.training, recipe->classifier(trained, input.classes()),
+                               input, recipe->evaluated(), run);
   }
 
   std::optional<Inference> inference() const override { return image_inference(); }

@@ -59,8 +59,12 @@ class ReportRecipe : public Cifar10Recipe {
   }
   std::int64_t steps() const override { return steps_; }
   TrainedImages train(Graph& graph, std::int64_t classes) const override {
-    const Cifar10Graph built = build_cifar10(graph, config_.batch, classes);
-    return {built.images, built.labels, cifar10_loss_terms(built), cifar10_minimize(built, config_),
+    const Cifar10Graph built = build_cifar10(graph, graph.open("batch", config_.batch), classes);
+    return {built.images,
+            built.labels,
+            built.logits,
+            cifar10_loss_terms(built),
+            cifar10_minimize(built, config_),
             cifar10_modules()};
   }
   Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const override {
@@ -102,13 +106,18 @@ class FastRecipe : public Cifar10Recipe {
   std::int64_t steps() const override { return config_.steps; }
 
   TrainedImages train(Graph& graph, std::int64_t classes) const override {
-    const AirbenchConfig config = config_for(config_.batch, classes);
+    const AirbenchConfig config = config_for(graph.open("batch", config_.batch), classes);
     const AirbenchGraph built = build_airbench(graph, config);
     return {built.images,
             built.labels,
+            built.logits,
             {{"cross-entropy", built.loss}},
-            airbench_minimize(built, config),
+            airbench_minimize(built, config_),
             airbench_modules(config)};
+  }
+
+  Classifier classifier(const TrainedImages& trained, std::int64_t classes) const override {
+    return {trained.images, airbench_views(trained.images, config_for(config_.batch, classes))};
   }
 
   Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const override {

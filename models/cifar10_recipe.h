@@ -16,9 +16,9 @@
 
 namespace paceline::models {
 
-/// The graph that is trained.
+/// The graph that is trained, for batches of any size.
 struct TrainedImages {
-  Value images, labels;
+  Value images, labels, logits;
   std::vector<LossTerm> terms;
   Training training;
   std::map<std::string, std::string> modules;  // SessionOptions'
@@ -34,9 +34,13 @@ class Cifar10Recipe {
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
   virtual TrainedImages train(Graph& graph, std::int64_t classes) const = 0;
-  /// For batches of `batch` images.
+  /// Returns what evaluations compute of the graph that is trained.
+  virtual Classifier classifier(const TrainedImages& trained, std::int64_t /*classes*/) const {
+    return {trained.images, trained.logits};
+  }
+  /// Adds the same alone to a graph, for batches of `batch` images.
   virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
-  /// The values that classify() is meant for.
+  /// The values that classifiers are meant for.
   virtual EvaluateWith evaluated() const = 0;
   /// True for a recipe of few and long steps. Its line shows the time that is left, and only the
   /// last values are evaluated unless the user says otherwise.

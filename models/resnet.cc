@@ -117,6 +117,11 @@ ImageUse resnet_use(const Settings& settings, const RunOptions& run) {
   return ImageUse::resnet(settings[ResnetSettings{}.batch], 100, run.seed);
 }
 
+// The graph that trains and evaluates.
+ResnetGraph open_resnet(Graph& graph, const ResnetConfig& config, std::int64_t classes) {
+  return build_resnet(graph, config.units, graph.open("batch", config.batch), true, classes);
+}
+
 Classifier resnet_classifier(Graph& graph, std::int64_t units, std::int64_t classes,
                              std::int64_t batch) {
   const ResnetGraph resnet = build_resnet(graph, units, batch, false, classes);
@@ -142,9 +147,8 @@ class ResnetModel : public Model {
     limited.steps = steps_of(run);
     const ImageUse use = resnet_use(settings, run);
     ImageInput input(settings, use, cluster);
-    Graph graph, evaluation_graph;
-    const ResnetGraph resnet =
-        build_resnet(graph, config.units, config.batch, true, input.classes());
+    Graph graph;
+    const ResnetGraph resnet = open_resnet(graph, config, input.classes());
     const auto feed = input.feed(resnet.images, resnet.labels);
     Session session(resnet_minimize(resnet, config), cluster, limited,
                     {.unit = "images",
@@ -155,10 +159,8 @@ class ResnetModel : public Model {
                      .modules = resnet_modules(config.units),
                      .shared_records = input.images()});
     session.add(LossAndPrecision(resnet.precision)).add(ElapsedTime()).add(Progress());
-    const ResnetGraph evaluated =
-        build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
-    train_images(session, feed, input, {evaluated.images, evaluated.logits},
-                 EvaluateWith::kVariables, evaluation_interval(settings));
+    train_images(session, feed, input, {resnet.images, resnet.logits}, EvaluateWith::kVariables,
+                 evaluation_interval(settings));
   }
 
   std::vector<std::string> numbers() const override { return image_numbers(); }
@@ -172,14 +174,10 @@ class ResnetModel : public Model {
     const ResnetConfig config = resnet_config(settings, kResnetSteps);
     const ImageUse use = resnet_use(settings, run);
     const ImageInput input(settings, use, {});
-    Graph graph, evaluation_graph;
-    const ResnetGraph resnet =
-        build_resnet(graph, config.units, config.batch, true, input.classes());
-    const ResnetGraph evaluated =
-        build_resnet(evaluation_graph, config.units, use.evaluation_batch, false, input.classes());
-    return evaluate_checkpoint(resnet_minimize(resnet, config),
-                               {evaluated.images, evaluated.logits}, input,
-                               EvaluateWith::kVariables, run);
+    Graph graph;
+    const ResnetGraph resnet = open_resnet(graph, config, input.classes());
+    return evaluate_checkpoint(resnet_minimize(resnet, config), {resnet.images, resnet.logits},
+                               input, EvaluateWith::kVariables, run);
   }
 
   std::optional<OnnxModel> onnx_model(const SavedShapes& saved) const override {
