@@ -23,9 +23,10 @@ inline Model build(paceline::Graph& graph, std::int64_t rows) {
 }
 
 // A batch of normally distributed x, and their absolute values.
-inline std::function<void(paceline::Feed&)> noise(const Model& model) {
-  return [model](paceline::Feed& feed) {
-    const auto x = feed.normal(model.x).data<float>(model.x), y = feed.data<float>(model.y);
+inline std::function<void(paceline::Feed&)> noise(const Model& model, std::int64_t rows = 32) {
+  return [model, rows](paceline::Feed& feed) {
+    const auto x = feed.data<float>(model.x, {rows, 4}), y = feed.data<float>(model.y, {rows, 4});
+    feed.normal(model.x);
     for (std::size_t i = 0; i < x.size(); ++i) y[i] = std::abs(x[i]);
   };
 }

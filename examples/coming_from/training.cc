@@ -24,12 +24,11 @@ void train_step_by_step(const Cluster& cluster, RunOptions run) {
 }
 
 void evaluate_beside_training(const Cluster& cluster, RunOptions run) {
-  Graph train_graph, valid_graph;  // variables of the same name are one
-  const Model train = build(train_graph, 32), valid = build(valid_graph, 256);
-  Session session(minimize(train.loss, Adam{}), cluster, run);
-  session.share(valid_graph);
-  session.run(noise(train));
-  const float loss = session.evaluate(valid.loss, noise(valid)).item<float>();
+  Graph graph;
+  const Model model = build(graph, graph.open("rows", 32));  // usually 32
+  Session session(minimize(model.loss, Adam{}), cluster, run);
+  session.run(noise(model));
+  const float loss = session.evaluate(model.loss, noise(model, 256)).item<float>();
   session.print("validation loss " + std::to_string(loss));
 }
 
@@ -95,18 +94,18 @@ class StopWhenLearnt : public Hook {
 };
 
 void stop_early(const Cluster& cluster, RunOptions run) {
-  Graph train_graph, valid_graph;
-  const Model train = build(train_graph, 32), valid = build(valid_graph, 256);
-  Session session(minimize(train.loss, Adam{}), cluster, run);
-  session.share(valid_graph).add(StopWhenLearnt());
+  Graph graph;
+  const Model model = build(graph, graph.open("rows", 32));
+  Session session(minimize(model.loss, Adam{}), cluster, run);
+  session.add(StopWhenLearnt());
   float best = std::numeric_limits<float>::infinity();
   session.add(EvaluateEvery(10, [&](Session& chief, const StepResult&) {
-    const float loss = chief.evaluate(valid.loss, noise(valid)).item<float>();
+    const float loss = chief.evaluate(model.loss, noise(model, 256)).item<float>();
     const bool better = loss < best;
     best = std::min(best, loss);
     return better;  // false ends the training of all workers
   }));
-  session.run(noise(train));
+  session.run(noise(model));
 }
 
 void accumulate_gradients(const Cluster& cluster, RunOptions run) {

@@ -79,26 +79,26 @@ std::string seen(std::span<const float> points) {
 int main(int argc, char** argv) {
   return run_program(argc, argv, [](const Cluster& cluster, RunOptions run) {
     if (!run.steps && !run.seconds) run.steps = 6000;
-    Graph game, show;
-    const Value real = game.input("real", {kBatch, 2});
-    const Value fake = judge(points_of(game, kBatch));
+    Graph graph;
+    const auto count = graph.open("points", kBatch);
+    const Value real = graph.input("real", {count, 2});
+    const Value points = points_of(graph, count), fake = judge(points);
     const Value tells = reduce_mean(square(judge(real) - 1)) + reduce_mean(square(fake));
     const Value fools = reduce_mean(square(fake - 1));
-    const Value points = points_of(show, 1000);
 
     std::vector<Training> players(2);
     players[kDiscriminator] = minimize(tells, Adam{.learning_rate = 1e-3f}, without("generator/"));
     players[kGenerator] = minimize(fools, lion(2e-4f), without("discriminator/"));
     Session session(players, cluster, run);
-    session.share(show);
 
     std::mt19937_64 random(run.seed + std::uint64_t(session.cluster().task.index));
     const auto feed_real = [&](Feed& feed) { draw(random, feed.data<float>(real)); };
+    const auto feed_many = [&](Feed& feed) { draw(random, feed.data<float>(real, {1000, 2})); };
     for (int turn = 0;; turn = 1 - turn) {
       const auto made = session.step(turn, feed_real);
       if (!made) break;  // --steps or --seconds are reached
       if (made->step % 1000 != 0) continue;
-      const Tensor drawn = session.evaluate(points, nullptr);
+      const Tensor drawn = session.evaluate(points, feed_many);
       session.print("step " + std::to_string(made->step) + ": " + seen(drawn.data<float>()));
     }
   });
