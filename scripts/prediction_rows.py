@@ -63,6 +63,8 @@ def regrets(rows):
 def order_text(rows):
     usual = in_usual_placement(rows)
     lost = [100 * each for each in regrets(usual)]
-    return (f"With the cores in their usual placement ({len(usual)} of the rows) the order of the ways within a workload agrees with the\n"
-            f"measured one by Kendall's τ = {tau(usual):.2f}. Of {len(lost)} choices among several ways with as many workers and the same links, the one that `--strategy auto` takes was slower than\n"
-            f"the fastest by {statistics.mean(lost):.1f}% (mean), {statistics.median(lost):.1f}% (median), {percentile(lost, 0.95):.1f}% (95th percentile) and {max(lost):.1f}% at most.\n")
+    return (f"With the cores in their usual placement ({len(usual)} of the rows), the order of the ways within a workload agrees with the\n"
+            f"measured order by Kendall's τ = {tau(usual):.2f}.\n\n"
+            f"The rows have {len(lost)} choices among several ways with as many workers and the same links. In these choices the way that\n"
+            f"`--strategy auto` takes was slower than the fastest way by {statistics.mean(lost):.1f}% (mean), {statistics.median(lost):.1f}% (median), "
+            f"{percentile(lost, 0.95):.1f}% (95th percentile) and\n{max(lost):.1f}% at most.\n")
