@@ -13,7 +13,8 @@ class RoundFence;
 
 JoinedStrategy make_allreduce_strategy(const JoinOptions& options,
                                        std::vector<VariableSpec> variables);
-/// With `rounds`, which must outlive the store, the members commit these rounds with each step.
+/// If `rounds` is not null, the members commit these rounds with each step; `rounds` must outlive
+/// the store.
 std::shared_ptr<CollectiveStore> join_allreduce(const JoinOptions& options,
                                                 std::vector<VariableSpec> variables,
                                                 RoundFence* rounds);

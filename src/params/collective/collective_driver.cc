@@ -23,8 +23,8 @@
 namespace paceline {
 namespace {
 
-// Counts values and slots, and also the contributions and their sums, which are as large as the
-// values.
+// Counts values and slots, and, for trained variables, also the contributions and their sums, each
+// as large as the values.
 double bytes_needed(std::span<const VariableSpec> variables) {
   double bytes = 0;
   for (const VariableSpec& variable : variables) {
@@ -157,10 +157,11 @@ void CollectiveConnection::on_closed(const Error& error) {
 
 namespace {
 
-// Long enough to cost nothing, short enough for Ctrl-C.
+// The time between two looks of a waiting thread: long enough to cost nothing, short enough for
+// Ctrl-C.
 constexpr Duration kLookAround = std::chrono::milliseconds(250);
 // An interrupted worker waits this long for the step that it has begun. The others are mostly
-// interrupted, too, so that all end with the same step.
+// interrupted, too, and so end with the same step.
 constexpr Duration kFinishStep = std::chrono::milliseconds(400);
 constexpr Duration kGoodbyeTimeout = std::chrono::seconds(5);
 
@@ -202,7 +203,7 @@ CollectiveDriver::CollectiveDriver(const CollectiveOptions& options, HeldVariabl
   keeper_ = std::thread([this] { keep_connected(); });
 }
 
-// Ends the link first: its threads call the other members.
+// Ends the link first, since its threads call the other members.
 CollectiveDriver::~CollectiveDriver() {
   if (records_) records_->leave();
   {
@@ -316,9 +317,9 @@ void CollectiveDriver::check() const {
   throw *error_;
 }
 
-// Waits as long as it takes: the machine finds out which worker is missing, and goes on without it.
-// The wait also ends when the ps tasks of the other variables are lost, since a member that is cut
-// off from them commits nothing.
+// Waits as long as it takes: if a worker is missing, the machine finds that out and goes on without
+// the worker. The wait also ends, with an error, when the ps tasks that keep the other variables
+// are lost, since a member that is cut off from them commits nothing.
 void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what) {
   TimePoint say_at = now() + options_.say_after;
   std::optional<TimePoint> leave_at;
@@ -343,8 +344,9 @@ void CollectiveDriver::wait(const std::function<bool()>& ready, const char* what
   check();
 }
 
-// To the others, a worker that leaves a step is lost: they commit the step without it. If they have
-// committed the step already, this worker learns of that, and finishes the step.
+// An interrupted worker leaves its step, and the other members take it for lost and commit the step
+// without it. If they have already committed the step with it, this worker learns of that and
+// finishes the step.
 void CollectiveDriver::leave_step_if_interrupted(std::optional<TimePoint>& leave_at) {
   if (!options_.check_interrupt || options_.rounds || !collectives_->survives_losses()) return;
   try {
@@ -399,7 +401,7 @@ void CollectiveDriver::initialise(std::int64_t step, const std::vector<TaskState
   wait_values();
 }
 
-// Marks that the step thread waits, and reads no values.
+// Marks that the step thread waits and reads no values.
 void CollectiveDriver::park() {
   change([this] { parked_ = true; });
 }
@@ -414,7 +416,8 @@ void CollectiveDriver::use_values() {
   unpark([] { return true; });
 }
 
-// Waits until ready() holds under the lock and no values are arriving. From then on none arrive.
+// Waits until ready() holds under the lock and no values are arriving. No values are accepted from
+// then on.
 template <typename Ready>
 void CollectiveDriver::unpark(Ready&& ready) {
   const auto now_ready = [&] {
@@ -583,7 +586,7 @@ namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(2);
 constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
-// A peer that calls says within this time who it is.
+// A peer that calls must say within this time who it is.
 constexpr Duration kHelloWithin = std::chrono::seconds(5);
 constexpr std::size_t kMostUnidentified = 64;
 // A connection that has ended is forgotten after this time, when no thread can be inside it.
@@ -691,7 +694,7 @@ void CollectiveDriver::connect(int worker) {
   CollectiveConnection* peer = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    // The call counts as a try until the peer greets, or until its time is over.
+    // The next call of this peer waits until the peer has had time to greet.
     tries_[std::size_t(worker)].next = now() + kHelloWithin;
     peers_.push_back(
         std::make_unique<CollectiveConnection>(*this, worker, now(), options_.timeline));
@@ -713,7 +716,8 @@ void CollectiveDriver::connect(int worker) {
   }
 }
 
-// Ends connections that were replaced or refused, and those whose peer does not say who it is.
+// Ends connections that were replaced or refused, and those whose peer has not said in time who it
+// is.
 void CollectiveDriver::close_idle() {
   std::vector<Closing> closing;
   {
@@ -805,7 +809,8 @@ void CollectiveDriver::take_hello(CollectiveConnection& from, const Hello& their
   change([&] {
     const Hello ours = hello(-1);
     std::string why = greeting_refusal(ours, theirs);
-    // One of the two workers has not heard yet that ps 0 lost its values. The peer will call again.
+    // One of the two workers has not heard yet that ps 0 lost its values. This connection ends, and
+    // the peer will call again.
     if (why.empty() && theirs.ps_incarnation != ours.ps_incarnation) {
       return close_later(from, Duration(0));
     }
@@ -835,7 +840,7 @@ void CollectiveDriver::take_welcome(CollectiveConnection& from, const Welcome& w
   from.clock.begin(*from.connection);
 }
 
-// Each side now knows the other. An older connection with the worker has ended, or will end.
+// Both sides now know each other. Closes an older connection with the same worker, if there is one.
 void CollectiveDriver::identify(CollectiveConnection& from, int worker, std::uint64_t incarnation) {
   CollectiveConnection*& current = current_[std::size_t(worker)];
   if (current != nullptr) {
@@ -888,7 +893,8 @@ void CollectiveDriver::closed(CollectiveConnection& from, const Error& error) {
     }
     if (worker < 0 || current_[std::size_t(worker)] != &from) return;
     current_[std::size_t(worker)] = nullptr;
-    // A worker that is leaving has lost nobody, and must propose nothing to those still connected.
+    // A worker that is leaving must not take the ends of its connections for losses, nor propose
+    // anything to the workers that are still connected.
     if (stopping_) return;
     if (receives_from_ == worker) receives_from_ = -1;
     inbox_.lose(worker);
@@ -973,11 +979,11 @@ std::vector<StoreLink> CollectiveDriver::links() const {
 
 namespace {
 
-// A state with this number is the joiner's, from the checkpoint that training resumes from. Other
-// numbers are those of saves.
+// A state with this number is the joiner's own, from the checkpoint from which training resumes.
+// Any other number is that of a save.
 constexpr std::uint64_t kRestoredState = ~std::uint64_t{0};
 
-// Frames that borrow values until they are sent.
+// Counts frames that borrow values until the frames are sent.
 class SentFrames {
  public:
   void begin() { ++under_way_; }
@@ -987,7 +993,7 @@ class SentFrames {
     --frames.under_way_;
     frames.changed_.notify_all();
   }
-  // Waits until all frames are sent. At the latest that is when the connection ends.
+  // Waits until all frames are sent. When the connection ends, all of them count as sent.
   void wait() {
     std::unique_lock lock(mutex_);
     changed_.wait(lock, [this] { return under_way_ == 0; });
@@ -1021,7 +1027,7 @@ void CollectiveDriver::send_lacking_values() {
   }
 }
 
-// Epoch 0 marks the values for a worker that trains no more.
+// Sends the worker all values and slots. Epoch 0 marks values for a worker that trains no more.
 void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t step) {
   const std::unique_lock values = change_values();
   const std::shared_ptr<Connection> connection = connection_of(worker);
@@ -1056,7 +1062,7 @@ void CollectiveDriver::send_values(int worker, std::uint64_t epoch, std::int64_t
   frames.wait();
 }
 
-// Values are taken only while the step thread reads none.
+// A worker accepts values only while its step thread reads none.
 bool CollectiveDriver::takes_values_of(std::uint64_t epoch) {
   if (!parked_) return false;
   if (epoch == 0) return group_.standing() != Standing::kMember;
@@ -1125,7 +1131,7 @@ void CollectiveDriver::ask_progress() {
   }
 }
 
-// Of two workers, the one that called asks the other for its clock.
+// Of two connected workers, the one that made the call asks the other for its clock.
 void CollectiveDriver::ask_clocks() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {
@@ -1153,8 +1159,8 @@ void CollectiveDriver::hear_progress(CollectiveConnection& from, std::string tex
   options_.progress->heard(fmt::format("worker:{}", from.worker), std::move(text));
 }
 
-// Sends the state to the worker whose save asks for it. If none asks, this worker makes no more
-// steps, and sends the state to all: the worker that saves last needs it.
+// Sends the state to the worker whose save asks for it. If no save asks, this worker makes no more
+// steps: it sends the state to all workers, since any of them may write the last checkpoint.
 void CollectiveDriver::send_state(const TaskState& state) {
   const std::uint64_t save = shown_.state_asked.exchange(0);
   std::vector<int> to;
@@ -1186,14 +1192,15 @@ void CollectiveDriver::ask_states() {
 // over all parts of a batch in the forward pass, and two more in the backward pass.
 //
 // The executor hands the store's exchange() to kernels (KernelCall::exchange), and a batch norm
-// kernel calls add_up(sums) on it; graph, plan and executor know no more of it. All parts make the
-// same calls in the same order. Towers add up behind a barrier (TowerSums). Members of an
-// all-reduce send each other their numbers (ExchangedSums), tagged with the attempt at the step.
+// kernel calls add_up(sums) on it. The rest of the graph, plan and executor does not know of these
+// sums. All parts make the same calls in the same order. Towers add up behind a barrier
+// (TowerSums). Members of an all-reduce send each other their numbers (ExchangedSums), tagged with
+// the attempt at the step.
 //
-// If the members change while one of them waits here, or for the commit after it, it throws
-// RepeatStep: the executor makes the step again from begin_step on, of the same inputs. The group
-// therefore forgets a step that was begun but not committed (repeats_steps); without such sums it
-// would reduce the kept contributions again.
+// If the members change while a member waits for the sums or for the commit of the step, that
+// member throws RepeatStep. The executor then makes the step again, from begin_step on, with the
+// same inputs. For this the group forgets a step that was begun but not committed (repeats_steps).
+// In a job without such sums, the group instead reduces the kept contributions again.
 
 // True when the members have changed, and nobody commits the step that this worker has begun.
 bool CollectiveDriver::must_repeat() const {
@@ -1251,11 +1258,12 @@ void CollectiveDriver::take_sums(int worker, const FrameHeader& header,
   wakeup_.notify();
 }
 
-// The part of the driver that depends on the engine that reduces, and the ends of a job.
+// The part of the driver that depends on the engine that reduces, and the ways in which a job ends.
 
 namespace {
 
-// The worker whose contribution was bad finds that at the same time as the others.
+// All workers find a bad sum at about the same time. The worker whose contribution was bad tells
+// the others within this time.
 constexpr Duration kBlameWithin = std::chrono::seconds(10);
 
 }  // namespace
@@ -1277,7 +1285,8 @@ std::unique_ptr<Collectives> CollectiveDriver::make_collectives() {
   return over_links;
 }
 
-// The fingerprint of a step: all workers must reduce alike.
+// Returns what must be equal on all workers, which must reduce alike: the buckets, the engine, and
+// whether batch norm is synchronised.
 std::uint64_t CollectiveDriver::fingerprint_of_step(const std::vector<Bucket>& buckets) const {
   const std::uint64_t engine = over_links_ == nullptr ? 2 : 0;
   return paceline::fingerprint_of(buckets) ^ std::uint64_t(options_.sync_batch_norm) ^ engine;
@@ -1305,7 +1314,7 @@ void CollectiveDriver::wait_job_end(const std::string& otherwise) {
   throw Error(ErrorCode::kFailedPrecondition, otherwise);
 }
 
-// Tells the others which worker was lost before they miss this one.
+// Tells the others which worker was lost before they notice that this worker ends, too.
 void CollectiveDriver::lose_member(int worker, const Error& why) {
   if (collectives_->survives_losses() || leaving_ || shown_.failed) return;
   if (group_.standing_of(worker) == Standing::kRetired) return;

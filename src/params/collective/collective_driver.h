@@ -37,12 +37,12 @@
 
 namespace paceline {
 
-/// The states of other workers while a checkpoint is written; it keeps the last that each has told.
-/// Thread-safe.
+/// The states of the other workers, collected while a checkpoint is written. It keeps the last
+/// state that each worker has told. Thread-safe.
 class StateInbox {
  public:
-  /// Begins a new save that asks these workers. Workers that train no more have told their state
-  /// already. Returns the workers to ask.
+  /// Begins a new save that asks these workers for their states, except those that train no more
+  /// and have told theirs already. Returns the workers to ask.
   std::set<int> ask(std::uint64_t save, std::set<int> workers) {
     const std::lock_guard lock(mutex_);
     save_ = save;
@@ -50,7 +50,8 @@ class StateInbox {
     asked_ = std::move(workers);
     return asked_;
   }
-  /// Takes the state that a worker tells: for this save, or, with save 0, since it trains no more.
+  /// Takes the state that a worker tells. `save` is the number of the save that asked; 0: the
+  /// worker trains no more, and tells its last state.
   void put(int worker, std::uint64_t save, TaskState state) {
     {
       const std::lock_guard lock(mutex_);
@@ -69,8 +70,8 @@ class StateInbox {
     }
     changed_.notify_all();
   }
-  /// Returns once all asked workers have told their state, or have gone. `silent` names those that
-  /// have done neither by the deadline.
+  /// Returns the states once every asked worker has told its state or has gone, or at the deadline.
+  /// `silent` gets the workers that have done neither by then.
   std::vector<TaskState> wait(Deadline deadline, std::set<int>& silent) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.time(), [this] { return asked_.empty(); });
@@ -89,11 +90,11 @@ class StateInbox {
 };
 
 /// A worker's variables in an all-reduce: all values and slots, which a joiner is sent. Not
-/// thread-safe: a caller that changes values makes sure that nobody reads them meanwhile.
+/// thread-safe: while a caller changes values, it must make sure that nobody reads them.
 class HeldVariables {
  public:
-  /// All values are zeros at first. Throws kInvalidArgument as VariableMemory does, and for a name
-  /// that occurs twice.
+  /// All values are zeros at first. Throws kInvalidArgument as VariableMemory does, and also when
+  /// two variables have one name.
   explicit HeldVariables(std::vector<VariableSpec> variables);
 
   std::span<const VariableSpec> specs() const { return specs_; }
@@ -101,15 +102,16 @@ class HeldVariables {
   VariableMemory& at(VariableId variable);
   std::deque<VariableMemory>& all() { return memories_; }
 
-  /// Bytes of one array as a frame carries them: `flags` is the array, `id` the variable.
+  /// Bytes of one array, as a frame carries them. In the frame's header, `id` is the variable, and
+  /// `flags` is the number of the array: 0 for the value, then the slots.
   struct Range {
     std::uint32_t variable = 0;
     std::uint16_t array = 0;
     std::size_t offset = 0;
     std::span<const std::byte> bytes;
   };
-  /// Everything, in the order in which the receiver must write it. Scalars are copied to `scalars`,
-  /// which must outlive the ranges.
+  /// Returns all values and slots, in the order in which the receiver must write them. Scalars are
+  /// copied to `scalars`, which must outlive the ranges.
   std::vector<Range> ranges(std::deque<std::int64_t>& scalars) const;
   /// Throws kDataLoss for a range outside a variable.
   void write(std::uint32_t variable, std::uint16_t array, std::size_t offset,
@@ -123,14 +125,14 @@ class HeldVariables {
 
 class CollectiveDriver;
 
-/// The records that this member of an all-reduce was dealt. The driver, which deals them, may end
+/// The records that this member of an all-reduce was dealt. The driver deals them, and may end
 /// before the pipeline does.
 class GroupRecordBlocks : public SharedRecordBlocks {
  public:
   explicit GroupRecordBlocks(CollectiveDriver& driver) : driver_(&driver) {}
   void leave();
-  /// Makes the pipeline look again: there may be more records, or taken ones are revoked. Call it
-  /// without locks.
+  /// Makes the pipeline look again, since there may be more records, or taken ones may be revoked.
+  /// Call it without locks.
   void look_again() { tell_changed(); }
 
   RecordRange take(std::int64_t most) override;
@@ -148,7 +150,7 @@ class GroupRecordBlocks : public SharedRecordBlocks {
 };
 
 /// One connection with another worker of an all-reduce. It hands arriving frames to the driver. The
-/// peer has no identity before each side knows the other.
+/// peer's identity is unknown until both sides have said who they are.
 class CollectiveConnection : public Receiver {
  public:
   /// `expected` is the worker that this one called, or −1 when the peer has called.
@@ -170,11 +172,12 @@ class CollectiveConnection : public Receiver {
   std::atomic<int> worker{-1};
   std::atomic<bool> closed{false};
   std::uint64_t incarnation = 0;           // of the worker's process
-  std::optional<TimePoint> ended;          // when nothing more could arrive
+  std::optional<TimePoint> ended;          // the time from which nothing more can arrive
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // the frames of a task's state, as they arrive
-  ClockQuestions clock;                    // to the worker at the other end, if this one called it
-  bool progress_asked = false;             // asked for, and not told yet; under the driver's lock
+  ClockQuestions clock;                    // questions to the peer, if this worker made the call
+  // the peer was asked for its progress and has not told it; under the driver's lock
+  bool progress_asked = false;
 
  private:
   CollectiveDriver& driver_;
@@ -183,7 +186,7 @@ class CollectiveConnection : public Receiver {
   std::vector<std::byte> received_;
 };
 
-/// One thread joins, makes steps and leaves; connections call it from threads of the link.
+/// One thread calls it to join, make steps and leave; connections call it from threads of the link.
 class CollectiveDriver : public PeerSender, public ReductionListener {
  public:
   /// Listens. Throws as Link::listen does, naming the task.
@@ -200,30 +203,30 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Waits until this worker has values.
   void wait_values();
   bool has_values() const { return shown_.has_values; }
-  /// True when this worker has had values. While no step waits, nothing overwrites them, even if
-  /// they no longer count since its group went on without it.
+  /// True when this worker has had values. Nothing overwrites them while no step waits, even if
+  /// they count no longer because the group went on without this worker.
   bool had_values() const { return shown_.had_values; }
   std::int64_t step() const { return shown_.step; }
-  /// Begins a step of these buckets, once this worker may.
+  /// Begins a step that reduces these buckets, once this worker may begin one.
   void begin_step(const std::shared_ptr<const std::vector<Bucket>>& buckets, std::int64_t examples);
   /// Replaces the numbers, in the middle of a step, by their sums over all members. Throws
   /// RepeatStep when the members have changed.
   void add_up(std::span<double> sums);
-  /// Confirms that the ps tasks have this step's contribution, so this worker's sums may count as
-  /// whole. Only with CollectiveOptions::rounds.
+  /// Confirms that the ps tasks have this step's contribution. Only then may this worker tell the
+  /// others that its sums are whole. Only with CollectiveOptions::rounds.
   void confirm_given();
   /// Confirms that the ps tasks have counted this number of global steps, as this worker has. Only
   /// with CollectiveOptions::rounds.
   void confirm_counted(std::int64_t step);
-  /// The global steps before the step that was begun last.
+  /// The number of global steps before the step that was begun last.
   std::int64_t begun_step() const { return begun_step_; }
   /// The members of the last step that this worker has committed.
   std::vector<std::int32_t> contributors() const;
-  /// Returns true once the step is committed, and its sums are to be applied; false when this
-  /// worker was given newer values instead. With sync_batch_norm it throws RepeatStep when the
-  /// members have changed.
+  /// Waits until the step is decided. Returns true once the step is committed, so that its sums are
+  /// to be applied; false when this worker was given newer values instead. With sync_batch_norm it
+  /// throws RepeatStep when the members have changed.
   bool wait_committed();
-  /// Holds the values while the step thread changes them.
+  /// Locks the values, so that the step thread can change them.
   std::unique_lock<std::mutex> change_values();
   /// Tells all others why the job ends, and throws that error here, too.
   [[noreturn]] void end_job(const Error& why);
@@ -241,8 +244,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   bool any_done() const { return shown_.any_done; }
   bool training_ended() const { return shown_.ended; }
   bool saves() const { return shown_.saves; }
-  /// True when this worker was interrupted in a step and left it. The others may stay in that step
-  /// for long.
+  /// True when this worker was interrupted in a step and has left that step. The other workers may
+  /// stay in it for long.
   bool left_step() const { return shown_.left_step; }
   void set_done();
   void end_training();
@@ -390,13 +393,14 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::uint64_t opened_ = 0, started_ = 0, rests_for_ = 0;  // tags; an epoch
   std::uint64_t begun_tag_ = 0, begun_epoch_ = 0;
   std::uint64_t reduced_ = 0;  // the tag of an attempt
-  bool given_ = true;          // the ps tasks have all of the step's contribution
+  bool given_ = true;          // the ps tasks have the whole contribution of the step
   std::int64_t begun_step_ = 0;
   ExchangedSums exchanged_;
   std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
-  std::vector<TaskState> restored_;  // the founder's: states of the others, until they are sent
+  // the founder's: restored states of the other workers, until they are sent
+  std::vector<TaskState> restored_;
   std::optional<TaskState> own_restored_;
   int state_asker_ = -1;
   std::uint64_t saves_ = 0;

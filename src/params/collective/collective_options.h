@@ -26,24 +26,27 @@ struct CollectiveOptions {
   std::string bind;                       // empty: its address in the spec
   std::string link = "auto";
   Security security;
-  std::string collectives = "link";  // the engine: link, or mpi, which must be started by then
+  // the engine: "link"; or "mpi", for which MPI must be started before
+  std::string collectives = "link";
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // what to do when the mean has NaN
-  /// The job shares out the records of its data.
+  /// The job shares out the records of its data among the workers.
   bool shares_records = false;
-  /// Steps have an exchange() with those of the other workers, and are made again when the members
-  /// change.
+  /// The kernels of a step add up numbers with those of the other workers, by exchange(). A step is
+  /// made again when the members change.
   bool sync_batch_norm = false;
-  /// The fence of the variables on ps tasks, whose rounds the members commit; null: there are none.
+  /// The fence of the variables on ps tasks. The members commit its rounds. Null: no variable is on
+  /// a ps task.
   RoundFence* rounds = nullptr;
-  /// Shares memory with the workers of this host, if the link can: contributions are then read
-  /// where they lie.
+  /// Shares memory with the workers of this host, if the link can: they then read contributions
+  /// where these lie.
   bool share_memory = true;
-  ThreadPool* pool = nullptr;         // applies the rules, on the step thread; null: one thread
-  StepAccount* account = nullptr;     // the account of the step thread; null: none
-  Timeline* timeline = nullptr;       // gets an event for each frame; null: none
-  ProgressBoard* progress = nullptr;  // the progress that workers tell; null: none
-  const Clock* clock = &kRealClock;   // must outlive the store
+  // helps the step thread to apply the rules; null: no other thread helps
+  ThreadPool* pool = nullptr;
+  StepAccount* account = nullptr;                // the account of the step thread; null: none
+  Timeline* timeline = nullptr;                  // gets an event for each frame; null: none
+  ProgressBoard* progress = nullptr;             // the progress that workers tell; null: none
+  const Clock* clock = &kRealClock;              // must outlive the store
   std::function<void(const std::string&)> say;   // lines for the user, from any thread
   Duration say_after = std::chrono::seconds(1);  // of waiting for other workers
   /// Called several times a second while the store waits. An exception ends the wait.

@@ -1,5 +1,6 @@
-// Every worker applies the rule to all of each variable. If the workers divided that work, they
-// would also divide values and slots, and the death of a worker would lose its part.
+// Every worker applies the rule to the whole of each variable. If the workers divided that work
+// among them, each would hold only a part of the values and slots, and a worker that died would
+// take its part with it.
 #include "params/collective/collective_store.h"
 
 #include <fmt/format.h>
@@ -78,11 +79,12 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
   const std::shared_ptr<const std::vector<Bucket>> buckets_;
   std::vector<std::size_t> bucket_of_;   // by variable
   std::vector<std::int64_t> most_rows_;  // by variable
-  std::vector<Tensor> own_places_;       // by variable: the rows that do not fit the layout
-  std::vector<std::size_t> not_ready_;   // by bucket: variables that are not ready
-  std::vector<std::size_t> rows_;        // by bucket
+  // by variable: memory for a contribution with more rows than the layout has space for
+  std::vector<Tensor> own_places_;
+  std::vector<std::size_t> not_ready_;  // by bucket: how many variables are not ready
+  std::vector<std::size_t> rows_;       // by bucket
   std::vector<float> learning_rates_;
-  std::vector<SumPart> parts_;  // kept for its memory, as are those below
+  std::vector<SumPart> parts_;  // kept to reuse its memory, as are the members below
   std::vector<double> block_squares_;
   std::vector<float> whole_;
   ThreadPool alone_{1};
@@ -91,7 +93,8 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
 };
 
 constexpr std::size_t kNoBucket = ~std::size_t{0};
-// Squares are summed in blocks of this many numbers, for any number of threads.
+// Squares are summed in blocks of this many numbers, so the sum does not depend on the number of
+// threads.
 constexpr std::size_t kNormBlock = 64 * 1024;
 // Applying a range of this length takes some microseconds, as long as waking a thread.
 constexpr std::int64_t kApplyGrain = 16 * 1024;
@@ -256,8 +259,8 @@ void CollectiveSteps::apply() {
   }
 }
 
-// All workers find NaN or infinity in the same sums. Only the worker whose contribution has it can
-// tell, and it tells the others.
+// All workers find NaN or infinity in the same sums. But only the worker whose contribution has it
+// knows whose it is, and tells the others.
 void CollectiveSteps::apply_or_fail() {
   try {
     apply();
@@ -287,7 +290,7 @@ void CollectiveSteps::check_own() const {
   }
 }
 
-// The clip scale by the norm of the mean, with the same bits on every worker.
+// Returns the clip scale by the norm of the mean. It has the same bits on every worker.
 float CollectiveSteps::clip_scale() {
   double squares = 0;
   if (clip_norm_ > 0) {
@@ -389,7 +392,8 @@ void CollectiveSteps::apply_rows(std::size_t b, float clip_scale) {
       sums.rows.data(), &pool());
 }
 
-// The others tell their states between two steps, and a step may be long.
+// How long a worker that saves waits for the states of the others. They tell them between two
+// steps, and a step may be long.
 constexpr Duration kStatesWithin = std::chrono::seconds(10);
 constexpr Duration kStatesOfInterrupted = std::chrono::milliseconds(500);
 

@@ -1,4 +1,4 @@
-// The engines of an all-reduce, and their traits, by which all other code asks about an engine.
+// The engines of an all-reduce, and the traits by which other code tells them apart.
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,9 @@
 namespace paceline {
 
 struct CollectivesKind {
-  std::string_view name;    // as --collectives takes it
-  bool over_links = false;  // between the tasks, which may be encrypted; otherwise MPI
+  std::string_view name;  // as --collectives takes it
+  // true: it reduces over the tasks' links, which may be encrypted; false: by MPI
+  bool over_links = false;
 };
 
 /// The first is the default.
@@ -24,7 +25,7 @@ inline std::vector<std::string> collectives_names() {
   return names;
 }
 
-/// Returns the default for an unknown name.
+/// Returns the engine of that name; for an unknown name, the default engine.
 inline const CollectivesKind& collectives_kind(std::string_view name) {
   const auto* const kind = std::ranges::find(kCollectivesKinds, name, &CollectivesKind::name);
   return kind == std::end(kCollectivesKinds) ? kCollectivesKinds[0] : *kind;

@@ -21,8 +21,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Carries frames between the workers of one process, on a thread for each receiver. It delays some
-// frames.
+// Carries frames between the workers of one process, with one thread for each receiver. It delays
+// some of the frames.
 class FrameCourier {
  public:
   using Arrived = std::function<void(int from, const FrameHeader&, std::span<const std::byte>)>;

@@ -25,17 +25,18 @@ class ContributionLayout {
   std::vector<std::size_t> offsets_, ids_;  // by variable
 };
 
-/// A bucket is reduced at once: dense variables that lie side by side, or one sparse variable.
+/// What is reduced as one: dense variables that lie side by side, or one sparse variable.
 struct Bucket {
   std::vector<VariableId> variables;  // ascending
   bool sparse = false;
   std::size_t offset = 0;    // of dense variables: the bucket's place in the layout, in bytes
-  std::size_t elements = 0;  // float32 numbers, including those between two variables
-  std::size_t priority = 0;  // the place in the plan of the first use; the lowest goes first
+  std::size_t elements = 0;  // float32 numbers, including the gaps between two variables
+  // the place in the plan where a variable is first used; the lowest is reduced first
+  std::size_t priority = 0;
 };
 
-/// Returns the buckets of the variables to which a plan contributes. They are equal for every
-/// worker with this plan.
+/// Returns the buckets of the variables to which a plan contributes. They are equal on all workers
+/// that have the same plan.
 std::vector<Bucket> buckets_of(std::span<const VariableSpec> variables,
                                const ContributionLayout& layout, const PlanBinding& plan);
 /// Returns a number that two lists of buckets share only if they are equal.

@@ -96,7 +96,7 @@ void LinkCollectives::contribute(std::size_t bucket, std::size_t rows) {
 
 void LinkCollectives::rest() {
   Lock lock(mutex_);
-  tag_ = 0;  // the group stays: this worker commits a step that others have committed
+  tag_ = 0;  // group_ stays, since this worker may yet commit a step that others have committed
   resting_ = true;
   lock.unlock();
   changed_.notify_all();
@@ -137,7 +137,7 @@ bool LinkCollectives::work_on_one(Lock& lock) {
   return std::ranges::any_of(order_, [&](std::size_t bucket) { return work_on(bucket, lock); });
 }
 
-// Does one piece of work for the bucket, if there is any.
+// Does one piece of work for the bucket. Returns false when there is nothing to do.
 bool LinkCollectives::work_on(std::size_t bucket, Lock& lock) {
   Work& work = work_[bucket];
   if (work.whole || !work.contributed) return false;
@@ -281,12 +281,13 @@ RowSums LinkCollectives::row_sums_of(std::size_t bucket) const {
   return {work_[bucket].ids, work_[bucket].row_sums};
 }
 
-// The ring. A segment's sum begins at the member after its owner, goes around and is whole at its
-// owner. The owner then sends it around once more to all others.
+// The reduction in a ring. The sum of a segment begins at the member after the segment's owner,
+// goes around the ring and is whole when it reaches the owner. The owner then sends the sum around
+// once more, to all others.
 
 namespace {
 
-// The numbers of a frame. Their sum takes some ten microseconds, and they stay in a cache.
+// How many numbers a frame has. Summing them takes some ten microseconds, and they stay in a cache.
 constexpr std::size_t kRingChunk = 64 * 1024;
 // Segments begin at cache lines.
 constexpr std::size_t kLineNumbers = 16;
@@ -302,7 +303,7 @@ LinkCollectives::Chunk LinkCollectives::segment(std::size_t bucket, int number) 
   return {begin(number), begin(number + 1) - begin(number)};
 }
 
-// Throws unless all numbers are of one segment.
+// Returns the segment of the chunk. Throws unless all its numbers lie in one segment.
 int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
   for (int k = 0; k < size(); ++k) {
     const Chunk whole = segment(bucket, k);
@@ -315,8 +316,8 @@ int LinkCollectives::segment_of(std::size_t bucket, Chunk chunk) const {
                           chunk.first));
 }
 
-// This worker has contributed: it begins the segment of the worker before it, and adds its numbers
-// to the chunks that have arrived meanwhile.
+// Called once this worker has contributed: begins the sum of the segment that belongs to the member
+// before it, and adds its own numbers to the chunks that have arrived already.
 void LinkCollectives::scatter(std::size_t bucket, Lock& lock) {
   const std::uint64_t tag = tag_;
   const std::vector<Chunk> early = std::exchange(work_[bucket].early, {});
@@ -420,8 +421,8 @@ void LinkCollectives::note_summed(std::size_t bucket, std::size_t count, Lock& l
 // Rows of sparse variables: every member gets the rows of all others, and sums them in the order of
 // the members.
 
-// A frame has first the ids of all its rows, then the rows. The offset is the number of rows in the
-// frame.
+// A frame has the ids of all its rows first, and then the rows. The header's offset is the number
+// of these rows.
 void LinkCollectives::send_rows(std::size_t bucket, Lock& lock) {
   const VariableId variable = buckets_[bucket].variables.front();
   const std::byte* const ids = contributions_->bytes().data() + layout_.ids_offset(variable);

@@ -33,18 +33,18 @@ class PeerSender {
                          std::span<const std::byte> payload) = 0;
 };
 
-/// A thread of its own reduces while the step goes on, first what the next step needs first.
-/// Threads of the link sum ring chunks where they arrive.
+/// A thread of its own reduces the buckets while the step goes on, in the order in which the next
+/// step needs them. Threads of the link add up the chunks of a ring where they arrive.
 class LinkCollectives : public Collectives {
  public:
   /// The numbers of the memories that a worker shares with the others.
   static constexpr std::uint32_t kContributions = 0, kSums = 1;
-  /// Flags of kPartialSum, of kContributedRows and of kInPlace. kFinal: the sum has all
-  /// contributions. kLastRows: no more rows follow. kSummed: a part was summed, not only
-  /// contributed.
+  /// Flags, each of one message type. kFinal of kPartialSum: the sum has all contributions.
+  /// kLastRows of kContributedRows: no more rows follow. kSummed of kInPlace: this part was summed,
+  /// not only contributed.
   static constexpr std::uint16_t kFinal = 1, kLastRows = 1, kSummed = 1;
 
-  /// All references must outlive the object, those to the variables and the layout, too.
+  /// Everything that is passed by reference or as a span must outlive the object.
   LinkCollectives(std::span<const VariableSpec> variables, const ContributionLayout& layout,
                   int worker, int workers, PeerSender& sender, ReductionListener& listener);
   ~LinkCollectives() override;
@@ -68,7 +68,7 @@ class LinkCollectives : public Collectives {
   void arrived(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
  private:
-  /// Numbers of a bucket, as a ring sends them.
+  /// Consecutive numbers of a bucket, as a ring sends them.
   struct Chunk {
     std::size_t first = 0, count = 0;
   };
@@ -84,7 +84,8 @@ class LinkCollectives : public Collectives {
     bool begun = false;    // the others know that this worker has contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;
-    std::vector<bool> there, summed;     // by worker: in place
+    // in place, by worker: it has contributed; it has summed its part
+    std::vector<bool> there, summed;
     std::size_t summed_numbers = 0;      // in a ring: numbers that have all contributions
     std::vector<Chunk> early;            // chunks that arrived before this worker has contributed
     std::vector<GatheredRows> gathered;  // by worker
@@ -100,8 +101,8 @@ class LinkCollectives : public Collectives {
   bool work_on_one(Lock& lock);
   void fail(Lock& lock, const Error& error);
   bool work_on(std::size_t bucket, Lock& lock);
-  /// Calls the function without the lock. Meanwhile the attempt may be given up, but no other one
-  /// begins.
+  /// Calls the function without the lock. Meanwhile the attempt may be given up, but no other
+  /// attempt begins.
   template <typename F>
   void unlocked(Lock& lock, F&& function) {
     struct Relock {
@@ -159,7 +160,7 @@ class LinkCollectives : public Collectives {
   std::condition_variable changed_;
   bool stopped_ = false;
   std::vector<Shared> shared_;  // by worker
-  std::vector<Shared> mapped_;  // by worker: those with which this attempt began
+  std::vector<Shared> mapped_;  // by worker: the memory that it shared before this attempt began
   std::shared_ptr<const std::vector<Bucket>> bucket_list_;
   std::span<const Bucket> buckets_;
   std::vector<std::size_t> order_;  // buckets by priority

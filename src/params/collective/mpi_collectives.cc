@@ -15,9 +15,10 @@
 namespace paceline {
 namespace {
 
-// The other members may still compute for long.
+// How many looks to make without sleep until the members meet; the others may still compute for
+// long.
 constexpr int kPatientToMeet = 200;
-// All members have met: MPI moves the numbers only while somebody looks.
+// How many to make once all members have met: MPI moves the numbers only during a look.
 constexpr int kPatientToSum = 100'000;
 constexpr std::chrono::microseconds kBetweenLooks{50};
 // MPI counts in int.
@@ -156,7 +157,7 @@ void MpiCollectives::finish(void* request, int patient, const char* what) {
   }
 }
 
-// The map stays small: groups are few, and live as long as MPI.
+// The map of groups never shrinks. It stays small, since a job has few groups.
 void* MpiCollectives::communicator_of(const ReductionGroup& group) {
   const auto known = groups_.find(group.members);
   if (known != groups_.end()) return known->second;

@@ -16,10 +16,10 @@
 
 namespace paceline {
 
-/// One thread makes all calls of MPI after the start. It reduces the buckets in the order in which
-/// a backward pass makes them, last needed first, since all ranks must make the same calls. An
-/// attempt that all members have started runs to its end, even if it should rest: a worker that is
-/// lost meanwhile ends the job.
+/// One thread makes all calls of MPI after the start. All ranks must make the same calls, so it
+/// reduces the buckets in the order in which a backward pass makes them, the last needed first. An
+/// attempt that all members have started runs to its end, even if rest() is called. So a worker
+/// that is lost during an attempt ends the job.
 class MpiCollectives : public Collectives {
  public:
   /// All references must outlive the object. MPI must be started. Throws kInvalidArgument unless

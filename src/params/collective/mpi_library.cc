@@ -16,7 +16,8 @@ namespace {
 
 const char* const kPlugin = "libpaceline_mpi.so";
 
-// The library's symbols are global: MPI opens plug-ins of its own, which look for them there.
+// Loads the plug-in with global symbols: MPI opens plug-ins of its own, which look for MPI's
+// symbols there.
 const MpiCalls* find_calls(std::string& why) {
   const auto function = reinterpret_cast<MpiPluginFunction>(
       plugin_function(kPlugin, kMpiPluginFunction, RTLD_NOW | RTLD_GLOBAL, why));

@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-/// Loads libpaceline_mpi.so, once and for the life of the process: from the folder of the program,
-/// from ../lib/paceline beside that folder, or from the system's library folders. If none has it,
-/// throws kFailedPrecondition, which says what to install.
+/// Returns the calls. The first call loads libpaceline_mpi.so for the life of the process: from the
+/// folder of the program, from ../lib/paceline beside that folder, or from the system's library
+/// folders. If none has it, throws kFailedPrecondition with a message that says what to install.
 const MpiCalls& mpi_calls();
 /// True when the plug-in can be loaded.
 bool has_mpi_calls();
@@ -17,7 +17,8 @@ bool has_mpi_calls();
 std::optional<int> number_in_environment(const char* name);
 /// The rank of this process if mpirun has started it.
 std::optional<int> rank_by_mpirun();
-/// Throws kUnavailable with the text of a call's failure, unless that is null.
+/// Throws kUnavailable with the text `failure`, which says why a call failed; does nothing when it
+/// is null.
 void check_mpi(const char* failure, const char* what);
 
 }  // namespace paceline

@@ -20,7 +20,7 @@ namespace paceline {
 enum class AggregationKind : std::uint8_t {
   kAsync,    // every contribution is applied when it arrives
   kBounded,  // as kAsync, and no worker is more than `staleness` own steps ahead of the slowest
-  kRounds,   // round by round, the mean of one contribution of each worker is applied
+  kRounds,   // each round applies the mean of one contribution from each worker
 };
 /// All kinds, in the order of their codes on the wire.
 inline constexpr std::array kAggregationKinds = {AggregationKind::kAsync, AggregationKind::kBounded,
@@ -36,9 +36,9 @@ struct AggregationSpec {
   std::int32_t replicas = 0;  // this many contributions close a round; 0: those of all workers
   LateContribution late = LateContribution::kDrop;
   std::int32_t num_ps = 1;
-  std::string coordinator = {};  // the address of ps 0, which the other ps tasks ask
-  /// The workers commit rounds among themselves, and then tell ps 0 the contributions of each; ps 0
-  /// closes no round by itself.
+  std::string coordinator = {};  // the address of ps 0, to which the other ps tasks connect
+  /// The workers commit rounds among themselves, and tell ps 0 afterwards which contributions each
+  /// round has. ps 0 then closes no round by itself.
   bool workers_commit = false;
   bool operator==(const AggregationSpec&) const = default;
   /// True when a worker always waits between its contribution and its next step, so that others
@@ -56,7 +56,7 @@ enum class Fate : std::uint8_t {
   kDrop,   // it was applied before, or is too late
 };
 
-/// The decisions of an aggregation. The owner empties it.
+/// Collects the decisions of an aggregation until its owner takes them out.
 struct AggregationOutbox {
   /// The worker may begin its own steps up to this one.
   struct StepLimit {
@@ -68,8 +68,8 @@ struct AggregationOutbox {
     int worker = 0;
     std::int64_t round = 0;
   };
-  /// The kept contributions of exactly these workers are summed in this order, and applied. Those
-  /// of other workers to this round are dropped.
+  /// The shard sums the kept contributions of exactly these workers, in this order, and applies the
+  /// sum. It drops the contributions of other workers to this round.
   struct Sum {
     std::int64_t round = 0;
     std::vector<int> contributors;
@@ -93,7 +93,8 @@ class Aggregation {
   virtual Fate arrived(int worker, std::int64_t step) = 0;
   /// All contributions of the step have arrived, and are applied or kept.
   virtual void ended(int worker, std::int64_t step, AggregationOutbox& out) = 0;
-  /// The worker has made all its steps, and may go on until all others have. Nobody waits for it.
+  /// The worker has made all its steps. It may go on until all others have made theirs. Nobody
+  /// waits for it.
   virtual void done(int worker, AggregationOutbox& out) = 0;
   /// The worker trains no more: it has left or is lost. Nobody waits for it.
   virtual void left(int worker, AggregationOutbox& out) = 0;
@@ -111,8 +112,8 @@ class AsyncAggregation : public Aggregation {
 
 /// Stale synchronous parallel (Ho et al., NIPS 2013). Contributions are applied when they arrive,
 /// and a worker that has made `staleness` own steps more than the slowest member waits for that
-/// member. A worker that joins counts from the slowest member's step. A worker that is done waits
-/// as before while another is not done.
+/// member. A worker that joins counts from the slowest member's step. A worker that is done still
+/// waits in the same way while another worker is not done.
 class BoundedStaleness : public Aggregation {
  public:
   explicit BoundedStaleness(std::int64_t staleness) : staleness_(staleness) {}
@@ -125,7 +126,7 @@ class BoundedStaleness : public Aggregation {
  private:
   struct Member {
     std::int64_t clock = 0;      // ended steps, on the scale that all members share
-    std::int64_t next_step = 0;  // the own step at that clock
+    std::int64_t next_step = 0;  // the number of its own next step, when its clock has this value
     std::int64_t told = -1;      // the last limit that the member was told
     bool done = false;
   };

@@ -5,8 +5,8 @@
 namespace paceline {
 namespace {
 
-// The number of pulls after a value that arrived ahead and was not the newest when a step needed
-// it: such a value changes faster than it is fetched.
+// If a value that arrived ahead was not the newest one when a step needed it, the value changes
+// faster than it is fetched. The worker then pulls it this many times before it asks ahead again.
 constexpr int kPullsAfterWaste = 16;
 
 }  // namespace

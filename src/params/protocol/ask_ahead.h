@@ -20,8 +20,9 @@ struct KnownValue {
 };
 
 /// Decides for the fetch steps of one plan. If a value has changed between two steps, the worker
-/// asks for it again as soon as a step has it (kPullNext), so that the ps sends the next one while
-/// kernels run. If a value changes faster than it is fetched, some steps pull it instead.
+/// asks for the next value as soon as a step has this one (kPullNext). The ps can then send the
+/// next value while kernels run. If a value changes faster than it is fetched, some steps pull it
+/// instead.
 class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
@@ -31,9 +32,9 @@ class AskAhead {
   static bool must_pull(const KnownValue& value);
   /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);
-  /// True when a step must wait for the next value, since it is certain to arrive: the ps changes
-  /// such a value after each read. If a value of another kind has not arrived, it has not changed.
-  /// `step` numbers the steps.
+  /// True when a step must wait for the next value. This value is then certain to arrive, since the
+  /// ps changes the variable after each read. If a variable of another kind has no next value yet,
+  /// it has not changed, and the step need not wait. `step` is the step's number.
   bool waits(VariableId variable, bool next_asked, bool changes_after_reads,
              std::int64_t step) const;
 
@@ -41,15 +42,15 @@ class AskAhead {
     bool take_next = false;  // the step reads the value that has arrived ahead
     bool ask_next = false;   // the worker asks for the next one now
   };
-  /// Decides, once in each step, for a value that the step needs. `newer`: the value that has
-  /// arrived ahead is newer than the held one. `one_frame`: the value fits in one frame, as a value
-  /// must that is asked for ahead.
+  /// Decides, once in each step, about a value that the step needs. `newer`: the value that has
+  /// arrived ahead is newer than the held one. `one_frame`: the value fits in one frame; no other
+  /// value can be asked for ahead.
   Decision needed(VariableId variable, bool newer, bool one_frame, std::int64_t step);
 
  private:
   struct Value {
     bool renewed = false;       // pulled since its last change
-    int rest = 0;               // pulls left before it is asked for ahead again
+    int rest = 0;               // pulls to make before the value is asked for ahead again
     std::int64_t decided = -1;  // the last step that has needed the value
   };
   std::vector<Value> values_;  // by variable

@@ -99,9 +99,9 @@ TEST(ChangeSubscriptions, AListenerThatHasSeenTheChangeWaitsForTheNext) {
   EXPECT_EQ(subscriptions.changed(7).size(), 1u);
 }
 
-/// In virtual time one worker fetches one value, which changes at its own pace on the ps. The ps
-/// has ChangeSubscriptions, the worker AskAhead, and the link takes 1 ms. A step ends some kernels
-/// after its value has arrived.
+/// One worker fetches one value in virtual time. The value changes on the ps, at a pace of its own.
+/// The ps uses ChangeSubscriptions, the worker AskAhead, and the link takes 1 ms each way. In each
+/// step, kernels begin when the value has arrived; the step ends when they have run.
 class Fetching {
  public:
   Fetching(Duration kernels, Duration changes, bool asks_ahead)
@@ -211,8 +211,8 @@ TEST(AskAheadInVirtualTime, AsksForNothingWhileNothingChanges) {
   EXPECT_EQ(result.ahead, 0);
 }
 
-// If the worker knows of a newer value, one that was asked for ahead is sent in vain. For each of
-// these there are at least sixteen pulls.
+// If the worker knows of a newer value, the value that arrives ahead is useless. After each useless
+// value the worker pulls at least sixteen times.
 TEST(AskAheadInVirtualTime, PullsAValueThatChangesFasterThanItIsFetched) {
   const auto result = Fetching(10ms, 1ms, true).run();
   EXPECT_THAT(result.pulls, Ge(180));

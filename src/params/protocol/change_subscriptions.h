@@ -15,22 +15,25 @@ class ChangeSubscriptions {
  public:
   struct Subscription {
     Listener listener;
-    bool wants_values = false;  // it gets the new values, and not only word of the change
-    std::uint64_t after = 0;    // the version that it has
+    // true: it gets the new values; false: it only hears that they have changed
+    bool wants_values = false;
+    std::uint64_t after = 0;  // the version that it has
   };
 
-  /// Subscribes to the first change after `version`, which the listener is about to get.
+  /// Subscribes to the first change after `version`. The listener is about to get the values of
+  /// that version.
   void subscribe(Listener listener, std::uint64_t version) { set({listener, false, version}); }
   /// Subscribes to the values after version `known`, which the listener has. If the present
-  /// version, `version`, is newer, does not subscribe, and returns false.
+  /// version, `version`, is already newer, does not subscribe, and returns false.
   bool subscribe_after(Listener listener, std::uint64_t known, std::uint64_t version) {
     set({listener, true, version});
     if (version <= known) return true;
     subscriptions_.pop_back();
     return false;
   }
-  /// The values are now of `version`. Returns the subscriptions that this ends. A listener that
-  /// subscribed after the change was counted has seen it, and waits for the next one.
+  /// Call it when the values have changed to `version`. Returns the subscriptions that this change
+  /// ends. A listener that subscribed after the change was counted has seen the change, and waits
+  /// for the next one.
   std::vector<Subscription> changed(std::uint64_t version) {
     const auto waits = [version](const Subscription& subscription) {
       return subscription.after >= version;

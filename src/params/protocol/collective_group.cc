@@ -116,9 +116,9 @@ std::vector<std::vector<RecordRange>> held_by_members(
 
 namespace {
 
-// If a process has paused this long, the others may have given it up.
+// If this process has paused this long, the others may have given it up.
 constexpr Duration kLongPause = std::chrono::seconds(2);
-// It then waits this long for word of a group that went on without it.
+// After such a pause, this worker waits this long for word of a group that went on without it.
 constexpr Duration kPatience = std::chrono::seconds(10);
 
 }  // namespace
@@ -331,7 +331,7 @@ bool CollectiveGroup::wants_values_of(std::uint64_t epoch) const {
   return agreed_ && epoch == proposal_->epoch;
 }
 
-// The sender of the values may have heard before this member that its epoch has begun.
+// The worker that sends the values may have heard before this one that their epoch has begun.
 void CollectiveGroup::take_values(std::uint64_t epoch, std::int64_t step, TimePoint now,
                                   Outbox& out) {
   if (epoch != 0 && epoch != epoch_) {
@@ -356,7 +356,8 @@ void CollectiveGroup::begin(const CollectiveBegin& own, TimePoint now, Outbox& o
   if (!proposal_) send_all(MessageType::kCollectiveBegin, *begun_, out);
 }
 
-// Another worker may hear of a commit or an epoch before this one, and begin the next step.
+// Another worker may hear of a commit or an epoch before this worker does, and so begin the next
+// step first.
 void CollectiveGroup::take_begin(int worker, const CollectiveBegin& begin) {
   if (begin.examples < 0) {
     throw Error(ErrorCode::kDataLoss,
@@ -485,7 +486,7 @@ EndSave CollectiveGroup::end_save(bool patient) const {
     const bool saved = w == self() ? saved_ : !retired || each.status.saved;
     by = saved ? EndSave::kElsewhere : w == self() ? EndSave::kHere : EndSave::kUnknown;
   }
-  // Nobody has committed a step: the values are those from before the training.
+  // Nobody has committed a step, so the values are those from before the training.
   if (newest < 0) return founded_ ? EndSave::kHere : EndSave::kElsewhere;
   return by;
 }
@@ -524,16 +525,17 @@ bool CollectiveGroup::all_retired() const {
 
 namespace {
 
-// For this long one member may see another that a third does not see.
+// How long one member may be connected with another that a third member is not connected with.
 constexpr Duration kUnconnected = std::chrono::seconds(1);
-// After one member finds that all are cut off, or no longer are, the others may take this long to
-// find out.
+// When one member finds that all are cut off from the ps tasks, or no longer are, the others may
+// take this long to find the same.
 constexpr Duration kCutOffAlone = std::chrono::seconds(1);
 
 }  // namespace
 
-// The lowest living member keeps the group as it should be. If some have formed a group without it,
-// it waits: either it goes on, once they are left behind, or it leaves.
+// The lowest living member proposes the members that the group should have. If some workers have
+// formed a group without this one, this worker waits until either they are left behind and it goes
+// on, or it leaves.
 void CollectiveGroup::regroup(TimePoint now, Outbox& out) {
   if (standing_ != Standing::kMember || (founded_ && !has_values_)) return;
   if (now < patient_until_ || coordinator() != self()) return;
@@ -562,8 +564,9 @@ bool CollectiveGroup::is_connected_with(int worker, int other) const {
   return other == self() || contains(peer(worker).status.connected, other);
 }
 
-// If two members see this one but not each other, leaves the higher of them out, unless they meet
-// again soon. What they sent each other may then be lost.
+// If two members are connected with this one but not with each other, leaves out the higher of the
+// two, unless they connect again soon. In that case the group is formed anew, since what they sent
+// each other before may be lost.
 void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& members, TimePoint now) {
   const auto apart = std::ranges::find_if(members, [&](std::int32_t high) {
     return std::ranges::any_of(members, [&](std::int32_t low) {
@@ -578,8 +581,8 @@ void CollectiveGroup::leave_out_the_unconnected(std::vector<std::int32_t>& membe
   if (now - *unconnected_since_ >= kUnconnected) members.erase(apart);
 }
 
-// Leaves out the members that are cut off, unless no other member has values: without values the
-// others would only wait.
+// Leaves out the members that are cut off from the ps tasks, unless no other member has values:
+// members without values would only wait.
 void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, TimePoint now) {
   const auto cut_off = [this](std::int32_t member) { return is_cut_off(member); };
   const auto goes_on = [this](std::int32_t member) {
@@ -593,8 +596,8 @@ void CollectiveGroup::leave_out_the_cut_off(std::vector<std::int32_t>& members, 
   if (now - *cut_off_since_ >= kCutOffAlone) std::erase_if(members, cut_off);
 }
 
-// The others may have gone on without this worker, and not have told it yet. So it commits nothing
-// before they form the next epoch.
+// When this worker is cut off from the ps tasks, the others may go on without it before they can
+// tell it so. So it commits nothing until the next epoch is formed.
 void CollectiveGroup::set_cut_off(bool cut_off, TimePoint now, Outbox& out) {
   note_time(now);
   if (std::exchange(cut_off_, cut_off) == cut_off) return;
@@ -651,9 +654,9 @@ void CollectiveGroup::check_formation(const Formation& formation) const {
                           formation.step, fmt::join(formation.lacking, ", ")));
 }
 
-// An epoch is a number, its number of members, and its proposer, so that no two proposals are
-// equal. If groups with the same number meet, the larger one goes on; if they are equally large,
-// the one with the lower proposer.
+// An epoch is made of a number, how many members it has, and its proposer, so that no two proposals
+// are equal. If two groups with the same number meet, the larger one goes on. If they are equally
+// large, the group goes on whose proposer is lower.
 std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t members, int proposer) {
   constexpr int kBits = 16;  // of the members, and of the proposer
   constexpr std::uint64_t kMost = (std::uint64_t{1} << kBits) - 1;
@@ -662,7 +665,7 @@ std::uint64_t CollectiveGroup::next_epoch(std::uint64_t after, std::size_t membe
          (kMost - std::uint64_t(proposer));
 }
 
-// A worker that is not a member may wait to hear whose steps count.
+// Tells workers of other groups, since they may wait to hear whose steps count.
 void CollectiveGroup::set_counted(std::int64_t step, TimePoint now, Outbox& out) {
   note_time(now);
   if (!has_values_ || step != step_ || step == counted_) return;
@@ -686,10 +689,14 @@ void CollectiveGroup::propose(std::vector<std::int32_t> members, Outbox& out) {
   }
 }
 
-// A member follows only the lowest living member: the others may not know yet that this one lives.
-// But it accepts a later epoch to which it has agreed, even if it has not heard that the epoch was
-// formed. A member of another group has other values, even of the same step: it joins this group,
-// or this one joins it.
+// A member agrees only to proposals of the lowest living member, and holds back those of others,
+// who may not know yet that the lowest one lives.
+//
+// There is one exception: it accepts the proposal of a worker whose later epoch it has agreed to,
+// even if it has not heard yet that the epoch was formed.
+//
+// A proposal from another group is dropped: that group has other values, even at the same step. One
+// of the two groups must join the other first.
 void CollectiveGroup::consider_held(Outbox& out) {
   std::erase_if(held_, [this](const auto& entry) {
     const auto& [proposer, proposal] = entry;
@@ -761,7 +768,7 @@ void CollectiveGroup::agree(TimePoint now, Outbox& out) {
 
 void CollectiveGroup::take_agreement(int worker, const Agreement& agreement, TimePoint now,
                                      Outbox& out) {
-  if (agreement.epoch == epoch_) {  // it had agreed to this, and then to another one
+  if (agreement.epoch == epoch_) {  // the peer had agreed to this epoch, and then to another one
     highest_ = std::max(highest_, agreement.highest);
     must_reform_ = true;
     return;
@@ -810,7 +817,8 @@ void CollectiveGroup::form_when_agreed(TimePoint now, Outbox& out) {
   form(formation, now, out);
 }
 
-// A member that lacks values may have taken records since the last epoch began.
+// A member that lacks values claims records, too: it may have taken some since the last epoch
+// began.
 void CollectiveGroup::share_records(Formation& formation) const {
   std::vector<std::vector<RecordRange>> claims;
   for (const std::int32_t member : formation.members) {
@@ -821,7 +829,8 @@ void CollectiveGroup::share_records(Formation& formation) const {
   formation.held = held_by_members(RecordSet(formation.unused), claims);
 }
 
-// The others count a worker as a member once it has agreed.
+// A worker counts as a member for the others once it has agreed, even if it no longer follows this
+// proposal.
 void CollectiveGroup::hear_form(int worker, const Formation& formation, TimePoint now,
                                 Outbox& out) {
   check_formation(formation);
@@ -849,7 +858,8 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   epoch_ = formation.epoch;
   in_place_ = formation.in_place;
   step_ = formation.step;
-  counted_ = std::max(counted_, formation.counted);  // it may have heard more since it agreed
+  // the count may have risen since this worker agreed
+  counted_ = std::max(counted_, formation.counted);
   has_values_ = !lacks;
   records_.deal(RecordSet(formation.unused), formation.held, int(own - formation.members.begin()));
   lacking_.clear();
@@ -898,9 +908,10 @@ void CollectiveGroup::say_who_changed(const std::vector<std::int32_t>& before, O
   }
 }
 
-// When two groups meet, the one with the later epoch goes on. Once the count of the ps tasks is
-// known, the one goes on of which they have counted more steps than the other has made. A worker
-// may still wait for this one although this one has formed a group without it.
+// When two groups meet, the one with the later epoch goes on, and the workers of the other one
+// leave theirs. If ps tasks count the steps, their count decides: the group goes on of which they
+// have counted more steps than the other group has made. A worker of an earlier epoch may still
+// name this worker as a member although this worker has formed a group without it (`left`).
 void CollectiveGroup::meet(int worker, Outbox& out) {
   const GroupStatus& other = peer(worker).status;
   const bool left = options_.counted_by_ps && other.epoch < epoch_ && !is_member(worker);
@@ -931,12 +942,13 @@ void CollectiveGroup::leave_group(Outbox& out) {
 
 namespace {
 
-// A worker that sees only retired workers for this long is too late.
+// A worker that sees only retired workers for this long has come too late.
 constexpr Duration kOver = std::chrono::seconds(10);
 
 }  // namespace
 
-// After a time worker 0 begins without the missing workers, so a worker that sees worker 0 waits.
+// Worker 0 waits for the missing workers for a time, and then begins without them. So a worker that
+// sees worker 0 does not give up.
 void CollectiveGroup::consider_solitude(TimePoint now) {
   const bool begins = !was_member_ && (self() == 0 || peer(0).connected);
   const bool over = sees(Standing::kRetired) && !sees(Standing::kJoining);
@@ -955,8 +967,8 @@ void CollectiveGroup::consider_solitude(TimePoint now) {
                          was_member_ ? "" : ": worker:0, which begins, has not come");
 }
 
-// A worker that is not connected with all members of a group cannot join it. If the others do not
-// reach a member either, they are about to leave it out.
+// A worker that is not connected with all members of a group cannot join the group. It ignores
+// members that the others do not reach either, since the others are about to leave those out.
 void CollectiveGroup::consider_partition(TimePoint now) {
   std::optional<std::pair<int, int>> apart;  // a member that is seen, and one that is not
   for (int w = 0; w < options_.workers && standing_ == Standing::kJoining; ++w) {

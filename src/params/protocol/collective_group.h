@@ -1,9 +1,13 @@
-// The members of an all-reduce and the steps that count, as one worker sees them: a plain state
-// machine. The members of an epoch reduce together. The lowest of them commits each step once all
-// have said that their sums are whole; no value changes before that. When a member is lost, retires
-// or joins, the lowest living one proposes the next epoch. A member that agrees stops reducing in
-// the last one, and says which step its values include. If anybody has committed a step, all then
-// commit it; any other step is reduced again.
+// The members of an all-reduce, and which of their steps count, as one worker sees them: a plain
+// state machine.
+//
+// The members of an epoch reduce together. The lowest of them commits each step once all have said
+// that their sums are whole. No value changes before that.
+//
+// When a member is lost, retires or joins, the lowest living member proposes the next epoch. A
+// member that agrees stops reducing in the present epoch, and says which step its values include.
+// If any member has committed the present step, all commit it then. Otherwise the step is reduced
+// again in the new epoch.
 #pragma once
 
 #include <algorithm>
@@ -24,45 +28,46 @@
 namespace paceline {
 
 /// How the members of an all-reduce share out the records of a data set, with no messages but those
-/// that they send anyway. Each epoch deals the records that nobody has used or holds to its members
-/// by turns. A record is used when the step that read it is committed. A plain state machine, as
-/// one member sees it. All members of an epoch have the same unused records after each step.
+/// that they send anyway. Each epoch deals to its members, by turns, the records that nobody has
+/// used or holds. A record is used when the step that read it is committed. This is a plain state
+/// machine, as one member sees it. After each step, all members of an epoch have the same unused
+/// records.
 class GroupRecordSharing {
  public:
   /// Each deal gives a member this many records in a row.
   static constexpr std::int64_t kUnit = 32;
 
-  // The member's own records.
-  /// Returns some of the records that this member was dealt: at most a unit, at most `most`, below
-  /// the limit, in their order. An empty range: none now.
+  // Takes records that this member was dealt, in their order: at most a unit, at most `most`, all
+  // below the limit. Returns an empty range when there are none now.
   RecordRange take(std::int64_t limit, std::int64_t most = kUnit);
   /// True when this member will get no more records below the limit.
   bool over(std::int64_t limit) const;
-  /// Returns up to this number of records for a step to read: taken ones that no committed step has
-  /// read and that are not revoked.
+  /// Returns the records that a step is to read, at most this number: records that this member has
+  /// taken, that no committed step has read, and that are not revoked.
   std::vector<RecordRange> reads(std::int64_t records) const;
-  /// True when the taken records no longer belong to this member, since others went on without it.
-  /// take() gives new ones after begin().
+  /// True when the taken records no longer belong to this member, since the others went on without
+  /// it. After begin(), take() gives new ones.
   bool revoked() const { return revoked_; }
-  /// A pipeline begins to take records. Records that were taken and not used are dealt again in the
-  /// next epoch.
+  /// A pipeline begins to take records. Those that an earlier pipeline took and no step used are
+  /// dealt again in the next epoch.
   void begin();
 
-  // The group.
-  /// take() gives nothing before the next epoch is dealt.
+  // From now on take() gives nothing, until the next epoch is dealt.
   void freeze() { frozen_ = true; }
   /// This member has left its group, which goes on without it: the records that it has taken are
   /// revoked.
   void leave();
   /// The records that were taken and not used.
   std::vector<RecordRange> held() const { return {held_.begin(), held_.end()}; }
-  /// A committed step has read these records, dealt to this member (use_own) or to another.
+  /// Notes that a committed step has read these records, which were dealt to this member (use_own)
+  /// or to another one (use).
   void use_own(std::span<const RecordRange> ranges);
   void use(std::span<const RecordRange> ranges);
   /// Sets the unused records before the first epoch, when training begins or resumes from a
   /// checkpoint.
   void restore(RecordSet unused) { unused_ = std::move(unused); }
-  /// Begins an epoch. `held` says what each member holds; this member is the one at `place`.
+  /// Begins an epoch, which deals the unused records. `held` says which records each member holds;
+  /// this member is the one at index `place`.
   void deal(RecordSet unused, const std::vector<std::vector<RecordRange>>& held, int place);
   /// The records that no committed step has read.
   const RecordSet& unused() const { return unused_; }
@@ -73,13 +78,15 @@ class GroupRecordSharing {
 
   RecordSet unused_, pool_;  // pool_: the records dealt when the epoch began
   std::int64_t place_ = 0, members_ = 1;
-  std::int64_t units_ = 0, of_unit_ = 0;  // taken: whole units, and records of the next one
+  // how many whole units were taken, and how many records of the next unit
+  std::int64_t units_ = 0, of_unit_ = 0;
   bool frozen_ = true, revoked_ = false;
   std::deque<RecordRange> held_;  // in the order in which they were taken
-  std::int64_t done_ = 0;         // records since begin() that are held no more
+  std::int64_t done_ = 0;         // records that were taken since begin() and are no longer held
 };
 
-/// The unused records that each member holds, in the order of the members. No record occurs twice.
+/// Returns the unused records that each member holds, in the order of the members; `claims` is what
+/// the members say that they hold. No record occurs twice.
 std::vector<std::vector<RecordRange>> held_by_members(
     const RecordSet& unused, const std::vector<std::vector<RecordRange>>& claims);
 
@@ -88,12 +95,12 @@ struct CollectiveGroupOptions {
   int workers = 1;
   Duration join_timeout{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
-  /// True when members need each other while they make their contributions. If the members change
-  /// before anybody has committed a step, the step then begins again, and is not only reduced
-  /// again.
+  /// True when members need each other while they make their contributions. If the members then
+  /// change before anybody has committed a step, the step begins again. Otherwise it would only be
+  /// reduced again.
   bool repeats_steps = false;
-  /// Ps tasks also count each step, once. If two groups lose each other, the one whose steps they
-  /// count goes on.
+  /// True when ps tasks also count each step, once. If two groups lose each other, the group goes
+  /// on whose steps the ps tasks count.
   bool counted_by_ps = false;
 };
 
@@ -119,20 +126,23 @@ class CollectiveGroup {
   /// have joined. The others then get its values.
   bool founded() const { return founded_; }
   /// The founder has its values, which include `step` global steps. Has no effect if the group
-  /// exists by now.
+  /// exists already.
   void initialise(std::int64_t step, std::span<const std::int64_t> own_steps, TimePoint now,
                   Outbox& out);
-  /// True when this worker is to receive the values that a member sends in this epoch. The epoch
-  /// may not have begun here.
+  /// True when this worker is to receive the values that a member sends in this epoch. It may not
+  /// have heard yet that the epoch has begun.
   bool wants_values_of(std::uint64_t epoch) const;
   /// Values of an epoch have arrived whole, and include `step` global steps. Epoch 0 marks the
-  /// values of the end.
+  /// values at the end of the training.
   void take_values(std::uint64_t epoch, std::int64_t step, TimePoint now, Outbox& out);
   /// How often this worker was given values.
   std::int64_t takes() const { return takes_; }
-  /// The workers to which this one must send its values, which are those of step() meanwhile. With
-  /// counted_by_ps it is empty until the ps tasks have counted that step as this worker has it:
-  /// until then this worker may find that the others go on with other values.
+  /// The workers to which this one must send its values. While it sends them, its values stay those
+  /// of step().
+  ///
+  /// With counted_by_ps the list is empty until the ps tasks have counted that step with the
+  /// contributors that this worker knows. Until then, the others may turn out to have gone on with
+  /// other values.
   std::vector<std::int32_t> lacking() const {
     const bool final = !options_.counted_by_ps || counted_ == step_;
     return final ? lacking_ : std::vector<std::int32_t>();
@@ -147,15 +157,15 @@ class CollectiveGroup {
   bool started() const;
   /// This worker has all sums of the started step.
   void finish_sums(TimePoint now, Outbox& out);
-  /// True when an epoch is proposed: the reduction must rest, and the driver then call rested().
+  /// True when an epoch is proposed: the reduction must rest, and the driver must then call
+  /// rested().
   bool must_rest() const { return proposal_ && !rested_; }
   bool proposes() const { return proposal_.has_value(); }
   std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
   void rested(TimePoint now, Outbox& out);
 
-  // Only with counted_by_ps.
-  /// A ps that this worker needs for its steps is out of reach, or is back. The others go on
-  /// without this worker, unless they are all cut off.
+  // Says whether a ps that this worker needs for its steps is out of reach. If one is, the others
+  // go on without this worker, unless all of them are cut off, too.
   void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
   /// The ps tasks have counted `step` global steps, each with the contributors that this worker
   /// knows.
@@ -169,20 +179,21 @@ class CollectiveGroup {
   void end_training(Outbox& out);
   /// This worker makes no more steps, and leaves the step that it has begun and not committed.
   void retire(bool wants_values, TimePoint now, Outbox& out);
-  /// The retired workers that want the values of the end and have older ones.
+  /// The retired workers that want the values at the end of the training, and have older values.
   std::vector<int> waiting_for_values() const;
 
   Standing standing() const { return standing_; }
   bool has_values() const { return has_values_; }
-  /// The global steps that count; if has_values(), those that the values include.
+  /// The number of global steps that count. If has_values() is true, the values include exactly
+  /// these steps.
   std::int64_t step() const { return step_; }
   std::uint64_t epoch() const { return epoch_; }
   const std::vector<std::int32_t>& members() const { return members_; }
   bool in_place() const { return in_place_; }
   /// The number of steps that this worker has committed since it was made.
   std::int64_t commits() const { return committed_; }
-  /// The global steps after the last step that this worker has committed, in this process; −1: it
-  /// has committed none.
+  /// The number of global steps, including the last step that this worker has committed in this
+  /// process; −1: it has committed none.
   std::int64_t committed_step() const { return committed_step_; }
   /// The members of the last step that this worker has committed.
   const std::vector<std::int32_t>& contributors() const { return contributors_; }
@@ -193,22 +204,22 @@ class CollectiveGroup {
   bool coordinates() const { return standing_ == Standing::kMember && coordinator() == self(); }
   /// The standing that the other worker has told.
   Standing standing_of(int worker) const { return peers_[std::size_t(worker)].status.standing; }
-  /// True when this worker saves its values while the training goes on. It does if it is the lowest
-  /// contributor to the last step, or, before the first step, the founder.
+  /// True when this worker saves its values while the training goes on: it is the lowest
+  /// contributor to the last step or, before the first step, the founder.
   bool saves() const {
     if (committed_ == 0) return founded_;
     return committed_step_ == step_ && contributors_.front() == self();
   }
-  /// Which worker saves the values of the end: of those that have committed the last step, the
-  /// lowest that lives. If that one is lost before it says that it has saved, the next one saves.
-  /// If `patient`, nobody saves before all workers have retired or gone; otherwise workers that
-  /// still train do not count.
+  /// Which worker saves the values at the end of the training: the lowest living one of those that
+  /// have committed the last step. If it is lost before it says that it has saved, the next one
+  /// saves. If `patient`, nobody saves before all workers have retired or gone; otherwise the
+  /// workers that still train do not count.
   EndSave end_save(bool patient) const;
   /// This worker has saved the values of the end.
   void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
-  /// True when all workers are connected with this one, or some member is. For worker 0: when it
-  /// knows whether it begins the training.
+  /// True when all workers are connected with this one, or when one that is connected is a member.
+  /// For worker 0: true when it knows whether it begins the training.
   bool met() const;
   bool all_warm() const;
   /// Every other worker is done, or gone.
@@ -231,11 +242,13 @@ class CollectiveGroup {
   struct Peer {
     bool connected = false, shares = false;
     GroupStatus status;
-    std::optional<CollectiveBegin> begun, begun_before;  // the last, and the one before
-    bool whole = false;                                  // it has all sums of the step under way
+    // its last begin message, and the one before
+    std::optional<CollectiveBegin> begun, begun_before;
+    bool whole = false;  // it has all sums of the step under way
     std::optional<Agreement> agreement;
-    std::string lost;                   // why it was lost, since the last formation
-    std::optional<std::int64_t> saved;  // its `committed` when it left after saving the end
+    std::string lost;  // why it was lost, if that was after the last formation
+    // the `committed` that it told when it left, after it had saved at the end
+    std::optional<std::int64_t> saved;
   };
   int self() const { return options_.worker; }
   Peer& peer(int worker) { return peers_[std::size_t(worker)]; }
@@ -299,18 +312,21 @@ class CollectiveGroup {
   std::int64_t committed_ = 0;        // steps, in this process
   std::int64_t committed_step_ = -1;  // global steps after the last committed step
   std::int64_t takes_ = 0;
-  std::optional<std::uint64_t> early_values_;  // whole values of an epoch not begun here
+  // an epoch whose values have arrived whole before it has begun here
+  std::optional<std::uint64_t> early_values_;
   GroupRecordSharing records_;
-  std::vector<RecordRange> read_by_others_;  // in the step whose sums this worker has
+  // records that other members read in the step whose sums this worker has
+  std::vector<RecordRange> read_by_others_;
 
   std::optional<Proposal> proposal_;
   int proposer_ = -1;
   bool rested_ = false, agreed_ = false;
   bool must_reform_ = false;        // a member's connection has ended since the last formation
-  std::map<int, Proposal> held_;    // by proposer, if that is not the lowest alive
-  std::vector<std::string> lines_;  // messages for the time when the smaller group has made a step
+  std::map<int, Proposal> held_;    // held-back proposals, by proposer: a lower worker lives
+  std::vector<std::string> lines_;  // messages to show once the smaller group has made a step
 
-  std::int64_t counted_ = -1;  // global steps that the ps tasks count, with this worker's values
+  // the number of steps that the ps tasks have counted as this worker has made them
+  std::int64_t counted_ = -1;
 
   bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;
   bool came_too_late_ = false;

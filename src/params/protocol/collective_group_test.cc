@@ -113,7 +113,7 @@ TEST_F(ChiefOfTwo, ReducesAStepAgainWithoutAWorkerThatIsLost) {
   EXPECT_EQ(group_.step(), 1);
 }
 
-// The chief of three workers was stopped, and for a while neither side sees the other.
+// Worker 0 of three was stopped, and for a while it and the others do not see each other.
 TEST(Parts, OfAGroupPreferTheLargerWhenTheyMeet) {
   const TimePoint now{1h};
   const std::vector<std::int32_t> all = {0, 1, 2};
@@ -166,7 +166,8 @@ TEST_F(ChiefOfTwo, MessagesThatMakeNoSenseAreRefused) {
   EXPECT_THROW(receive(MessageType::kGoodbye, {}), Error);
 }
 
-// The joiner's step thread may be reading the values by now, so no others may overwrite them.
+// By now the joiner's step thread may be reading the values that it was given, so no others may
+// overwrite them.
 TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   const TimePoint now{1h};
   CollectiveGroup group({.worker = 1, .workers = 2, .join_timeout = 10s}, now);
@@ -197,7 +198,8 @@ TEST(Joiner, KeepsTheValuesThatCameBetweenItsAgreementAndTheNextEpoch) {
   EXPECT_EQ(group.step(), 5);
 }
 
-// The values and the word that the epoch has begun come from different workers.
+// One worker sends the values, and another says that their epoch has begun. So the values may
+// arrive first.
 TEST(Joiner, TakesValuesThatComeBeforeTheirEpochHasBegun) {
   const TimePoint now{1h};
   constexpr std::uint64_t kEpoch = std::uint64_t{7} << 32;

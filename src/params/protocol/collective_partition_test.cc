@@ -1,5 +1,5 @@
-// The group of an all-reduce whose steps ps tasks count, too. Members are cut off from the ps
-// tasks, or from each other.
+// Tests of an all-reduce whose steps ps tasks count, too, when members are cut off from the ps
+// tasks or from each other.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -161,8 +161,8 @@ TEST(Parts, OfAGroupWaitUntilThePsTasksHaveCountedAStepOfOne) {
   EXPECT_EQ(it.group_.standing(), Standing::kJoining);
 }
 
-// The member has agreed to this epoch, then to another: meanwhile the proposer counts it as a
-// member.
+// The member agrees first to this epoch and then to another one. In between, the proposer of this
+// epoch counts it as a member.
 TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   Member proposer(0);
   proposer.group_.disconnected(2, "it has died", proposer.now_, proposer.out_);
@@ -177,8 +177,8 @@ TEST(Epoch, ThatAMemberHearsOfTooLateIsFormedAgain) {
   EXPECT_THAT(proposer.proposed(), ElementsAre(0, 1));
 }
 
-// The proposals of two workers arrive in the other order, and the lower worker retires between
-// them.
+// The proposals of two workers arrive in the wrong order, and the lower of the two workers retires
+// in between.
 TEST(Epoch, OfTheNextWorkerIsAgreedToWhenTheLowestHasGone) {
   Member it(2);
   it.receive(1, MessageType::kPropose, Proposal{(Member::kEpoch << 1) + 1, {1, 2}});
@@ -222,7 +222,8 @@ TEST(Epoch, IsAnsweredByAWorkerThatHasAgreedToAnotherOneMeanwhile) {
   EXPECT_EQ(answer->message.as<Agreement>().highest, Member::kEpoch + 1);
 }
 
-// Until then the worker may be among those that the others go on without.
+// Until the ps tasks have counted a step, the others may be going on without this worker, with
+// other values.
 TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
   Member it(0);
   it.group_.disconnected(2, "it has died", it.now_, it.out_);
@@ -244,7 +245,7 @@ TEST(Values, AreHandedOnOnceThePsTasksHaveCountedTheirSteps) {
   EXPECT_THAT(it.group_.lacking(), ElementsAre(2));
 }
 
-// Worker 0 waits for the other member, since it has not heard of the later epoch.
+// Worker 0 has not heard of the later epoch, and so waits for the other member.
 TEST(Parts, OfAGroupEndAlsoWhenTheOthersHaveNotHeardOfThem) {
   Member it(2);
   it.group_.disconnected(0, "it was cut", it.now_, it.out_);

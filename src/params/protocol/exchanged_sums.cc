@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// A worker that is ahead waits for this worker's next numbers.
+// A worker is ahead by one exchange at most, since it then waits for this worker's next numbers.
 constexpr std::size_t kMostExchangesKept = 2;
 
 }  // namespace

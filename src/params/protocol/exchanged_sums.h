@@ -13,10 +13,10 @@ class ExchangedSums {
  public:
   ExchangedSums(int worker, int workers) : worker_(worker), given_(std::size_t(workers)) {}
 
-  /// This worker gives its next numbers of the attempt. Returns the index of these numbers, from 0.
+  /// This worker gives its next numbers for the attempt. Returns their index, which counts from 0.
   std::uint32_t give(std::uint64_t attempt, std::span<const double> numbers);
-  /// Another worker has given its numbers; it may be ahead of this one. Throws kDataLoss when it is
-  /// further ahead than a worker can be.
+  /// Takes the numbers of another worker, which may be ahead of this one. Throws kDataLoss when it
+  /// is further ahead than it can be.
   void take(int worker, std::uint64_t attempt, std::uint32_t which,
             std::span<const double> numbers);
   /// The index of the numbers that this worker has given last in the attempt.
@@ -37,8 +37,9 @@ class ExchangedSums {
   static void keep(std::deque<Numbers>& given, Numbers numbers);
 
   const int worker_;
-  std::vector<std::deque<Numbers>> given_;  // by worker: its last two numbers of one attempt
-  std::uint64_t attempt_ = 0;               // 0: no attempt
+  // by worker: its last two lists of numbers, both of one attempt
+  std::vector<std::deque<Numbers>> given_;
+  std::uint64_t attempt_ = 0;  // 0: no attempt
   std::uint32_t which_ = 0;
 };
 

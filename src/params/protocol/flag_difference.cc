@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// The text of another worker may be anything.
+// The text comes from another worker, so it may be anything.
 std::string shown(std::string_view text) {
   constexpr std::size_t kMostShown = 64;
   return plain_text(text.substr(0, kMostShown));
@@ -23,7 +23,7 @@ std::string value_in(std::string_view line) {
   return tab == std::string_view::npos ? "missing" : shown(line.substr(tab + 1));
 }
 
-// Says the values of both workers, of which one may lack the line.
+// Says what both workers have; one of them may lack the line.
 std::string sentence(std::string_view line, const std::string& whose, std::string_view its,
                      const std::string& other) {
   return fmt::format("{}'s {} is {}, that of {} is {}", whose,

@@ -6,9 +6,10 @@
 
 namespace paceline {
 
-/// Returns "the chief's --accumulate is 1, that of worker:1 is 4", for the first line of
-/// agreed_flags() in which `whose` and `other` differ. It may be a flag, a name of the data, or
-/// their number. Empty: they agree on all.
+/// Returns the first difference between the agreed_flags() of the workers `whose` and `other`: "the
+/// chief's --accumulate is 1, that of worker:1 is 4". The line that differs may be a flag, a name
+/// of the data, or the number of these names. Returns an empty text when the workers agree on all
+/// lines.
 std::string flag_difference(std::span<const std::string> flags, const std::string& whose,
                             std::span<const std::string> other_flags, const std::string& other);
 

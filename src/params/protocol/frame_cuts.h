@@ -11,13 +11,13 @@
 
 namespace paceline {
 
-/// The part [begin, begin + size) of a whole, which goes in one frame.
+/// The part [begin, begin + size) of a whole; one frame carries it.
 struct Cut {
   std::size_t begin = 0, size = 0;
   bool operator==(const Cut&) const = default;
 };
 
-/// The parts of [0, total), each of at most `most`, in order, for a range-based for.
+/// The parts of [0, total) in order, each of at most `most`, for a range-based for loop.
 class Cuts {
  public:
   Cuts(std::size_t total, std::size_t most) : total_(total), most_(most) {}
@@ -100,9 +100,9 @@ void for_contribution_frames(const ContributionRoute& route, F&& send) {
   }
 }
 
-/// What the worker waits for before it reads the value again: bytes of new values in the answer, or
-/// 1 for the message that the values in shared memory are new. It is 0 if the answer brings
-/// neither.
+/// What the worker waits for before it reads the value again: the number of bytes of new values in
+/// the answer; or 1, for the message that the values in shared memory are new; or 0, if the answer
+/// brings neither.
 inline std::size_t awaited_after(const ContributionRoute& route) {
   if (route.values_mapped) return route.in_shared_memory ? 1 : 0;
   return route.sparse || route.pulls_later ? 0 : route.bytes;

@@ -24,7 +24,7 @@ class Meeting {
   };
   using Answers = std::vector<Answer>;
 
-  /// Until the deadline the meeting waits for `size` ranks, of which the first `ps` are parameter
+  /// The meeting waits until the deadline for `size` ranks; the first `ps` of them are parameter
   /// servers.
   Meeting(int size, int ps, TimePoint deadline);
 
@@ -33,7 +33,7 @@ class Meeting {
                    TimePoint now);
   /// The connection with the process has ended.
   void left(PeerId peer);
-  /// At the deadline, processes that have come learn which ones are missing.
+  /// Call it at the deadline: it then tells the processes that have come which ones are missing.
   Answers tick(TimePoint now);
 
   /// The moment at which tick() is due: the deadline of the least patient process.
@@ -45,7 +45,7 @@ class Meeting {
 
  private:
   struct Seat {
-    std::optional<PeerId> peer;  // none: no process has come, or it has gone again
+    std::optional<PeerId> peer;  // none: no process has come, or the one that came has gone
     std::string host;            // from which the process has called; empty: the meeting's host
     Attendance attendance;       // of the process that is here, or was
     bool taken() const { return attendance.incarnation != 0; }

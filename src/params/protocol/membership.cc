@@ -1,7 +1,9 @@
-// ps 0 counts staleness: the global steps between the moment of a step's values and its end. It
-// tells the worker in the `step_done` that it sends anyway. A step reads either the values that its
-// worker's last answers brought, or those of now. Only the worker knows which, and says so with one
-// bit.
+// ps 0 counts the staleness of a contribution: the global steps between the moment of the values
+// that the step read and the step's end. It tells the worker the staleness in the `step_done` that
+// it sends anyway.
+//
+// A step reads either the values that the answers to its worker's last step brought, or the present
+// values. Only the worker knows which, and says so with one bit.
 #include "params/protocol/membership.h"
 
 #include <fmt/format.h>
@@ -33,7 +35,8 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        counted(std::int64_t(members_.size()), "worker"));
   }
   Member& member = members_[std::size_t(worker)];
-  // If a process was given up before its welcome reached it, it does not know that it had joined.
+  // A process that was given up before its welcome reached it does not know that it had joined, so
+  // it may join again.
   const bool again = incarnation == member.incarnation && member.presence == Presence::kDead &&
                      member.made == 0 && member.begun < member.applied;
   if (member.presence != Presence::kAbsent && incarnation <= member.incarnation && !again) {
@@ -41,7 +44,7 @@ std::string Membership::join(int worker, std::uint64_t incarnation, TimePoint no
                        member.incarnation, incarnation);
   }
   replaced = member.presence == Presence::kConnected;
-  // A step that the older process ended is not applied again.
+  // Steps that the older process ended are not applied again.
   member = {.presence = Presence::kConnected,
             .incarnation = incarnation,
             .begun = member.applied - 1,
@@ -119,14 +122,14 @@ StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts
   const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
   if (!counts) return {.global_step = global_step_};
   ++member->made;
-  // An older process's step may have begun here and never ended: no later step may count as that
-  // one.
+  // A step of an older process may have begun here and never ended. No later step may be taken for
+  // that one.
   member->applied = member->begun + 1;
   return {.global_step = ++global_step_, .staleness = member->read_at - 1 - read_at};
 }
 
-// A step that was made in vain warms its worker, too: with backup workers, all steps of a slow one
-// may be late.
+// A step that was made in vain counts for its worker's warm-up, too: with backup workers, all steps
+// of a slow worker may be late.
 void Membership::decide_step(int worker, std::int64_t step) {
   if (worker < 0 || std::size_t(worker) >= members_.size()) return;
   Member& member = members_[std::size_t(worker)];

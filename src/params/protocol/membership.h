@@ -14,57 +14,59 @@ namespace paceline {
 struct MembershipOptions {
   int workers = 0;
   Duration join_timeout{};
-  Duration late_start{};         // wait, at the last step, for a worker that never joined
+  // how long the job waits, after the last step, for a worker that never joined
+  Duration late_start{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
   std::uint64_t first_epoch = 1;
 };
 
-/// Calls about a worker carry its incarnation: those of an older process of the task do nothing.
+/// Calls about a worker carry the incarnation of its process. Calls about an older process do
+/// nothing.
 class Membership {
  public:
   Membership(const MembershipOptions& options, TimePoint now);
 
-  /// A worker says hello. Returns why it may not join; empty: it has joined. A newer incarnation
-  /// replaces the older (`replaced` is then true), and goes on at the task's next step: `applied`.
-  /// A worker that was lost before it began a step may join again.
+  /// A worker says hello. Returns why it may not join; empty: it has joined. A process with a newer
+  /// incarnation replaces the older one (`replaced` is then true), and goes on at the task's next
+  /// step, applied(). A worker that was lost before it began a step may join again.
   std::string join(int worker, std::uint64_t incarnation, TimePoint now, bool& replaced);
-  /// The connection of a worker that is cut off comes back, as the same incarnation. Returns why it
-  /// may not; empty: it is back.
+  /// A worker that was cut off has a connection again, as the same incarnation. Returns why it may
+  /// not come back; empty: it is back.
   std::string come_back(int worker, std::uint64_t incarnation, TimePoint now);
-  /// The worker's connection was cut. Nobody waits for the worker, but it may come back; the job
-  /// does not end before it has, or is lost.
+  /// The worker's connection was cut, and the worker may come back. Nobody waits for it, but the
+  /// job does not end before it is back or lost.
   void cut_off(int worker, std::uint64_t incarnation, TimePoint now);
   void lose(int worker, std::uint64_t incarnation, TimePoint now);
   void say_goodbye(int worker, std::uint64_t incarnation, TimePoint now);
   void set_done(int worker, std::uint64_t incarnation);
   bool done(int worker) const { return members_[std::size_t(worker)].done; }
-  /// A worker has ended the training of all: the job counts as one that has reached its last step.
+  /// A worker has ended the training of all: the job counts as having reached its last step.
   void end_training() { ended_ = true; }
 
   /// Begins a step, at its first frame. Returns false when this incarnation has begun this step
   /// before: its contributions must not be applied again. If `reads_now` is false, the step reads
   /// the values that the end of this worker's last step left.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
-  /// Ends a step, at its last frame: counts a global step, unless the step was begun before.
-  /// Returns the count.
+  /// Ends a step, at its last frame, and counts a global step if `counts` is true. Returns the
+  /// count, and the staleness of a step that counts.
   StepDone end_step(int worker, std::uint64_t incarnation, bool counts);
 
-  /// The worker's step, perhaps of an older process, is decided: a round counts it, or it was made
-  /// in vain.
+  /// The worker's step is decided: a round counts it, or it was made in vain. A process that was
+  /// replaced may have made it.
   void decide_step(int worker, std::int64_t step);
 
   /// A round is closed: it is one global step. Returns the count.
   std::int64_t close_round() { return ++global_step_; }
 
   void set_global_step(std::int64_t step) { global_step_ = step; }
-  /// Training resumes: this many own steps of the worker are applied. A worker outside the cluster
-  /// spec is no error.
+  /// Training resumes, and this many own steps of the worker are applied. Ignores a worker outside
+  /// the cluster spec.
   void set_applied(int worker, std::int64_t steps);
   void set_last_step(std::int64_t step) { last_step_ = step; }
   std::int64_t global_step() const { return global_step_; }
   std::uint64_t epoch() const { return epoch_; }
   int connected() const;
-  /// No worker is connected, and none is cut off that may come back.
+  /// True when no worker is connected, and none that is cut off may come back.
   bool deserted() const;
   int workers() const { return int(members_.size()); }
   /// True when a newer process of the worker has joined.
@@ -78,8 +80,9 @@ class Membership {
   bool training_ended() const { return ended_; }
   std::int64_t applied(int worker) const { return members_[std::size_t(worker)].applied; }
 
-  /// Warm: every worker that takes part has made its first steps. All done: none of them trains any
-  /// more. A worker that never joined takes part until join_timeout; one that died does not.
+  /// Returns what the workers are told. The job is warm when every worker that takes part has made
+  /// its first steps; all are done when none of them trains any more. A worker that never joined
+  /// takes part until join_timeout; a worker that died does not.
   JobState job_state(TimePoint now) const;
 
   enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
@@ -87,7 +90,7 @@ class Membership {
   /// that may still be starting is given late_start, since nothing else would tell it that the job
   /// is over. Abandoned: nobody was connected for join_timeout.
   End end(TimePoint now) const;
-  /// The time to ask job_state and end again, unless something happens before.
+  /// When to ask job_state and end again, unless something happens before.
   TimePoint next_change(TimePoint now) const;
   /// "worker:0 gone, worker:1 never came": for the message of an abandoned ps.
   std::string text() const;
@@ -101,7 +104,7 @@ class Membership {
     std::int64_t begun = -1;    // the last own step begun
     std::int64_t applied = 0;   // own steps of the task, over all incarnations
     std::int64_t made = 0;      // own steps of this incarnation
-    std::int64_t read_at = -1;  // the global step of its next contribution's values
+    std::int64_t read_at = -1;  // the global step whose values its next contribution reads
   };
   /// True when the last step is reached. A job without a last step ends by time or by epochs: as
   /// soon as one worker is done, nobody waits for lost ones.

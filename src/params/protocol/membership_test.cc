@@ -46,7 +46,8 @@ TEST(Membership, ANewerIncarnationReplacesTheOlder) {
   EXPECT_TRUE(members.begin_step(0, 11, 0));
 }
 
-// The worker's first welcome was lost with its connection, for longer than the ps waits.
+// The worker's first welcome was lost with its connection, which stayed away for longer than the ps
+// waits.
 TEST(Membership, AWorkerThatWasLostBeforeItsFirstStepMayJoinAgain) {
   Membership members = two_workers();
   EXPECT_EQ(join(members, 0, 10), "");
@@ -195,7 +196,7 @@ TEST(Membership, ANewerIncarnationGoesOnAtTheTasksNextStep) {
   EXPECT_TRUE(members.begin_step(1, 1, 40));
 }
 
-// The worker's older process had ended step 1 on the ps that counts, and died before it ended it
+// The worker's older process ended step 1 on the ps that counts, but died before it ended that step
 // here.
 TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   Membership members = two_workers();

@@ -13,7 +13,8 @@
 
 namespace paceline {
 
-/// One connection, by its driver's number; in a worker's machine the index of a ps.
+/// A connection, by the number that its driver gave it; in a worker's machine, by the index of its
+/// ps.
 using PeerId = std::uint64_t;
 
 class Outbox {
@@ -58,12 +59,12 @@ class Outbox {
     std::string path;
     std::uint64_t save = 0;
   };
-  /// The connection of `from` now belongs to `to`, which was cut off. Until GoOn it sends only
-  /// answers to a hello.
+  /// The connection of `from` now belongs to `to`, which was cut off. Until GoOn, `to` may send
+  /// only answers to a hello.
   struct Attach {
     PeerId from = 0, to = 0;
   };
-  /// Let numbered messages flow; the peer has handled this many.
+  /// Let numbered messages flow again. The peer has handled `handled` of them.
   struct GoOn {
     PeerId peer = 0;
     std::uint64_t handled = 0;
@@ -72,8 +73,8 @@ class Outbox {
   struct Forget {
     PeerId peer = 0;
   };
-  /// Apply or drop contributions and answer them; then tell the workers. The driver carries out
-  /// such decisions in their order, and marks between them.
+  /// Apply or drop contributions and answer them; then tell the workers in `told`. The driver
+  /// carries out decisions and marks in the order in which it gets them.
   struct Decide {
     RoundDecision decision;
     struct Told {

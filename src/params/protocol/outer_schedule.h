@@ -11,12 +11,14 @@
 namespace paceline {
 
 /// The variables are divided into fragments. In `local_steps` own steps a worker exchanges each
-/// fragment once, one in each round. The share of these steps before a round is the share of all
-/// bytes that the fragment of the round before has, so that a link is evenly busy.
+/// fragment once, one in each round. To keep a link evenly busy, the steps after a round are in
+/// proportion to the bytes of that round's fragment: a fragment with a third of all bytes is
+/// followed by a third of the steps.
 class OuterSchedule {
  public:
-  /// `bytes` has the bytes that each variable sends, 0 for one that is not trained. There is at
-  /// least one fragment. There are at most as many as steps, and as variables that send something.
+  /// `bytes` has the number of bytes that each variable sends; 0: the variable is not trained.
+  /// There must be at least one fragment, and no more fragments than local steps or than variables
+  /// that send something.
   OuterSchedule(std::span<const std::int64_t> bytes, std::int64_t local_steps, int fragments);
 
   int fragments() const { return int(variables_.size()); }
@@ -24,11 +26,11 @@ class OuterSchedule {
   std::span<const VariableId> variables_of(int fragment) const {
     return variables_[std::size_t(fragment)];
   }
-  /// The own steps of a worker that has made this many rounds.
+  /// Returns how many own steps a worker has made after this many rounds.
   std::int64_t steps_of(std::int64_t rounds) const;
-  /// The whole rounds of this many own steps.
+  /// Returns how many rounds are complete after this many own steps.
   std::int64_t rounds_of(std::int64_t steps) const;
-  /// The rounds that begin in this many own steps.
+  /// Returns how many rounds begin within this many own steps.
   std::int64_t rounds_for(std::int64_t steps) const;
   /// The number of steps that lead to the round.
   std::int64_t length(std::int64_t round) const { return steps_of(round + 1) - steps_of(round); }
@@ -36,7 +38,8 @@ class OuterSchedule {
  private:
   const std::int64_t local_steps_;
   std::vector<std::vector<VariableId>> variables_;  // by fragment
-  std::vector<std::int64_t> offsets_;  // by fragment: steps of a period until its round
+  // by fragment: how many steps of a period come before its round
+  std::vector<std::int64_t> offsets_;
 };
 
 }  // namespace paceline

@@ -12,16 +12,16 @@ namespace paceline {
 
 class OuterTurns {
  public:
-  /// The values from which the worker begins include this many rounds, or contributions of all
-  /// workers. `contributed` is how often this worker has contributed, if workers do not wait for
-  /// each other; without it there are rounds, which all workers count alike. Borrows `schedule`.
+  /// The worker begins with values that include `counted` rounds. If workers do not wait for each
+  /// other there are no rounds: `counted` is then the number of contributions of all workers, and
+  /// `contributed` that of this worker alone. Borrows `schedule`.
   OuterTurns(const OuterSchedule& schedule, std::int64_t counted,
              std::optional<std::int64_t> contributed = {})
       : schedule_(schedule), contributed_(contributed), counted_(counted) {}
 
   struct Act {
     enum class Kind : std::uint8_t {
-      kSettle,     // wait until the last contribution counts: until its round is closed
+      kSettle,     // wait until the last contribution counts, which is when its round is closed
       kTakeOver,   // wait for the new values of the fragment, and take them over
       kContribute  // give the fragment's differences
     };
@@ -34,16 +34,17 @@ class OuterTurns {
   void step_made();
   /// The next act before the next local step; nothing when that step may begin.
   std::optional<Act> next() const;
-  /// The driver has done that act. After kSettle it passes the number of rounds, or of
-  /// contributions of all workers, that then count. A worker that was too late for a round goes on
-  /// with the open round.
+  /// The driver has done that act. After kSettle it passes the new number of rounds, or of
+  /// contributions of all workers. A worker that was too late for a round goes on with the open
+  /// round.
   void settled(std::int64_t rounds);
   void took_over(int fragment);
   void contributed();
   /// True from a contribution until it is known to count.
   bool unsettled() const { return unsettled_; }
 
-  /// The rounds, or contributions, that count, including this worker's own that is under way.
+  /// The number of rounds, or of contributions, that count, including this worker's own one under
+  /// way.
   std::int64_t rounds() const { return counted_ + (unsettled_ ? 1 : 0); }
 
  private:

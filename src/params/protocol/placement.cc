@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// A ps may have this much more than the fair share before a variable is split.
+// A variable is split when its ps would otherwise exceed the fair share by more than this fraction.
 constexpr double kUneven = 0.05;
 
 std::size_t variable_bytes(const VariableSpec& variable) {

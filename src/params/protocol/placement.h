@@ -25,7 +25,7 @@ struct Piece {
   bool operator==(const Piece&) const = default;
 };
 
-/// Returns the row ids that are in the piece; `rows` ascend.
+/// Returns those of the row ids, which must ascend, that are in the piece.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
 /// True when the piece would begin at a page of memory if its variable did.

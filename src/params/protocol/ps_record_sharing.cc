@@ -10,10 +10,10 @@
 namespace paceline {
 namespace {
 
-// A wish for more records at a time is a lie.
+// A wish for more records at a time is refused: no honest worker has one.
 constexpr std::int64_t kMostRecords = std::int64_t{1} << 32;
-// A block is at most 1 / kSlowest of its worker's even part of the remaining records. A worker that
-// is this many times slower than the others still ends with them.
+// A block is at most 1 / kSlowest of its worker's even part of the remaining records. So a worker
+// that is this many times slower than the others still ends together with them.
 constexpr std::int64_t kSlowest = 4;
 
 [[noreturn]] void refuse_records(const std::string& why) {
@@ -91,8 +91,8 @@ std::int64_t PsRecordSharing::piece_of(const Worker& worker, const RecordWish& w
   return std::min(std::max(part, worker.of_step), wish.records);
 }
 
-// Answers a wish with several ranges if the records that went back are in pieces. If fewer records
-// remain, answers a part of the wish; the rest waits.
+// If the records that went back are in pieces, answers a wish with several ranges. If fewer records
+// remain than the wish asks for, gives these; the rest of the wish waits.
 bool PsRecordSharing::try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers) {
   Answer answer{.worker = index, .given = {}};
   bool later = false;

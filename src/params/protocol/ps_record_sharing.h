@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// Calls name a worker's process by its incarnation: calls of an older one do nothing.
+/// Calls name a worker's process by its incarnation. Calls about an older process do nothing.
 class PsRecordSharing {
  public:
   struct Answer {
@@ -23,8 +23,9 @@ class PsRecordSharing {
   };
   using Answers = std::vector<Answer>;
 
-  /// If a worker finds no records left: with `waits` it is answered when the others have used
-  /// theirs, are lost, or starve, too; without, it hears at once that there will be no more.
+  /// `waits` says what happens to a worker that finds no records left. True: it is answered once
+  /// the others have used their records, are lost, or have none left, either. False: it hears at
+  /// once that there will be no more.
   PsRecordSharing(int workers, bool waits);
 
   /// Training resumes from a checkpoint.
@@ -33,8 +34,8 @@ class PsRecordSharing {
   void joined(int worker, std::uint64_t incarnation, Answers& answers);
   /// Throws kDataLoss for a wish that makes no sense.
   void ask(int worker, std::uint64_t incarnation, const RecordWish& wish, Answers& answers);
-  /// The step reads the worker's records up to this number since it joined. Throws kDataLoss when
-  /// the worker was given fewer.
+  /// `records` counts the records that the worker has read since it joined, including those of this
+  /// step. Throws kDataLoss when the worker was given fewer.
   void reads(int worker, std::uint64_t incarnation, std::int64_t step, std::int64_t records,
              Answers& answers);
   /// The step counts: its records are used.
@@ -44,8 +45,9 @@ class PsRecordSharing {
   /// The worker's training is over, though it may go on until all are done. Nobody waits for the
   /// records that its process has not used.
   void set_done(int worker, std::uint64_t incarnation, Answers& answers);
-  /// The process is lost, or trains no more: its unused records go back. If its last step
-  /// `may_count`, the records of that step go back only when it is certain that it does not count.
+  /// The process is lost, or trains no more, and its unused records go back. If its last step
+  /// `may_count`, the records of that step go back only once it is certain that the step does not
+  /// count.
   void left(int worker, std::uint64_t incarnation, bool may_count, Answers& answers);
 
   /// The records that no counted step has read.
@@ -54,11 +56,15 @@ class PsRecordSharing {
  private:
   struct Worker {
     std::uint64_t incarnation = 0;
-    bool here = false;                  // it has joined, and not left
-    std::deque<RecordRange> held;       // in the order in which it was given them
-    std::int64_t given = 0, done = 0;   // records since it joined; no longer held
-    std::int64_t step = -1, reads = 0;  // the last step, and the number of records up to its end
-    std::int64_t of_step = 0, of_block = 0;  // records; 0: not known yet
+    bool here = false;  // it has joined, and not left
+    // given to it and not used, in the order in which they were given
+    std::deque<RecordRange> held;
+    // records given since it joined; those of them that are no longer held
+    std::int64_t given = 0, done = 0;
+    // the last step, and the number of records read up to its end
+    std::int64_t step = -1, reads = 0;
+    // records of one step, and of one block; 0: not known yet
+    std::int64_t of_step = 0, of_block = 0;
     bool starves = false, done_training = false;
     std::optional<RecordWish> waiting;  // the part of its requests that is not answered
   };
@@ -69,8 +75,8 @@ class PsRecordSharing {
   void answer_waiting(Answers& answers);
   /// Returns true when the wish is answered completely.
   bool try_answer(int index, Worker& worker, RecordWish& wish, Answers& answers);
-  /// The number of records that the worker is given now; 0: none before it has read more of its
-  /// own.
+  /// Returns how many records the worker is given now; 0: none before it has read more of those
+  /// that it has.
   std::int64_t piece_of(const Worker& worker, const RecordWish& wish) const;
   std::int64_t left_below(std::int64_t limit) const;
   bool anybody_holds(std::int64_t below) const;

@@ -21,7 +21,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kTryEvery = std::chrono::milliseconds(200);
-// At the end of a job ps 0 may leave before this ps, which then leaves at once.
+// How long this ps searches for ps 0 before it says so: at the end of a job ps 0 may leave first,
+// and this ps then leaves at once.
 constexpr Duration kSayAfter = std::chrono::seconds(2);
 
 }  // namespace
@@ -98,9 +99,11 @@ namespace {
 
 // A ps closes a connection that says nothing within this time.
 constexpr Duration kHandshakeTimeout = std::chrono::seconds(10);
-// A worker that starts late may still load its data while the others make all the steps.
+// How long the job waits, at its end, for a worker that has never joined: it may still be loading
+// its data while the others make all the steps.
 constexpr Duration kLateStart = std::chrono::seconds(5);
-// An honest peer says hello at once. If more peers than this have not, the oldest makes room.
+// An honest peer says hello at once. If more peers than this have not said hello, the oldest of
+// them is closed.
 constexpr std::ptrdiff_t kMaxUnidentified = 64;
 
 }  // namespace
@@ -206,9 +209,9 @@ void PsTask::received(PeerId id, const ControlMessage& message, TimePoint now, O
   }
 }
 
-// A worker's state says where it was when the checkpoint was written; a worker that was restarted
-// later begins anew. A replaced worker whose connection is still open is told nothing: it would
-// take the place of its successor.
+// A worker's state says where the worker was when the checkpoint was written. It is told only once:
+// a worker that is restarted later begins anew. A replaced worker whose connection is still open is
+// told nothing, since it would take the place of its successor.
 void PsTask::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
@@ -268,7 +271,7 @@ void PsTask::trains_no_more(Peer& peer, Outbox& out) {
   leave_rounds(peer.worker, out);
 }
 
-// The worker may make untimed steps until all are done, and its limit keeps rising.
+// The worker may go on with untimed steps until all are done, so its limit keeps rising.
 void PsTask::on_done(Peer& peer, TimePoint now, Outbox& out) {
   membership_.set_done(peer.worker, peer.incarnation);
   if (in_rounds()) {
@@ -423,7 +426,7 @@ bool PsTask::ask_to_leave(Outbox& out) {
 
 namespace {
 
-// A hello with more workers is a lie.
+// No job has more workers: a hello that names more is refused.
 constexpr std::int32_t kMostWorkers = 1 << 16;
 
 }  // namespace
@@ -530,7 +533,8 @@ void PsTask::on_hello(PeerId id, Peer& peer, const Hello& hello, TimePoint now, 
   welcome(id, peer, hello, out);
 }
 
-// Messages of older connections count; the worker sends those again that were not handled.
+// Counts the messages that arrived on older connections. The worker sends again those that the ps
+// has not handled.
 void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& out) {
   out.send(id, MessageType::kWelcome,
            Welcome{.incarnation = options_.incarnation,
@@ -539,8 +543,8 @@ void PsTask::welcome(PeerId id, const Peer& peer, const Hello& hello, Outbox& ou
   out.add(Outbox::GoOn{id, hello.handled});
 }
 
-// Recognises a worker by its incarnation: if its first welcome was lost, the worker does not know
-// that it has joined.
+// Recognises a worker that comes back by its incarnation: if its first welcome was lost, the worker
+// itself does not know that it has joined.
 bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& out) {
   for (auto& [other, its] : peers_) {
     if (its.shard >= 0 || its.worker != hello.index || its.incarnation != hello.incarnation ||
@@ -641,7 +645,8 @@ void PsTask::refuse_workers(const std::string& why, Outbox& out) {
 
 void PsTask::give_up(PeerId id, const std::string& why, Outbox& out) {
   const auto found = peers_.find(id);
-  // A peer to be refused may have let so much pile up that it cannot be told.
+  // A peer that is about to be refused may also be given up, because it reads so slowly that even
+  // the refusal cannot be sent.
   if (found == peers_.end() || std::exchange(found->second.refused, true)) return;
   out.warn("gives up ", id, ": " + why);
   out.close(id, kCloseTimeout);
@@ -678,7 +683,7 @@ void PsTask::take_declaration(const Peer& chief, const Declare& declare) {
   changed_after_reads_ = take_variables_(declare);
   aggregation_ = std::move(aggregation);
   if (declare.shares_records && counts_steps()) {
-    // In rounds a worker that waits for records would hold up those that have some.
+    // In rounds, a worker that waited for records would hold up the workers that have some.
     const bool waits = declare.aggregation.kind == AggregationKind::kAsync;
     shares_ = std::make_unique<PsRecordSharing>(options_.workers, waits);
   }
@@ -742,7 +747,7 @@ namespace {
 
 // Tasks that are started together all join within this time. A later worker joins in a later round.
 constexpr Duration kWaitForAbsent = std::chrono::seconds(30);
-// A larger count is a lie. The limit keeps sums of examples within 64 bits.
+// A larger count is refused. The limit keeps sums of examples within 64 bits.
 constexpr std::int64_t kMostExamples = std::int64_t{1} << 40;
 
 [[noreturn]] void reject_round(const std::string& why) {
@@ -769,7 +774,7 @@ void PsTask::open_rounds(TimePoint now) {
                                                         .late = spec.late,
                                                         .first_round = membership_.global_step(),
                                                         .workers_commit = spec.workers_commit});
-    // The part that the workers keep has squares, like one more shard.
+    // The variables that the workers keep have squares, too, as if they were one more shard.
     norms_ = std::make_unique<RoundNorms>(spec.num_ps + (spec.workers_commit ? 1 : 0));
     if (!spec.workers_commit)
       waits_for_absent_ = now + std::min(kWaitForAbsent, options_.join_timeout);
@@ -900,7 +905,7 @@ void PsTask::on_withdraw(const Peer& peer, std::int64_t step, Outbox& out) {
   decide(decisions, out);
 }
 
-// The answer follows all earlier decisions, as values do.
+// The answer goes out after all earlier decisions are carried out, as values do.
 void PsTask::on_round_open(PeerId id, Peer& peer, std::int64_t round, Outbox& out) {
   check_agreed(id, true);
   peer.awaits_round = round;
@@ -1039,7 +1044,7 @@ bool PsTask::closed_shard(std::map<PeerId, Peer>::iterator found, const Ended& e
 }
 
 void PsTask::on_shard_message(const Peer& peer, const ControlMessage& message, Outbox& out) {
-  // The message is of a job that is about to begin again, where nothing of the old job is of use.
+  // The message is of a job that is about to begin again. It is of no use in the new job.
   if (!coordinator_ || peer.replaced) return;
   if (message.type == MessageType::kWhole) {
     const RoundContribution& whole = message.as<RoundContribution>();
@@ -1116,8 +1121,8 @@ void PsTask::counts_records(int worker, std::uint64_t incarnation, std::int64_t 
   give_records(answers, out);
 }
 
-// The ps forgets the worker's contribution unless that is whole: then it may count after the worker
-// was lost.
+// The ps forgets the worker's contribution unless it is whole. A whole contribution may count even
+// after its worker is lost.
 void PsTask::reads_no_more(const Peer& peer, bool lost, Outbox& out) {
   if (!shares_ || peer.worker < 0) return;
   RoundCoordinator::Decisions decisions;
@@ -1167,8 +1172,8 @@ void PsTask::on_mark(PeerId id, std::uint64_t save, Outbox& out) {
   out.add(Outbox::Mark{id, std::move(what)});
 }
 
-// Asks only workers that have not told their last step: the others may have ended their training,
-// and would not answer.
+// Asks only workers that have not told the state of their last step. Those that have may have ended
+// their training, and would not answer.
 void PsTask::ask_for_states(PeerId chief, std::uint64_t save, SavedShard& what, Outbox& out) {
   for (auto& [id, peer] : peers_) {
     if (peer.worker <= 0 || !peer.takes_part() || peer.is_cut_off()) continue;
@@ -1212,8 +1217,8 @@ void PsTask::on_task_state(Peer& peer, const StateBytes& bytes, std::uint64_t sa
 
 // PsTask: the chief asks for the progress of the other workers; only ps 0 passes it on.
 
-// Asks only workers that have answered the last question, so that nothing piles up for a worker
-// that stands still.
+// Asks only workers that have answered the last question, so that questions do not pile up for a
+// worker that stands still.
 void PsTask::on_ask_progress(PeerId id, const Peer& chief, Outbox& out) {
   check_is_chief(id, MessageType::kAskProgress);
   if (!counts_steps() || chief.left) return;

@@ -20,9 +20,10 @@
 
 namespace paceline {
 
-/// How a ps finds, greets and finds again ps 0, which decides about rounds. A plain state machine:
-/// events and their times go in, an outbox comes out, whose peer is Outbox::kCoordinator. It looks
-/// for ps 0 until its owner stops calling it: without ps 0 no worker of the job goes on either.
+/// How a ps finds ps 0, which decides about rounds, greets it, and finds it again after the
+/// connection was lost. A plain state machine: events and their times go in, an outbox comes out,
+/// whose only peer is Outbox::kCoordinator. It looks for ps 0 until its owner stops calling it,
+/// since without ps 0 no worker of the job goes on either.
 class CoordinatorSearch {
  public:
   /// `hello` says who this ps is.
@@ -35,8 +36,8 @@ class CoordinatorSearch {
   void connect_failed(const std::string& why, TimePoint now);
   /// Takes the answer to the hello: kWelcome, kRefuse, kBusy or kRestarted.
   void received(const ControlMessage& message, TimePoint now, Outbox& out);
-  /// The connection has ended. `handled` numbered messages of ps 0 were handled, on all
-  /// connections.
+  /// The connection has ended. `handled` is the number of numbered messages of ps 0 that this ps
+  /// has handled, on all connections.
   void closed(std::uint64_t handled, TimePoint now);
 
  private:
@@ -54,7 +55,7 @@ struct PsTaskOptions {
   int ps = 0;       // the index of this task
   int workers = 0;  // number in the cluster spec
   std::string cluster_id;
-  /// Serves the job whose worker comes first, and later another (PsOptions::any_job).
+  /// Serves the job of the worker that comes first, and later another job (PsOptions::any_job).
   bool any_job = false;
   std::uint64_t incarnation = 0;  // of this process, and of the values that it keeps
   std::uint64_t first_epoch = 1;  // of the membership
@@ -69,14 +70,15 @@ struct PsTaskOptions {
 /// answer.
 class PsTask {
  public:
-  /// Makes the memory of the variables that the chief has declared, and returns those that this ps
-  /// changes after each read. May throw: the ps then refuses the chief.
+  /// Makes the memory of the variables that the chief has declared. Returns the variables that this
+  /// ps changes by itself after each read. May throw: the ps then refuses the chief.
   using TakeVariables = std::function<std::vector<std::int32_t>(const Declare&)>;
   PsTask(PsTaskOptions options, TakeVariables take_variables, TimePoint now);
 
   // Events of connections. PeerIds ascend.
   void accepted(PeerId peer, TimePoint now, Outbox& out);
-  /// Throws what is wrong with a message that a peer must not send; refuse() then tells the peer.
+  /// For a message that a peer must not send, throws an error that says what is wrong; refuse()
+  /// then tells the peer.
   void received(PeerId peer, const ControlMessage& message, TimePoint now, Outbox& out);
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Ends the training of all workers.
@@ -85,9 +87,10 @@ class PsTask {
   void give_up(PeerId peer, const std::string& why, Outbox& out);
   /// The end of a peer's connection.
   struct Ended {
-    std::string why;            // for the user
-    std::uint64_t handled = 0;  // numbered messages of the peer, on all connections
-    bool broken = false;        // it sent a message that it must not send: it may not come back
+    std::string why;  // for the user
+    // how many numbered messages of the peer were handled, on all connections
+    std::uint64_t handled = 0;
+    bool broken = false;  // it sent a message that it must not send, so it may not come back
   };
   /// The connection has ended. Returns true when the peer may come back, on another one.
   bool closed(PeerId peer, const Ended& ended, TimePoint now, Outbox& out);
@@ -97,14 +100,14 @@ class PsTask {
   /// `begin` is the step's first frame; rounds use its round, its examples and its clip norm.
   Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
                   const StepBegin& begin = {});
-  /// Counts a global step if the fate was kApply. The ps that counts answers kStepDone. If the fate
-  /// was kKeep, the contribution is now whole here, and Outbox::Decide will say its result. A
-  /// skipped contribution has NaN, and a round closes without it. Returns the global step.
+  /// Counts a global step if the fate was kApply; the ps that counts answers kStepDone. If the fate
+  /// was kKeep, the contribution is now whole here, and an Outbox::Decide will say what becomes of
+  /// it. A skipped contribution has NaN, and its round closes without it. Returns the global step.
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
                         bool skipped = false);
 
-  // Rounds.
-  /// The sum of the squares of this shard's part of a round's mean. Outbox::Clip will answer.
+  // Takes the sum of the squares of this shard's part of a round's mean. The answer is
+  // Outbox::Clip.
   void squares(const RoundSquares& squares, Outbox& out);
   bool in_rounds() const {
     return declared_ && declared_->aggregation.kind == AggregationKind::kRounds;
@@ -120,11 +123,11 @@ class PsTask {
   /// Does what is due by now. Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
   Membership::End end(TimePoint now) const;
-  /// This ps was told to stop, and tells its workers. Returns false when it has none.
+  /// This ps was told to stop, and asks its workers to leave. Returns false when it has no workers.
   bool ask_to_leave(Outbox& out);
 
-  /// Throws kFailedPrecondition unless the peer has agreed on the variables, and, if `initialised`
-  /// is true, until they are initialised.
+  /// Throws kFailedPrecondition unless the peer has agreed on the variables and, if `initialised`
+  /// is true, they are initialised.
   void check_agreed(PeerId peer, bool initialised) const;
   /// The peer's worker index; −1: it has not said hello, or was refused.
   int worker(PeerId peer) const;
@@ -133,15 +136,16 @@ class PsTask {
   bool counts_steps() const { return options_.ps == 0; }
   std::int64_t global_step() const { return membership_.global_step(); }
   bool initialised() const { return initialised_; }
-  /// Another job has taken its place (any_job).
+  /// True when another job has taken the place of this one (any_job).
   bool given_up() const { return given_up_; }
-  /// True when the chief has asked to forget everything, since another ps has lost its values. This
-  /// machine is then of no more use; one with another incarnation takes its place.
+  /// True when the chief has asked this ps to forget everything, since another ps has lost its
+  /// values. This machine is then of no more use: a machine with another incarnation takes its
+  /// place.
   bool begins_again() const { return begins_again_; }
   std::uint64_t epoch() const { return membership_.epoch(); }
   bool all_gone() const { return membership_.connected() == 0; }
   std::string members() const { return membership_.text(); }
-  /// The records that no step that counts has read; null where none are shared out.
+  /// The sharing of the job's records; null where none are shared out.
   const PsRecordSharing* shares() const { return shares_.get(); }
   /// The cluster id of its job; empty while it waits for a job to serve.
   std::string id() const { return waits_for_job_ ? std::string() : options_.cluster_id; }
@@ -150,7 +154,7 @@ class PsTask {
   int workers() const { return options_.workers; }
 
  private:
-  /// Before a closing connection ends, what was sent on it has this long to arrive.
+  /// When a connection is closed, messages that were sent on it have this long to arrive.
   static constexpr Duration kCloseTimeout = std::chrono::seconds(2);
   struct Peer {
     TimePoint accepted{};
@@ -160,15 +164,15 @@ class PsTask {
     bool agreed = false;  // it has agreed on the variables
     bool trains = false;  // it knows that the variables are initialised
     bool refused = false, left = false;
-    bool replaced = false;                     // a newer incarnation has taken its place
-    bool trained = false;                      // it is cut off, and trains when it is back
-    std::optional<TimePoint> cut_at;           // its connection has ended, and it may come back
-    std::uint64_t handled = 0;                 // its numbered messages, until cut_at
-    std::vector<std::string> flags;            // the flags on which workers must agree
-    std::optional<Declare> declared;           // its list, which waits for the chief's
-    std::uint64_t state_asked = 0;             // the save that asks for its state; 0: none
-    bool progress_asked = false;               // it has asked for progress, and was not told yet
-    JobState told;                             // the last state that it was told
+    bool replaced = false;            // a newer incarnation has taken its place
+    bool trained = false;             // it is cut off, and trains when it is back
+    std::optional<TimePoint> cut_at;  // its connection has ended at this time, and it may come back
+    std::uint64_t handled = 0;        // how many of its numbered messages were handled until cut_at
+    std::vector<std::string> flags;   // the flags on which workers must agree
+    std::optional<Declare> declared;  // its list of variables, which waits for the chief's list
+    std::uint64_t state_asked = 0;    // the save that asks for its state; 0: none
+    bool progress_asked = false;      // it was asked for its progress, and has not told it yet
+    JobState told;                    // the last state that it was told
     std::optional<RoundContribution> given;    // its contribution to a round, not decided yet
     bool given_whole = false;                  // all of the contribution is here
     std::optional<std::int64_t> awaits_round;  // it wants to hear when this round is open
@@ -194,7 +198,8 @@ class PsTask {
   void begin_to_train(PeerId id, Peer& peer, Outbox& out);
   void forget(PeerId id, Outbox& out);
   std::string patience_text(bool may_come_back) const;
-  /// Returns when the next worker that is cut off is given up.
+  /// Gives up the workers that have been cut off for too long. Returns when the next one is given
+  /// up.
   TimePoint give_up_lost(TimePoint now, Outbox& out);
   bool serves_another(const Hello& hello) const;
   void adopt(const Hello& hello, TimePoint now, Outbox& out);
@@ -278,7 +283,8 @@ class PsTask {
   std::unique_ptr<CoordinatorSearch> coordinator_search_;
   std::unique_ptr<PsRecordSharing> shares_;  // on ps 0, where records are shared out
   std::vector<PeerId> givers_;  // by worker: the peer of the last contribution to a round
-  std::optional<TimePoint> waits_for_absent_;  // until when ps 0 waits for absent workers
+  // ps 0 waits for workers that have never joined until this time
+  std::optional<TimePoint> waits_for_absent_;
   bool initialised_ = false;
   JobState told_;
   std::vector<PeerId> trainers_;    // by worker: the connection that trains, or kNobody

@@ -377,7 +377,7 @@ TEST(PsTask, UnderBoundedStalenessWhoLeavesIsWaitedForNoMore) {
   EXPECT_THAT(take_text(it.out), ElementsAre("10 step_limit"));
 }
 
-// With --seconds the worker goes on, untimed, until the time of all is over.
+// With --seconds, a worker that is done makes untimed steps until the time of all workers is over.
 TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};
@@ -389,7 +389,7 @@ TEST(PsTask, UnderBoundedStalenessWhoIsDoneMayGoOn) {
   EXPECT_THAT(take_text(it.out), ElementsAre("11 step_done", "10 step_limit", "11 step_limit"));
 }
 
-// The worker's connection was cut, and the worker is back.
+// The connection of the worker that is done was cut, and the worker is back.
 TEST(PsTask, UnderBoundedStalenessNobodyWaitsForWhoWasDone) {
   Machine it;
   it.declare.aggregation = {AggregationKind::kBounded, 0};

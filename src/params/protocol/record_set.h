@@ -28,8 +28,8 @@ class RecordSet {
   void add(RecordRange range);
   /// Removes records, and ignores those that the set does not have.
   void remove(RecordRange range);
-  /// Removes the set's first records and returns them: at most `count` in a row, below `limit`. An
-  /// empty range: the set has none below the limit.
+  /// Removes the set's first records and returns them: at most `count` in a row, all below `limit`.
+  /// Returns an empty range when the set has none below the limit.
   RecordRange take(std::int64_t count, std::int64_t limit);
   /// Returns the records that follow the first `offset` ones: at most `count` in a row.
   RecordRange at(std::int64_t offset, std::int64_t count) const;
@@ -39,8 +39,9 @@ class RecordSet {
   std::vector<RecordRange> ranges_;  // ascending, apart, none empty
 };
 
-/// Writes the set as numbers of a checkpoint: "shared.next"; "shared.left", the number of ranges
-/// before that; and the ranges: shared.left.1.first, shared.left.1.end, ….
+/// Writes the set as numbers of a checkpoint: "shared.next", where the last range begins;
+/// "shared.left", the number of ranges before that one; and these ranges, as shared.left.1.first,
+/// shared.left.1.end, ….
 void tell_unused(const RecordSet& unused, TaskPosition& to);
 /// Returns the written set; nothing when none was written. Throws kDataLoss for impossible numbers.
 std::optional<RecordSet> unused_of(const TaskPosition& position);

@@ -10,7 +10,7 @@ class ReplyBudget {
  public:
   /// The limit before the handshake.
   static constexpr std::size_t kBeforeHandshake = std::size_t{1} << 20;
-  /// The bytes of a reply beside its payload: its block, and its place in queues.
+  /// What a reply takes in bytes beside its payload: its block, and its place in queues.
   static constexpr std::size_t kBesidePayload = 256;
 
   explicit ReplyBudget(std::size_t most_bytes = kBeforeHandshake) : most_bytes_(most_bytes) {}

@@ -16,14 +16,15 @@
 
 namespace paceline {
 
-/// The most bytes of unsent replies on a connection, unless a single reply is longer. It is enough
-/// that the connection has the next frame while it sends one.
+/// The most bytes of unsent replies on a connection, unless a single reply is longer. Two frames
+/// are enough: while the connection sends one, it has the next.
 constexpr std::size_t kReplyWindowBytes = 2 * kChunkBytes;
 
 /// The order in which a worker needs pieces.
 class NeedOrder {
  public:
-  /// Sets the pieces by id, the first needed first. All others follow them.
+  /// Sets the order of the pieces, by id, the first needed first. Pieces that are not listed
+  /// follow.
   void set(std::span<const std::uint32_t> pieces);
   /// Lower ranks go first. Replies of one rank keep their order.
   std::uint32_t rank(const FrameHeader& header) const;
@@ -32,10 +33,11 @@ class NeedOrder {
   std::vector<std::uint32_t> ranks_;  // by piece
 };
 
-/// Releases first the reply whose piece is needed first; replies about one piece stay in their
-/// order. A connection is first in, first out, so it is given one window of replies: a later reply
-/// can still overtake those that wait here. No reply waits for one that does not exist yet.
-/// `Payload` is the type of the data that the driver sends with the header.
+/// Releases first the reply whose piece is needed first; replies about one piece keep their order.
+/// A connection is first in, first out, so it is given only one window of replies at a time. A
+/// reply that is needed soon can then overtake those that still wait here. No reply waits for one
+/// that does not exist yet. `Payload` is the type of the data that the driver sends with the
+/// header.
 template <typename Payload>
 class ReplySchedule {
  public:
@@ -53,8 +55,8 @@ class ReplySchedule {
     waiting_.push_back({header, bytes, std::move(payload), order_.rank(header), pushed_++});
     std::push_heap(waiting_.begin(), waiting_.end(), goes_later);
   }
-  /// Takes the reply that goes to the connection now. If there is none, the driver calls again
-  /// after push() or sent().
+  /// Takes the reply that may go to the connection now; nothing if none may. The driver then calls
+  /// again after push() or sent().
   std::optional<Reply> next() {
     if (waiting_.empty() || !fits(waiting_.front().bytes)) return std::nullopt;
     std::pop_heap(waiting_.begin(), waiting_.end(), goes_later);
@@ -65,7 +67,8 @@ class ReplySchedule {
   }
   /// The connection has sent a reply of this many bytes.
   void sent(std::size_t bytes) { in_connection_ -= bytes; }
-  /// True while a reply that goes straight to the connection overtakes no other.
+  /// True when no reply waits here or in the connection, so that a new one may go straight to the
+  /// connection.
   bool at_rest() const { return waiting_.empty() && in_connection_ == 0; }
   /// Returns the replies that will not be sent, since the connection has ended.
   std::vector<Reply> take_waiting() { return std::exchange(waiting_, {}); }

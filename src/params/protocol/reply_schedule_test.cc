@@ -111,10 +111,10 @@ class RepliesOnALink : public ::testing::Test {
   VirtualTime time_;
   VirtualLink link_{time_, 1e9};
   Schedule schedule_;
-  std::map<std::string, TimePoint> arrived_;  // the time of the last of each kind
+  std::map<std::string, TimePoint> arrived_;  // by kind: the time at which its last reply arrived
 };
 
-// The link sends one window of bulk before the value, and not all of the 100 MB.
+// Before the value, the link sends only one window of the bulk, and not all of its 100 MB.
 TEST_F(RepliesOnALink, AValueThatIsNeededFirstOvertakesTheBulk) {
   schedule_.set_order(std::vector<std::uint32_t>{0});
   time_.at(TimePoint(0ms), [this] { push(1, 100'000'000); });

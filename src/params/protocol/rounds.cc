@@ -52,7 +52,7 @@ std::vector<int> RoundCoordinator::absent() const {
 void RoundCoordinator::joined(int index, std::uint64_t incarnation, Decisions& out) {
   Worker& worker = workers_[std::size_t(index)];
   if (std::exchange(worker.incarnation, incarnation) != incarnation) {
-    // The workers may have committed a contribution that is whole.
+    // The workers may already have committed a whole contribution, so it may still count.
     const bool may_count = options_.workers_commit && worker.given && is_whole(worker);
     if (worker.given && !may_count) displace(taken(worker), out);
     worker.fresh = !options_.workers_commit;
@@ -98,10 +98,12 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
   close_full(out);
 }
 
-// Shards may hold contributions of several incarnations of a worker. Only those of the last one
-// count; when a shard names another one, the shards forget it. A contribution to a round that is
-// not open was made from values from before a ps was lost, by a worker that has not heard of the
-// loss yet.
+// Shards may hold contributions of several incarnations of a worker. Only those of the last
+// incarnation count: when a shard names another incarnation, the shards are told to forget that
+// contribution.
+//
+// A contribution to a round that is not open yet was made from values from before a ps was lost.
+// Its worker has not heard of the loss yet.
 bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
                              bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];
@@ -154,8 +156,8 @@ void RoundCoordinator::close_full(Decisions& out) {
   }
 }
 
-// If late contributions are dropped, all contributions that were whole when the round closed are
-// among its contributors: none remains.
+// If late contributions are dropped, every contribution that is whole when the round closes is
+// among its contributors, so none remains for the next round.
 bool RoundCoordinator::close_one(Decisions& out) {
   if (whole_ == 0 || (whole_ < enough_ && awaited_ > 0)) return false;
   RoundDecision decision;
@@ -184,10 +186,12 @@ void RoundCoordinator::close(RoundDecision decision, Decisions& out) {
   out.push_back(std::move(decision));
 }
 
-// Workers that lost each other may commit a round twice. Those whose contributions were dropped
-// learn of it that way. But the first word of a member may arrive here while its word to the others
-// is lost, and these then make the step again without it. Their contributions have counted, but
-// beside others than they believe. They find that out by the contributors in the answer.
+// Two groups of workers that lost each other may commit the same round. The first commit counts.
+// Members of the other group learn that theirs does not when their contributions are dropped.
+//
+// There is one more case: the commit of a member arrives here, but its word to the others is lost,
+// and they make the step again without this member. Their contributions have counted, but together
+// with more contributions than they believe. The contributors in the answer tell them so.
 void RoundCoordinator::commit(int index, std::int64_t round,
                               std::span<const std::int32_t> contributors, Decisions& out) {
   const bool counted = round == open_ - 1 && std::ranges::binary_search(committed_, index);

@@ -1,7 +1,7 @@
 // Synchronous rounds {k of n} over several shards. One coordinator, on ps 0, closes each round and
-// names its contributors before any shard applies anything. Every shard carries out its decisions
-// in their order. So all sum exactly the same contributions, and a worker that dies between its
-// shards counts on none of them.
+// names its contributors before any shard applies anything. Every shard carries out the
+// coordinator's decisions in their order. So all shards sum exactly the same contributions. If a
+// worker dies after it has contributed to only some of the shards, it counts on none of them.
 #pragma once
 
 #include <cstdint>
@@ -41,27 +41,31 @@ class RoundCoordinator {
   using Decisions = std::vector<RoundDecision>;
   explicit RoundCoordinator(const RoundOptions& options);
 
-  /// The worker contributes from now on. If rounds were closed before, it may have read values of
-  /// different rounds from the shards. So its first contribution counts nowhere, and nobody waits
-  /// for it. It is answered when a round closes, so that the worker then begins together with the
-  /// others; without others it is answered at once. If the same incarnation comes back, its
-  /// contributions that are whole stay so. Those of another incarnation are forgotten, since they
-  /// were never answered.
+  /// The worker contributes from now on.
+  ///
+  /// If rounds were closed before, the worker may have read values of different rounds from the
+  /// shards. So its first contribution counts nowhere, and nobody waits for it. This contribution
+  /// is answered when a round closes, so that the worker then begins together with the others. If
+  /// there are no others, it is answered at once.
+  ///
+  /// If the same incarnation comes back, its whole contributions stay whole. Those of another
+  /// incarnation are forgotten, since they were never answered.
   void joined(int worker, std::uint64_t incarnation, Decisions& out);
-  /// Nobody waits for the worker. Its contribution counts once it is whole on every shard.
+  /// Nobody waits for the worker any more. Its contribution still counts if it is whole on every
+  /// shard.
   void left(int worker, Decisions& out);
   /// That process of the worker will not come back. Returns true when its contribution is whole and
   /// counts in the open round; otherwise it counts nowhere, even if a shard names it later.
   bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
-  /// The shard has all of the contribution. It may say so after the worker has left. A skipped
-  /// contribution (it has NaN) closes the round like any other, and counts nowhere, even if only
+  /// The shard has the whole contribution. It may say so after the worker has left. A skipped
+  /// contribution has NaN: it lets the round close like any other, but counts nowhere, even if only
   /// one shard calls it skipped. Returns true when the contribution is whole on every shard, so
   /// that the workers may commit it.
   bool whole(int shard, const RoundContribution& contribution, Decisions& out,
              bool skipped = false);
-  /// The worker says that the workers have committed the round, from the contributions of these
-  /// workers, which are whole. A closed round stays as it is. Throws kDataLoss when another
-  /// worker's contribution is missing here.
+  /// The worker says that the workers have committed the round, from the whole contributions of
+  /// `contributors`. A closed round stays as it is. Throws kDataLoss when the contribution of
+  /// another worker is missing here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
   /// The workers will not commit the worker's contribution to the open round: it counts nowhere.
@@ -74,13 +78,12 @@ class RoundCoordinator {
 
   std::int64_t open_round() const { return open_; }
   int members() const;
-  /// Workers that have never joined and that a round waits for.
+  /// The workers that have never joined and that a round waits for.
   std::vector<int> absent() const;
 
  private:
   enum class Standing : std::uint8_t { kAbsent, kMember, kAway };
-  /// A worker's part in the open round. A contribution that is whole stays so, whatever its worker
-  /// does.
+  /// A worker's part in the open round. A whole contribution stays whole, whatever its worker does.
   enum class Part : std::uint8_t { kNone, kAwaited, kWhole };
   struct Worker {
     Standing standing = Standing::kAbsent;
@@ -97,7 +100,7 @@ class RoundCoordinator {
   };
   /// Counts the worker's part anew. Call it when the worker's contribution or standing has changed.
   void count(Worker& worker);
-  /// Takes the worker's contribution, which is decided.
+  /// Takes the worker's contribution out, since it is decided.
   static RoundContribution taken(Worker& worker);
   bool is_whole(const Worker& worker) const { return worker.shards == options_.shards; }
   void displace(const RoundContribution& contribution, Decisions& out) const;
@@ -119,7 +122,7 @@ class RoundCoordinator {
 class RoundNorms {
  public:
   explicit RoundNorms(int shards) : shards_(shards) {}
-  /// The round was closed; its mean is to be clipped by that norm.
+  /// A round was closed. Its mean is to be clipped by the norm `clip_norm`.
   void expect(std::int64_t round, float clip_norm);
   /// Returns the scale once all shards have told their squares, which are summed in the order of
   /// the shards. Ignores squares of a round that nobody expects.

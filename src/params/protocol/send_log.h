@@ -21,7 +21,7 @@ template <typename Item>
 class SendLog {
  public:
   void push(Item item) { items_.push(std::move(item)); }
-  /// True while the present connection was not given some item.
+  /// True while some item has not been given to the present connection.
   bool has_next() const { return next_ < end(); }
   /// The next item for the present connection, to which it then counts as given. The reference
   /// holds until the next call.
@@ -54,7 +54,7 @@ class SendLog {
   /// The number of items that are not confirmed.
   std::uint64_t unconfirmed() const { return end() - confirmed_; }
   bool empty() const { return items_.empty(); }
-  /// Nothing is sent any more: takes the first item, confirmed or not.
+  /// Call it when nothing is sent any more: takes the first item, confirmed or not.
   Item abandon() {
     Item item = pop();
     next_ = std::max(next_, first_);
@@ -74,7 +74,7 @@ class SendLog {
 /// Counts what the other side has sent, and says when to confirm it.
 class HandledCount {
  public:
-  /// The other side may keep this many items for us.
+  /// How many items the other side must keep at most because this side has not confirmed them.
   static constexpr std::uint64_t kMostUnconfirmed = 64;
 
   /// One more item was handled. Returns true when the count must be sent now.

@@ -18,7 +18,7 @@ namespace paceline {
 /// The form in which the worker gets the new values after its contribution.
 enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
 
-/// A piece, as contributions must fit it.
+/// What contributions to a piece are checked against.
 struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name
@@ -35,9 +35,9 @@ struct AssemblyTarget {
 std::vector<AssemblyTarget> assembly_targets(std::span<const VariableSpec> variables,
                                              std::span<const Piece> pieces, int ps);
 
-/// The contributions of one connection. Pieces are named by their position among the targets.
-/// Checks every frame against its step and its piece, and throws kDataLoss for a frame that cannot
-/// be. Once it is warm, a step allocates nothing.
+/// The contributions of one connection. Pieces are named by their position among the targets. Every
+/// frame is checked against its step and its piece, and kDataLoss is thrown for a frame that cannot
+/// be right. Once it is warm, a step allocates nothing.
 class StepAssembly {
  public:
   explicit StepAssembly(std::vector<AssemblyTarget> targets);
@@ -46,7 +46,8 @@ class StepAssembly {
   /// are a prefix.
   struct Part {
     bool started = false;
-    bool shared = false;   // in shared memory of the worker, which waits for the answer
+    // it lies in the worker's shared memory, and the worker waits for the answer
+    bool shared = false;
     bool applied = false;  // the arrived bytes are applied: chunk by chunk, or as a whole
     WantedValues wanted = WantedValues::kInFrames;
     std::size_t received = 0, expected = 0;  // bytes of float32
@@ -57,15 +58,16 @@ class StepAssembly {
   bool open() const { return open_; }
   std::int64_t step() const { return step_; }
   Fate fate() const { return fate_; }
-  /// False when this step was applied before and must not be applied again.
+  /// True when the step's contributions are applied now; false when they are kept for a round, or
+  /// dropped.
   bool counts() const { return fate_ == Fate::kApply; }
   /// True when the chunks of a piece are applied as they arrive, so that they need memory for one
   /// chunk only.
   bool applies_chunks(std::size_t position) const;
   const Part& part(std::size_t position) const { return parts_[position]; }
 
-  /// The step's clip factor is known: contributions are applied as they arrive from now on. Throws
-  /// unless the step is clipped and none of its contributions has begun.
+  /// Call it once the step's clip factor is known: contributions are applied as they arrive from
+  /// now on. Throws unless the step is clipped and none of its contributions has begun.
   void clip_known();
   /// Throws unless the step is under way.
   void check_step(std::int64_t step, MessageType type) const;
@@ -79,17 +81,17 @@ class StepAssembly {
   /// What to do with bytes that have arrived.
   struct Arrival {
     bool apply = false;  // apply them now, unless the step does not count, and answer
-    bool whole = false;  // with them the whole contribution has arrived
+    bool whole = false;  // the whole contribution has now arrived
   };
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.
   Arrival chunk(std::size_t position, std::size_t bytes);
-  /// Takes a kContribution: the whole contribution, in a memory of `memory_bytes`, from `offset`
-  /// on. It is applied now unless the step's clip factor is not known yet.
+  /// Takes a kContribution, which says where the whole contribution lies: from `offset` on, in a
+  /// memory of `memory_bytes`. It is applied now, unless the step's clip factor is not known yet.
   Arrival shared(std::size_t position, std::size_t memory_bytes, std::size_t offset,
                  std::uint16_t flags, std::span<const std::int32_t> rows);
-  /// Throws unless the whole contribution to a piece that kStepEnd names has arrived.
+  /// Throws unless the whole contribution has arrived. Call it for each piece that kStepEnd names.
   void check_whole(std::size_t position);
-  /// Returns true once, when a contribution that is applied as a whole is due.
+  /// True when a contribution that is applied as a whole is due. Returns true only once.
   bool take_whole(std::size_t position);
   /// Ends the step with its last frame.
   void end();

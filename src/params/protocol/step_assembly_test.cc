@@ -18,8 +18,8 @@ using ::testing::HasSubstr;
 
 constexpr std::size_t kDense = 0, kSparse = 1, kFrozen = 2, kEmpty = 3;
 
-// A dense variable of two and a half chunks, rows [10, 30) of a sparse one, a frozen one, and one
-// without elements.
+// The targets are a dense variable of two and a half chunks, rows [10, 30) of a sparse one, a
+// frozen one, and one without elements.
 StepAssembly assembly() {
   return StepAssembly({{.where = {.id = 4, .variable = 0, .first_row = 0, .rows = 5},
                         .variable = "w",
@@ -162,8 +162,8 @@ TEST(StepAssembly, AClippedStepIsAppliedAsItArrivesOnceItsScaleIsKnown) {
   EXPECT_THAT(rejection([&] { step.clip_known(); }), HasSubstr("nobody waits for"));
 }
 
-// When does the last value arrive? A contribution of 100 MB goes over links of 1 GB/s, and is
-// answered in frames.
+// A contribution of 100 MB goes over links of 1 GB/s and is answered in frames. The tests ask when
+// the last value arrives.
 enum class Clipped : std::uint8_t { kNo, kByKnownScale, kAtTheEnd };
 double seconds_until_the_values_are_there(Clipped clipped) {
   constexpr std::size_t kBytes = 100'000'000;

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// The kind of step that brought a variable's value, or the ps's copy of it. It determines what
-/// else the worker must ask for.
+/// What kind of step brought a variable's value, or the ps's copy of it. This determines what else
+/// the worker must ask for.
 enum class Freshness : std::uint8_t { kNothing, kByTraining, kWhole, kByFetch };
 
 /// A step's use of a variable.
@@ -22,18 +22,20 @@ struct ValueUse {
   bool updated = false;  // the step contributes to it
 };
 
-/// True when the worker must ask for the value. A train step's contribution brings the new value.
-/// So if training has brought the held value, the next train step asks for it only if it does not
-/// contribute to the variable but others may. AskAhead decides which values a fetch step must pull.
+/// True when the worker must ask for the value. The answer to a train step's contribution brings
+/// the new value. So if training has brought the held value, the next train step asks for it only
+/// in one case: others may contribute to the variable, but that step does not. AskAhead decides
+/// which values a fetch step must pull.
 bool must_pull(StepKind kind, Freshness held, const ValueUse& use);
-/// True when the ps must renew this worker's copy. A contribution that renews the copy is as good
-/// as a request, until a step of another plan does not contribute. A contribution of rows never
-/// renews it.
+/// True when the worker must ask the ps to renew this worker's copy. A contribution asks for that
+/// by itself, so a step that contributes need not ask if training brought the held value. A
+/// contribution of rows never renews the copy.
 bool must_renew_copy(StepKind kind, Freshness held, const ValueUse& use);
 /// The freshness of the value once the step has begun.
 Freshness freshness_after(StepKind kind, const ValueUse& use);
 
-/// The rows that the last step's end has asked for ahead, for the sparse variables of one plan.
+/// The rows that the last step asked for at its end, ahead of the next step, for the sparse
+/// variables of one plan.
 class RowsAhead {
  public:
   void add(VariableId variable) { asked_.push_back({variable, {}}); }
@@ -44,10 +46,10 @@ class RowsAhead {
     }
     return false;
   }
-  /// Notes the rows that a step has asked for at its end, and that step's use of the store.
+  /// Notes the rows that a step has asked for at its end. `use` numbers that use of the store.
   void ended(std::int64_t use, std::span<const RowSet> rows);
-  /// True when the worker need not ask for the rows. Any later use of the store may have changed
-  /// the rows, or put other values in their place.
+  /// True when the worker need not ask for the rows, since the last use of the store has asked for
+  /// them. Any later use may have changed the rows, or put other values in their place.
   bool on_their_way(const RowSet& rows, std::int64_t use) const;
 
  private:

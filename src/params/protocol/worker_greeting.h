@@ -7,8 +7,9 @@
 
 namespace paceline {
 
-/// Returns why a worker that says `theirs` may not connect with the one that would say `ours`;
-/// empty: it may. `Hello::ps` is the index of the worker that the sender takes the receiver for.
+/// Returns why the worker that sent the hello `theirs` may not connect with the one whose hello
+/// would be `ours`; empty: it may. `Hello::ps` is the index of the worker that the sender takes the
+/// receiver for.
 std::string greeting_refusal(const Hello& ours, const Hello& theirs);
 
 }  // namespace paceline

@@ -1,8 +1,10 @@
-// Each ps process is an incarnation. If a worker meets an incarnation other than the one it knows,
-// the values that it trained with are lost. Its session ends with kAborted, and run_program calls
-// the program again, as if all tasks had been started with --resume: nothing in a session or a
-// program is ever rolled back. A ps may have no values because it has lost them, or because it is
-// about to get them. Only the chief can tell, and it asks the others to begin again.
+// Each ps process is an incarnation. If a worker meets another incarnation than the one it knows,
+// the values that it trained with are lost. Its session then ends with kAborted, and run_program
+// calls the program again, as if all tasks had been started with --resume. So nothing in a session
+// or a program is ever rolled back.
+//
+// A ps may have no values because it has lost them, or because it is about to get them. Only the
+// chief can tell which, and it asks the others to begin again.
 #include "params/protocol/worker_task.h"
 
 #include <fmt/format.h>
@@ -48,7 +50,8 @@ namespace {
 
 constexpr Duration kSayEvery = std::chrono::seconds(10);
 constexpr Duration kFirstBackOff = std::chrono::milliseconds(20);
-// A worker reaches its ps within a second of the ps's start.
+// The longest pause between two tries to connect, so that a worker reaches its ps within a second
+// of the ps's start.
 constexpr Duration kLongestBackOff = std::chrono::milliseconds(500);
 
 }  // namespace
@@ -100,7 +103,7 @@ std::string WorkerTask::awaited() const {
   return waits_initialised_ && !initialised() ? "the chief to initialise the variables" : "";
 }
 
-// The worker reaches the ps tasks one after the other, so a message names the first that is
+// The worker reaches the ps tasks one after the other, so a message names the first one that is
 // missing.
 TimePoint WorkerTask::tick(TimePoint now, Outbox& out) {
   check_begun_again();
@@ -171,7 +174,7 @@ void WorkerTask::too_late() const {
     fail(name + " accepts connections but said nothing", ": it may not speak Paceline");
   }
   if (peer->welcomed()) fail(name + " was told no variables by the chief", "");
-  // "It went away" says more than "it is not there any more".
+  // The earlier reason often says more: that the ps went away, and not only that it is not there.
   const std::string before =
       peer->why_before.empty() ? "" : fmt::format(" (before: {})", peer->why_before);
   fail(name + " could not be reached", ": " + peer->why + before);
@@ -279,8 +282,8 @@ void WorkerTask::received(int ps, const ControlMessage& message, TimePoint now, 
   }
 }
 
-// In rounds every ps says that the step is done, in the order in which its values change: the
-// worker then reads values of one round from all of them.
+// In rounds every ps says that the step is done, and says so before it sends values of a later
+// round. Once all have said it, the worker can read values of one round from all of them.
 void WorkerTask::on_step_done(int ps, Peer& peer, std::int64_t step, const StepDone& done) {
   if (ps == 0) {
     global_step_ = done.global_step;
@@ -303,14 +306,15 @@ Staleness WorkerTask::staleness() const {
   return staleness;
 }
 
-// A state that the ps sent before it knew that this worker ends the training changes nothing.
+// A state that the ps sent before it knew that this worker has ended the training does not undo
+// that end.
 void WorkerTask::on_job_state(const JobState& state) {
   const bool ended = state_.ended || state.ended;
   state_ = state;
   state_.ended = ended;
 }
 
-// The ps that counts steps says where this worker begins; only its first word counts.
+// The ps that counts steps says where this worker begins. Only its first message counts.
 void WorkerTask::on_initialised(int ps, Peer& peer, const Initialised& told) {
   if (ps == 0) global_step_ = std::max(global_step_, told.global_step);
   if (ps == 0 && !peer.initialised) {
@@ -341,8 +345,8 @@ void WorkerTask::on_restarted(int ps, Peer& peer) const {
               fmt::format("{} was restarted: its values are lost", options_.ps[std::size_t(ps)]));
 }
 
-// All variables must be of one moment: if one ps has no values, those of the others are of no use.
-// Only the chief looks, since only the chief knows that nobody is initialising them now.
+// All values must be of one moment: if one ps has none, the values of the others are of no use.
+// Only the chief looks for this, since only the chief knows that nobody is initialising them now.
 void WorkerTask::find_lost_values(TimePoint now, Outbox& out) {
   const bool is_chief = options_.worker == 0;
   if (!is_chief || !joined()) return;
@@ -367,7 +371,7 @@ void WorkerTask::check_begun_again() const {
   throw Error(ErrorCode::kAborted, lost_why_);
 }
 
-// A worker that has left need not come back to hear the refusal.
+// A worker that is leaving need not come back to hear the refusal.
 void WorkerTask::on_refuse(int ps, Peer& peer, const std::string& why) const {
   if (leaving_) return void(peer.closed = true);
   peer.refused = true;
@@ -394,8 +398,8 @@ WorkerTask::Closed WorkerTask::closed(int ps, const Error& error, const Ended& e
   if (!peer.welcomed()) {
     // A ps that ends before it has answered may be about to serve the next job.
     peer.closed = true;
-    // A bit flipped in transit breaks one message only; a peer that speaks no Paceline breaks the
-    // next one, too.
+    // A single garbled answer may come from a bit that was flipped in transit. A peer that does not
+    // speak Paceline garbles the next answer, too.
     if (ended.broken) return Closed::kLost;
     const bool garbled = error.code() != ErrorCode::kUnavailable;
     if (garbled && std::exchange(peer.garbled, true)) return Closed::kStranger;

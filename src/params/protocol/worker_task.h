@@ -21,7 +21,7 @@
 namespace paceline {
 
 /// Counts how stale the contributions of one worker were, in memory of constant size. Numbers below
-/// 128 have a count each; larger ones share buckets, of which 64 double the number (as in
+/// 128 have a count each. Larger numbers share buckets, 64 for each doubling of the number (as in
 /// HdrHistogram). Adding allocates nothing.
 class StalenessHistogram {
  public:
@@ -84,13 +84,14 @@ class WorkerTask {
   };
   /// The end of the connection to a ps.
   struct Ended {
-    std::string where;           // "ps:0 at host:2222 in step 41, last message values"
-    std::uint64_t handled = 0;   // numbered messages of the ps, on all connections
+    std::string where;  // "ps:0 at host:2222 in step 41, last message values"
+    // how many numbered messages of the ps were handled, on all connections
+    std::uint64_t handled = 0;
     bool all_confirmed = false;  // the ps has handled everything that was sent to it
-    bool broken = false;  // the ps sent a message that it must not send: it may not come back
+    bool broken = false;  // the ps sent a message that it must not send, so it may not come back
   };
   Closed closed(int ps, const Error& error, const Ended& ended, TimePoint now, Outbox& out);
-  /// The number of ps tasks whose connection was cut and is not made yet.
+  /// The number of ps tasks whose connection was cut and is not yet made anew.
   int cut_off() const;
 
   /// True once every ps has agreed on the variables, and none has to begin again.
@@ -98,8 +99,8 @@ class WorkerTask {
   bool initialised() const;
   /// The variables were initialised before this worker joined: it was restarted, or came late.
   bool was_initialised() const { return peers_.front().was_initialised; }
-  /// Until the variables are initialised, tick() says what the worker waits for, and the deadline
-  /// of join_timeout holds.
+  /// Call it to wait until the variables are initialised. Until then, tick() says what the worker
+  /// waits for, and the deadline of join_timeout holds.
   void wait_initialised(TimePoint now);
 
   // Steps.
@@ -125,10 +126,10 @@ class WorkerTask {
   /// Asks every ps to tell when the round is open. round_is_open() then becomes true.
   void await_round(std::int64_t round, Outbox& out);
   bool round_is_open() const;
-  /// The chief finds that the state that belongs to the values of the ps tasks is lost, so all ps
-  /// tasks must forget their values. ps 0 is the first; it refuses while a worker that the chief
-  /// does not reach trains with the values. tick() then throws kAborted, or, when join_timeout has
-  /// passed from now, kUnavailable.
+  /// The chief has found that the state that belongs to the values of the ps tasks is lost, so all
+  /// ps tasks must forget these values. ps 0 is asked first. It refuses while a worker that the
+  /// chief does not reach trains with the values. tick() then throws kAborted; or kUnavailable,
+  /// when join_timeout has passed from now.
   void begin_again(std::string why, const BeginAgain& again, TimePoint now, Outbox& out);
   /// The process of ps 0 that this worker has joined.
   std::uint64_t ps_incarnation() const { return peers_.front().incarnation; }
@@ -158,7 +159,7 @@ class WorkerTask {
 
   const JobState& job_state() const { return state_; }
   bool stop_asked() const { return stop_asked_; }
-  /// The number of the save that asks for this worker's state; 0: none does.
+  /// The number of the save that asks for this worker's state; 0: no save asks.
   std::uint64_t state_asked() const { return state_asked_; }
   void set_state_told() { state_asked_ = 0; }
   /// This worker's state in the checkpoint from which it resumes.
@@ -188,7 +189,7 @@ class WorkerTask {
     bool welcomed() const { return epoch != 0; }
     TimePoint try_at{};
     Duration back_off{};
-    /// Why the last try failed, and why an earlier one did if the reason was another.
+    /// Why the last try to connect failed, and the last earlier reason that was another one.
     std::string why, why_before;
   };
   static void set_why(Peer& peer, const std::string& why);
@@ -197,7 +198,7 @@ class WorkerTask {
   void on_welcome(int ps, Peer& peer, const Welcome& welcome, TimePoint now, Outbox& out);
   void on_refuse(int ps, Peer& peer, const std::string& why) const;
   void note_cut(Peer& peer, const Error& error, const Ended& ended, TimePoint now, Outbox& out);
-  /// Tries to reach the ps tasks that were cut off. Returns the time for the next call.
+  /// Tries to reach the ps tasks whose connections were cut. Returns the time for the next call.
   TimePoint come_back(TimePoint now, Outbox& out);
   [[noreturn]] void stays_away(const Peer& peer) const;
   void on_initialised(int ps, Peer& peer, const Initialised& told);
@@ -212,7 +213,8 @@ class WorkerTask {
   /// Says in words what the worker waits for; empty when it does not wait.
   std::string awaited() const;
   [[noreturn]] void too_late() const;
-  /// The first ps that is not yet welcomed, or else not yet agreed; null: none.
+  /// The first ps that has not welcomed this worker yet; if all have, the first that has not agreed
+  /// yet; null: none.
   const Peer* behind() const;
 
   const WorkerTaskOptions options_;

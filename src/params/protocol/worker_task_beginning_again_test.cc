@@ -79,7 +79,8 @@ struct FoundingChief : WorkerMachine {
   }
 };
 
-// Before this, the chief may have looked for a training worker for all of --join-timeout.
+// Before begin_again() is called, the chief may have looked for a training worker for the whole of
+// --join-timeout.
 TEST(WorkerJobThatBeginsAgain, ThePsHaveTheWholeJoinTimeoutToForgetTheirValues) {
   FoundingChief it(60s);
   EXPECT_EQ(it.timed_out(60s), "");

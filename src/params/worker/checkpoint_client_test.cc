@@ -1,4 +1,5 @@
-// A checkpoint of parameter servers is of one moment, whichever task writes the shards.
+// Tests that a checkpoint of parameter servers holds the values of one moment, whichever task
+// writes its shards.
 #include <gmock/gmock.h>
 
 #include <algorithm>
@@ -25,7 +26,7 @@ class CheckpointClientTest : public JobFixture {
   }
   ~CheckpointClientTest() override { std::filesystem::remove_all(folder_); }
 
-  /// Every value and slot of the shards, in the order of `everything`.
+  /// Returns every value and slot in the shards, in the order of everything().
   std::vector<std::vector<float>> saved(const SavedShards& shards) const {
     std::vector<std::vector<float>> all;
     for (const SavedVariable& variable : shards.variables) {
@@ -126,7 +127,8 @@ class WorkersStates : public CheckpointClientTest {
   std::vector<std::unique_ptr<PsStore>> stores_;
 };
 
-// One worker tells its state when it is asked, between two steps. Another one has left before.
+// Worker 1 sends its state when the chief asks for it, between two of its steps. Worker 2 has left
+// before.
 TEST_F(WorkersStates, ComeWholeHoweverLargeTheyAre) {
   chief().write(initial_states(kVariables), 0);
   for (const auto& store : stores_) store->wait_initialised();

@@ -11,7 +11,8 @@ namespace {
 
 using testing::HasSubstr;
 
-// The variable is mapped only as a whole, since half of it would be no contiguous memory.
+// A mapped variable must be contiguous memory, so it is mapped only once both ps tasks have shared
+// their halves.
 TEST(MappedShards, AVariableOfTwoPsIsMappedWhenBothHaveSharedTheirsAndNoneSharesTwice) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {2048, 512}}};
   const std::vector<Piece> pieces = place_variables(variables, 2);

@@ -26,7 +26,7 @@ class PendingReadTest : public testing::Test {
     adam.rule = Adam{};
     return {adam, {.name = "other", .shape = {4}}};
   }
-  /// Brings a payload as a frame of the ps would.
+  /// Writes a payload to its place and reports that it has arrived, as a frame from the ps would.
   void bring(FrameHeader header, std::byte value) {
     const std::span<std::byte> place = read_.place(header);
     std::ranges::fill(place, value);
@@ -35,7 +35,7 @@ class PendingReadTest : public testing::Test {
   std::string refusal(const FrameHeader& header) {
     return error_of(ErrorCode::kDataLoss, [&] { read_.place(header); });
   }
-  /// Brings all of a piece except its step count: value and two slots.
+  /// Brings the value and the two slots of a piece, but not its step count.
   void bring_arrays(std::uint32_t piece) {
     for (const std::uint16_t array : {0, 1, 2}) {
       bring(state_of(piece, array, 0, 16), std::byte(array + 1));
@@ -66,7 +66,8 @@ TEST_F(PendingReadTest, IsWholeWhenEachPsHasSentAll) {
   EXPECT_EQ(states[0].slots[2].data<std::int64_t>()[0], 0x0707070707070707);  // of the first piece
 }
 
-// After a cut in the middle of a frame, the next connection brings the frame again.
+// The connection is cut in the middle of a frame, and the next connection brings the whole frame
+// again.
 TEST_F(PendingReadTest, AFrameThatHadBegunToComeMayComeAgain) {
   const FrameHeader header = state_of(0, 0, 0, 12);
   read_.place(header);
@@ -81,7 +82,8 @@ TEST_F(PendingReadTest, RefusesWhatWasNotAskedFor) {
   EXPECT_THAT(refusal(state_of(3, 0, 0, 16)), HasSubstr("nobody asked for"));
 }
 
-// Otherwise a ps could count as one that has not answered, or overwrite what has been read.
+// If bytes counted twice, a ps could seem to have answered before it has, or overwrite bytes that
+// have been read.
 TEST_F(PendingReadTest, RefusesWhatCameAlready) {
   bring(state_of(0, 0, 0, 12), std::byte{1});
   EXPECT_THAT(refusal(state_of(0, 0, 0, 4)), HasSubstr("of which 12 of 16 came"));

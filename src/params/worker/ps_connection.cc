@@ -87,7 +87,8 @@ void PsConnection::send_job_control(const ControlMessage& message) {
   send_control(message.type, {}, buffer);
 }
 
-// Frames keep their order: when the last one is sent, the buffer is free again.
+// The connection sends the frames in order, so the buffer is free again once the last frame is
+// sent.
 void PsConnection::send_task_state(const TaskState& state, std::uint64_t save) {
   ControlBuffers::Buffer& buffer = control_.take();
   buffer.bytes = encode(state);
@@ -107,7 +108,8 @@ const Piece& PsConnection::piece(std::uint32_t id) const {
   return core_.pieces()[id];
 }
 
-// The place for the values of a frame. If the values are rounded, half as many bytes travel.
+// Returns the memory for the values of a frame. Rounded values take half as many bytes in the frame
+// as in memory.
 std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::span<std::byte> all = core_.value_of(target);
@@ -121,7 +123,8 @@ std::span<std::byte> PsConnection::place_values(const FrameHeader& header) {
   return all.subspan(header.offset, bytes);
 }
 
-// The place for a whole next value; empty if the value is no longer wanted.
+// Returns the memory for a next value, which must arrive whole. If the value is no longer wanted,
+// the memory is a buffer that nobody reads.
 std::span<std::byte> PsConnection::place_next(const FrameHeader& header) {
   const Piece& target = piece(header.id);
   const std::size_t bytes = std::size_t(header.payload_bytes) * (rounds_values(target) ? 2 : 1);
@@ -169,7 +172,8 @@ void PsConnection::on_frame(const FrameHeader& header, std::span<const std::byte
   handle(type, header, payload);
 }
 
-// The memory of the values arrives before the lists agree, so no step has begun.
+// Maps the memory that the ps shares: before it agrees on the variables, and so before any step,
+// that of the values; afterwards, that of this worker's copies.
 void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory) {
   if (id != (declared_ ? kMemoryOfCopy : kMemoryOfValues)) {
     refuse(fmt::format("memory {} is shared, unasked", id));
@@ -178,7 +182,7 @@ void PsConnection::on_shared(std::uint32_t id, std::shared_ptr<const SharedMemor
   (declared_ ? core_.copies() : core_.shards()).map(ps_, std::move(memory));
 }
 
-// Looks first for the frames of a step, since most frames are those.
+// Checks for the frames of a step first, since most frames belong to steps.
 void PsConnection::handle(MessageType type, const FrameHeader& header,
                           std::span<const std::byte> payload) {
   check_flags(header);
@@ -231,8 +235,8 @@ void PsConnection::handle_control(MessageType type, const FrameHeader& header,
   clock_.begin(stream_);
 }
 
-// Before the values are initialised, a worker hears its own state here; later the chief hears those
-// of others.
+// Before the variables are initialised, a worker is told its own saved state here. After that, the
+// chief is told the states of the other workers.
 void PsConnection::on_task_state(const FrameHeader& header, std::span<const std::byte> payload) {
   auto whole = state_frames_.add(header.flags, payload);
   if (!whole) return;
@@ -244,8 +248,8 @@ void PsConnection::on_task_state(const FrameHeader& header, std::span<const std:
             std::make_shared<const std::vector<std::byte>>(std::move(*whole)), header.step});
 }
 
-// Asks only a ps that has answered the last question, so that nothing piles up for one that stands
-// still.
+// Asks the ps only if it has answered the last question, so that questions do not pile up for a ps
+// that stands still.
 void PsConnection::ask_progress() {
   if (progress_asked_.exchange(true)) return;
   stream_.send_copy({.type = std::uint16_t(MessageType::kAskProgress)}, {});
@@ -259,7 +263,7 @@ void PsConnection::tell_progress() {
       text);
 }
 
-// Step 0 marks the progress of the ps itself, i + 1 that of worker i.
+// The message's step says whose progress it is: 0 for the ps itself, i + 1 for worker i.
 void PsConnection::hear_progress(const ControlMessage& message) {
   const std::size_t workers = core_.options().spec.workers.size();
   if (message.step > workers) refuse(fmt::format("the progress of worker:{}", message.step - 1));

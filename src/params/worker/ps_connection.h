@@ -20,8 +20,9 @@
 
 namespace paceline {
 
-/// Payloads of small messages, kept until they are sent. It grows to as many buffers as are under
-/// way at once, then allocates no more. One thread takes; any thread gives back.
+/// Buffers for the payloads of small messages; each buffer is busy until its message is sent. There
+/// are as many buffers as were ever busy at once, so that later messages allocate nothing. One
+/// thread takes buffers; any thread may give them back.
 class ControlBuffers {
  public:
   struct Buffer {
@@ -43,7 +44,7 @@ class ControlBuffers {
     buffer.bytes.clear();
     return buffer;
   }
-  /// The `sent` of Connection::send; its context is the buffer.
+  /// The `sent` function for Connection::send; its context is the buffer.
   static void sent(void* context) { static_cast<Buffer*>(context)->busy = false; }
 
  private:
@@ -52,8 +53,8 @@ class ControlBuffers {
 
 class WorkerDriver;
 
-/// Sends requests, and writes arriving data into the core. The core must outlive the connection;
-/// the link need not.
+/// Sends the worker's requests to the ps, and writes arriving data into the core. The core must
+/// outlive the connection; the link need not.
 class PsConnection : public Receiver {
  public:
   PsConnection(WorkerState& core, WorkerDriver& driver, int ps, std::string address);
@@ -87,8 +88,8 @@ class PsConnection : public Receiver {
   ControlBuffers& saving_control() { return saving_control_; }
   /// True when the ps takes contributions from shared memory.
   bool can_share() const { return stream_.can_share(); }
-  /// The form in which float32 contributions travel. If memory is shared they are not rounded,
-  /// since hardly any travel.
+  /// The form in which float32 contributions travel. If the ps shares memory they are not rounded,
+  /// since hardly any of them then travel in frames.
   ContributionForm wire() const {
     const bool shares = can_share() && core_.options().share_memory;
     return shares ? ContributionForm() : core_.options().wire;
@@ -104,7 +105,7 @@ class PsConnection : public Receiver {
   const Traffic& traffic() const { return stream_.traffic(); }
   StoreLink link() const;
   void close(Deadline deadline);
-  /// The link has ended: gives back all messages that wait to be sent or confirmed.
+  /// Call it once the link has ended: gives back all messages that wait to be sent or confirmed.
   void abandon() { stream_.abandon(); }
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -139,8 +140,9 @@ class PsConnection : public Receiver {
   ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
-  std::span<std::byte> next_;  // where values that were asked for ahead arrive; or nowhere
-  bool declared_ = false;      // the ps has agreed on the variables
+  // where a value that was asked for ahead arrives; empty: it is not wanted
+  std::span<std::byte> next_;
+  bool declared_ = false;  // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};
   std::atomic<bool> progress_asked_{false};  // asked, and not answered yet
   std::atomic<bool> goodbye_confirmed_{false};

@@ -36,10 +36,10 @@
 namespace paceline {
 namespace {
 
-/// The fetch steps of one plan over frames: the real driver of protocol/ask_ahead.h. Before a fetch
-/// step begins, the last one has asked for the values that change between the two. They arrive in
-/// memory of their own (PulledValue), and the next step takes them. If a step knows of a newer
-/// version when it begins, it pulls that one instead. Only the step thread calls it.
+/// Makes the fetch steps of one plan over frames, as protocol/ask_ahead.h decides. Each fetch step
+/// asks for the values that change before the next fetch step. They arrive in memory of their own
+/// (PulledValue), from which the next step takes them. If a step already knows of a newer version
+/// when it begins, it pulls that version instead. Only the step thread calls this object.
 class FetchAhead {
  public:
   explicit FetchAhead(WorkerContext& context);
@@ -50,7 +50,8 @@ class FetchAhead {
   void note_pulled(VariableId variable);
   /// True when the step must wait for the next value.
   bool waits(VariableId variable) const;
-  /// Takes a newer value, if there is one, for a step that needs it, and asks for the next.
+  /// For a step that needs the variable: takes the value that has arrived ahead, if it is newer
+  /// than the held one, and asks for the next one.
   void go_on(VariableId variable);
 
  private:
@@ -65,8 +66,9 @@ class FetchAhead {
 FetchAhead::FetchAhead(WorkerContext& context)
     : context_(context), core_(context.core), machine_(core_.variables().size()) {}
 
-// A thread of the link notes that the next value is there before it notes the version. This
-// function reads the two in that order, so it does not also pull a value that arrives in between.
+// A thread of the link notes first that the next value is there, and then its version. This
+// function reads the two in the same order, so it does not also pull a value that arrives between
+// the two reads.
 KnownValue FetchAhead::known(VariableId variable) const {
   KnownValue known;
   known.by_fetch = context_.held[std::size_t(variable)] == Freshness::kByFetch;
@@ -108,21 +110,23 @@ void FetchAhead::go_on(VariableId variable) {
                                   nullptr);
 }
 
-/// Sends the contributions of one plan to the shards as protocol/frame_cuts.h cuts them: in frames,
-/// or as the place in shared memory where a ps reads them. Only the step thread calls it.
+/// Sends the contributions of one plan to the shards, in frames as protocol/frame_cuts.h cuts them.
+/// A ps that reads shared memory is sent only the place of the contribution. Only the step thread
+/// calls this object.
 class ContributionSender {
  public:
   explicit ContributionSender(WorkerContext& context) : context_(context), core_(context.core) {}
 
   /// Makes space for the contributions of these uses. The space lies in shared memory if ps tasks
-  /// of this host can read it. If a space is too small, first waits until its contribution was
-  /// taken.
+  /// of this host can read it. Before a space that is too small is replaced, waits until the
+  /// contribution in it was taken.
   void make_spaces(std::span<const PlanBinding::Use> uses);
-  /// Takes a contribution that is whole in the variable's space, and keeps the ids of its rows.
+  /// Accepts a contribution that lies whole in the variable's space, and keeps the ids of its rows.
   /// Throws kInvalidArgument unless the ids ascend.
   void take(VariableId variable, const Contribution& contribution);
-  /// Sends what was taken. Nobody may touch it until the ps has taken it. Meanwhile a ps that
-  /// shares memory can renew this worker's copy of the values. Never blocks.
+  /// Sends the contribution that take() has accepted. Nobody may change it until the ps has taken
+  /// it. If `renew_copy` is true, a ps that shares memory also renews this worker's copy of the
+  /// values. Never blocks.
   void send(VariableId variable, std::uint64_t step, bool renew_copy);
 
  private:
@@ -163,8 +167,8 @@ std::byte* start_of(const ContributionBuffer& space) {
   return static_cast<std::byte*>(space.values.data);
 }
 
-// Returns the uses that need a larger space. Their old spaces, of a smaller plan, must hold no
-// contribution that still waits to be taken.
+// Returns the uses that need a larger space. First waits until no contribution is left in their old
+// spaces, which were made for a smaller plan.
 std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
     std::span<const PlanBinding::Use> uses) {
   std::vector<const PlanBinding::Use*> without;
@@ -178,7 +182,8 @@ std::vector<const PlanBinding::Use*> ContributionSender::uses_without_space(
   return without;
 }
 
-// Returns null when there is no ps on this host, or when too much has been shared with it.
+// Returns null when no ps of this host shares memory, or when this worker has shared too much
+// already.
 std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
   const bool few = context_.shared_memories < kMostSharedMemories &&
@@ -192,7 +197,8 @@ std::shared_ptr<SharedMemory> ContributionSender::share_memory(std::size_t bytes
   return memory;
 }
 
-// Makes the rounding errors once, so that they survive when another plan begins.
+// Makes the array of rounding errors if the variable has none yet, so that the errors survive when
+// another plan begins.
 void ContributionSender::keep_errors(VariableId variable) const {
   ContributionBuffer& space = core_.space(variable);
   const VariableSpec& spec = core_.variables()[std::size_t(variable)];
@@ -261,7 +267,7 @@ ContributionRoute ContributionSender::route(const Piece& piece,
           .pulls_later = core_.options().aggregation.outdates_answers()};
 }
 
-// Rounds the numbers where they lie, or writes the largest beside them.
+// Rounds the numbers where they lie, or, with --top-k, writes the largest of them beside them.
 std::span<const std::byte> ContributionSender::as_it_travels(const ContributionForm& form,
                                                              ContributionBuffer& space, Cut part,
                                                              float* errors) const {
@@ -299,8 +305,8 @@ void ContributionSender::send_rows(const Piece& piece, ContributionBuffer& space
   if (feeds_back) put_row_errors(ids, space, row);
 }
 
-// The variable keeps an error for each element of its rows. When rows are sent, their errors lie
-// one after another.
+// The variable keeps an error for each element of all its rows. The errors of the rows that are
+// sent are copied here, one row after another.
 void ContributionSender::take_row_errors(std::span<const std::int32_t> ids,
                                          ContributionBuffer& space, std::size_t row) {
   const std::size_t elements = row / sizeof(float);
@@ -320,9 +326,10 @@ void ContributionSender::put_row_errors(std::span<const std::int32_t> ids,
   }
 }
 
-// Offsets count float32 numbers; payload_of gives the bytes that travel for them. When the ps
-// answers, it has taken a contribution in shared memory: then its space is free, and mapped values
-// are new.
+// Offsets count float32 numbers; payload_of returns the bytes that travel for these numbers.
+//
+// When a ps answers, it has taken the contribution in shared memory: the space is free then, and
+// mapped values are new.
 template <typename Payload>
 void ContributionSender::send_frames(const Piece& piece, const ContributionRoute& route,
                                      ContributionBuffer& space, std::size_t begin,
@@ -347,8 +354,8 @@ void ContributionSender::send_frames(const Piece& piece, const ContributionRoute
 
 class PsSteps : public StoreSteps {
  public:
-  /// Throws kInvalidArgument when the plan uses a variable in a way that it does not allow. In
-  /// rounds the store clips by `clip_norm`; otherwise the plan clips, if `clip_norm` is above 0.
+  /// Throws kInvalidArgument when the plan updates a variable that is not trained. In rounds the
+  /// store clips by `clip_norm`; otherwise the plan clips, if `clip_norm` is above 0.
   PsSteps(WorkerContext& context, const PlanBinding& plan, float clip_norm);
 
   NormBy norm_by() const override { return in_rounds() ? NormBy::kStore : NormBy::kPlan; }
@@ -371,8 +378,9 @@ class PsSteps : public StoreSteps {
     std::int64_t steps_ = 0;
   };
 
-  /// Where kernels read a value in the memory of a ps: where it lies, or, if several kernels read
-  /// it while others change it, in the copy that the ps makes for this worker.
+  /// Where kernels read a value in the memory of a ps: kInPlace, where the value lies; kInCopy, in
+  /// a copy that the ps makes for this worker, because several kernels of the step read the value
+  /// while others change it.
   enum class MappedRead : std::uint8_t { kInPlace, kInCopy };
 
   void check(const PlanBinding::Use& use);
@@ -415,7 +423,7 @@ class PsSteps : public StoreSteps {
   WorkerState& core_;
   const std::vector<PlanBinding::Use> uses_;
   const bool clipped_;
-  std::vector<std::optional<MappedRead>> reads_;  // by variable; none: the plan does not use it
+  std::vector<std::optional<MappedRead>> reads_;  // by variable; nullopt: the plan does not use it
   std::vector<bool> contributed_;                 // by variable
   std::vector<VariableId> kept_;                  // contributions that are not sent yet
   FetchAhead ahead_;
@@ -425,8 +433,8 @@ class PsSteps : public StoreSteps {
   std::vector<StepEnd> ends_;  // by ps
   RowsAhead next_rows_;
   StepKind kind_ = StepKind::kTrain;
-  bool fetched_ = false;    // since the last train step
-  std::uint64_t step_ = 0;  // on the wire: counts this store's train steps
+  bool fetched_ = false;    // a fetch step was made since the last train step
+  std::uint64_t step_ = 0;  // the step's number on the wire, which counts this store's train steps
   Handle handle_;
 };
 
@@ -462,7 +470,8 @@ void PsSteps::check(const PlanBinding::Use& use) {
 PsSteps::MappedRead PsSteps::read_of(const PlanBinding::Use& use) const {
   const VariableSpec& variable = core_.variables()[std::size_t(use.variable)];
   const bool changes = variable.trained || core_.changes_after_reads(use.variable);
-  // In rounds no value changes while a contribution in time is made from it.
+  // In rounds, no value changes while a worker makes a contribution that is in time. So other
+  // workers' updates disturb a step only outside rounds, or when late contributions count.
   const AggregationSpec& how = core_.options().aggregation;
   const bool late_count = !in_rounds() || how.late == LateContribution::kFold;
   const bool others_contribute = core_.options().spec.workers.size() > 1 && late_count;
@@ -507,7 +516,8 @@ void PsSteps::for_pieces_on(const PsConnection& ps, F&& function) const {
   }
 }
 
-// Sends the order once, unless plans take turns.
+// Sends the ps tasks the order in which this plan needs the pieces, unless this plan's order is the
+// last one sent.
 void PsSteps::send_order() {
   if (std::exchange(context_.ordered_by, this) == this) return;
   for (const auto& ps : context_.connections) {
@@ -518,14 +528,15 @@ void PsSteps::send_order() {
   }
 }
 
-// Forgets the values that the last answers brought: others have made steps since, so these values
-// are too old for the bound.
+// Forgets the values that the last answers brought. Other workers have made steps since, so these
+// values are older than the bound allows.
 void PsSteps::forget_values() {
   std::ranges::fill(context_.held, Freshness::kNothing);
   ++context_.uses;
 }
 
-// True when the step reads all its values now: fetch steps may have read some before.
+// True when the answers to the last train step brought none of the step's values, so that the step
+// reads all of them now.
 bool PsSteps::reads_now(std::span<const RowSet> rows) const {
   return std::ranges::none_of(uses_,
                               [&](const PlanBinding::Use& use) { return was_brought(use, rows); });
@@ -558,7 +569,7 @@ void PsSteps::send_step_begin(const StepScalars& scalars, bool reads_now) {
   }
 }
 
-// An evaluation never reads in place: the store has read its values for it.
+// An evaluation never reads in place, since the store has already read the values for it.
 bool PsSteps::reads_in_place(VariableId variable) const {
   return kind_ != StepKind::kEvaluate && core_.mapped(variable) != nullptr;
 }
@@ -645,7 +656,7 @@ void PsSteps::wait_for_values(VariableId variable) {
                   "from " + context_.connection(piece).text());
 }
 
-// The value has arrived, unless a ps task is wrong.
+// The copy exists by now, unless a ps task has made an error.
 const std::byte* PsSteps::copy_by_ps(VariableId variable) {
   const std::byte* const copy = core_.copies().variable(variable);
   if (copy == nullptr) {
@@ -721,7 +732,8 @@ StepHandle& PsSteps::end_step(float clip_scale, std::span<const RowSet> next_row
   return handle_;
 }
 
-// Only for values in shared memory: a ps that sends a value knows that it is read.
+// Tells the ps tasks that this step has read its values, but only for values in shared memory: a ps
+// that sends a value in a frame knows that it is read.
 void PsSteps::send_read_done() {
   for (const PlanBinding::Use& use : uses_) {
     if (!core_.changes_after_reads(use.variable)) continue;
@@ -794,16 +806,18 @@ class PsRoundFence : public RoundFence {
   [[noreturn]] void others_went_on(std::int64_t round) const;
 
   WorkerContext& context_;
-  std::int64_t round_ = 0;                  // of the step that was begun last
+  std::int64_t round_ = 0;                  // the round of the step that was begun last
   bool settled_ = false;                    // all values of the last answers belong to one round
   std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
-  std::optional<CommittedRound> untold_;    // a commit that the others are to tell first
+  // a commit that the ps tasks have not been told, since the other members are to tell it first
+  std::optional<CommittedRound> untold_;
 };
 
-// Unless they are lost, the others tell within a fraction of this.
+// How long the other members may take to tell a commit first. They need a fraction of this time,
+// unless they are lost.
 constexpr Duration kOthersTellWithin = std::chrono::milliseconds(100);
 
-// Waits for a reply only: no ps waits for another worker before it answers.
+// Waits as long as one reply may take: no ps waits for another worker before it answers.
 template <typename Predicate>
 void PsRoundFence::wait_for_ps(const char* what, Predicate&& come) {
   WorkerState& core = context_.core;
@@ -841,10 +855,11 @@ bool PsRoundFence::lets_others_tell() const {
          untold_->contributors.front() == context_.core.options().task.index;
 }
 
-// Tells the ps tasks that this worker has committed the round, but first lets the others tell. The
-// member that commits first may be lost together with its word to the others. They then make the
-// step again without it, and the ps tasks must not know more than they do. After a while this
-// worker tells all the same, since others may have closed the round meanwhile.
+// Tells the ps tasks that this worker has committed the round, after it has given the other members
+// time to tell them first. The reason: the member that commits first may be lost before the others
+// hear of its commit. They then make the step again without it, and the ps tasks must not have
+// heard of a commit that the others do not know. When kOthersTellWithin is over this worker tells
+// the commit anyway, since the others may have closed the round meanwhile.
 template <typename Predicate>
 void PsRoundFence::tell_commit(Predicate&& known) {
   if (!untold_) return;
@@ -853,7 +868,7 @@ void PsRoundFence::tell_commit(Predicate&& known) {
   untold_.reset();
 }
 
-// A ps drops a late contribution at once, and its step is then done.
+// A ps that drops a late contribution sends no receipt: the step is done at once.
 void PsRoundFence::wait_given() {
   committed_.reset();
   wait_for_ps("the receipt", [this] {
@@ -877,8 +892,8 @@ float PsRoundFence::commit(std::span<const std::int32_t> contributors,
   return core.scale;
 }
 
-// Withdraws the step, unless the others have committed its round without this worker: then their
-// word is under way.
+// Withdraws the step, unless the other members have committed its round without this worker. In
+// that case, what they tell the ps tasks ends the step.
 void PsRoundFence::lose(std::int64_t round) {
   settled_ = false;
   if (round <= round_) context_.driver.withdraw(context_.core.steps_sent - 1);
@@ -935,7 +950,8 @@ class CheckpointClient : public StoreSaving {
 
 namespace fs = std::filesystem;
 
-// A worker tells its state between two of its steps; validation makes a step longer.
+// A worker tells its state only between two of its steps, and a step with a validation takes
+// longer.
 constexpr Duration kWaitForStates = std::chrono::seconds(5);
 
 /// A file whose content no other file has. It exists as long as this object.
@@ -958,7 +974,7 @@ class TokenFile {
   std::string path, content;
 };
 
-// Uses buffers for saving: the connection's other buffers belong to the step thread.
+// Uses the connection's buffers for saving, since its other buffers belong to the step thread.
 void CheckpointClient::send(PsConnection& ps, MessageType type, std::span<const std::byte> payload,
                             FrameHeader header) {
   ControlBuffers::Buffer& buffer = ps.saving_control().take();
@@ -994,7 +1010,7 @@ void CheckpointClient::check_files_are_found(const std::string& path, const std:
   throw Error(ErrorCode::kDeadlineExceeded, "a ps does not say whether it sees --out");
 }
 
-// The last shard has the variables that the workers keep themselves.
+// If the workers commit rounds, one more shard has the variables that the workers keep themselves.
 int CheckpointClient::shard_count() const {
   return int(connections_.size()) + (core_.options().aggregation.workers_commit ? 1 : 0);
 }
@@ -1031,7 +1047,8 @@ SavedShards CheckpointClient::write_shards(const std::string& folder) {
   return shards;
 }
 
-// Waits as long as the save takes: a disk may be slow. A lost ps fails the store.
+// Waits as long as the save takes, since a disk may be slow. If a ps is lost, the store's error
+// ends the wait.
 void CheckpointClient::wait_saved(std::size_t ps) {
   const auto answered = [&] {
     core_.check();
@@ -1068,7 +1085,8 @@ std::span<const std::byte> CheckpointClient::fetch(const Piece& piece, std::size
   return fetched_;
 }
 
-// If a worker does not tell its position, its number of applied steps is still known.
+// If a worker does not tell its state, its place in the data is unknown, but `counts` has the
+// number of its applied steps.
 void CheckpointClient::add_other_workers(SavedShards& shards, const SavedShard& counts) {
   const auto knows = [&](std::size_t worker) {
     return std::ranges::find(shards.others, int(worker), &TaskState::worker) != shards.others.end();
@@ -1200,8 +1218,8 @@ class PsStoreImpl : public PsStore {
   std::vector<VariableState> writing_;  // borrowed by frames until they are sent
   ContributionBuffer written_;          // counts those frames
   std::unique_ptr<Link> link_;
-  /// Runs also when joining fails: threads call the members above, and sent frames borrow from
-  /// them.
+  /// Runs also when joining fails. Ends the link before the members above are destroyed, since its
+  /// threads call them and sent frames borrow from them.
   struct Shutdown {
     PsStoreImpl& store;
     ~Shutdown() {
@@ -1310,8 +1328,8 @@ void PsStoreImpl::send_reads(std::span<const VariableId> variables) {
   }
 }
 
-// The values of a round follow the message that it has ended, and may still be arriving in the
-// memory that is read here.
+// A ps sends the message that a round has ended before it sends the round's values. So the values
+// may still be arriving in the memory that is read here.
 void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables) {
   if (core_.options().aggregation.kind != AggregationKind::kRounds) return;
   const auto awaited = [&] {
@@ -1323,7 +1341,7 @@ void PsStoreImpl::wait_for_values_of_round(std::span<const VariableId> variables
   }
 }
 
-// Reads the values; evaluate steps then see them, too.
+// Reads values from the ps tasks. Evaluate steps that follow see these values, too.
 std::vector<VariableState> PsStoreImpl::read(std::span<const VariableId> variables) {
   core_.check();
   wait_initialised();

@@ -1,4 +1,4 @@
-// Parameter servers as a store. Contributions are streamed to the shards. These apply the rule, and
+// Parameter servers as a store. Contributions are streamed to the shards, which apply the rule and
 // answer, unasked, with new values: at once, or when their round is closed.
 #pragma once
 
@@ -35,21 +35,23 @@ struct PsStoreOptions {
   Duration reconnect_timeout = std::chrono::seconds(30);
   /// A reply that takes longer ends the worker.
   Duration reply_timeout = std::chrono::seconds(60);
-  /// Shares memory with the ps tasks of this host, if the link can. A variable is then read where
-  /// it lies, if it lies on one of them, or on several in pieces that begin at pages. Other
-  /// workers' updates change it meanwhile: a reader may see some elements before an update and
-  /// others after it.
+  /// Shares memory with the ps tasks of this host, if the link can.
   ///
-  /// If there are other workers, a variable that several kernels of a step read is read in a copy:
-  /// a step whose backward kernels saw other values than its forward kernels would not follow any
-  /// gradient. In rounds that drop late contributions there is no copy, since no contribution that
-  /// counts saw a change. The ps writes the copy, in memory for this worker alone, in the same pass
-  /// that applies the worker's contribution.
+  /// The worker then reads a variable where a ps keeps it. If several ps tasks keep parts of it,
+  /// each part must begin at a page. Updates of other workers change the variable meanwhile: a
+  /// reader may see some elements before an update and others after it.
   ///
-  /// Contributions are taken from where they lie. All other values arrive in frames.
+  /// If there are other workers, a variable that several kernels of a step read is read in a copy.
+  /// Otherwise the backward kernels of a step could see other values than its forward kernels, and
+  /// the step would not follow any gradient. The ps writes the copy, in memory for this worker
+  /// alone, in the same pass that applies the worker's contribution. In rounds that drop late
+  /// contributions there is no copy, since no value changes while a contribution that counts is
+  /// made.
+  ///
+  /// The ps tasks read contributions where they lie. All other values arrive in frames.
   bool share_memory = true;
-  /// The form in which float32 contributions travel in frames; values travel by type_of_values().
-  /// With ps tasks that share memory nothing is rounded.
+  /// The form in which float32 contributions travel in frames; values travel in the type that
+  /// type_of_values() gives. Nothing is rounded for ps tasks that share memory.
   ContributionForm wire = {};
   /// Adds the part of a contribution that rounding leaves out to this worker's next contribution to
   /// the same elements. With clipping, both are taken as they were before scaling.
@@ -58,9 +60,9 @@ struct PsStoreOptions {
   /// with it.
   AggregationSpec aggregation = {};
   OnNan on_nan = OnNan::kStop;
-  /// The job shares out the records of its data.
+  /// The job shares out the records of its data among the workers.
   bool shares_records = false;
-  /// Counts the wait for slower workers; null: nobody counts.
+  /// The account that counts the wait for slower workers; null: nobody counts it.
   StepAccount* account = nullptr;
   /// The global step at which training ends, which the chief tells the ps tasks; 0: unknown.
   std::int64_t last_step = 0;
@@ -75,8 +77,8 @@ struct PsStoreOptions {
   ProgressBoard* progress = nullptr;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
-  /// The clock for what this worker does at certain times. It must outlive the store. A wait for a
-  /// reply sleeps in real time.
+  /// The clock by which this worker acts at certain times; it must outlive the store. Waits for
+  /// replies sleep in real time, whatever this clock shows.
   const Clock* clock = &kRealClock;
 };
 
@@ -88,7 +90,7 @@ class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,
                                        std::vector<VariableSpec> variables);
-  /// True when numbers are rounded or left out, as options.wire says, in frames to or from some ps.
+  /// True when options.wire makes numbers in frames to or from some ps be rounded or left out.
   virtual bool rounds() const = 0;
   /// The fence of the store's steps. Only for a store with AggregationSpec::workers_commit.
   virtual RoundFence& round_fence() = 0;

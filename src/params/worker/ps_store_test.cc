@@ -36,8 +36,8 @@ struct Case {
 
 class PsStoreSame : public JobFixture, public ::testing::WithParamInterface<Case> {};
 
-// With one worker every bit is that of the store in this process, whatever form values have on the
-// wire.
+// With one worker, the values have the same bits as in the store of one process, whatever form they
+// have on the wire.
 TEST_P(PsStoreSame, AsTheLocalStoreBitForBit) {
   const Case& test = GetParam();
   const auto variables = test.sparse ? sparse_variables(test.rule) : dense_variables(test.rule);
@@ -149,7 +149,7 @@ TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
       }
       steps->end_step(1, {}).global_step();
     }
-    everything(store);  // arrives after this worker's last contribution to every ps
+    everything(store);  // this read reaches every ps after this worker's last contribution
   };
   auto other = std::async(std::launch::async, [&] { work(*stores[1], true); });
   work(*stores[0], false);
@@ -162,7 +162,8 @@ TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
   for (const auto& store : stores) store->goodbye();
 }
 
-// The rules flush denormals, as in one process, where the executor's step does.
+// The rules on a ps flush denormals, as they do in one process, where the executor's step flushes
+// them.
 TEST_F(PsStoreJob, RulesFlushDenormals) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {8}, .rule = Sgd{0.5}}};
   make_spec(1, 1);
@@ -222,7 +223,7 @@ TEST_F(PsStoreJob, EvaluationSeesWhatWasReadAndTrainingGoesOn) {
   store->goodbye();
 }
 
-/// Counts the rows that are asked for.
+/// Counts the rows that the worker asks its ps tasks for.
 class RowCounter : public ForwardingConnection {
  public:
   RowCounter(std::shared_ptr<Connection> connection, std::atomic<std::size_t>& rows)
@@ -239,8 +240,8 @@ class RowCounter : public ForwardingConnection {
   std::atomic<std::size_t>& rows_;
 };
 
-// The answer to end_step brings the rows that it asked for. Any other use of the store in between
-// makes them stale.
+// The answer to end_step brings the rows that end_step asked for. Any other use of the store before
+// the next step makes these rows stale.
 TEST_F(PsStoreJob, NextRowsAreAskedForOnce) {
   const auto variables = sparse_variables(Sgd{.learning_rate = 0.5f});
   make_spec(1, 1);

@@ -58,7 +58,7 @@ class SilentPeer : public Receiver {
   void on_closed(const Error&) override {}
 };
 
-/// A worker's side of a connection on which a ps may say anything.
+/// A worker's side of a connection to a ps. The test plays the ps, which may send anything.
 class FromThePs : public ::testing::Test {
  protected:
   FromThePs() : link_(make_link("inproc", {})) {
@@ -131,7 +131,7 @@ TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   EXPECT_FALSE(core_.next_is_newer(0));
 }
 
-// No memory was placed for these values; memory that was placed before stays untouched.
+// Empty values are refused before anything is written: no memory was placed for them.
 TEST_F(FromThePs, EmptyValuesAskedForAheadAreRefused) {
   core_.allocate(0);
   core_.pulled(0).ask_next();

@@ -87,7 +87,8 @@ void PsRecordBlocks::check_wait() {
 namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(5);
-// Long enough to cost nothing, short enough for Ctrl-C.
+// The time between two checks for an interrupt: long enough to cost nothing, short enough for
+// Ctrl-C.
 constexpr Duration kInterruptCheck = std::chrono::milliseconds(250);
 constexpr Duration kSaySlow = std::chrono::seconds(10);
 
@@ -148,7 +149,7 @@ void WorkerDriver::use(Link& link, const std::vector<std::unique_ptr<PsConnectio
   connections_ = &connections;
 }
 
-// Calls event() under the lock and shows what has changed.
+// Calls event() under the lock, and publishes what it has changed.
 template <typename Event>
 auto WorkerDriver::change(Event&& event) {
   struct Publish {
@@ -164,8 +165,8 @@ auto WorkerDriver::change(Event&& event) {
   return event();
 }
 
-// Publishes the state. A thread that sees a step as done also finds its global step and its
-// contributors.
+// Publishes the machine's state. steps_done comes after the global step and the contributors: a
+// thread that sees a step as done must also find these.
 void WorkerDriver::publish() {
   core_.global_step = machine_.global_step();
   core_.last_contributors = machine_.last_contributors();
@@ -199,7 +200,7 @@ void WorkerDriver::received(int ps, const ControlMessage& message) {
     });
     if (!given.ranges.empty() || given.over) records_->add(given);
   } catch (const Error& error) {
-    // The ps has refused this worker, or its values are lost.
+    // These two codes are final: the ps has refused this worker, or its values are lost.
     if (error.code() != ErrorCode::kFailedPrecondition && error.code() != ErrorCode::kAborted)
       throw;
     core_.fail(error);
@@ -220,7 +221,8 @@ WorkerTask::Closed WorkerDriver::closed(int ps, const Error& error,
   });
 }
 
-// Runs on a thread of its own: steps may compute for long, and wait for nothing meanwhile.
+// Runs on a thread of its own, since the step thread may compute for long without waiting, and then
+// would not notice a cut.
 void WorkerDriver::keep_connected() {
   constexpr Duration kLongest = std::chrono::hours(1);
   try {
@@ -271,7 +273,7 @@ void WorkerDriver::connect(int ps) {
     if (error.code() == ErrorCode::kInvalidArgument) throw;
     change([&] {
       machine_.connect_failed(ps, error.what(), now());
-      cut_ = true;  // the keeper then asks when to try again
+      cut_ = true;  // wakes the keeper, which asks the machine when to try again
     });
   }
 }
@@ -357,8 +359,8 @@ void WorkerDriver::say_goodbye() {
   carry_out();
 }
 
-// Waits for a slow member as long as that lives. If the member dies, its link finds out, and the ps
-// then raises the limit.
+// Waits for a slow member as long as that member lives. If it dies, its link to the ps notices, and
+// the ps then raises this worker's limit.
 template <typename Ready>
 void WorkerDriver::wait_for_others(Ready&& ready) {
   std::optional<AccountScope> scope;

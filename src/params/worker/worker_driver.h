@@ -51,8 +51,9 @@ class PsRecordBlocks : public SharedRecordBlocks {
   mutable std::mutex mutex_;
   Job job_;
   std::deque<RecordRange> given_;  // not taken yet
-  std::deque<RecordRange> taken_;  // not read by a step yet, as far as is known
-  std::int64_t read_ = 0;          // records before those of taken_
+  // taken by the pipeline, but, as far as is known, not yet read by a step
+  std::deque<RecordRange> taken_;
+  std::int64_t read_ = 0;  // records before those of taken_
   Wish wish_;
   std::int64_t ahead_ = 0;    // blocks that were asked for and not taken
   std::int64_t unasked_ = 0;  // taken records of the next block
@@ -61,8 +62,8 @@ class PsRecordBlocks : public SharedRecordBlocks {
 
 class PsConnection;
 
-/// One thread joins, makes steps and leaves; connections call it from threads of the link. It
-/// publishes the machine's state in WorkerState (global_step, steps_done, all_warm, …).
+/// One thread calls it to join, make steps and leave; connections call it from threads of the link.
+/// It publishes the machine's state in WorkerState (global_step, steps_done, all_warm, …).
 class WorkerDriver {
  public:
   /// `options` and `core` must outlive this object.
@@ -89,7 +90,7 @@ class WorkerDriver {
   int written(int ps) const;
   void set_done();
   void end_training();
-  /// Says goodbye to every ps. The connections are then closed, and all_closed() becomes true.
+  /// Says goodbye to every ps. Every connection is then closed, and all_closed() becomes true.
   void say_goodbye();
   bool all_closed() const { return all_closed_; }
   bool has_closed(int ps) const;
@@ -110,7 +111,7 @@ class WorkerDriver {
   /// Call it before the last frame of a step is sent.
   void end_step();
 
-  // Rounds that the workers commit: see WorkerTask. Answers are published.
+  // For rounds that the workers commit: see WorkerTask. The answers are published in WorkerState.
   void commit(const CommittedRound& committed);
   void withdraw(std::int64_t step);
   void await_round(std::int64_t round);
@@ -142,7 +143,8 @@ class WorkerDriver {
   WorkerState& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
-  std::mutex sending_mutex_;  // what the machine sends, in its order; locked before mutex_
+  // held while messages of the machine are sent, to keep their order; locked before mutex_
+  std::mutex sending_mutex_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false, cut_ = false;

@@ -207,15 +207,17 @@ void PulledValue::next_arrived() {
 // On one host a shard's values lie in shared memory that workers map read-only, and the shard reads
 // a worker's contributions where they lie: only headers go over the link. A variable that is split
 // over several ps tasks is cut between pages if its rows allow, and its pieces are mapped into one
-// range of addresses. Otherwise the worker puts the variable together from frames.
+// range of addresses. If they do not allow it, the worker puts the variable together from frames.
 //
 // An asynchronous reader may see some elements before and some after another worker's update. If
 // others may contribute in the middle of a step, and more than one kernel of the step reads a
 // variable, the kernels read a copy, since forward and backward kernels must see one value. Without
-// the copy another worker's update fell between the two in each step, and ptb with two workers and
-// learning rate 1 ended at perplexity 640, not 115. The ps keeps the copy for this worker alone. It
-// writes the copy in the pass that applies the worker's contribution, while the new values are in a
-// cache: so the worker sees what it would see in frames.
+// the copy, another worker's update fell between the forward and the backward kernels of each step:
+// ptb with two workers and learning rate 1 ended at perplexity 640 instead of 115.
+//
+// The ps keeps the copy for this worker alone. It writes the copy in the pass that applies the
+// worker's contribution, while the new values are in a cache. So the worker sees the values that it
+// would get in frames.
 
 static_assert(kSplitPageBytes == ContiguousMapping::kPageBytes,
               "variables are cut where parts of them can be mapped");
@@ -284,7 +286,8 @@ void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place 
 
 void ContributionBuffer::sent(void* context) {
   ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
-  Wakeup* const wakeup = space.wakeup;  // after the last take the space may be used again
+  // read now: once in_flight is 0, the space may be used again
+  Wakeup* const wakeup = space.wakeup;
   if (--space.in_flight == 0) wakeup->notify();
 }
 

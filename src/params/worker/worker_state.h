@@ -36,7 +36,7 @@ class SaveInbox {
  public:
   explicit SaveInbox(int num_ps) : found_(std::size_t(num_ps)), saved_(std::size_t(num_ps)) {}
 
-  /// Begins a new save. Forgets answers to an older save, also those that still arrive.
+  /// Begins a new save. Forgets the answers to an older save, and ignores those that still arrive.
   void begin(std::uint64_t save);
   void put_found(int ps, bool found);
   void put_saved(int ps, std::uint64_t save, SavedShard shard);
@@ -46,7 +46,8 @@ class SaveInbox {
   std::vector<std::optional<SavedShard>> saved() const;
   std::vector<TaskState> states() const;
 
-  /// Makes the bytes of an array of a piece, from `first` on, arrive in `memory`.
+  /// Says where bytes are to arrive: those of an array of a piece, from byte `first` on, in
+  /// `memory`.
   void expect(std::uint32_t piece, std::uint16_t array, std::size_t first,
               std::span<std::byte> memory);
   /// Returns the memory for a frame's bytes. Throws kDataLoss for bytes that nobody expects.
@@ -90,18 +91,18 @@ class SaveInbox {
   std::size_t missing_ = 0;
 };
 
-/// Values and slots of one moment, as the ps tasks answer a read. Threads of several connections
-/// fill it at once, each with the pieces of its own ps.
+/// The values and slots of one moment, which the ps tasks send in answer to a read. Threads of
+/// several connections fill it at once, each with the pieces of its own ps.
 class PendingRead {
  public:
   PendingRead(std::span<const VariableSpec> specs, std::span<const Piece> pieces,
               std::span<const VariableId> asked, int num_ps);
 
   /// Returns the memory for the bytes of a kState frame. Throws kDataLoss unless the bytes were
-  /// asked for and follow the earlier ones. So no ps can overwrite what is whole.
+  /// asked for and follow the earlier ones, so that no ps can overwrite bytes that have arrived.
   std::span<std::byte> place(const FrameHeader& header);
-  /// Notes that the bytes of a frame of that ps, for which place() found memory, have arrived.
-  /// Returns true if they were the last, and this object may be destroyed.
+  /// Notes that the bytes of a frame of `ps`, for which place() returned memory, have arrived.
+  /// Returns true if no bytes are missing now: another thread may then destroy this object.
   bool arrived(int ps, const FrameHeader& header);
   /// The number of bytes that have not arrived.
   std::int64_t missing() const { return missing_; }
@@ -114,19 +115,22 @@ class PendingRead {
   void expect(const Piece& piece, const VariableSpec& spec, VariableState& state);
 
   std::vector<VariableState> states_;
-  /// The scalar slots of the other pieces: a variable's scalars are those of its first piece.
+  /// Receives the scalar slots of a variable's later pieces, which are not used: the variable's
+  /// scalars are those of its first piece.
   std::vector<std::int64_t> other_scalars_;
   struct Array {
     std::span<std::byte> memory;  // in `states_`, or in other_scalars_
     std::size_t arrived = 0;      // bytes
   };
-  std::vector<std::vector<Array>> arrays_;      // by piece: value, then slots; empty: not asked for
+  // by piece: its value, then its slots; empty: the piece was not asked for
+  std::vector<std::vector<Array>> arrays_;
   std::deque<std::atomic<std::int64_t>> owed_;  // missing bytes, by ps
   std::atomic<std::int64_t> missing_{0};        // their sum
 };
 
-/// A variable's value as a worker has it from its ps, and the memory that receives the next one.
-/// One step thread holds, asks and takes; threads of the link, one at a time, fill the next one.
+/// A variable's value as its ps sent it, and the memory in which the next value arrives. One step
+/// thread uses the value, asks for the next one and takes it over. Threads of the link, one at a
+/// time, fill the memory of the next one.
 class PulledValue {
  public:
   /// The spec must outlive it.
@@ -138,7 +142,7 @@ class PulledValue {
   /// The value that kernels read. It is undefined until allocate().
   const Tensor& value() const { return memories_[std::size_t(front_)]; }
 
-  /// Asks for a newer value, which arrives in memory of its own, so that kernels can read this one
+  /// Asks for a newer value. It arrives in memory of its own, so kernels can read the present value
   /// meanwhile.
   void ask_next();
   /// Says that the next value is no longer wanted. It may still arrive.
@@ -148,10 +152,11 @@ class PulledValue {
   /// From now on kernels read the value that has arrived.
   void take_next();
 
-  /// Returns the memory for the next value, which arrives in one frame; empty when no value was
-  /// asked for.
+  /// Returns the memory for the next value, which arrives in one frame. Returns an empty span when
+  /// no value was asked for.
   std::span<std::byte> place_of_next() const;
-  /// Says that the next value has arrived. No other is accepted until one is asked for.
+  /// Notes that the next value has arrived. No further value is accepted before ask_next() is
+  /// called again.
   void next_arrived();
 
  private:
@@ -174,7 +179,7 @@ class MappedShards {
   /// Maps the memory of a ps before its pieces are used. Any thread may call it. Throws kDataLoss
   /// when the memory is too small for the pieces, or when that ps has shared such memory before.
   void map(int ps, std::shared_ptr<const SharedMemory> memory);
-  /// Returns the whole variable; null when it is not mapped, or when its pieces cannot be put one
+  /// Returns the whole variable; null when it is not mapped, or when its pieces cannot lie one
   /// after the other.
   const std::byte* variable(VariableId variable) const { return mapped_[std::size_t(variable)]; }
 
@@ -196,25 +201,26 @@ class MappedShards {
 };
 
 /// The memory in which a worker's contribution to one variable waits until it is taken. Memory of
-/// this process is free again when every frame of the contribution was sent; memory that ps tasks
-/// of this host read, when each has applied it.
+/// this process is free again once every frame of the contribution is sent. Memory that ps tasks of
+/// this host read is free again once each of them has applied the contribution.
 struct ContributionBuffer {
   TensorView values;  // as large as the largest plan needs
   std::vector<std::int32_t> ids;
   std::atomic<int> in_flight{0};
   Wakeup* wakeup = nullptr;
 
-  /// The shared memory of this worker that has the space, and the first byte there; none when it is
-  /// not shared.
+  /// The place of the space in shared memory: the number of this worker's shared memory, and the
+  /// space's offset in that memory in bytes. Without a value, the space is not shared.
   struct Place {
     std::uint32_t memory = 0;
     std::size_t offset = 0;
   };
   std::optional<Place> shared;
-  /// With error feedback: what rounding has left out so far, by element of the variable.
+  /// With error feedback: for each element of the variable, what rounding has left out so far.
   std::vector<float> errors;
-  /// With --top-k: the largest numbers as they travel. Those of a frame begin where the frame's
-  /// numbers begin in `values`. Most of the memory is never touched.
+  /// With --top-k: the largest numbers, in the form in which they travel. The largest numbers of a
+  /// frame begin at the offset at which the frame's own numbers begin in `values`. So most of this
+  /// memory is never touched.
   std::unique_ptr<std::byte[]> largest;
   /// Returns null when no errors are kept.
   float* errors_at(std::size_t element) { return errors.empty() ? nullptr : &errors[element]; }
@@ -225,15 +231,15 @@ struct ContributionBuffer {
   void use_own_memory(DType dtype, const Shape& shape);
   void use(const std::shared_ptr<SharedMemory>& memory, Place place, DType dtype,
            const Shape& shape);
-  /// The `sent` of Connection::send; its context is the buffer.
+  /// The `sent` function for Connection::send; its context is the buffer.
   static void sent(void* context);
 
  private:
   std::shared_ptr<const void> owner_;
 };
 
-/// Values of all variables, and how much of each request has arrived. One step thread asks and
-/// waits. Threads of the link fill it, as does the step thread while it waits.
+/// The values of all variables, and how much of each request has arrived. One step thread asks and
+/// waits. Threads of the link write arriving data here, as does the step thread while it waits.
 class WorkerState {
  public:
   /// The options must outlive it.
@@ -249,38 +255,39 @@ class WorkerState {
   /// This worker's copy of the value; undefined until allocate() was called for the variable.
   const Tensor& value(VariableId variable) const { return values_[std::size_t(variable)].value(); }
   void allocate(VariableId variable) { values_[std::size_t(variable)].allocate(); }
-  /// Returns the piece's rows in that copy. Throws kDataLoss when there is no copy.
+  /// Returns the piece's rows in this worker's copy. Throws kDataLoss when there is no copy.
   std::span<std::byte> value_of(const Piece& piece) const;
   const PsStoreOptions& options() const { return options_; }
   /// The values in the memory of ps tasks of this host.
   MappedShards& shards() { return shards_; }
   /// The copies of values that ps tasks of this host write for this worker alone. A variable has a
-  /// copy once all ps tasks that keep a part of it have shared theirs.
+  /// copy once every ps task that keeps a part of it has shared its copy of that part.
   MappedShards& copies() { return copies_; }
-  /// The whole variable in memory of ps tasks of this host, to be read there; null when that memory
-  /// does not have it.
+  /// Returns the whole variable in memory of ps tasks of this host, where kernels may read it; null
+  /// when that memory does not have it.
   const std::byte* mapped(VariableId variable) const { return shards_.variable(variable); }
   ContributionBuffer& space(VariableId variable) { return spaces_[std::size_t(variable)]; }
 
-  /// More bytes of the piece were asked for, or have arrived.
+  /// expect: more bytes of the piece were asked for. arrive: more bytes of it have arrived.
   void expect(const Piece& piece, std::size_t bytes);
   void arrive(const Piece& piece, std::size_t bytes);
-  /// The first piece of the variable that has not arrived whole; null when all have.
+  /// Returns the first piece of the variable that has not arrived whole; null when all have.
   const Piece* missing(VariableId variable) const;
-  /// A contribution in shared memory was applied to the piece. Throws kDataLoss when no
-  /// contribution waits.
+  /// Notes that a ps has applied a contribution in shared memory to the piece. Throws kDataLoss
+  /// when no contribution waits.
   void take(const Piece& piece);
-  /// The piece was copied for this worker. Throws kDataLoss when the worker did not ask for a copy.
+  /// Notes that a ps has copied the piece for this worker. Throws kDataLoss when the worker did not
+  /// ask for a copy.
   void copied(const Piece& piece);
 
-  /// note_version: the piece has this version. note_held_version: what has arrived for this worker
-  /// has it.
+  /// note_version: the piece on its ps now has this version. note_held_version: the values that
+  /// have arrived here have this version.
   void note_version(const Piece& piece, std::uint64_t version);
   void note_held_version(const Piece& piece, std::uint64_t version);
   std::uint64_t held_version(const Piece& piece) const { return arrivals_[piece.id].held_version; }
   /// True when some piece has a newer version than the one that has arrived.
   bool changed(VariableId variable) const;
-  /// The next value of a variable that has one piece.
+  /// The held value and the next value of a variable that has one piece.
   PulledValue& pulled(VariableId variable) { return values_[std::size_t(variable)]; }
   const PulledValue& pulled(VariableId variable) const { return values_[std::size_t(variable)]; }
   void next_arrived(const Piece& piece, std::uint64_t version);
@@ -302,7 +309,7 @@ class WorkerState {
   /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
   [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
-  /// Readable once the state has failed, for waits elsewhere.
+  /// Becomes readable once the state has failed, so that waits elsewhere end.
   const EventFd& failure() const { return failure_; }
   void check() const;
 
@@ -322,8 +329,8 @@ class WorkerState {
     check();
     return true;
   }
-  /// Calls wait(deadline) until it returns true. Returns false after the time that a reply may
-  /// take, during which no connection was cut off.
+  /// Calls wait(deadline) until it returns true; each deadline is the time that a reply may take.
+  /// Returns false after a wait in vain during which no connection was cut off.
   template <typename Wait>
   bool wait_patiently(Wait&& wait) {
     while (true) {
@@ -337,9 +344,9 @@ class WorkerState {
   bool wait_for_reply(Predicate&& come) {
     return wait_patiently([&](Deadline deadline) { return wait(deadline, come); });
   }
-  /// Waits for data that is so large that it arrives bit by bit. Returns true when nothing is
-  /// `left()`; false when `left()` has not fallen for as long as a reply may take. Throws the
-  /// store's error.
+  /// Waits for data so large that it arrives bit by bit; left() says how much is missing. Returns
+  /// true when nothing is missing; false when left() has not fallen for as long as a reply may
+  /// take. Throws the store's error.
   template <typename Left>
   bool wait_for_all(Left&& left) {
     while (true) {
@@ -349,7 +356,8 @@ class WorkerState {
     }
   }
 
-  /// Begins a read that kState frames answer. It lasts until the next one begins.
+  /// Begins a read, which kState frames answer. The returned object lasts until the next read
+  /// begins.
   PendingRead& start_read(std::span<const VariableId> variables);
   /// Throws kDataLoss when no read was begun.
   PendingRead& reading() const;
@@ -357,16 +365,16 @@ class WorkerState {
   // The state that the worker's state machine knows, as WorkerDriver publishes it.
   std::atomic<std::int64_t> global_step{0};
   std::atomic<std::int64_t> steps_sent{0}, steps_done{0};  // train steps of this store
-  // These are of rounds that the workers commit; the scale is that of `scaled_round`.
+  // For rounds that the workers commit. `scale` is the scale of the round `scaled_round`.
   std::atomic<std::int64_t> steps_given{0}, scaled_round{-1};
   std::atomic<float> scale{1};
   std::atomic<std::uint64_t> last_contributors{0};
   std::atomic<bool> round_is_open{false};
   std::atomic<bool> all_warm{false}, any_done{false}, all_done{false}, training_ended{false};
   std::atomic<bool> stop_asked{false};
-  std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not made yet
+  std::atomic<int> cut_off{0};        // ps tasks whose connection was cut and is not yet made anew
   std::atomic<std::int64_t> cuts{0};  // how often a connection was cut
-  /// The number of the save that asks for this worker's state; 0: none does.
+  /// The number of the save that asks for this worker's state; 0: no save asks.
   std::atomic<std::uint64_t> state_asked{0};
   SaveInbox& save_inbox() { return save_inbox_; }
 
@@ -375,7 +383,7 @@ class WorkerState {
     std::atomic<std::int64_t> expected{0}, arrived{0};
     std::atomic<std::uint64_t> newest_version{0}, held_version{0}, next_version{0};
   };
-  // Polls for a little before the caller sleeps: a reply is often under way.
+  // Polls for a short time before the caller sleeps, since the reply is often under way.
   template <typename Predicate>
   bool poll_for(Predicate&& come) {
     if (come()) return true;

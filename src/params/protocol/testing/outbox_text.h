@@ -56,7 +56,7 @@ inline std::vector<std::string> take_text(Outbox& out) {
   return lines;
 }
 
-/// The last message in the outbox whose body is a T.
+/// Returns the last message in the outbox whose body is a T.
 template <typename T>
 T sent(Outbox& out) {
   for (std::size_t i = out.actions().size(); i-- > 0;) {

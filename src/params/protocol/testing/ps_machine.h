@@ -64,7 +64,7 @@ struct PsMachine {
     EXPECT_THAT(take_text(out), ::testing::Contains(id + " refuse"));
     return why;
   }
-  /// Worker i joins on connection 10 + i, and the chief initialises.
+  /// Worker i joins on connection 10 + i, and the chief initialises the variables.
   void start(int workers = 3) {
     for (int i = 0; i < workers; ++i) {
       greet(10 + PeerId(i), hello_of(i));

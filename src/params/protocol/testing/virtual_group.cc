@@ -38,7 +38,7 @@ void VirtualFence::coordinate(Act&& act) {
   carry_out(decisions);
 }
 
-// The message arrives even if its sender has ended.
+// The message arrives even if its sender has ended meanwhile.
 void VirtualFence::tell(Worker& worker, std::function<void()> act) {
   worker.to->send(kControlBytes, world_.delay(), {},
                   [this, process = worker.process, act = std::move(act)] { arrive(process, act); });
@@ -160,7 +160,8 @@ bool VirtualFence::given(std::uint64_t process) const {
   return worker.given || worker.done;
 }
 
-// The member that commits first lets the others tell, until the round is closed or for a while.
+// The member that commits first lets the others tell the ps tasks first: until the round is closed,
+// or for a while.
 void VirtualFence::commit(std::uint64_t process, const Workers& contributors) {
   Worker& worker = workers_.at(process);
   worker.named = contributors;
@@ -541,8 +542,8 @@ void VirtualGroup::take_values(Process& process, std::uint64_t epoch, const Hist
   });
 }
 
-// Each running worker makes steps, or is on its way to a group that does. A series of faults may
-// keep all workers from it.
+// Checks that some worker has made a step within a limit after the last fault. A series of faults
+// may keep all workers from making steps for longer.
 void VirtualGroup::check_progress() {
   TimePoint last = last_fault_;
   for (const auto& [number, process] : processes_) last = std::max(last, process->progressed);
@@ -596,8 +597,8 @@ VirtualGroup::Process* VirtualGroup::random_process() {
   return running.empty() ? nullptr : running[time_.random() % running.size()];
 }
 
-// True when some other worker goes on with values as new as the process's. Ps tasks may have closed
-// the round of a step that the process has not heard of.
+// True when some other worker goes on with values as new as those of the process. Ps tasks may have
+// closed the round of a step that the process has not heard of.
 bool VirtualGroup::can_spare(const Process& process) const {
   const std::int64_t behind = options_.hybrid ? 0 : 1;
   return std::ranges::any_of(processes_, [&](const auto& entry) {
@@ -689,7 +690,7 @@ void VirtualGroup::cut() {
   for (int end : {0, 1}) close_end(number, end, time_.happens(0.5) ? 10ms : 4s, "it was cut");
 }
 
-// The cut may be over before anybody has noticed it.
+// The cut may end before anybody has noticed it.
 void VirtualGroup::cut_from_ps(Process& process) {
   const std::uint64_t number = process.number;
   if (std::exchange(process.cut_off, true)) return;
@@ -738,7 +739,7 @@ void VirtualGroup::begin_exchanges(Process& process) {
   process.gave = false;
 }
 
-// The exchanges of the step that the process has begun, one after the other.
+// Makes the exchanges of the step that the process has begun, one after the other.
 void VirtualGroup::exchange(Process& process) {
   const CollectiveGroup& group = *process.group;
   if (group.begun_by(process.worker) == nullptr) return;
@@ -808,7 +809,7 @@ bool VirtualGroup::may_contribute(Process& process) {
   return fence_ == nullptr || fence_->begin(process.number, process.group->step());
 }
 
-// The step thread asks as soon as it has begun the step.
+// The step thread asks for the round as soon as it has begun the step.
 void VirtualGroup::count_rounds(Process& process) {
   const CollectiveGroup& group = *process.group;
   if (fence_ == nullptr || group.begun_by(process.worker) == nullptr) return;
@@ -818,7 +819,7 @@ void VirtualGroup::count_rounds(Process& process) {
         [&](Outbox& out) { process.group->set_counted(process.counted, time_.now(), out); });
 }
 
-// The worker's session ends, and the program begins another one.
+// The worker was left behind: its session ends, and the program begins another one.
 void VirtualGroup::fall_behind(std::uint64_t number) {
   time_.after(0s, [this, number] {
     Process* const process = find(number);
@@ -837,7 +838,7 @@ void VirtualGroup::fall_behind(std::uint64_t number) {
   });
 }
 
-// Each step that counts is one round, of the same contributors.
+// Checks that each step that counts is one round with the same contributors.
 void VirtualGroup::check_rounds(const Process& process) {
   const auto& closed = fence_->closed();
   const std::size_t both = std::min(closed.size(), process.history.size());
@@ -851,8 +852,8 @@ void VirtualGroup::check_rounds(const Process& process) {
 
 // VirtualGroup: the records that its workers share out.
 
-// The worker takes more than its next step reads, as a pipeline does. It gets none while the deal
-// is frozen.
+// The worker takes more records than its next step reads, as a pipeline does. It gets none while
+// the deal is frozen.
 void VirtualGroup::take_records(Process& process) {
   constexpr std::int64_t kBatch = 40, kAhead = 100, kLimit = 1'000'000;
   GroupRecordSharing& records = process.group->records();
@@ -884,7 +885,7 @@ void VirtualGroup::use_records(Process& process) {
   }
 }
 
-// A record is unused until a step that counts has read it.
+// Checks that a record is unused until a step that counts has read it.
 void VirtualGroup::check_records(Process& process) {
   std::set<std::int64_t> used;
   for (const auto& step : process.used) {
@@ -940,7 +941,7 @@ void VirtualGroup::kill_at_end() {
   if (running.size() > 1) kill(*running[time_.random() % running.size()], false);
 }
 
-// A session's work between two steps and after the last one.
+// Does what a session does between two steps and after the last one.
 void VirtualGroup::end(Process& process) {
   CollectiveGroup& group = *process.group;
   if (group.training_ended() && !process.ended_since && !group.begun_by(process.worker)) {
@@ -971,8 +972,8 @@ void VirtualGroup::leave(Process& process) {
   });
 }
 
-// The saved values are the newest that a living worker has committed, and no two workers save at a
-// time.
+// Checks that the saved values are the newest that a living worker has committed, and that no two
+// workers save at the same time.
 void VirtualGroup::check_saves() {
   std::int64_t newest = -1, saved = -1;
   for (const auto& [number, process] : processes_) {

@@ -26,7 +26,7 @@ class VirtualFence {
  public:
   using Workers = std::vector<std::int32_t>;
   struct World {
-    /// Calls `act` when the process goes on, if it still lives.
+    /// Calls `act` once the process is not stopped, if it still lives.
     std::function<void(std::uint64_t process, std::function<void()> act)> on;
     /// Makes the process look at what has changed.
     std::function<void(std::uint64_t process)> look;
@@ -41,7 +41,8 @@ class VirtualFence {
   /// The process's connections have ended. It may come back, unless it is dead.
   void cut_off(std::uint64_t process, bool dead);
   void came_back(std::uint64_t process);
-  /// Until mend(), no message passes between the process and the ps tasks, and none is lost.
+  /// Until mend(), no message passes between the process and the ps tasks. Messages wait, and none
+  /// is lost.
   void cut(std::uint64_t process) { workers_.at(process).cut = true; }
   void mend(std::uint64_t process);
 
@@ -69,8 +70,9 @@ class VirtualFence {
     std::optional<std::int64_t> awaits;  // the round whose opening it waits for
     std::int64_t rounds = 0;             // the closed rounds that it was told of last
     std::int64_t begun = -1;             // the round to which it may contribute
-    Workers named, counted;              // the contributors by its commit, and by the closed round
-    bool told = true;                    // the ps tasks know its commit
+    // the contributors that its commit names, and those of the closed round
+    Workers named, counted;
+    bool told = true;  // the ps tasks know its commit
     bool cut = false;
     std::vector<std::function<void()>> held;  // messages that arrive once it is no longer cut off
   };
@@ -97,12 +99,15 @@ struct VirtualGroupOptions {
   Duration faulty = std::chrono::seconds(60);  // from the beginning
   Duration quiet = std::chrono::seconds(30);   // without faults, after `faulty`
   Duration join_timeout = std::chrono::seconds(20);
-  int exchanges = 0;  // in the middle of a step, which begins again when the members change
+  // exchanges in the middle of a step, which begins again when the members change
+  int exchanges = 0;
   /// A part of each contribution goes to ps tasks, whose rounds the members commit. Workers are
-  /// also cut off from the ps tasks. No worker retires: the last ones with values might then be
-  /// those that were left behind, and all would go back to a checkpoint.
+  /// also cut off from the ps tasks.
+  ///
+  /// No worker retires. Otherwise the last workers with values might be those that were left
+  /// behind, and all would have to go back to a checkpoint.
   bool hybrid = false;
-  /// After the quiet time the training ends, workers retire, and one saves.
+  /// After the quiet time the training ends, all workers retire, and one of them saves.
   bool ends = false;
   /// A planted fault: a member does not wait until the ps tasks have its contribution.
   bool plant_hasty = false;
@@ -161,7 +166,8 @@ class VirtualGroup {
     bool saves = false;
   };
   struct Wire {
-    std::uint64_t ends[2] = {0, 0};  // processes; first the one of the lower worker
+    // the processes at the two ends, that of the lower worker first
+    std::uint64_t ends[2] = {0, 0};
     std::unique_ptr<VirtualLink> links[2];
     bool open[2] = {false, false}, cut = false;
     TimePoint lost_after = TimePoint::max();
@@ -238,8 +244,8 @@ class VirtualGroup {
   void take_records(Process& process);
   void use_records(Process& process);
   void check_records(Process& process);
-  /// The records from which a worker makes a step, by step and worker, with the epoch in which the
-  /// step began.
+  /// The records from which a worker makes a step: by step and worker, then by the epoch in which
+  /// the step began.
   std::map<std::pair<std::int64_t, int>, std::map<std::uint64_t, std::vector<RecordRange>>> read_;
 };
 

@@ -67,7 +67,7 @@ class VirtualJob {
     result.hash = world_.time.hash();
   }
 
-  // A record is unused until a step that counts has read it.
+  // Checks that a record is unused until a step that counts has read it.
   void check_records(const PsRecordSharing* shares) {
     if (shares == nullptr) return;
     const RecordSet unused = shares->unused();

@@ -1,7 +1,7 @@
 // A whole job in virtual time: the state machines of its ps tasks and workers, and a network that
 // delays every message at random, cuts connections, and loses and repeats messages. Values and
-// contributions are sizes. They are cut into frames, and answered in the order and window of the
-// real ps. A seed determines a run, event by event.
+// contributions have sizes, but no content. They are cut into frames, and the ps tasks answer in
+// the order and with the window of a real ps. A seed determines a run, event by event.
 #pragma once
 
 #include <cstdint>
@@ -87,9 +87,10 @@ struct VirtualResult {
 /// - If a worker hears that a step counts, the step is applied on that ps.
 /// - All ps tasks sum the same contributions in the same order.
 /// - The global step never goes back, except for a ps that was lost.
-/// - Replies go out in the order in which the worker needs them, and a connection holds at most
-///   their window.
-/// - No task waits for longer than a lost peer may go unnoticed.
+/// - Replies go out in the order in which the worker needs them.
+/// - A connection never holds more than one window of replies.
+/// - A worker does not wait for longer than its lost peers may take to be noticed, one after
+///   another.
 VirtualResult run_virtual_job(const VirtualOptions& options);
 
 }  // namespace paceline

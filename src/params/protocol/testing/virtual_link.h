@@ -8,9 +8,9 @@
 
 namespace paceline {
 
-/// One direction of a connection, first in, first out. A frame is sent after the frames before it,
-/// in a time that its bytes and the link's rate give. It arrives some delay later, never before an
-/// earlier frame.
+/// One direction of a connection, first in, first out. A frame leaves after the frames before it;
+/// its bytes and the link's rate determine how long that takes. It arrives some delay later, never
+/// before an earlier frame.
 class VirtualLink {
  public:
   VirtualLink(VirtualTime& time, double bytes_per_s) : time_(time), bytes_per_s_(bytes_per_s) {}

@@ -227,7 +227,8 @@ std::size_t VirtualPs::position(std::uint32_t piece) const {
 
 void VirtualPs::begin_step(PeerId id, const FrameHeader& header) {
   const std::int64_t step = std::int64_t(header.step);
-  // Only rounds look at it, since the frame has no payload that could carry it.
+  // The frame has no payload here, so its header says what a real payload would. Only rounds use
+  // it.
   const StepBegin first{.examples = 1,
                         .round = std::int64_t(header.offset),
                         .clip_norm = world_.options.clipped ? 1.0f : 0.0f,

@@ -24,7 +24,7 @@ class VirtualPs {
 
   const PsTask& machine() const { return *machine_; }
   bool has_ended() const { return has_ended_; }
-  /// True while its process has ended, and another will start.
+  /// True from the end of its process until another process starts.
   bool is_down() const { return is_down_; }
   /// Returns a line for the message of a job that does not end.
   std::string standing() const;
@@ -34,7 +34,7 @@ class VirtualPs {
   // Events of the network, on one of the ps's connections.
   void accepted(PeerId wire);
   void received(PeerId wire, const ControlMessage& message);
-  /// The worker needs pieces in this order, and is sent all of them.
+  /// The worker needs the pieces in this order, and is sent all of them.
   void pulled(PeerId wire, const std::vector<std::uint32_t>& order);
   /// A frame of a step: kStepBegin, kChunk or kStepEnd.
   void step_frame(PeerId wire, const FrameHeader& header);
@@ -64,7 +64,8 @@ class VirtualPs {
     HandledCount handled = {};        // its numbered messages
     PeerId wire = 0;                  // 0: the peer is cut off
   };
-  /// Calls act(the peer behind the connection, an outbox) unless the connection has ended here.
+  /// Calls act(peer, outbox) with the peer behind the connection, unless the connection has ended
+  /// here.
   template <typename Act>
   void event(PeerId wire, Act&& act);
   /// As act, for a numbered message.

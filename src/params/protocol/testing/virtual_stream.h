@@ -1,5 +1,5 @@
-// One end of the connection between a worker's process and a ps in virtual time. It is the driver
-// of protocol/send_log.h there, as ResumableConnection is the real one.
+// One end of the connection between a worker's process and a ps in virtual time. It drives
+// protocol/send_log.h, as ResumableConnection does in a real job.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,10 @@ class VirtualStream {
  public:
   struct Message {
     std::size_t bytes = 0;
-    /// Called when the message has left for the first time, or cannot leave now. May be empty.
+    /// Called when the message has left for the first time, or when it cannot leave now. May be
+    /// empty.
     std::function<void()> sent;
-    /// Called at the other end, with the connection that has brought the message.
+    /// Called at the other end, with the connection on which the message has arrived.
     std::function<void(PeerId wire)> arrived;
   };
   using Carry = std::function<void(PeerId wire, Message message)>;
@@ -33,8 +34,8 @@ class VirtualStream {
     flush();
     if (unsent) unsent();
   }
-  /// Messages flow on this connection, from the first that the other end has not handled. With the
-  /// fault `forgets`, lost messages are not sent again.
+  /// Lets messages flow on this connection, from the first that the other end has not handled. With
+  /// the planted fault `forgets`, lost messages are not sent again.
   void go_on(PeerId wire, std::uint64_t handled, bool forgets = false) {
     log_.go_on(handled);
     while (forgets && log_.has_next()) log_.next();

@@ -108,7 +108,7 @@ void VirtualWorker::act() {
   try {
     next = machine_->tick(world_.time.now(), out);
   } catch (const Error& error) {
-    // If it does not begin again, it has given up, since its ps tasks have ended.
+    // After any other error it has given up, since its ps tasks have ended.
     return error.code() == ErrorCode::kAborted ? begin_again() : gone();
   }
   carry_out(out);
@@ -213,7 +213,8 @@ void VirtualWorker::note_handled(Link& link) {
   });
 }
 
-// A worker with the planted fault ignores confirmations, so it can send everything again.
+// With the planted fault kSendAllAgain a worker ignores confirmations, so that it can send
+// everything again.
 void VirtualWorker::confirmed(PeerId id, std::uint64_t handled) {
   Link* const link = link_of(id);
   if (link == nullptr || world_.planted(VirtualOptions::Plant::kSendAllAgain)) return;
@@ -328,8 +329,8 @@ void VirtualWorker::begin_step() {
   });
 }
 
-// Returns how many steps the worker is ahead of the slowest one, by the ps that counts: an answer
-// may still be under way.
+// Returns how many steps the worker is ahead of the slowest one. What counts is the steps that have
+// ended on ps 0, since an answer may still be under way.
 std::int64_t VirtualWorker::ahead() const {
   std::int64_t least = step_;
   for (std::size_t i = 0; i < world_.workers.size(); ++i) {
@@ -484,7 +485,7 @@ void VirtualWorker::send_step(int ps, std::int64_t step) {
   plan_frame(link, ps, header);
 }
 
-// Frames to one ps follow one another, of whatever step or piece they are.
+// Frames to one ps follow one another, whatever step or piece they belong to.
 void VirtualWorker::plan_frame(Link& link, int ps, const FrameHeader& header) {
   link.free_at = std::max(link.free_at, world_.time.now());
   world_.time.at(link.free_at, [this, ps, incarnation = incarnation_, header] {

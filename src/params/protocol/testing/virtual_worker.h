@@ -36,12 +36,13 @@ class VirtualWorker {
   /// This process's connection to one ps, and the count of its messages.
   struct Link {
     VirtualStream stream;
-    HandledCount handled = {};     // numbered messages of the ps
-    std::uint64_t resumed_at = 0;  // messages of this process that the ps had handled at that time
-    PeerId wire = 0;               // the connection; 0: none
-    bool ready = false;            // the ps takes steps
-    std::int64_t missing = 0;      // bytes of values that have not arrived
-    TimePoint free_at{};           // when the last planned frame has been sent
+    HandledCount handled = {};  // numbered messages of the ps
+    // how many messages of this process the ps had handled at the last resumption
+    std::uint64_t resumed_at = 0;
+    PeerId wire = 0;           // the connection; 0: none
+    bool ready = false;        // the ps takes steps
+    std::int64_t missing = 0;  // bytes of values that have not arrived
+    TimePoint free_at{};       // when the last planned frame has been sent
   };
   void start();
   void die();
@@ -89,7 +90,8 @@ class VirtualWorker {
   std::int64_t step_ = -1;  // the step under way; −1: none
   bool sent_ = false;       // all frames of the step are planned
   TimePoint since_{};       // when the worker began to wait
-  // Shared-out records: those that the worker was given and has not read, and their number.
+  // Shared-out records: those that the worker was given and has not read, and the number of those
+  // that it has read.
   std::deque<RecordRange> records_;
   std::int64_t records_read_ = 0;
   bool asks_ = false, records_over_ = false, starves_ = false;

@@ -82,7 +82,7 @@ void VirtualNetwork::cut(PeerId id, Duration noticed) {
   if (std::exchange(it.cut, true)) return;
   const Duration ps = time_.between(Duration(0), noticed);
   const Duration worker = time_.between(Duration(0), noticed);
-  // One direction may still work for a while.
+  // One of the two directions may still work for a while after the cut.
   it.to_ps_until = time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), ps) : 0ns);
   it.to_worker_until =
       time_.now() + (time_.happens(0.5) ? time_.between(Duration(0), worker) : 0ns);
@@ -228,7 +228,8 @@ void VirtualChecks::sent(PeerId id, std::size_t bytes) {
   --replies.connection_has;
 }
 
-// A lost task is always noticed; a worker may wait for several lost ones, one after another.
+// Checks that the worker has not waited too long. Every lost task is noticed in time, but a worker
+// may wait for several lost tasks, one after another.
 void VirtualChecks::waited(int worker, Duration time) {
   result_.longest_wait_s = std::max(result_.longest_wait_s, in_seconds(time));
   if (time > (options_.workers + 3) * (kNoticedAtLatest + kLongestStep)) {

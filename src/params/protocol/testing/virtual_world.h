@@ -45,7 +45,7 @@ class VirtualNetwork {
   /// Sets the functions that are called when a connection ends.
   void set_ends(std::function<void(PeerId)> ps, std::function<void(PeerId)> worker);
 
-  /// Returns the connection; at first its `peer` is its own number.
+  /// Makes a connection and returns its number, which is also its `peer` at first.
   PeerId connect(int worker, int ps, std::uint64_t incarnation);
   VirtualWire& wire(PeerId id) { return wires_.at(id); }
   const std::map<PeerId, VirtualWire>& wires() const { return wires_; }
@@ -58,8 +58,8 @@ class VirtualNetwork {
   /// Cuts the connection. Each end learns of that within `noticed`. Some of the messages under way
   /// still arrive.
   void cut(PeerId id, Duration noticed);
-  /// Cuts the connection once the messages that were sent to the worker have arrived; the next
-  /// function, those to the ps.
+  /// Cuts the connection once the messages that were sent to the worker have arrived. The next
+  /// function waits for those to the ps instead.
   void cut_after_last_to_worker(PeerId id);
   void cut_after_last_to_ps(PeerId id);
   std::int64_t lost() const { return lost_; }
@@ -87,7 +87,7 @@ struct VirtualStep {
   auto operator<=>(const VirtualStep&) const = default;
 };
 
-/// The notes of a virtual job, and the checks of its invariants.
+/// Keeps notes of a virtual job, and checks its invariants.
 class VirtualChecks {
  public:
   VirtualChecks(const VirtualTime& time, const VirtualOptions& options)
@@ -101,11 +101,11 @@ class VirtualChecks {
   void ended(const VirtualStep& step);
   /// The worker hears that the step counts.
   void told(const VirtualStep& step);
-  /// A ps has closed the round, by the word of that process of ps 0, and sums these contributions.
-  /// All ps tasks must sum the same ones, in the same order.
+  /// A ps has closed the round and sums these contributions; `coordinator` is the process of ps 0
+  /// that decided so. All ps tasks must sum the same contributions, in the same order.
   void closed(int ps, std::uint64_t coordinator, std::int64_t round,
               const std::vector<VirtualStep>& sums);
-  /// Rounds only: the last values that the worker was sent are those that the ps has after this
+  /// Only in rounds: the values that the worker was sent last are those that the ps has after this
   /// many rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
   /// A contribution of the worker counts, so it must be made from values of one round.
@@ -197,7 +197,7 @@ struct VirtualWorld {
   std::vector<std::unique_ptr<VirtualWorker>> workers;
 };
 
-/// A control message has this in its header, and about this many bytes.
+/// The size of a control message, header included, is about this many bytes.
 constexpr std::size_t kVirtualControlBytes = 100;
 
 }  // namespace paceline

@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// worker:1, or another, of a job with ps:0 and ps:1, from time 0.
+/// A worker, worker:1 by default, of a job with ps:0 and ps:1. Time begins at 0.
 struct WorkerMachine {
   explicit WorkerMachine(AggregationSpec aggregation = {}, int worker = 1)
       : task(options(std::move(aggregation), worker), at(Duration(0))) {}
