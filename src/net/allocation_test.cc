@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-/// Answers with the payload that it got, or counts.
+/// Counts frames, and answers each with its payload if `reply` is set.
 class EchoReceiver : public Receiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override {

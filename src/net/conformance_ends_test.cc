@@ -46,7 +46,8 @@ TEST_P(ConformanceOfEnds, CloseGivesUpAtItsDeadline) {
   EXPECT_EQ(ends.far->wait_closed().code(), ErrorCode::kUnavailable);
 }
 
-// The owner may free what it lent once the end is reported.
+// Once the end is reported, the owner may free what it lent, so all frames must be given back
+// before.
 TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
   ConnectedEnds ends = connect();
   struct Lent {
@@ -60,7 +61,7 @@ TEST_P(ConformanceOfEnds, AnEndIsToldAfterItsFramesWereGivenBack) {
       [](void* context) {
         auto& frame = *static_cast<Lent*>(context);
         SentCounter::add(&frame.begun);
-        // The sleep is long enough for an end that does not wait for this.
+        // In this time, an end that does not wait for this call would be reported.
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         frame.told_before = frame.receiver.times_closed();
         SentCounter::add(&frame.given_back);
@@ -81,7 +82,7 @@ TEST_P(ConformanceOfEnds, NorIsTheEndThatThePeerClosesToldBefore) {
   for (int i = 0; i < 3; ++i) ends.connection->send({}, payload, &SentCounter::add, &sent);
   ASSERT_TRUE(sent.wait(1));
   ends.listener->connection(0)->close(soon());
-  // The sleep is long enough for an end that waits for nothing.
+  // In this time, an end that waits for nothing would be reported.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_TRUE(ends.receiver.times_closed() == 0 || sent.count() == 3);
   ends.far->hold(false);

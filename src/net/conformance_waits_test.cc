@@ -30,8 +30,8 @@ TEST_P(ConformanceOfWaits, ACallerThatPollsHandlesWhatComes) {
   EXPECT_TRUE(receiver.wait_frames(101));
 }
 
-// The link still sends and receives its peers' heartbeats, by their own clock, for six times as
-// long as a silent peer may live.
+// While the receiver is busy, the link still sends heartbeats and receives those of its peers. The
+// test lets six times as long pass, by the peers' clock, as a silent peer may live.
 TEST_P(ConformanceOfWaits, AReceiverThatTakesItsTimeIsNotTakenForDead) {
   LinkOptions ticking;
   ticking.ticks = std::make_shared<ManualTicks>();
@@ -195,7 +195,7 @@ TEST_P(ConformanceOfWaits, WhatHelpLeavesUnsentIsSent) {
     ends.connection->send({}, payload, &SentCounter::add, &sent);
     while (sent.count() < i && !ends.link->help()) {
     }
-    ASSERT_TRUE(sent.wait(i));  // helped in the middle of it, and not afterwards
+    ASSERT_TRUE(sent.wait(i));  // helped in the middle of the frame, and not afterwards
   }
 }
 

@@ -49,7 +49,8 @@ class ConnectionList {
       helped = one->help() || helped;
     return helped;
   }
-  /// Calls without the lock. If a connection is removed meanwhile, the next one may miss its call.
+  /// Calls `call` for each connection, without the lock. If a connection is removed meanwhile, the
+  /// next one may miss its call.
   void for_each(const auto& call) const {
     for (std::size_t i = 0; const std::shared_ptr<C> one = at(i); ++i) call(one);
   }

@@ -13,7 +13,8 @@ constexpr std::uint32_t kFrameMagic = 0x314e4c50;  // "PLN1" in bytes
 constexpr std::size_t kFrameHeaderBytes = 32;
 /// The longest payload. A header that claims more ends the connection.
 constexpr std::uint32_t kMaxPayloadBytes = 1u << 26;
-/// The limit until the handshake is over: a hello names the data's classes or words.
+/// The longest payload until the handshake is over. It has room for a hello that names the data's
+/// classes or words.
 constexpr std::uint32_t kMaxHelloBytes = 1u << 20;
 
 /// On the wire the fields are little-endian, in this order, without padding. The users of a link

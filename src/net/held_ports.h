@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Returns the address for all addresses of a host, in the family of `host`, which is an address or
-/// a name.
+/// Returns the address that stands for all addresses of a host: "0.0.0.0", or "::" if `host` is an
+/// IPv6 address.
 std::string everywhere(const std::string& host);
 
 /// Binds `count` sockets and never listens on them. The system then gives the ports to nobody else,

@@ -77,8 +77,8 @@ class Connection {
   virtual std::string_view kind() const = 0;
   /// True if the connection encrypts what it sends.
   virtual bool encrypted() const { return false; }
-  /// The time from here to the peer and back as the system measures it, smoothed. Once the
-  /// connection has ended, the last value; nothing if the system measures none.
+  /// Returns the time from here to the peer and back, as the system measures and smooths it. Once
+  /// the connection has ended, returns the last value. Returns nothing if the system measures none.
   virtual std::optional<Duration> round_trip() const { return {}; }
   virtual const Traffic& traffic() const = 0;
 };

@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-/// Counts time in ticks, each of which first listens. If the judging process was itself stopped or
-/// late, that counts as one tick, and it reads what arrived meanwhile before it judges. Not
-/// thread-safe.
+/// Counts time in ticks; the owner listens before each tick. If the owner's own process was stopped
+/// or late, that time counts as one tick, and the owner reads what arrived meanwhile before it
+/// judges. Not thread-safe.
 class LivenessTimer {
  public:
   static constexpr int kTicksOfDeath = 16;

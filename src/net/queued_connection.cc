@@ -54,7 +54,7 @@ void QueuedConnection::queue(QueuedFrame frame) {
 }
 
 /// The caller holds the lock, and the connection is at rest. Returns true if the whole frame was
-/// written. The rest of a frame is written later, without its first bytes.
+/// written. If only its first bytes were, the rest is written later.
 bool QueuedConnection::write_short(const QueuedFrame& frame) {
   const std::size_t bytes = frame.bytes(framing_bytes_);
   if (bytes > kAtOnceBytes || frame.shared) return false;

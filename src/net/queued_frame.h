@@ -23,7 +23,7 @@ struct QueuedFrame {
   /// must be copied.
   bool lent_by_call = false;
 
-  /// Returns the bytes over a link that adds `framing_bytes` to each payload.
+  /// Returns how many bytes the frame takes on a link that adds `framing_bytes` to each payload.
   std::size_t bytes(std::size_t framing_bytes) const { return framing_bytes + payload.size(); }
   void give_back() const {
     if (sent != nullptr) sent(context);

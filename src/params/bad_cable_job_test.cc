@@ -1,5 +1,5 @@
-// A job over TCP whose cable changes a bit. The task that notices says so and names the other, the
-// connection is made anew, and the job ends as if nothing had been changed.
+// A job over TCP whose cable changes a bit. The task that notices the change says so and names the
+// other task; the connection is made anew, and the job ends as if nothing had been changed.
 #include <gtest/gtest.h>
 
 #include "net/tcp/tcp_header.h"
@@ -54,7 +54,7 @@ class BadCableRun : public JobFixture {
     }
     return "";
   }
-  /// Returns the bytes that had passed before the worker left.
+  /// Returns how many bytes had passed in this direction before the worker left.
   std::size_t passed(Way way) const { return passed_[std::size_t(way)]; }
   const FlippingProxy& proxy() const { return *proxy_; }
   const std::vector<std::vector<float>>& values() const { return values_; }
@@ -70,9 +70,10 @@ class BadCableRun : public JobFixture {
 
 class BadCableJob : public ::testing::TestWithParam<Way> {};
 
-constexpr std::size_t kStride = 13;  // of the bytes that are changed, one a run
+// Each run changes one byte: the first byte, or one that is a multiple of kStride further.
+constexpr std::size_t kStride = 13;
 
-// Bytes that are changed before the ps has welcomed the worker are sent again without a message.
+// A change before the ps has welcomed the worker brings no message: the bytes are just sent again.
 const std::size_t kWelcomeBytes = kTcpFramingBytes + encode(Welcome{}).size();
 
 TEST_P(BadCableJob, GoesOnAsIfNothingHadBeenChanged) {

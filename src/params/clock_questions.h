@@ -11,7 +11,7 @@
 
 namespace paceline {
 
-/// Asks one task. Does nothing if `timeline` is null.
+/// Asks one task what its clock shows. Does nothing if `timeline` is null.
 class ClockQuestions {
  public:
   /// `task` is the name of the task to ask.
@@ -22,7 +22,7 @@ class ClockQuestions {
   void begin(Connection& to);
   /// Asks once, unless the timeline has no use for the answer, or an answer is still under way.
   void ask(Connection& to);
-  /// An answer arrived (kClock). It does not count if nobody has asked.
+  /// Takes an answer (kClock). An answer to no question is ignored.
   void answered(const FrameHeader& header, Connection& from);
 
  private:

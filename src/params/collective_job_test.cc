@@ -1,4 +1,4 @@
-// Whole all-reduces in one process, over each way in which workers can reach each other.
+// Whole all-reduces in one process, over every link by which workers can reach each other.
 #include <gtest/gtest.h>
 
 #include <algorithm>

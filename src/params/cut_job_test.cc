@@ -44,9 +44,9 @@ class CuttingProxy {
   CuttingProxy& operator=(const CuttingProxy&) = delete;
 
   const std::string& address() const { return address_; }
-  /// Cuts the connection that is about to pass on frame number `first` (from 0, counted over both
-  /// directions of all connections). Then cuts at every `every`-th frame after that; with 0, cuts
-  /// only once.
+  /// Cuts the connection that is about to pass on frame number `first`, counted from 0 over both
+  /// directions of all connections. After that, cuts at every `every`-th frame; with 0, cuts only
+  /// once.
   void cut(std::uint64_t first, std::uint64_t every = 0);
   /// The number of frames that were passed on.
   std::uint64_t frames() const { return frames_; }
@@ -144,7 +144,7 @@ void CuttingProxy::accept_one() {
     pair->caller.preamble = kPreambleBytes;
     pairs_.push_back(std::move(pair));
   } catch (const Error&) {
-    // Nobody listens there any more: the end of the socket tells the caller.
+    // Nobody listens at the target any more. The caller notices that its socket ends.
   }
 }
 
@@ -301,7 +301,7 @@ std::vector<std::vector<float>> uncut(bool clipped) {
 
 class CutEverywhere : public CutJob {
  protected:
-  /// Runs a job that is cut. Returns the number of frames that it took.
+  /// Runs a job whose connections are cut. Returns how many frames the job took.
   std::uint64_t run_cut(std::uint64_t first, std::uint64_t every, bool clipped,
                         const std::vector<std::vector<float>>& expected) {
     spec_ = {};
@@ -321,7 +321,8 @@ class CutEverywhere : public CutJob {
     cuts_ += cuts();
     return proxies_.front()->frames();
   }
-  /// Cuts at up to `times` places, spread over the job, several times.
+  /// Runs the job many times. Each of `times` runs is cut once, at places spread over the job; some
+  /// more runs are cut again and again.
   void cut_at(std::uint64_t times) {
     for (const bool clipped : {false, true}) {
       const auto expected = uncut(clipped);
@@ -351,8 +352,8 @@ TEST_F(CutEverywhere, TheJobEndsAsIfItHadNotBeenCut) {
 }
 
 // Every contribution of each worker is applied once, and counts once. The cuts begin with the
-// second steps: if rounds have gone on without a worker, its first contribution may be made from
-// values of several rounds, and then counts nowhere.
+// second steps. If rounds had gone on without a worker before that, its first contribution might be
+// made from values of several rounds, and would then count nowhere.
 class CutWorkers : public CutJob, public ::testing::WithParamInterface<AggregationKind> {
  protected:
   /// The ps tasks reach each other through the proxies, too.
@@ -420,7 +421,7 @@ TEST_F(CutJob, APsThatDoesNotComeBackIsLostAndTheFlagNamed) {
   EXPECT_TRUE(wait_said("it did not come back within 0.5 s (--reconnect-timeout)"));
 }
 
-/// Cuts its connection at every n-th frame of all instead of sending that frame.
+/// Cuts its connection at every n-th frame of all connections, instead of sending that frame.
 class CuttingConnection : public ForwardingConnection {
  public:
   CuttingConnection(std::shared_ptr<Connection> connection, std::atomic<int>& frames, int every)

@@ -1,4 +1,5 @@
-// Steps that read values and contribute nothing: what they ask for, and what arrives by itself.
+// Steps that read values and contribute nothing: what these steps ask for, and what arrives
+// unasked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -55,7 +56,7 @@ class FetchJob : public JobFixture {
     options.wire = how.wire;
     return PsStore::join(options, variables);
   }
-  /// Two workers, with a sum that begins at 0.
+  /// Joins two workers that share a sum, which begins at 0.
   void join_two(std::int64_t elements, How how = {}) {
     const std::vector<VariableSpec> variables = sums(elements);
     join_two(variables, how, zeros(variables));
@@ -145,7 +146,7 @@ TEST_F(FetchJob, InSharedMemoryItReadsInPlaceAndThePsChangesTheValue) {
   EXPECT_NE(fetch.step_until_not(first), first);
   const std::int64_t before = store->account().bytes_received;
   for (int i = 0; i < 5; ++i) fetch.step();
-  // The word that the value has changed may still arrive, but no value.
+  // The message that the value has changed may still arrive, but no value may.
   EXPECT_LT(store->account().bytes_received - before, 1000);
   store->goodbye();
 }
@@ -231,7 +232,8 @@ TEST_F(FetchJob, IsToldOfChanges) {
   leave();
 }
 
-// The variable has two pieces. A reader may see each before the other.
+// The variable has two pieces. A reader may see the new values of one piece before those of the
+// other.
 TEST_F(FetchJob, IsToldOfChangesOfASplitVariable) {
   constexpr std::int64_t kElements = 600'000;
   make_spec(2, 2);
@@ -260,7 +262,7 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
   AddingSteps add(*other_);
   const auto sent_until_changed = [&] {
     const float value = fetch.step();
-    // The ps answers after it has seen the requests of that step.
+    // When the ps answers this read, it has seen the requests of the last step.
     store_->read(std::vector<VariableId>{1});
     const std::int64_t before = store_->account().bytes_sent;
     add.step();
@@ -268,8 +270,9 @@ TEST_F(FetchJob, WhatHasChangedOnceIsSentAheadTheNextTime) {
     return store_->account().bytes_sent - before;
   };
   constexpr std::int64_t kPiece = sizeof(std::uint32_t), kHeader = kFrameHeaderBytes;
-  // Only a pull says for which pieces it is. The messages that ask ahead, and those that now and
-  // then confirm handled messages, are one header long.
+  // Only a pull names pieces. The messages that ask ahead, and those that now and then confirm
+  // handled messages, are one header long. So what is left beside whole headers tells whether there
+  // was a pull.
   EXPECT_EQ(sent_until_changed() % kHeader, kPiece) << "pulled, and asked for ahead";
   for (int i = 0; i < 3; ++i) EXPECT_EQ(sent_until_changed() % kHeader, 0) << "the next one again";
   leave();
@@ -298,7 +301,7 @@ TEST_F(FetchJob, AValueSentAheadThatIsNotTheNewestIsPulled) {
   leave();
 }
 
-// Each value is whole, none is older than the one before, and the last one is seen.
+// Each value that is read is whole, none is older than the one before, and the last value is seen.
 TEST_F(FetchJob, ValuesNeverGoBackWhileAnotherChangesThem) {
   constexpr int kChanges = 300;
   constexpr std::int64_t kElements = 20'000;

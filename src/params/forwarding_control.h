@@ -1,4 +1,4 @@
-// A control over another one. It asks that one unless it answers itself.
+// A control over another one. It passes on every call that it does not answer itself.
 #pragma once
 
 #include <memory>
@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// Forwards the calls that do not count steps. A derived control whose steps are not those of the
-/// one below adds the others.
+/// Forwards the calls that do not count steps. A derived control defines the other calls, if its
+/// steps are not those of the control below.
 class ForwardingControl : public JobControl {
  public:
   explicit ForwardingControl(std::shared_ptr<JobControl> below) : below_(std::move(below)) {}

@@ -228,7 +228,8 @@ TEST_F(HybridJob, TheOthersGoOnWhenAWorkerLeaves) {
   each({0, 1}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// A worker dies after it has contributed to one part and not to the other.
+// A worker dies after it has contributed to one part of the variables and before it contributes to
+// the other.
 class HybridLoss : public HybridFixture, public ::testing::WithParamInterface<VariableId> {};
 INSTANTIATE_TEST_SUITE_P(Given, HybridLoss, ::testing::Values(0, 1));
 
@@ -250,8 +251,8 @@ TEST_P(HybridLoss, AStepThatNobodyHasCommittedCountsNowhere) {
   each({1, 2}, [&](int w) { workers[std::size_t(w)].goodbye(); });
 }
 
-// The other worker noticed before that its ps was lost, and will never contribute to the dense
-// part.
+// The other worker had already noticed that its ps was lost, so it will never contribute to the
+// dense part.
 TEST_F(HybridJob, AWorkerThatWaitsForOthersInAStepHearsThatThePsIsLost) {
   using namespace std::chrono_literals;
   reconnect_timeout_ = 100ms;

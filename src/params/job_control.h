@@ -63,8 +63,8 @@ class JobControl {
 
   /// Adds the state that the store keeps for this worker alone; restored() will return it.
   virtual void add_own_state(TaskState&) const {}
-  /// True when another task saves and asks for this worker's state by send_state. False if no other
-  /// task ever saves.
+  /// True when another task that saves asks for this worker's state, to which send_state() is the
+  /// answer. False if no other task ever saves.
   virtual bool state_asked() const = 0;
   /// The records that the job shares out among its workers; null if it shares out none.
   virtual std::shared_ptr<SharedRecordBlocks> records() const { return nullptr; }
@@ -80,7 +80,8 @@ class JobControl {
   /// True when each worker has all values, so that a worker other than the chief may save them.
   virtual bool any_worker_saves() const { return false; }
   /// Only if any_worker_saves(): waits, until the deadline at most, to learn which worker saves the
-  /// values of the end. If `patient` is false, workers that still train do not count.
+  /// values at the end of the training. If `patient` is false, workers that still train do not
+  /// count.
   virtual EndSave wait_end_save(Deadline, bool /*patient*/) { return EndSave::kElsewhere; }
   /// This task has saved the values of the end.
   virtual void set_saved() {}

@@ -12,7 +12,8 @@
 namespace paceline {
 namespace {
 
-// A longer text of names is sent as digests of some names each, so that a hello stays small.
+// If the names take more text than this, digests of several names each are sent instead, so that a
+// hello stays small.
 constexpr std::size_t kMostText = std::size_t{1} << 19, kMostOfLine = 1000;
 constexpr std::size_t kDigests = 1024;
 
@@ -29,7 +30,7 @@ std::vector<std::string> lines_of(const std::string& kind, const std::vector<std
   return lines;
 }
 
-// Returns a line for each group of consecutive names.
+// Returns a digest of each group of consecutive names, as a line.
 std::vector<std::string> digests_of(const std::string& kind,
                                     const std::vector<std::string>& names) {
   std::vector<std::string> lines;
@@ -76,7 +77,7 @@ std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed
   add("--insecure", cluster.links.security.tls == Tls::kNever ? "given" : "not given");
   add("--seed", seed);
   for (const auto& [what, value] : data.others) add(what.c_str(), value);
-  // Without shared records a worker may hold its own part of the data.
+  // Only with shared records: otherwise each worker may hold its own part of the data.
   if (cluster.shares_records()) add("number of records", data.records);
   for (const auto& [kind, names] : data.names) {
     std::vector<std::string> lines = lines_of(kind, names);

@@ -28,10 +28,10 @@ struct AgreedData {
   std::map<std::string, std::string> others = {};
 };
 
-/// The lines that a worker says when it joins: the flags that decide what a job computes, and the
-/// names of its data's numbers, with their values: "--accumulate\t2", "number 3 of the
-/// classes\t'cat'". With --shard dynamic also the number of records. If the names are too long,
-/// digests take their place.
+/// Returns the lines that a worker says when it joins, on which all workers must agree: the flags
+/// that decide what a job computes, such as "--accumulate\t2"; the names of its data's numbers,
+/// such as "number 3 of the classes\t'cat'"; and, with --shard dynamic, the number of records. If
+/// the names are too long, digests take their place.
 std::vector<std::string> agreed_flags(const Cluster& cluster, std::uint64_t seed,
                                       const AgreedData& data);
 
@@ -49,11 +49,12 @@ struct JoinOptions {
   AgreedData data = {};
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  ThreadPool* pool = nullptr;         // applies the rules in one process, and adds contributions up
-  const Clock* clock = &kRealClock;   // not null
-  StepAccount* account = nullptr;     // the account of the step thread
-  Timeline* timeline = nullptr;       // gets the store's events
-  ProgressBoard* progress = nullptr;  // what this task says of its progress, and hears of others'
+  ThreadPool* pool = nullptr;        // applies the rules in one process, and adds contributions up
+  const Clock* clock = &kRealClock;  // not null
+  StepAccount* account = nullptr;    // the account of the step thread
+  Timeline* timeline = nullptr;      // gets the store's events
+  /// Has this task's own progress, and what the task hears of others.
+  ProgressBoard* progress = nullptr;
   std::function<void(const std::string&)> say = {};  // lines for the user
   Duration say_after = std::chrono::seconds(1);      // of waiting
   /// Called several times a second while a worker waits. An exception ends the wait.

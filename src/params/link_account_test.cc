@@ -1,4 +1,5 @@
-// Finds, to the nanosecond and in one share, the time that a slow link adds to a worker's step.
+// Tests that the time which a slow link adds to a worker's step is found to the nanosecond, and in
+// one share.
 #include <gtest/gtest.h>
 
 #include "exec/executor.h"
@@ -10,7 +11,8 @@
 namespace paceline {
 namespace {
 
-/// A link whose own threads handle nothing: arriving frames wait for the thread that waits in it.
+/// A link whose own threads handle nothing: frames that arrive wait until a thread waits in the
+/// link.
 class WaitersLink : public Link {
  public:
   /// `link` has no threads.

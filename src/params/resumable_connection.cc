@@ -1,7 +1,9 @@
-// No payload is copied to be sent again. `sent` is called only once the other side has confirmed
-// the message, and values are read again where they lie (Source). Apart from this class, only the
-// state machines know of cuts: they take a worker that is cut off out of the membership epoch, and
-// back in.
+// How messages are sent again without a copy of their payloads: `sent` is called only once the
+// other side has confirmed the message, so the payload stays where it is until then. Values are
+// read again where they lie (Source).
+//
+// Apart from this class, only the state machines know of cuts. They take a worker that is cut off
+// out of the membership epoch, and later take it back in.
 #include "params/resumable_connection.h"
 
 #include <utility>
@@ -11,7 +13,8 @@
 namespace paceline {
 namespace {
 
-// Messages that are confirmed at once: the other side waits for room, or for memory that it lends.
+// True for messages that are confirmed at once, since the other side waits for room, or for memory
+// that it lends.
 bool is_confirmed_at_once(MessageType type) {
   switch (type) {
     case MessageType::kWriteEnd:
@@ -124,7 +127,8 @@ void ResumableConnection::queue(Item item) {
   unsent.give_back();
 }
 
-// One thread sends at a time, so the order stays. It also sends what other threads push meanwhile.
+// Only one thread sends at a time, so that messages keep their order. It also sends what other
+// threads push meanwhile.
 void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
   if (sending_) return;
   sending_ = true;
@@ -145,8 +149,8 @@ void ResumableConnection::send_waiting(std::unique_lock<std::mutex>& lock) {
   sending_ = false;
 }
 
-// The payload of a kept message stays unchanged until the other side confirms it, so the connection
-// need not say when it is done with it.
+// The payload of a kept message stays unchanged until the other side confirms the message. So the
+// connection need not say when it has sent the payload.
 void ResumableConnection::hand_over(Connection& connection, const Item& item) {
   const QueuedFrame& frame = item.frame;
   if (frame.shared != nullptr) {
@@ -239,8 +243,9 @@ void ResumableConnection::on_frame(const FrameHeader& header, std::span<const st
       give_back_confirmed(lock);
     });
   }
-  // Confirms the end of a step at once. If it ends a round, the round's values would otherwise go
-  // before the confirmation, for which the worker waits to use its contributions' memory again.
+  // Confirms the end of a step before the receiver handles it. If the step ends a round, the
+  // round's values would otherwise leave before the confirmation, and the worker waits for the
+  // confirmation before it uses its contributions' memory again.
   const bool ends_step = type == MessageType::kStepEnd;
   if (ends_step) confirm_handled(true);
   guarded([&] { receiver_.on_frame(header, payload); });

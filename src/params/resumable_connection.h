@@ -17,10 +17,10 @@
 
 namespace paceline {
 
-/// The other side handles numbered messages (is_numbered) once, in order, whatever happens to the
-/// connections that carry them. Each is kept until the other side has confirmed it, and sent again
-/// on the next connection. `sent` of send() is called on that confirmation. All other messages go
-/// over the present connection, or nowhere. Thread-safe.
+/// Carries numbered messages (is_numbered): the other side handles each of them once and in order,
+/// whatever happens to the connections. Each message is kept until the other side has confirmed it,
+/// and is sent again on the next connection. The `sent` of send() is called on that confirmation.
+/// All other messages go over the present connection, or nowhere. Thread-safe.
 class ResumableConnection final : public Connection {
  public:
   /// Makes messages again instead of keeping them, if their payload can be made at any time.
@@ -40,10 +40,11 @@ class ResumableConnection final : public Connection {
   // The present connection.
   /// The connection has been made, and the handshake can begin.
   void open(std::shared_ptr<Connection> connection);
-  /// Gives the connection away. This object then has none, and its owner hears of no end.
+  /// Gives the connection away. This object then has none, and its owner is not told how the
+  /// connection ends.
   std::shared_ptr<Connection> release();
-  /// The handshake is over: numbered messages flow, from the first that the other side has not
-  /// handled. Throws kDataLoss when that count is impossible.
+  /// The handshake is over: numbered messages flow from now on, beginning with the first that the
+  /// other side has not handled. Throws kDataLoss when `handled_there` is impossible.
   void go_on(std::uint64_t handled_there);
   /// Numbered messages that the receiver has handled.
   std::uint64_t handled() const { return handled_; }
@@ -76,7 +77,7 @@ class ResumableConnection final : public Connection {
  private:
   struct Item {
     QueuedFrame frame;
-    bool made_again = false;  // a connection gets the payload once; it is then forgotten
+    bool made_again = false;  // a connection gets the payload once, and it is not kept
     bool given = false;       // given to some connection
   };
   void queue(Item item);
@@ -96,7 +97,7 @@ class ResumableConnection final : public Connection {
   bool flows_ = false;                      // numbered messages may be sent on it
   bool sending_ = false;                    // some thread is in send_waiting
   bool abandoned_ = false;
-  bool can_share_ = false;  // as on the first connection that was used: both sides rely on it
+  bool can_share_ = false;  // as on the first connection that was used, since both sides rely on it
   std::string peer_;
   std::string_view kind_;               // of the last connection
   bool encrypted_ = false;              // of the last connection

@@ -31,17 +31,18 @@ class RoundFence {
   /// Waits until the step's whole contribution is on every ps, or was dropped there. No member may
   /// commit it before.
   virtual void wait_given() = 0;
-  /// These members have committed the step. If the mean of both parts is clipped by its norm,
-  /// `squares` is the sum of squares of the mean of the other part. Returns the clip scale, or 1.
+  /// Says that these members have committed the step. If the mean of both parts is clipped by its
+  /// norm, `squares` is the sum of squares of the part that the workers reduce. Returns the clip
+  /// scale; 1 without clipping.
   virtual float commit(std::span<const std::int32_t> contributors,
                        std::optional<double> squares) = 0;
   /// The step counts nowhere: this worker continues from the values after this many rounds.
   virtual void lose(std::int64_t round) = 0;
   /// Waits until the ps tasks have closed the round of the last step. Throws as begin() does.
   virtual void wait_closed() = 0;
-  /// The values of the other part are lost, so those of the ps tasks are of no use. Throws kAborted
-  /// once the ps tasks have forgotten theirs, and kFailedPrecondition when a worker that this one
-  /// does not reach trains with them. Only the chief calls it.
+  /// The values of the part that the workers reduce are lost, so those of the ps tasks are of no
+  /// use. Throws kAborted once the ps tasks have forgotten their values, and kFailedPrecondition
+  /// when a worker that this one does not reach trains with these values. Only the chief calls it.
   virtual void begin_again(const std::string& why, std::vector<std::int32_t> unreached) = 0;
   virtual void check() const = 0;
   /// True while the connection to some ps is cut. Any thread may call.

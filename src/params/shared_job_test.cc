@@ -1,4 +1,4 @@
-// Tasks of one host read values, and take contributions, where they lie.
+// Tests that tasks of one host read values, and take contributions, where these lie.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -134,7 +134,7 @@ TEST_F(SharedJob, PlansOfAllSizesShareTheirContributions) {
   store->goodbye();
 }
 
-// A variable that a single kernel reads is read where it lies.
+// A variable that only one kernel reads is read where it lies.
 TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   const std::vector<VariableSpec> variables = {{.name = "once", .shape = {600}, .rule = Add{}},
                                                {.name = "again", .shape = {600}, .rule = Add{}}};
@@ -164,8 +164,8 @@ TEST_F(SharedJob, WhatSeveralKernelsReadStaysAsItIsThroughAStep) {
   other->goodbye();
 }
 
-// Two workers make a step each by turns. In frames a contribution brings the values that it makes,
-// so the result equals that of copies that each contribution renews.
+// Two workers make a step each by turns. In frames, the answer to a contribution brings the values
+// that it makes. So the result must equal that of copies that each contribution renews.
 class TwoWorkers : public SharedJob {
  public:
   struct Ended {

@@ -86,7 +86,7 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
     for (std::int64_t step = 0; step < kSlowSteps; ++step) {
       // The fast worker goes as far as it may while the slow one stands still.
       ASSERT_TRUE(progress_.wait_for_fast(step + GetParam() + 1));
-      // The step is counted before it ends: the fast worker may go on before this thread has
+      // The step is counted before it ends, since the fast worker may go on before this thread has
       // returned.
       progress_.made(1);
       driver.step();
@@ -98,7 +98,8 @@ TEST_P(SspJob, TheFastWorkerWaitsForTheSlowOneAndNoLonger) {
   slow_->set_done();
   slow_->goodbye();
   fast.join();
-  // A step counts when it is made: one more than when it is begun.
+  // A step counts here once it is made. So the lead is one larger than the allowed lead, which
+  // counts steps that are begun.
   EXPECT_EQ(progress_.lead(), GetParam() + 1);
   fast_->set_done();
   fast_->goodbye();

@@ -61,7 +61,7 @@ class StalenessJob : public JobFixture {
     for (const auto& store : stores_) store->goodbye();
   }
   ParameterStore& store(int worker) { return *stores_[std::size_t(worker)]; }
-  /// The sum over the worker's contributions so far.
+  /// The staleness, summed over the worker's contributions so far.
   std::int64_t updates(int worker) { return store(worker).staleness().updates; }
   void make_steps(int worker, int steps) {
     StepDriver driver(store(worker), false);
@@ -108,7 +108,7 @@ TEST_F(StalenessJob, AContributionIsAsStaleAsTheFirstOfTheStepsThatItIsTheMeanOf
 /// How a worker gets its values.
 struct Reading {
   bool share, reread;
-  int after_a_pause;  // the staleness of a step before which the other worker made 3
+  int after_a_pause;  // the staleness of a step before which the other worker made 3 steps
 };
 
 class StalenessOfReading : public StalenessJob, public ::testing::WithParamInterface<Reading> {};

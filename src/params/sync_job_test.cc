@@ -59,7 +59,8 @@ class PartDriver {
     return (step + row + part) % 3 != 0;
   }
 
-  /// Contributes the mean of these parts, each of `examples`; returns the global step.
+  /// Contributes the mean of these parts, each of which has `examples` examples; returns the global
+  /// step.
   std::int64_t step(std::span<const int> parts, std::int64_t examples) {
     begin(parts, examples);
     return end();
@@ -191,7 +192,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, SyncEquality,
                                               it.clip_norm > 0 ? "_clipped" : "");
                          });
 
-// The norm of the mean is the norm by which one process clips when it makes all parts itself.
+// The norm of the mean must be the norm by which one process clips when it makes all parts itself.
 TEST_P(SyncEquality, WorkersOnTheirPartsTrainAsOneOnTheWhole) {
   constexpr int kRounds = 10;
   const JobShape& how = GetParam();

@@ -11,8 +11,9 @@
 namespace paceline {
 
 /// The notifier changes an atomic, then calls notify; the waiter's predicate reads the atomic. Both
-/// sides must use sequentially consistent operations: then the notifier sees the waiter, or the
-/// waiter sees the change. While nobody waits, the notifier pays one load. One waiter at a time.
+/// sides must use sequentially consistent operations: then either the notifier sees the waiter, or
+/// the waiter sees the change. While nobody waits, the notifier pays one load. One waiter at a
+/// time.
 class Wakeup {
  public:
   void notify() {

@@ -62,7 +62,8 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
     store->goodbye();
   }
   EXPECT_NEAR(sent[1] / sent[0], 0.5, 0.01);
-  EXPECT_NEAR(received[1] / received[0], 0.5, 0.06);  // the last step's may still be under way
+  // The values of the last step may still be under way.
+  EXPECT_NEAR(received[1] / received[0], 0.5, 0.06);
   EXPECT_EQ(sent[2], sent[1]);
   EXPECT_EQ(sent[3], sent[1]);
   EXPECT_NEAR(sent[4] / sent[0], 0.25, 0.01);
@@ -71,7 +72,7 @@ TEST_F(WireJob, FewerBytesAreOnTheLink) {
   EXPECT_NEAR(received[5] / received[0], 0.5, 0.06);
 }
 
-// Each variable has fewer numbers than travel of a block, so all of them travel.
+// Each variable has fewer numbers than travel of a block, so all of its numbers travel.
 TEST_F(WireJob, TheLargestNumbersOfASmallBlockAreAllOfThem) {
   const std::vector<VariableSpec> variables = {
       {.name = "w", .shape = {11, 9}, .rule = Adam{.learning_rate = 0.01f}},
@@ -130,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(Jobs, WireTraining,
                                             ::testing::Values(kRounded, kFedBack, kHalf, kBytes)));
 
 // The numbers are small multiples of 2^-9, whose sums float32 holds exactly, so only the wire
-// rounds. bfloat16 has no place for an odd multiple beside 1.
+// rounds. bfloat16 cannot hold the sum of 1 and an odd multiple.
 float contributed(std::size_t element, int step) {
   return 1.0f + float((element * 7 + std::size_t(step) * 3) % 11) / 512;
 }
@@ -151,8 +152,8 @@ class ErrorFeedback : public WireJob, public ::testing::WithParamInterface<int> 
     }
     return states;
   }
-  // Contributes to all rows of the first variable, and to every third row of the second, another
-  // third in each step.
+  // Contributes to all rows of the first variable, and to a third of the rows of the second: to
+  // another third in each step.
   void contribute(StoreSteps& steps, int step) {
     const std::vector<float> rates(2, 1.0f);
     steps.begin_step(StepKind::kTrain, {}, {.learning_rates = rates});

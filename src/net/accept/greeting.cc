@@ -53,8 +53,8 @@ void Greeting::go_on() {
   }
 }
 
-/// If the socket were closed before everything that the caller sends was read, the caller would
-/// lose the message to it.
+/// The caller must be able to read why it is refused. A socket that is closed while bytes from the
+/// caller are unread loses that message, so the socket stays open until the caller closes it.
 void Greeting::refuse(SocketAcceptor& acceptor, const Error& why) {
   refused_ = true;
   acceptor.tell_refused(*this, why);

@@ -71,7 +71,8 @@ void SocketAcceptor::tell_refused(const Greeting& greeting, const Error& why) {
   refusals_.add(greeting.caller(), why.what());
 }
 
-/// Nobody needs to hear of a caller that leaves before it has said anything, as a port probe does.
+/// Drops a caller. Nobody needs to hear of a caller that leaves before it has said anything, as a
+/// port probe does.
 void SocketAcceptor::drop(const std::shared_ptr<Greeting>& greeting, const Error& why) {
   greeting->stop();
   {
@@ -126,12 +127,12 @@ void SocketAcceptor::welcome(FileDescriptor socket) {
     });
     greeting->start();
   } catch (const Error&) {
-    // The system can watch no more descriptors, or the caller is not admitted: it sees its
-    // connection end.
+    // Either the system can watch no more descriptors, or the caller is not admitted. The caller
+    // sees its connection end.
   }
 }
 
-/// A waiting caller keeps the listening socket readable, so waiting for that would spin.
+/// A waiting caller keeps the listening socket readable, so to wait for the socket would spin.
 void SocketAcceptor::start_after_pause() {
   const TimePoint then = std::chrono::steady_clock::now() + kPauseWithoutDescriptors;
   poller_->call_at(then, [weak = weak_from_this()] {

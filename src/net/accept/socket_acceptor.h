@@ -1,4 +1,5 @@
-// Accepts sockets, and reads what they are for. If the process has no descriptor left, it waits.
+// Accepts sockets, and reads what they are for. If the process has no descriptor left, it tries
+// again after a pause.
 #pragma once
 
 #include <cstddef>
@@ -37,11 +38,11 @@ class Greeting;
 class SocketAcceptor : public Watcher, public std::enable_shared_from_this<SocketAcceptor> {
  public:
   struct Patience {
-    Duration with_one;         // a socket that has not said what it is for by then is dropped
-    std::size_t most_at_once;  // sockets that are no connection yet; others are dropped
+    Duration with_one;         // how long a socket may take to say what it is for
+    std::size_t most_at_once;  // sockets that are not yet a connection; any more are dropped
     std::size_t most_of_one;   // such sockets from one host
   };
-  /// `refused` learns of callers that are dropped because of what they have said.
+  /// `refused` is told of callers that are dropped because of what they have said.
   SocketAcceptor(std::shared_ptr<Poller> poller, FileDescriptor listening, Patience patience,
                  std::function<void(const std::string&)> refused);
 
@@ -50,7 +51,7 @@ class SocketAcceptor : public Watcher, public std::enable_shared_from_this<Socke
   void stop();
 
   // A greeting calls the functions below.
-  /// The greeting has read everything. Returns false if nothing is accepted any more.
+  /// The greeting has read everything. Returns false if no caller is accepted any more.
   bool leaves(const std::shared_ptr<Greeting>& greeting);
   /// Reports the refusal of the greeting's caller, whose socket stays open until it closes.
   void tell_refused(const Greeting& greeting, const Error& why);

@@ -38,7 +38,8 @@ class Namespaces : public testing::Test {
     const int status = std::system((command + " >/dev/null 2>&1").c_str());
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
   }
-  /// Runs on a thread of that namespace; so do the threads and sockets that `call` makes.
+  /// Runs `call` on a thread of that namespace. Threads and sockets that `call` makes belong to the
+  /// namespace, too.
   template <typename Call>
   static void in(const std::string& name, Call call) {
     std::thread([&] {
@@ -87,7 +88,7 @@ TEST_F(Namespaces, ShareNoMemoryAndTheBytesGoOverTheirLink) {
   });
 }
 
-// Both ends detect the cut by silence, and neither says that the other's process has stopped.
+// Silence tells both ends of the cut, and neither says that the other's process has stopped.
 TEST_F(Namespaces, ACutCableIsNotCalledAStoppedProcess) {
   std::unique_ptr<Listener> listener;
   in(a_, [&] { listener = std::make_unique<Listener>(make_link("tcp", {}), kHere); });

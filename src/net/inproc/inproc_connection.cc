@@ -217,8 +217,8 @@ void InprocConnection::close(Deadline deadline) {
   ask_for_turn(far_side());
 }
 
-/// Returns true if only the end remains to be reported here. First delivers what one end queued
-/// before it closed; then both ends have a reason.
+/// Gives both ends a reason if the other end has closed and everything that it queued before is
+/// delivered. Returns true if only the end remains to be reported here.
 bool InprocConnection::agree_on_end() {
   if (!inbox().is_shut()) return false;
   std::unique_lock lock(pair_->mutex);

@@ -28,17 +28,17 @@ class InprocQueue {
   static constexpr std::size_t kShortBytes = 24;
   using ShortPayload = std::array<std::byte, kShortBytes>;
 
-  /// `sender` counts what is sent, and the time that this takes.
+  /// `sender` counts what is sent, and the time that sending takes.
   explicit InprocQueue(TrafficMeter& sender) : sender_(sender) {}
 
-  /// Borrows the payload until give_back; a short payload perhaps for this call only. Returns false
-  /// if the queue is shut; the frame is then given back.
+  /// Borrows the payload until give_back(). It may borrow a short payload for this call only.
+  /// Returns false if the queue is shut; the frame is then given back.
   bool push(const QueuedFrame& frame);
   bool has_come() const { return ring_has_come() || has_rest_; }
   /// Takes the oldest frame, if there is one and drain() was not called. Its payload may lie in
   /// `room`.
   std::optional<QueuedFrame> take(ShortPayload& room);
-  /// Called once for each taken frame, when nobody needs its payload any more.
+  /// Call it once for each taken frame, when nobody needs the frame's payload any more.
   void give_back(const QueuedFrame& frame);
   /// Takes all queued frames, and gives them back. The receiver gets no later frame.
   void drain();
@@ -82,7 +82,7 @@ class InprocQueue {
   // Fields that senders write, fields that receivers write, and fields that both seldom write lie
   // in separate cache lines.
   alignas(kCacheLine) std::mutex sending_;
-  std::atomic<std::uint64_t> pushed_{0};  // the number of all frames so far
+  std::atomic<std::uint64_t> pushed_{0};  // how many frames were ever pushed
   std::uint64_t seen_taken_ = 0;
   alignas(kCacheLine) std::mutex taking_;
   std::atomic<std::uint64_t> taken_{0};
@@ -105,7 +105,7 @@ struct InprocPair {
 
     const std::string peer;  // this end's name for the other one
     const std::shared_ptr<InprocDispatcher> dispatcher;
-    std::atomic<bool> asked{false};  // asks for a turn, whether or not anything arrived
+    std::atomic<bool> asked{false};  // a turn was asked for, whether or not anything arrived
     bool closing = false;            // this end sends no more
     std::optional<Error> reason;     // on_closed gets it after all frames are given back
     TrafficMeter meter;

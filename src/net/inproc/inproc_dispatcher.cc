@@ -22,8 +22,8 @@ bool InprocDispatcher::add(std::shared_ptr<InprocConnection> connection) {
   return connections_.add(std::move(connection));
 }
 
-/// No wake is lost: the frame was written before, and a thread that is about to sleep first counts
-/// itself as a sleeper and then looks once more.
+/// No wake-up is lost: the frame was written before this call, and a thread that is about to sleep
+/// first counts itself as a sleeper and then looks once more.
 void InprocDispatcher::wake() {
   if (sleepers_ == 0) return;
   std::lock_guard lock(mutex_);

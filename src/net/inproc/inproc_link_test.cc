@@ -1,4 +1,4 @@
-// Tests of the link within a process beside those of the conformance suite.
+// Tests of the link within a process that the conformance suite does not have.
 #include "net/inproc/inproc_link.h"
 
 #include <thread>
@@ -18,8 +18,8 @@ class EnteredReceiver : public TestReceiver {
   std::atomic<bool> entered{false};
 };
 
-// While a helper takes a turn on a connection, the link's thread leaves it alone. The helper may
-// not help again afterwards.
+// While a helper takes a turn on a connection, the link's thread leaves that connection alone. The
+// helper may not help again, so what arrives during its turn must not be forgotten.
 TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
   const auto hub = std::make_shared<InprocHub>();
   Listener listener(make_inproc_link({}, hub), "task:0");

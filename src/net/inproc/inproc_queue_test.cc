@@ -163,8 +163,8 @@ TEST_F(InprocQueueTest, CarriesAStreamFromThreadToThread) {
   sender.join();
 }
 
-// After the first frame that a connection drops it delivers none: a working receiver must not see a
-// gap.
+// A connection that has dropped a frame delivers none after it, since a working receiver must not
+// see a gap.
 TEST_F(InprocQueueTest, NothingIsTakenOnceItIsDrained) {
   const std::vector<std::byte> payload(kLong);
   const FrameHeader header{.payload_bytes = std::uint32_t(payload.size())};

@@ -63,7 +63,8 @@ void Poller::stop() {
     if (thread.joinable()) thread.join();
 }
 
-/// The dropped objects may destroy watches, which takes the lock.
+/// Destroys what it drops after it has released the lock, since dropped objects may destroy
+/// watches, and that takes the lock.
 void Poller::drop_pending() {
   std::vector<std::shared_ptr<Watcher>> watchers;
   std::multimap<TimePoint, std::function<void()>> calls;

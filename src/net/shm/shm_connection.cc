@@ -51,7 +51,8 @@ std::size_t ShmFrameWriter::write_some(const QueuedFrame& frame, std::size_t don
                                        std::size_t most_bytes) {
   const std::size_t begin = done;
   if (frame.shared && done == 0) {
-    // If a memory were passed twice, the peer would take the second for the next memory.
+    // Passes a memory only when there is room for its header, so that it is passed once: the peer
+    // would take the second for the next memory.
     if (ring_.room(kFrameHeaderBytes) < kFrameHeaderBytes) return wait_for_room();
     if (!pass(frame)) return 0;
   }
@@ -255,8 +256,8 @@ void ShmConnection::share(std::uint32_t id, std::shared_ptr<const SharedMemory> 
   queue({.header = {.id = id}, .payload = {}, .shared = std::move(memory)});
 }
 
-/// Wakes this connection's own thread. It may sleep for another reason than room, and then a peer
-/// that makes room would not wake it.
+/// Wakes this connection's own thread. That thread may sleep for another reason than room, and a
+/// peer that makes room would then not wake it.
 void ShmConnection::leave_rest() {
   if (waits_for_room()) sleep_.wake_here();
 }

@@ -46,13 +46,14 @@ class ShmFrameWriter {
   ShmSleep& sleep_;
   ShmSocket& socket_;
   std::atomic<std::uint64_t> goal_{0};  // the peer must have read this far before more is written
-  Ring<std::uint64_t> passed_;  // by descriptor: the position at which the peer has taken it
+  /// By descriptor: the position in the ring at which the peer has taken it.
+  Ring<std::uint64_t> passed_;
 };
 
-/// Only a thread that holds the reading mutex calls the receiver. That is the connection's own
-/// thread, which sleeps until something arrives, or a thread inside Link::help. The own thread
-/// sends what finds no room in the ring. Cutting the connection wakes that thread; the first thread
-/// that sees the cut makes the last call.
+/// Only a thread that holds the reading mutex calls the receiver: the connection's own thread,
+/// which sleeps until something arrives, or a thread inside Link::help. The connection's own thread
+/// also sends what found no room in the ring. To cut the connection wakes that thread; the first
+/// thread that sees the cut makes the last call.
 class ShmConnection final : public QueuedConnection, public Watcher {
  public:
   ShmConnection(std::shared_ptr<ShmConnections> connections, FileDescriptor socket,

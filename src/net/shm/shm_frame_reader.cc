@@ -55,7 +55,7 @@ bool ShmFrameReader::step(Receiver& receiver, ShmSocket& socket, std::size_t ava
     read_payload(receiver, available - bytes.size());
     return true;
   }
-  // The room that is given back tells the writer that one more memory may wait.
+  // By the room that is given back, the writer learns that one more memory may wait.
   std::shared_ptr<const SharedMemory> memory = socket.take();
   give_back_room();
   receiver.on_shared(id_of_shared(bytes), std::move(memory));

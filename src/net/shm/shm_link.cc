@@ -105,7 +105,8 @@ Receiver* refuse_other_hosts(const std::shared_ptr<Connection>& connection) {
               "--link shm: " + connection->peer() + " is no task of this host");
 }
 
-/// A listener that is about to end makes no offer either, so that the next try may find another.
+/// Refuses with kUnavailable if nothing was offered: a listener that is about to end makes no offer
+/// either, and the next try may find another listener.
 [[noreturn]] void refuse_address(const std::string& address, bool offered) {
   const std::string what = "--link shm: no memory can be shared with " + address;
   if (!offered)
@@ -144,7 +145,8 @@ std::string ShmLink::listen(const std::string& address, Acceptor acceptor, Accep
   const Offer offer{random_token(), random_token()};
   auto listening =
       std::make_shared<ShmAcceptor>(connections_, offer, std::move(acceptor), refused_);
-  // A caller that is told of the offer before the acceptor starts waits at the socket.
+  // The address is published before the acceptor starts. A caller that hears of the offer in
+  // between waits at the socket.
   std::string published_at = rendezvous_->publish(address, offer, std::move(others));
   listening->start();
   std::lock_guard lock(mutex_);

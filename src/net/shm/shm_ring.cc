@@ -12,7 +12,7 @@
 namespace paceline {
 namespace {
 
-/// Returns the number of the bytes that fit between `position` and the end of the ring.
+/// Returns how many of these bytes fit between `position` and the end of the ring.
 std::size_t piece(std::uint64_t position, std::size_t bytes) {
   return std::min(bytes, kShmRingBytes - std::size_t(position % kShmRingBytes));
 }
@@ -61,8 +61,8 @@ void ShmWriter::write_at(std::uint64_t position, std::span<const std::byte> byte
   copy_bytes(ring, bytes.data() + first, bytes.size() - first);
 }
 
-/// Moves a short frame that the peer may not have read into the ring, since head will no longer say
-/// that it lies beside it.
+/// First moves into the ring a short frame that the peer may not have read, since head will no
+/// longer say that the frame lies beside it.
 void ShmWriter::write(std::span<const std::byte> bytes) {
   const std::size_t moved = std::exchange(beside_head_, 0);
   write_at(head_ - moved, std::span(pair_.mine().short_frame).first(moved));

@@ -28,7 +28,7 @@ constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 /// lines. A short frame lies in the line that announces it, so a reader needs no other line.
 struct ShmBlock {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
-  std::atomic<std::uint64_t> read;        // tail, as it was when short_frame was written
+  std::atomic<std::uint64_t> read;        // the tail at the time when short_frame was written
   std::byte short_frame[kShmShortBytes];  // valid if head has kShmBesideHead
   alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's ring
   alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × the sleep's number + its reasons

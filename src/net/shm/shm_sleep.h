@@ -10,13 +10,14 @@
 
 namespace paceline {
 
-/// One thread of each side sleeps for it. That thread announces the sleep in its own memory, looks
-/// once more, and sleeps on a word in the peer's memory. A peer that has written or read looks at
-/// the announcement and wakes the sleeper. While nobody sleeps, neither side calls the system. All
-/// operations that this needs are sequentially consistent: either the waker sees the sleeper, or
-/// the sleeper sees the change. A hostile peer owns the word, so it can make the system move the
-/// sleeper to another word, where no wake reaches it; therefore no sleep lasts longer than
-/// kLongestSleep.
+/// One thread of each side sleeps for the connection. It announces the sleep in its own memory,
+/// looks once more, and then sleeps on a word in the peer's memory. A peer that has written or read
+/// looks at the announcement and wakes the sleeper. While nobody sleeps, neither side calls the
+/// system. All operations for this are sequentially consistent: either the waker sees the sleeper,
+/// or the sleeper sees the change.
+///
+/// A hostile peer owns the word, so it can make the system move the sleeper to another word, where
+/// no wake-up reaches it. Therefore no sleep lasts longer than kLongestSleep.
 class ShmSleep {
  public:
   enum For : std::uint32_t { kNothing = 0, kData = 1, kRoom = 2 };

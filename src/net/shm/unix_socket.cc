@@ -42,8 +42,7 @@ FileDescriptor new_unix_socket(int flags) {
   return fd;
 }
 
-/// The number has room for more descriptors than wanted, so that surplus ones arrive and are
-/// closed.
+/// There is room for more descriptors than are wanted, so that surplus ones arrive and are closed.
 constexpr std::size_t kMostPassed = 4;
 
 std::vector<FileDescriptor> passed_with(msghdr& message) {

@@ -55,7 +55,7 @@ class Reading {
     near_ = FileDescriptor(ends[0]);
     far_ = FileDescriptor(ends[1]);
   }
-  /// Returns the error that ended it; empty if there was none.
+  /// Returns the error that ended the reading; empty if there was none.
   std::string read(std::span<const std::byte> bytes) {
     return error_of(ErrorCode::kDataLoss, [&] {
       for (; !bytes.empty(); bytes = bytes.subspan(std::min(most_, bytes.size()))) {

@@ -7,12 +7,12 @@
 namespace paceline {
 namespace {
 
-// Some ten packets: with fewer, packets would wait for one another.
+// A bound has room for some ten packets: with fewer, packets would wait for one another.
 constexpr double kLeastBound = 16 << 10;
-// A worker that computes for a second sends nothing meanwhile, but still counts.
+// How much of a stream's bytes still counts at the next look. A worker that computes for a second
+// sends nothing meanwhile, but still counts.
 constexpr double kFades = 0.8;
-// If less than a quarter of a stream runs beside it, the busiest stream counts as alone on the
-// link.
+// If the streams count as fewer than this many, the busiest one has the link almost to itself.
 constexpr double kAlone = 1.25;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
@@ -24,8 +24,8 @@ bool waits(const TcpWay& way) {
 
 }  // namespace
 
-// The function uses the highest rate ever: a bound that follows the current rate could lower it
-// again and again.
+// The bound follows the highest rate ever seen. A bound that followed the present rate could lower
+// that rate again and again.
 std::size_t IncomingShares::bound(std::span<IncomingStream* const> streams, Duration passed) {
   double brought = 0, busiest = 0;
   for (IncomingStream* const stream : streams) {

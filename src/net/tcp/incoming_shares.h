@@ -14,15 +14,17 @@ namespace paceline {
 struct IncomingStream {
   TcpWay way = {};             // as measured now
   std::uint64_t received = 0;  // bytes at the last look
-  double recent = 0;           // bytes; the most between two looks, decaying with each look
+  double recent = 0;           // the most bytes between two looks, decaying with each look
 };
 
-/// Streams through one queue share its link in proportion to their bytes in it. TCP lets each
-/// stream queue more until the queue is full and a packet is lost, so that chance decides the
+/// Streams through one queue share its link in proportion to their bytes in the queue. TCP lets
+/// each stream queue more until the queue is full and a packet is lost, so that chance decides the
 /// shares for many seconds. If the receiver bounds all streams alike, the queue never fills and the
-/// shares are even. All bounds together equal what the link brings in `kQueued`: enough to keep the
-/// link busy, and more than a short path holds at once. A stream that sends less than its share is
-/// not slowed down, and the others take the rest.
+/// shares are even.
+///
+/// All bounds together equal what the link brings in `kQueued`: enough to keep the link busy, and
+/// more than a short path holds at once. A stream that sends less than its share is not slowed
+/// down, and the others take the rest.
 class IncomingShares {
  public:
   /// The bounds allow a queue that takes this much of the link's time.

@@ -24,7 +24,7 @@ constexpr char kBeat = 'H';
 }  // namespace
 
 Heartbeat::Pulse Heartbeat::tick(bool heard) {
-  // A full socket means that the peer does not read; the peer's own silence will show that.
+  // If the socket is full, the peer does not read, and its own silence will show that.
   if (silence_.beat_is_due()) {
     char beat = kBeat;
     const iovec part{&beat, 1};
@@ -36,7 +36,8 @@ Heartbeat::Pulse Heartbeat::tick(bool heard) {
   return dead ? Pulse::kSilent : Pulse::kAlive;
 }
 
-// The system of a stopped process still acknowledges its heartbeats.
+// True if the other host's system has acknowledged the heartbeats lately. It still does when the
+// peer's process is stopped.
 bool Heartbeat::is_acknowledged(Duration lately) const {
   tcp_info info{};
   socklen_t bytes = sizeof info;
@@ -244,8 +245,8 @@ QueuedConnection::Written TcpConnection::write(const Ring<QueuedFrame>& frames, 
   return {std::size_t(sent), all ? Room::kMore : Room::kNone};
 }
 
-/// Returns the bytes that fitted; -1: the connection has failed. Reads payloads only with the
-/// mutex: once the socket is gone, they are given back.
+/// Returns how many bytes found room; −1: the connection has failed. Reads payloads only while it
+/// holds the mutex, since they are given back once the socket is gone.
 std::ptrdiff_t TcpConnection::write(FrameBatch& batch, ChecksumSoFar& checksum) {
   std::ptrdiff_t sent = -1;
   int why = EPIPE;

@@ -24,7 +24,8 @@ std::uint32_t checksum_of_header(const TcpHeaderBytes& bytes) {
   return crc32c(std::span(bytes).first<kFrameHeaderBytes>());
 }
 
-/// Bytes with another start are not a frame; `decode` reports that.
+/// Checks the header's checksum. Bytes that begin with another magic are not a frame; `decode`
+/// reports that.
 void check_header(const TcpHeaderBytes& bytes) {
   const std::uint32_t magic = number_at(bytes, 0), sent = number_at(bytes, kFrameHeaderBytes);
   if (magic == kFrameMagic)

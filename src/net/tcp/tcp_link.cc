@@ -17,11 +17,14 @@
 
 namespace paceline {
 
-// If a waiting thread reads by itself, a reply wakes one thread instead of two; each wake-up takes
-// some 20 µs. Lending a socket and taking it back take one call of epoll_ctl each, and nothing has
-// to be cancelled: this is why the poller is our own (net/poll). A ps waits in the same call, so it
-// reads by itself if its link has one thread; if its link has several, they go on reading in
-// parallel.
+// A waiting thread reads by itself, so that a reply wakes one thread instead of two; each wake-up
+// takes some 20 µs.
+//
+// To lend a socket and to take it back take one call of epoll_ctl each, and nothing has to be
+// cancelled. This is why the poller is our own (net/poll).
+//
+// A ps waits in the same call. So it reads by itself if its link has one thread. If the link has
+// several threads, they go on reading in parallel.
 
 class TcpWaiter::Borrowing {
  public:
@@ -81,8 +84,9 @@ bool TcpWaiter::read_until(const EventFd& wake, Deadline deadline, TimePoint tim
 
 bool TcpWaiter::given_up() const { return polled_[kDescriptor].revents != 0; }
 
-/// Accepts sockets at one address and joins them in pairs. Drops a socket that stays silent or
-/// alone; until its pair arrives, a socket costs a few hundred bytes.
+/// Accepts sockets at one address and joins them in pairs. Drops a socket that says nothing in
+/// time, or whose pair does not arrive in time. While it waits for its pair, a socket costs a few
+/// hundred bytes.
 class TcpAcceptor final : public SocketAcceptor {
  public:
   /// Tells `offer` to callers that ask for shared memory.
@@ -199,7 +203,7 @@ void TcpAcceptor::greeted(const Preamble& preamble, StreamSocket socket) {
   }
 }
 
-/// A new socket always has room for these few bytes.
+/// Sends the offer with one call, since a new socket always has room for these few bytes.
 void TcpAcceptor::answer(const StreamSocket& socket) const {
   if (!offer_) return;
   auto bytes = encode(*offer_);
@@ -232,7 +236,7 @@ void TcpAcceptor::open(StreamSocket data, StreamSocket control) {
 
 namespace {
 
-/// Sends the preamble with one call: a new socket always has room for these few bytes.
+/// Sends the preamble with one call, since a new socket always has room for these few bytes.
 void introduce(ByteStream& stream, const Preamble& preamble, const std::string& address) {
   auto bytes = encode(preamble);
   const iovec all{bytes.data(), bytes.size()};
@@ -240,7 +244,8 @@ void introduce(ByteStream& stream, const Preamble& preamble, const std::string& 
     throw error_of_socket(address, errno);
 }
 
-/// The other side closed the socket after these bytes, which are not an offer.
+/// Returns nothing for a listener that closed the socket after these bytes, which are not an offer.
+/// Throws if the bytes say that the listener accepts only callers that encrypt.
 std::nullopt_t nothing_after(std::span<const std::byte> bytes, const std::string& address) {
   try {
     check_may_be_plain(bytes);
@@ -303,7 +308,7 @@ std::string TcpLink::listen(const std::string& address, Acceptor acceptor,
   return socket.address;
 }
 
-/// If the link requires it, both sides prove that they belong to the job.
+/// Both sides prove that they belong to the job, if the link requires it.
 StreamSocket TcpLink::open(FileDescriptor fd, const std::string& address, Deadline deadline) const {
   auto stream = streams_->of_dialled(fd.get(), address);
   try {

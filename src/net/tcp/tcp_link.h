@@ -21,9 +21,9 @@
 
 namespace paceline {
 
-/// Reads on a waiter's thread what the poller's threads would read. Makes one wait at a time.
-/// Connections lend it their sockets for as long as a wait lasts; connections made meanwhile do
-/// not. It allocates only if it meets more connections than ever before.
+/// Reads on a waiter's thread what the poller's threads would read. Makes one wait at a time. For
+/// as long as a wait lasts, the connections that existed at its beginning lend it their sockets. It
+/// allocates only if it meets more connections than ever before.
 class TcpWaiter {
  public:
   /// Does what Link::wait does.
@@ -65,8 +65,9 @@ class TcpLink : public Link, public Rendezvous {
 
  private:
   std::string listen(const std::string& address, Acceptor acceptor, std::optional<Offer> offer);
-  /// Ticks the connections, and divides the incoming bytes evenly among connections that peers have
-  /// made: a task that is called serves many peers, and its link is the one that fills.
+  /// Ticks the connections, and divides the incoming bytes evenly among the connections that peers
+  /// have made. Only these count, since a task that is called serves many peers, and its link is
+  /// the one that fills.
   void tick();
 
   StreamSocket open(FileDescriptor fd, const std::string& address, Deadline deadline) const;

@@ -32,7 +32,7 @@ std::optional<TcpWay> way_of(int fd);
 void set_up_socket(int fd);
 
 /// Chooses a better congestion control, if there is one. Call it again once a round trip has proved
-/// short: through a full queue it looks long at first.
+/// short: while a queue is full, the round trip looks long.
 void take_better_congestion_control(int fd);
 
 /// Limits the bytes under way from the peer that this side has not read; 0: as many as the system
@@ -40,12 +40,14 @@ void take_better_congestion_control(int fd);
 void bound_under_way(int fd, std::size_t bytes);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the caller
-/// chooses the first that the system has. All of them slow down for losses alone; every Linux has
-/// Reno, and lets everybody use it. BBR sends at a rate that it estimates. Within a host, that rate
-/// is half of what the host can do. Over a short path, a new burst takes more than its share of a
-/// busy link, so that the workers of a parameter server fall into step, and leave the link idle
-/// while all of them compute. A long path may lose packets, which BBR handles better, so such a
-/// socket keeps the system's choice.
+/// chooses the first that the system has. All of them slow down for losses alone. Every Linux has
+/// Reno, and lets everybody use it.
+///
+/// BBR sends at a rate that it estimates. Within a host, that rate is half of what the host can do.
+/// Over a short path, a new burst takes more than its share of a busy link, so that the workers of
+/// a parameter server fall into step, and leave the link idle while all of them compute. A long
+/// path may lose packets, which BBR handles better, so a socket over a long path keeps the system's
+/// choice.
 std::span<const std::string_view> better_congestion_controls(std::string_view present,
                                                              bool within_host, bool way_is_short);
 

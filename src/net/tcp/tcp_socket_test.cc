@@ -47,7 +47,7 @@ TEST(TcpSocket, BbrGivesWayToCubicOverAShortWayOnly) {
   EXPECT_EQ(better("cubic", true, short_way), Names{"reno"});
 }
 
-// A full queue makes the round trip look long while the connection is made.
+// While the connection is made, a full queue makes the round trip look long.
 TEST(TcpSocket, TakesABetterCongestionControlOnceItsWayHasTurnedOutToBeShort) {
   LinkOptions options;
   options.ticks = std::make_shared<ManualTicks>();

@@ -95,7 +95,8 @@ TEST(TcpAcceptor, WaitsWhenOutOfDescriptors) {
   const auto first = link->connect(listener.address(), receiver, soon());
   ASSERT_NE(listener.receiver(0), nullptr);
 
-  RawSocket waiting(listener.address());  // connects first, but is accepted after the limit
+  // Connects first, but is accepted only after the limit is set.
+  RawSocket waiting(listener.address());
   rlimit before{};
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit none{3, before.rlim_max};

@@ -18,15 +18,17 @@ namespace paceline {
 
 enum class Way { kToListener, kToCaller };
 
-/// A bit to change in the bytes of a data socket, or of any encrypted socket. It counts from the
-/// first byte after the preamble, or after that many encrypted bytes.
+/// A bit to change in the bytes that a data socket, or any encrypted socket, carries in one
+/// direction. `byte` counts from 0, after the preamble; on an encrypted socket, after as many bytes
+/// as a preamble has.
 struct Flip {
   Way way = Way::kToListener;
   std::size_t byte = 0;
   int bit = 0;
 };
 
-/// Takes the calls meant for the listener at `listener`, each in its own thread.
+/// Takes the calls that are meant for the task at `listener`, and serves each in a thread of its
+/// own.
 class FlippingProxy {
  public:
   explicit FlippingProxy(std::string listener)
@@ -44,7 +46,7 @@ class FlippingProxy {
   FlippingProxy& operator=(const FlippingProxy&) = delete;
 
   const std::string& address() const { return listening_.address; }
-  /// The next data socket that carries such a byte changes it, once.
+  /// Changes this bit, once, in the next data socket that carries its byte.
   void set(std::optional<Flip> flip) {
     const std::lock_guard lock(mutex_);
     flip_ = flip;

@@ -27,7 +27,7 @@ struct FreeKey {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
 
-/// For an encrypted key, OpenSSL would ask the terminal for a password.
+/// Gives no password: OpenSSL would otherwise ask the terminal for that of an encrypted key.
 int give_no_password(char*, int, int, void*) { return 0; }
 
 std::unique_ptr<EVP_PKEY, FreeKey> read_private_key(const FlaggedFile& file) {

@@ -26,9 +26,9 @@ struct FlaggedFile {
   std::string path;
 };
 
-/// Makes this side show a certificate, and those between it and the authority's. Throws kNotFound
-/// or kInvalidArgument naming the flag and the file that cannot be read or does not fit, and as
-/// read_secret_file does for a private key that others may read.
+/// Makes this side show a certificate, and the certificates between it and the authority's. Throws
+/// kNotFound or kInvalidArgument naming the flag and the file that cannot be read or does not fit,
+/// and as read_secret_file does for a private key that others may read.
 void show_certificate(ssl_ctx_st* context, const FlaggedFile& certificate, const FlaggedFile& key);
 /// Accepts certificates that this authority has signed. Throws as show_certificate does.
 void trust_authority(ssl_ctx_st* context, const FlaggedFile& authority);

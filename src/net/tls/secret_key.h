@@ -38,7 +38,7 @@ class SecretKey {
   /// The text of a key file: one line.
   std::string text() const;
   /// 16 hexadecimal digits that distinguish keys and do not reveal the key. Two tasks with
-  /// different keys tell each other theirs unencrypted.
+  /// different keys tell each other their fingerprints unencrypted.
   std::string fingerprint() const;
 
  private:

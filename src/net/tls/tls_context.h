@@ -19,8 +19,8 @@ class TlsContext {
   /// be read or does not fit. `security` must have a proof.
   explicit TlsContext(std::shared_ptr<const LinkSecurity> security);
 
-  /// Returns the stream of a caller. `address` is the caller's address for the other side: a
-  /// certificate must be for that host.
+  /// Returns the stream of the side that calls. `address` is what the caller calls the other side,
+  /// whose certificate must be for that host.
   std::unique_ptr<ByteStream> call(int fd, const std::string& address) const;
   /// Returns the stream of the side that was called.
   std::unique_ptr<ByteStream> answer(int fd) const;

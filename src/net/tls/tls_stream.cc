@@ -132,8 +132,8 @@ ByteStream::Need TlsStream::open() {
   return open_ ? Need::kNothing : Need::kReadable;
 }
 
-/// With TLS alone, a caller would learn only from its first read whether the other side accepted
-/// its proof.
+/// Tells the caller that its proof was accepted. With TLS alone, the caller would learn that only
+/// from its first read.
 int TlsStream::welcome() {
   char byte = kWelcome;
   std::size_t bytes = 0;
@@ -175,7 +175,8 @@ std::ptrdiff_t TlsStream::failed_read(int result) {
     errno = EAGAIN;
     return -1;
   }
-  // A killed peer sends no end of stream, and an attacker who cuts the stream cannot send one.
+  // A peer that was killed sends no end of stream, and an attacker who cuts the stream cannot send
+  // one. So this is an error.
   if (ended_ || error_number_ != 0) {
     errno = ended_ ? ECONNRESET : error_number_;
     return -1;

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// Sending and receiving may overlap; the union of their times counts. Each frame writes to it, so
-/// it has cache lines of its own. Thread-safe.
+/// Counts the time in which a connection sends, receives, or does both at once. Each frame writes
+/// to this object, so it has cache lines of its own. Thread-safe.
 class alignas(kCacheLine) TrafficMeter {
  public:
   /// Marks the start of sending or receiving, until `end`. Pairs may overlap.

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// Steps are own steps. `below` counts one step for each `steps` of them.
+/// Its steps are own steps. `below` counts one step for each `steps` of them.
 class AccumulateControl : public ForwardingControl {
  public:
   AccumulateControl(std::shared_ptr<JobControl> below, int steps)

@@ -176,7 +176,7 @@ class CollectiveConnection : public Receiver {
   std::shared_ptr<Connection> connection;  // null until it is made
   StateFrames state;                       // the frames of a task's state, as they arrive
   ClockQuestions clock;                    // questions to the peer, if this worker made the call
-  // the peer was asked for its progress and has not told it; under the driver's lock
+  /// The peer was asked for its progress and has not told it; under the driver's lock.
   bool progress_asked = false;
 
  private:
@@ -399,7 +399,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   std::int64_t commits_ = 0, applied_ = 0, begun_commits_ = 0, begun_takes_ = 0;
   bool parked_ = true;  // the step thread waits, and reads no values
   int receives_from_ = -1;
-  // the founder's: restored states of the other workers, until they are sent
+  /// The founder's: restored states of the other workers, until they are sent.
   std::vector<TaskState> restored_;
   std::optional<TaskState> own_restored_;
   int state_asker_ = -1;

@@ -26,7 +26,7 @@ struct CollectiveOptions {
   std::string bind;                       // empty: its address in the spec
   std::string link = "auto";
   Security security;
-  // the engine: "link"; or "mpi", for which MPI must be started before
+  /// The engine: "link"; or "mpi", for which MPI must be started before.
   std::string collectives = "link";
   Duration join_timeout = std::chrono::seconds(300);
   OnNan on_nan = OnNan::kStop;  // what to do when the mean has NaN
@@ -41,7 +41,7 @@ struct CollectiveOptions {
   /// Shares memory with the workers of this host, if the link can: they then read contributions
   /// where these lie.
   bool share_memory = true;
-  // helps the step thread to apply the rules; null: no other thread helps
+  /// Helps the step thread to apply the rules; null: no other thread helps.
   ThreadPool* pool = nullptr;
   StepAccount* account = nullptr;                // the account of the step thread; null: none
   Timeline* timeline = nullptr;                  // gets an event for each frame; null: none

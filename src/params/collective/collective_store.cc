@@ -79,7 +79,7 @@ class CollectiveSteps : public StoreSteps, private SumExchange {
   const std::shared_ptr<const std::vector<Bucket>> buckets_;
   std::vector<std::size_t> bucket_of_;   // by variable
   std::vector<std::int64_t> most_rows_;  // by variable
-  // by variable: memory for a contribution with more rows than the layout has space for
+  // By variable: memory for a contribution with more rows than the layout has space for.
   std::vector<Tensor> own_places_;
   std::vector<std::size_t> not_ready_;  // by bucket: how many variables are not ready
   std::vector<std::size_t> rows_;       // by bucket

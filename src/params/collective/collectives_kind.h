@@ -11,7 +11,7 @@ namespace paceline {
 
 struct CollectivesKind {
   std::string_view name;  // as --collectives takes it
-  // true: it reduces over the tasks' links, which may be encrypted; false: by MPI
+  /// True: it reduces over the tasks' links, which may be encrypted; false: by MPI.
   bool over_links = false;
 };
 

@@ -31,7 +31,7 @@ struct Bucket {
   bool sparse = false;
   std::size_t offset = 0;    // of dense variables: the bucket's place in the layout, in bytes
   std::size_t elements = 0;  // float32 numbers, including the gaps between two variables
-  // the place in the plan where a variable is first used; the lowest is reduced first
+  /// The place in the plan where a variable is first used; the lowest is reduced first.
   std::size_t priority = 0;
 };
 

@@ -84,7 +84,7 @@ class LinkCollectives : public Collectives {
     bool begun = false;    // the others know that this worker has contributed
     bool reduced = false;  // this worker has summed its part, or all rows
     bool whole = false;
-    // in place, by worker: it has contributed; it has summed its part
+    /// In place, by worker: it has contributed; it has summed its part.
     std::vector<bool> there, summed;
     std::size_t summed_numbers = 0;      // in a ring: numbers that have all contributions
     std::vector<Chunk> early;            // chunks that arrived before this worker has contributed

@@ -28,8 +28,9 @@ class HybridPlaces {
   std::vector<VariableId> sparse_, dense_;
 };
 
-/// The dense part begins first, since only members of the all-reduce contribute to a round. At the
-/// end the sparse contribution is sent before the dense part waits for the commit.
+/// The steps of both parts. In each step the dense part begins first, since only members of the
+/// all-reduce contribute to a round. At the end of a step the sparse contribution is sent before
+/// the dense part waits for the commit.
 class HybridSteps : public StoreSteps {
  public:
   HybridSteps(const HybridPlaces& places, std::unique_ptr<StoreSteps> sparse,
@@ -55,7 +56,8 @@ class HybridSteps : public StoreSteps {
   StepHandle& end_step(float clip_scale, std::span<const RowSet> next_rows) override;
 
  private:
-  /// The step may have counted for the members and on no ps.
+  /// Asks the members first, and then the ps tasks, since the step may have counted for the members
+  /// and on no ps.
   struct Handle : StepHandle {
     std::int64_t global_step() override;
     StepHandle *of_ps = nullptr, *of_members = nullptr;

@@ -12,9 +12,9 @@ namespace paceline {
 class RoundFence;
 
 /// `sparse` keeps the sparse variables, and `dense` the others, each in the order of `variables`.
-/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, has their
-/// rounds on the ps tasks, so a step counts in both stores, or in none. The members are those of
-/// the all-reduce; ps 0 handles states of workers, progress and saving.
+/// The members of the all-reduce commit each step. `rounds`, with which `dense` was made, has the
+/// same rounds on the ps tasks, so a step counts in both stores or in none. ps 0 handles the states
+/// of workers, progress and saving.
 JoinedStrategy with_both(JoinedStrategy sparse, JoinedStrategy dense, RoundFence& rounds,
                          std::vector<VariableSpec> variables);
 

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// For a cluster and variables that suit the strategy.
+/// The cluster and the variables must suit the strategy (why_not_hybrid).
 JoinedStrategy make_hybrid_strategy(const JoinOptions& options,
                                     std::vector<VariableSpec> variables);
 

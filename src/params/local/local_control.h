@@ -1,4 +1,5 @@
-// A job that is one process: it has nobody to wait for, and no other task asks.
+// The control of a job that is one process: it has nobody to wait for, and no other task asks for
+// anything.
 #pragma once
 
 #include "params/job_control.h"

@@ -87,7 +87,7 @@ class LocalSteps : public StoreSteps {
   std::int64_t own_step_ = 0;
   std::vector<float> learning_rates_;
   std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
-  std::vector<bool> streamed_;  // by variable: sink_ has it, ready() applies it
+  std::vector<bool> streamed_;  // by variable: sink_ has applied it before ready() is called
   LocalSink sink_;
   std::vector<Ready> waiting_;  // with clipping: contributions that wait for the scale of end_step
   LocalHandle handle_;

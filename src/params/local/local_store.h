@@ -1,5 +1,5 @@
-// One process: the variables are this task's own tensors. ready() applies the rule at once, or,
-// with clipping, end_step() does.
+// The store of one process, whose variables are this task's own tensors. ready() applies the rule
+// at once; with clipping, end_step() applies it.
 #pragma once
 
 #include <memory>
@@ -14,11 +14,12 @@
 
 namespace paceline {
 
-/// `pool` (may be null: one thread) and `account` (may be null) must outlive the store; the store
-/// must outlive the result of bind(). One thread makes all calls, but another may call
-/// write_shards. Applying a rule counts as apply, and is an event of `timeline` (may be null; must
-/// outlive the store). Throws kInvalidArgument for a trained variable that is not float32, for rows
-/// with the rule ema, and for a name that occurs twice.
+/// `pool` (null: one thread), `account` and `timeline` may be null, and must outlive the store. The
+/// store must outlive the result of bind(). One thread makes all calls, but another thread may call
+/// write_shards. Applying a rule counts as apply in the account, and is an event of the timeline.
+///
+/// Throws kInvalidArgument for a trained variable that is not float32, for rows with the rule ema,
+/// and for a name that occurs twice.
 std::unique_ptr<SavableStore> make_local_store(std::vector<VariableSpec> variables,
                                                ThreadPool* pool, StepAccount* account,
                                                Timeline* timeline = nullptr,

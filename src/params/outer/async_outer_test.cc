@@ -1,5 +1,5 @@
-// Local steps whose differences are applied as they arrive: whole jobs in virtual time, and jobs of
-// parameter servers.
+// Tests of local steps whose differences are applied as they arrive, in whole jobs in virtual time
+// and in jobs with parameter servers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -17,9 +17,9 @@ namespace {
 
 constexpr int kElements = 3;
 
-/// Workers in virtual time, over one store. Each trains a copy towards a place of its own. Workers
-/// die and join, and all go back to a checkpoint. The test applies the rule by itself, too, and
-/// compares.
+/// Workers in virtual time, over one store. Each worker trains its copy towards a target of its
+/// own. Workers die and join, and all go back to a checkpoint. The test applies the rule by itself,
+/// too, and compares.
 class VirtualOuterJob {
  public:
   VirtualOuterJob(std::uint64_t seed, int workers)

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kExchangeGrain = 1 << 14;  // elements
 
-// The two reads of a common value must agree.
+// Each common value is read twice, and the two reads must agree (`reread`).
 PlanBinding plan_of(std::span<const VariableId> variables) {
   PlanBinding plan;
   for (const VariableId variable : variables) {
@@ -96,7 +96,8 @@ void OuterExchange::contribute(int fragment) {
   turns_.contributed();
 }
 
-// Keeps the steps since the copy was sent; without any the copy becomes the common value.
+// Adds the steps that the copy has made since it was sent to the new common value. If it has made
+// none, the copy becomes the common value.
 void OuterExchange::take_over(int fragment) {
   for (const VariableId variable : schedule_.variables_of(fragment)) {
     AsyncView come;

@@ -17,19 +17,19 @@ namespace paceline {
 /// One thread calls it.
 class OuterExchange {
  public:
-  /// `contributed` is how often this worker has contributed, if workers do not wait for each other;
-  /// without it the store below has rounds, which all workers count alike. `local` has the worker's
-  /// copies, by variable, which get the present values of the store below. All arguments must
-  /// outlive this object; pool and account may be null.
+  /// If workers do not wait for each other, `contributed` is the number of this worker's
+  /// contributions. Otherwise the store below has rounds, which all workers count alike. `local`
+  /// has the worker's copies, by variable, which get the present values of the store below. All
+  /// arguments must outlive this object; pool and account may be null.
   OuterExchange(ParameterStore& below, const OuterSchedule& schedule,
                 std::optional<std::int64_t> contributed, std::vector<TensorView> local,
                 std::vector<float> rates, ThreadPool* pool, StepAccount* account);
 
-  /// A local step was made; if it leads to a round, contributes.
+  /// Call it after each local step. If the step leads to a round, contributes.
   void step_made(std::int64_t examples);
-  /// Waits until this worker's last contribution counts: until its round is closed.
+  /// Waits until this worker's last contribution counts, which is when its round is closed.
   void settle();
-  /// The contributions, or rounds, that count, including this worker's own that is under way.
+  /// The number of contributions, or rounds, that count, including this worker's own one under way.
   std::int64_t rounds() const { return turns_.rounds(); }
 
  private:

@@ -46,7 +46,7 @@ OuterOptions outer_options_of(const Strategy& strategy, bool with_ps, int worker
                    .momentum = strategy.outer_momentum,
                    .fragments = strategy.outer_fragments};
   if (how.fragments == 0) how.fragments = usual_fragments(strategy.local_steps, with_ps);
-  // The workers' changes count as much as in a round of all workers.
+  // With this delay the workers' changes count as much as in a round of all workers.
   if (strategy.outer_async) how.delay = workers;
   return how;
 }

@@ -16,10 +16,11 @@ struct OuterOptions {
   float rate = 0.7f, momentum = 0.5f;
   /// The variables are exchanged in this many parts, one after the other, so that a link always has
   /// something to send (arXiv 2501.18512). A worker takes over the values of a round one round
-  /// later, and keeps the steps that it made meanwhile. With one part a worker waits.
+  /// later, and keeps the steps that it made meanwhile. If there is one part, the worker waits for
+  /// its values.
   int fragments = 1;
-  /// 0: the store below has rounds. Otherwise each difference is applied as it arrives. `delay` of
-  /// them are one mean, and every `delay`-th one brings the momentum.
+  /// 0: the store below has rounds. Otherwise each difference is applied as it arrives: `delay`
+  /// differences count as one mean, and every `delay`-th difference brings the momentum.
   int delay = 0;
   bool operator==(const OuterOptions&) const = default;
 };
@@ -29,16 +30,17 @@ struct OuterOptions {
 std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
                                           const OuterOptions& how);
 
-/// When a worker exchanges which variables.
+/// Returns when a worker exchanges which variables.
 OuterSchedule outer_schedule_of(std::span<const VariableSpec> variables, const OuterOptions& how);
 
-/// Two with a ps: the values of one then have all the steps between two exchanges to return, and
-/// more parts would leave them less time. One if there are few steps, and in an all-reduce, for
-/// whose reductions a worker waits.
+/// Returns how many fragments are used by default. With a ps there are two: the values of one
+/// fragment then have all the steps between two exchanges to return, and more fragments would leave
+/// them less time. There is one if there are few steps, and in an all-reduce, since a worker waits
+/// for its reductions.
 int usual_fragments(std::int64_t local_steps, bool with_ps);
 
-/// Returns the strategy's options, or the default ones, for this many workers with or without
-/// parameter servers.
+/// Returns the strategy's options. If the strategy has 0 fragments, the result has
+/// usual_fragments(). With outer_async, `delay` is the number of workers.
 OuterOptions outer_options_of(const Strategy& strategy, bool with_ps, int workers);
 
 }  // namespace paceline

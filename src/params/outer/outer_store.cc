@@ -32,11 +32,11 @@ class OuterState {
   virtual void settle() = 0;
   /// Adds the slots that this worker keeps.
   virtual void add_slots(TaskState& state) = 0;
-  /// Gives the state with these slots to the store, before training begins.
+  /// Gives the store the state, which has these slots, before training begins.
   virtual void restored(TaskState state) = 0;
 };
 
-/// Steps are local steps; `below` counts rounds.
+/// Its steps are local steps; `below` counts rounds.
 class OuterControl : public ForwardingControl {
  public:
   OuterControl(std::shared_ptr<JobControl> below, std::shared_ptr<OuterState> store, int worker)
@@ -75,7 +75,7 @@ class OuterControl : public ForwardingControl {
 
 constexpr std::string_view kInner = "inner/";
 
-// A variable's moving average is that of its common value, so the inner variables have none.
+// A moving average is kept of the common values only, so the inner variables have none.
 std::vector<VariableSpec> inner_variables(std::vector<VariableSpec> variables) {
   for (VariableSpec& variable : variables) variable.average_decay = 0;
   return variables;
@@ -144,7 +144,7 @@ class OuterStore : public ForwardingStore<SavableStore>, public OuterState {
   void add_slots(TaskState& state) override;
   void restored(TaskState state) override { restored_ = std::move(state); }
 
-  /// Returns the exchange, which begins with the common values, unless this worker trains already.
+  /// Returns the exchange. The first call makes it, from the common values.
   OuterExchange& exchange();
 
  private:
@@ -218,7 +218,7 @@ std::unique_ptr<StoreSteps> OuterStore::bind(const PlanBinding& plan, float clip
   return std::make_unique<OuterSteps>(*this, inner_->bind(plan, clip_norm));
 }
 
-// Slots continue from the checkpoint if it has slots of this rule.
+// The slots continue from the checkpoint if it has slots of this rule.
 std::vector<VariableState> OuterStore::beginning() {
   std::vector<VariableId> all(variables_.size());
   std::iota(all.begin(), all.end(), 0);

@@ -1,6 +1,6 @@
 // Local steps with an outer rule (DiLoCo, arXiv 2311.08105). Each worker trains copies of its own.
-// Now and then it contributes their difference to the common values to a store below. That store
-// has rounds, or applies each difference as it arrives (arXiv 2401.09135).
+// Now and then it contributes to a store below how its copies differ from the common values. That
+// store has rounds, or applies each difference as it arrives (arXiv 2401.09135).
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace paceline {
 std::string inner_slot_name(std::string_view variable, std::string_view slot);
 bool is_inner_slot(std::string_view name);
 
-/// The rounds that the store below makes in this many steps.
+/// Returns how many rounds the store below makes in this many steps.
 std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const OuterOptions& how,
                           std::int64_t steps);
 

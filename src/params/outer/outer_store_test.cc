@@ -1,5 +1,5 @@
-// Local steps with an outer rule, over a store of one process, over parameter servers and over an
-// all-reduce.
+// Tests of local steps with an outer rule, over a store of one process, over parameter servers and
+// over an all-reduce.
 #include "params/outer/outer_store.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-/// Plain averaging of the workers' copies after `local_steps` steps.
+/// Options that just average the workers' copies, after `local_steps` steps.
 OuterOptions averaging(int local_steps, int fragments = 1) {
   return {.local_steps = local_steps, .rate = 1, .momentum = 0, .fragments = fragments};
 }

@@ -15,7 +15,7 @@ class ChangeSubscriptions {
  public:
   struct Subscription {
     Listener listener;
-    // true: it gets the new values; false: it only hears that they have changed
+    /// True: it gets the new values; false: it only hears that they have changed.
     bool wants_values = false;
     std::uint64_t after = 0;  // the version that it has
   };

@@ -858,7 +858,7 @@ void CollectiveGroup::form(const Formation& formation, TimePoint, Outbox& out) {
   epoch_ = formation.epoch;
   in_place_ = formation.in_place;
   step_ = formation.step;
-  // the count may have risen since this worker agreed
+  // The count may have risen since this worker agreed.
   counted_ = std::max(counted_, formation.counted);
   has_values_ = !lacks;
   records_.deal(RecordSet(formation.unused), formation.held, int(own - formation.members.begin()));

@@ -37,8 +37,9 @@ class GroupRecordSharing {
   /// Each deal gives a member this many records in a row.
   static constexpr std::int64_t kUnit = 32;
 
-  // Takes records that this member was dealt, in their order: at most a unit, at most `most`, all
-  // below the limit. Returns an empty range when there are none now.
+  // The member's own records.
+  /// Takes records that this member was dealt, in their order: at most a unit, at most `most`, all
+  /// below the limit. Returns an empty range when there are none now.
   RecordRange take(std::int64_t limit, std::int64_t most = kUnit);
   /// True when this member will get no more records below the limit.
   bool over(std::int64_t limit) const;
@@ -52,7 +53,8 @@ class GroupRecordSharing {
   /// dealt again in the next epoch.
   void begin();
 
-  // From now on take() gives nothing, until the next epoch is dealt.
+  // The group.
+  /// From now on take() gives nothing, until the next epoch is dealt.
   void freeze() { frozen_ = true; }
   /// This member has left its group, which goes on without it: the records that it has taken are
   /// revoked.
@@ -78,7 +80,7 @@ class GroupRecordSharing {
 
   RecordSet unused_, pool_;  // pool_: the records dealt when the epoch began
   std::int64_t place_ = 0, members_ = 1;
-  // how many whole units were taken, and how many records of the next unit
+  /// How many whole units were taken, and how many records of the next unit.
   std::int64_t units_ = 0, of_unit_ = 0;
   bool frozen_ = true, revoked_ = false;
   std::deque<RecordRange> held_;  // in the order in which they were taken
@@ -164,8 +166,9 @@ class CollectiveGroup {
   std::uint64_t proposed_epoch() const { return proposal_ ? proposal_->epoch : 0; }
   void rested(TimePoint now, Outbox& out);
 
-  // Says whether a ps that this worker needs for its steps is out of reach. If one is, the others
-  // go on without this worker, unless all of them are cut off, too.
+  // Only with counted_by_ps.
+  /// Says whether a ps that this worker needs for its steps is out of reach. If one is, the others
+  /// go on without this worker, unless all of them are cut off, too.
   void set_cut_off(bool cut_off, TimePoint now, Outbox& out);
   /// The ps tasks have counted `step` global steps, each with the contributors that this worker
   /// knows.
@@ -242,12 +245,12 @@ class CollectiveGroup {
   struct Peer {
     bool connected = false, shares = false;
     GroupStatus status;
-    // its last begin message, and the one before
+    /// Its last begin message, and the one before.
     std::optional<CollectiveBegin> begun, begun_before;
     bool whole = false;  // it has all sums of the step under way
     std::optional<Agreement> agreement;
     std::string lost;  // why it was lost, if that was after the last formation
-    // the `committed` that it told when it left, after it had saved at the end
+    /// The `committed` that it told when it left, after it had saved at the end.
     std::optional<std::int64_t> saved;
   };
   int self() const { return options_.worker; }
@@ -312,10 +315,10 @@ class CollectiveGroup {
   std::int64_t committed_ = 0;        // steps, in this process
   std::int64_t committed_step_ = -1;  // global steps after the last committed step
   std::int64_t takes_ = 0;
-  // an epoch whose values have arrived whole before it has begun here
+  /// An epoch whose values have arrived whole before it has begun here.
   std::optional<std::uint64_t> early_values_;
   GroupRecordSharing records_;
-  // records that other members read in the step whose sums this worker has
+  /// Records that other members read in the step whose sums this worker has.
   std::vector<RecordRange> read_by_others_;
 
   std::optional<Proposal> proposal_;
@@ -325,7 +328,7 @@ class CollectiveGroup {
   std::map<int, Proposal> held_;    // held-back proposals, by proposer: a lower worker lives
   std::vector<std::string> lines_;  // messages to show once the smaller group has made a step
 
-  // the number of steps that the ps tasks have counted as this worker has made them
+  /// The number of steps that the ps tasks have counted as this worker has made them.
   std::int64_t counted_ = -1;
 
   bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;

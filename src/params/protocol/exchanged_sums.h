@@ -37,7 +37,7 @@ class ExchangedSums {
   static void keep(std::deque<Numbers>& given, Numbers numbers);
 
   const int worker_;
-  // by worker: its last two lists of numbers, both of one attempt
+  /// By worker: its last two lists of numbers, both of one attempt.
   std::vector<std::deque<Numbers>> given_;
   std::uint64_t attempt_ = 0;  // 0: no attempt
   std::uint32_t which_ = 0;

@@ -14,7 +14,7 @@ namespace paceline {
 struct MembershipOptions {
   int workers = 0;
   Duration join_timeout{};
-  // how long the job waits, after the last step, for a worker that never joined
+  /// How long the job waits, after the last step, for a worker that never joined.
   Duration late_start{};
   std::int64_t warm_steps = 10;  // own steps after which a worker counts as warm
   std::uint64_t first_epoch = 1;

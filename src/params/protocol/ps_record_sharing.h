@@ -57,13 +57,13 @@ class PsRecordSharing {
   struct Worker {
     std::uint64_t incarnation = 0;
     bool here = false;  // it has joined, and not left
-    // given to it and not used, in the order in which they were given
+    /// Given to it and not used, in the order in which they were given.
     std::deque<RecordRange> held;
-    // records given since it joined; those of them that are no longer held
+    /// Records given since it joined; those of them that are no longer held.
     std::int64_t given = 0, done = 0;
-    // the last step, and the number of records read up to its end
+    /// The last step, and the number of records read up to its end.
     std::int64_t step = -1, reads = 0;
-    // records of one step, and of one block; 0: not known yet
+    /// Records of one step, and of one block; 0: not known yet.
     std::int64_t of_step = 0, of_block = 0;
     bool starves = false, done_training = false;
     std::optional<RecordWish> waiting;  // the part of its requests that is not answered

@@ -88,7 +88,7 @@ class PsTask {
   /// The end of a peer's connection.
   struct Ended {
     std::string why;  // for the user
-    // how many numbered messages of the peer were handled, on all connections
+    /// How many numbered messages of the peer were handled, on all connections.
     std::uint64_t handled = 0;
     bool broken = false;  // it sent a message that it must not send, so it may not come back
   };
@@ -106,8 +106,9 @@ class PsTask {
   std::int64_t end_step(PeerId peer, std::int64_t step, Fate fate, TimePoint now, Outbox& out,
                         bool skipped = false);
 
-  // Takes the sum of the squares of this shard's part of a round's mean. The answer is
-  // Outbox::Clip.
+  // Rounds.
+  /// Takes the sum of the squares of this shard's part of a round's mean. The answer is
+  /// Outbox::Clip.
   void squares(const RoundSquares& squares, Outbox& out);
   bool in_rounds() const {
     return declared_ && declared_->aggregation.kind == AggregationKind::kRounds;
@@ -283,7 +284,7 @@ class PsTask {
   std::unique_ptr<CoordinatorSearch> coordinator_search_;
   std::unique_ptr<PsRecordSharing> shares_;  // on ps 0, where records are shared out
   std::vector<PeerId> givers_;  // by worker: the peer of the last contribution to a round
-  // ps 0 waits for workers that have never joined until this time
+  /// Until this time ps 0 waits for workers that have never joined.
   std::optional<TimePoint> waits_for_absent_;
   bool initialised_ = false;
   JobState told_;

@@ -46,7 +46,7 @@ class StepAssembly {
   /// are a prefix.
   struct Part {
     bool started = false;
-    // it lies in the worker's shared memory, and the worker waits for the answer
+    /// It lies in the worker's shared memory, and the worker waits for the answer.
     bool shared = false;
     bool applied = false;  // the arrived bytes are applied: chunk by chunk, or as a whole
     WantedValues wanted = WantedValues::kInFrames;

@@ -85,7 +85,7 @@ class WorkerTask {
   /// The end of the connection to a ps.
   struct Ended {
     std::string where;  // "ps:0 at host:2222 in step 41, last message values"
-    // how many numbered messages of the ps were handled, on all connections
+    /// How many numbered messages of the ps were handled, on all connections.
     std::uint64_t handled = 0;
     bool all_confirmed = false;  // the ps has handled everything that was sent to it
     bool broken = false;  // the ps sent a message that it must not send, so it may not come back

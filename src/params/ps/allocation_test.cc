@@ -82,7 +82,8 @@ class PsAllocations : public ::testing::TestWithParam<bool> {
     send(type, written_, header);
   }
 
-  // The messages of a step, in which the number of rows of the second variable varies.
+  // Sends the messages of a step. The number of rows of the second variable varies from step to
+  // step.
   void step(std::uint64_t step) {
     const FrameHeader header{.step = step};
     const std::span<const std::int32_t> ids = std::span(ids_).first(1 + step % ids_.size());

@@ -13,12 +13,12 @@ namespace paceline {
 
 /// True when the piece's values travel in fewer bytes than float32.
 bool travels_rounded(const ShardPiece& piece, DType wire);
-/// Rounds the block's float32 from byte `values_at` on to numbers of `wire`, and shortens the
-/// block.
+/// Rounds the float32 numbers of the block, from byte `values_at` on, to numbers of type `wire`,
+/// and shortens the block.
 void round_values(ReplyBlocks::Block& block, DType wire, std::size_t values_at = 0);
 
-/// Copies the values when a worker first asks for them, once for each type in which they travel.
-/// The piece must not change before the last worker has asked.
+/// The values of a part of a piece, copied when a worker first asks for them, once for each type in
+/// which they travel. The piece must not change before the last worker has asked.
 class CommonValues {
  public:
   CommonValues(ShardPiece& piece, Cut part, ReplyBlocks& blocks)

@@ -51,7 +51,7 @@ RuleStep IncomingStep::rule_step(std::size_t position) const {
           .must_be_finite = must_be_finite_};
 }
 
-// Returns false when the piece has begun before in this step.
+// Returns false when the piece has already begun in this step.
 bool IncomingStep::begin_piece(std::size_t position) {
   IncomingPiece& piece = pieces_[position];
   if (std::exchange(piece.begun, true)) return false;
@@ -89,8 +89,9 @@ std::size_t IncomingStep::find(const FrameHeader& header) {
   return position;
 }
 
-// The bytes of the chunk as float32. If only the largest numbers travel, all frames but the last
-// are of whole chunks: otherwise a short chunk could take as many bytes as a long one.
+// Returns how many bytes of float32 the chunk stands for. If only the largest numbers travel, every
+// frame but the last must be of a whole chunk: otherwise a short chunk could take as many bytes as
+// a long one, and the two could not be told apart.
 std::size_t IncomingStep::chunk_bytes(std::size_t position, const FrameHeader& header) const {
   if (wire_.kept > 0) {
     const StepAssembly::Part& part = this->part(position);

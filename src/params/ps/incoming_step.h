@@ -18,16 +18,16 @@ namespace paceline {
 /// The contribution to one piece. IncomingStep::part() tells how much of it has arrived.
 struct IncomingPiece {
   std::vector<std::int32_t> rows;       // rows of a sparse variable
-  std::int64_t count = 0;               // Adam's t for the contribution
-  std::span<const std::byte> gradient;  // the whole gradient, unless it is applied chunk by chunk
+  std::int64_t count = 0;               // the count of the contribution (Adam's t)
+  std::span<const std::byte> gradient;  // the whole gradient; empty if it is applied chunk by chunk
   std::span<const std::byte> chunk;     // the last chunk that arrived
-  Buffer memory;           // for the whole gradient, or for a chunk if chunks are applied
+  Buffer memory;           // holds the whole gradient, or one chunk if it is applied chunk by chunk
   bool begun = false;      // the piece has begun in this step
-  bool under_way = false;  // the shard's piece counts it, and it is not yet applied as a whole
+  bool under_way = false;  // the shard counts the contribution as not yet applied
 };
 
 /// The contributions of one connection. Checks every frame against its step and its piece, and
-/// throws kDataLoss for a frame that cannot be. One thread calls it at a time.
+/// throws kDataLoss for a frame that cannot be right. One thread calls it at a time.
 class IncomingStep {
  public:
   /// `wire` is the form in which the float32 numbers of chunks travel.
@@ -46,7 +46,8 @@ class IncomingStep {
   bool must_be_finite() const { return must_be_finite_; }
   bool open() const { return assembly_.open(); }
   Fate fate() const { return assembly_.fate(); }
-  /// False when this step was applied before and must not be applied again, or when it is skipped.
+  /// True when the step's contributions are applied now: the step is not kept for a round, dropped
+  /// or skipped.
   bool counts() const { return assembly_.counts() && !skipped_; }
   std::int64_t step() const { return assembly_.step(); }
   /// The numbers with which the rule of the piece's variable is applied.
@@ -66,15 +67,15 @@ class IncomingStep {
   std::span<std::byte> place(const FrameHeader& header);
   /// Takes a kChunk whose payload has arrived.
   StepAssembly::Arrival arrived(std::size_t position, const FrameHeader& header);
-  /// Takes a kContribution, all of which is in the worker's memory. Only contributions to a sparse
-  /// variable have `rows`.
+  /// Takes a kContribution. The contribution lies whole in `memory`, which the worker shares. Only
+  /// a sparse variable has `rows`.
   StepAssembly::Arrival arrived_in_shared_memory(std::size_t position,
                                                  std::span<const std::byte> memory,
                                                  const FrameHeader& header,
                                                  std::span<const std::int32_t> rows);
   /// Throws, at the end of the step, unless the whole contribution has arrived.
   void check_whole(std::size_t position);
-  /// Returns true once, when a contribution that is applied as a whole is due.
+  /// True when a contribution that is applied as a whole is due. Returns true only once.
   bool take_whole(std::size_t position) { return assembly_.take_whole(position); }
   /// The whole contribution has been applied.
   void applied(std::size_t position);

@@ -26,7 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// If contributions to a piece overlap for longer than this, the saver keeps the piece region by
+// If contributions to a piece still overlap after this time, the saver keeps the piece region by
 // region.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
@@ -70,7 +70,7 @@ bool ShardSaver::find(const FindFile& file, Shard& shard) {
         shard.at(i).snapshot().make_room();
       }
     } catch (const std::exception&) {
-      // Marking makes the room again; if that fails, too, it ends its sender's connection.
+      // mark() makes the room again. If that fails, too, the connection of the chief ends.
     }
     busy_ = false;
   });
@@ -84,7 +84,7 @@ void ShardSaver::mark(Shard& shard, const SavedShard& what) {
   refused_ = busy_;
   if (refused_) return;
   what_ = what;
-  // A chief may ask for a shard before it has asked for any file.
+  // A chief may ask for a shard before it has asked for any file, so the room may not be there yet.
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).snapshot().make_room();
   for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).mark();
 }
@@ -118,7 +118,8 @@ SavedShard ShardSaver::write_now(Shard& shard, const std::string& path) {
     const Deadline deadline = Deadline::after(kWaitForNoneUnderWay);
     for (std::size_t i = 0; i < shard.size(); ++i) shard.at(i).wait_marked(deadline);
     if (path.empty()) return saved;
-    // The number of shards is known only from the file's name, which the chief gives.
+    // This ps does not know the number of shards. The name of the file, which the chief gives, has
+    // it.
     const WrittenFile file = write_shard(
         path, shard.variables(), shard.all_pieces(), shard.ps(), shard.ps() + 1,
         [&](const Piece& piece, std::size_t array, std::size_t offset, std::size_t bytes) {
@@ -163,7 +164,7 @@ void RoundApplier::push(std::function<void()> act) {
   waiting_.emplace_back(std::move(act));
 }
 
-// Only a running thread calls it, with the lock.
+// Only the thread that runs the rounds calls it, and holds the lock.
 std::optional<RoundApplier::Work> RoundApplier::next() {
   if (awaits_scale_) {
     if (!scale_ || scale_->round != now_.decision.round) return {};
@@ -280,8 +281,8 @@ double RoundApplier::sum(std::size_t position) {
   return counts ? sum : 0;
 }
 
-// If too much waits to be sent to a worker, the worker reads too slowly: only its own connection
-// ends.
+// Calls act for every kept contribution. If too much waits to be sent to its worker, the worker
+// reads too slowly, and only that worker's connection ends.
 template <typename F>
 void RoundApplier::for_kept(F&& act) {
   for (auto* list : {&contributors_, &dropped_}) {
@@ -295,8 +296,8 @@ void RoundApplier::for_kept(F&& act) {
   }
 }
 
-// Workers begin their next step when they hear that the round has ended. Values follow that
-// message: workers read the first while the others travel.
+// Workers begin their next step when they hear that the round has ended. The values follow that
+// message, so that workers read the first values while the others still travel.
 void RoundApplier::finish(float scale) {
   const bool clipped = !contributors_.empty() && now_.decision.contributors.front().clip_norm > 0;
   for (std::size_t position = 0; position < shard_->size(); ++position) {
@@ -374,7 +375,8 @@ Error RoundApplier::blame(std::size_t position, const NotFinite& of_mean) const 
   return of_mean;
 }
 
-// Gives the contribution's memory back to its worker, whose copy of the values is new.
+// Gives the contribution's memory back to its worker, and tells the worker that its copy of the
+// values is new.
 void RoundApplier::hand_back(const KeptContribution& kept, std::size_t position) {
   if (!kept.entries[position].contributed) return;
   ShardPiece& piece = shard_->at(position);
@@ -406,7 +408,8 @@ void PsAccount::contribution_at(TimePoint now) {
   last_ns_ = std::max(last_ns_.load(), time);
 }
 
-// Frames of several connections overlap on fewer threads, so queue is at most the rest of the time.
+// Frames of several connections overlap, and fewer threads handle them. So the share of the queue
+// is limited to the rest of the time.
 PsAccount::Shares PsAccount::shares(int threads) const {
   const double wall = double(last_ns_ - first_ns_);
   if (wall <= 0) return {};
@@ -591,7 +594,8 @@ void PsDriver::carry_out(std::vector<HostAction>& later) {
   out_.clear();
 }
 
-// A checkpoint is of the moment between two rounds.
+// In rounds, actions wait for the decisions before them, so that a checkpoint is of the moment
+// between two rounds.
 template <typename Action>
 void PsDriver::carry_out_in_order(Action action, std::vector<HostAction>& later) {
   if (!machine_.in_rounds()) return void(later.emplace_back(std::move(action)));
@@ -776,7 +780,7 @@ TimePoint PsDriver::turn(TimePoint time) {
   return next;
 }
 
-// A member stays in peers_: a watch of a value, or a save, may still name it.
+// A member stays in peers_, since a watch of a value, or a save, may still name it.
 void PsDriver::forget_unidentified(std::span<const std::pair<PsPeer*, Duration>> closing) {
   std::erase_if(peers_, [&](const auto& entry) {
     const PsPeer& peer = *entry.second;

@@ -48,14 +48,14 @@ class ShardSaver {
   ShardSaver(const ShardSaver&) = delete;
   ShardSaver& operator=(const ShardSaver&) = delete;
 
-  /// Returns true when this host sees the file with that content. From then on shards are written
-  /// into its folder, or folders in that, and nowhere else. Also begins to make memory for copies
-  /// of the values.
+  /// Returns true when this host sees the file, and it has that content. From then on shards are
+  /// written into the file's folder, or into folders below it, and nowhere else. Also begins to
+  /// make memory for copies of the values.
   bool find(const FindFile& file, Shard& shard);
-  /// Marks the values of this moment. `what` is the answer if all goes well.
+  /// Marks the values of this moment. `what` is the answer to the chief if all goes well.
   void mark(Shard& shard, const SavedShard& what);
-  /// Writes the marked shard as `path`, then calls `done` in that thread. If the path is empty, the
-  /// chief reads the shard with read_marked, and `done` is called at once.
+  /// Writes the marked shard as `path` in a thread, which then calls `done`. If the path is empty,
+  /// the chief reads the shard with read_marked, and `done` is called at once.
   void write(Shard& shard, const std::string& path, std::function<void(const SavedShard&)> done);
 
  private:
@@ -68,7 +68,7 @@ class ShardSaver {
   std::mutex mutex_;
   std::string folder_;  // where the file was found
   SavedShard what_;
-  bool makes_room_ = false;  // the kind of the thread's work, now or last
+  bool makes_room_ = false;  // the thread makes room, now or last; otherwise it writes
   bool refused_ = false;     // a mark arrived while a shard was being written
   std::atomic<bool> busy_{false}, cancelled_{false};
   std::thread thread_;
@@ -79,19 +79,20 @@ class PsDriver;
 
 /// One worker's contribution, whole on this ps, until its round has been applied.
 struct KeptContribution {
-  std::shared_ptr<IncomingStep> step;  // where it lies, or the step that says where
-  std::vector<std::shared_ptr<const SharedMemory>> memories;  // the worker's, which must last
-  std::vector<StepEnd::Entry> entries;                        // by position in the shard
-  std::shared_ptr<SharedMemory> copy;  // the worker's copy of the values; may be null
+  std::shared_ptr<IncomingStep> step;  // has the contribution, or says where it lies
+  /// The worker's shared memories, which must last.
+  std::vector<std::shared_ptr<const SharedMemory>> memories;
+  std::vector<StepEnd::Entry> entries;  // by position in the shard
+  std::shared_ptr<SharedMemory> copy;   // the worker's copy of the values; may be null
   Replies* replies = nullptr;
   std::uint64_t number = 0;     // of the step
   std::vector<bool> in_frames;  // by position: the worker gets the new values in frames
 };
 
 /// Carries out the decisions about rounds on one ps: it applies the mean of the contributions that
-/// wait here, and answers their workers. It carries out one decision after the other. A thread that
-/// finds no other at work does so. While a round waits for its scale, later decisions wait, too.
-/// Thread-safe.
+/// wait here, and answers their workers. It carries out one decision after the other, on whichever
+/// thread calls run() while no other thread is in it. While a round waits for its scale, later
+/// decisions wait, too. Thread-safe.
 class RoundApplier {
  public:
   explicit RoundApplier(PsDriver& driver) : driver_(driver) {}
@@ -137,16 +138,17 @@ class RoundApplier {
   bool awaits_scale_ = false;
   std::vector<KeptContribution> contributors_, dropped_;
   std::vector<RowMean> row_means_;  // by position
-  std::vector<Buffer> means_;       // by position: if clipped, and for whole rules
-  // The budget of each worker limits what it lets wait.
+  /// By position: the mean, if it is clipped or its rule needs all of it.
+  std::vector<Buffer> means_;
+  // Has no limit of its own: the budget of each worker limits what that worker lets wait.
   const std::shared_ptr<ReplyBlocks> common_blocks_ =
       std::make_shared<ReplyBlocks>(ReplyBudget(std::numeric_limits<std::size_t>::max() / 2));
 };
 
 /// Accounts for the time of the threads of a ps task. The time from the first contribution to the
 /// last has three shares. Apply is the time in rules, without waits for another thread that has the
-/// variable locked. Queue is the other time in which a frame had begun to arrive and was not
-/// handled yet. Idle is the rest. Thread-safe.
+/// variable locked. Queue is the rest of the time in which a frame had begun to arrive and was not
+/// handled yet. Idle is all other time. Thread-safe.
 class PsAccount {
  public:
   struct Shares {
@@ -162,7 +164,8 @@ class PsAccount {
   std::atomic<std::int64_t> apply_ns_{0}, handling_ns_{0}, first_ns_{0}, last_ns_{0};
 };
 
-/// The way of a ps to ps 0, which decides about rounds, over all its connections in turn.
+/// The conversation of a ps with ps 0, which decides about rounds, over one connection after the
+/// other.
 class CoordinatorConnection : public Receiver {
  public:
   explicit CoordinatorConnection(PsDriver& driver);
@@ -200,8 +203,8 @@ class PsDriver {
   // Calls of a connection.
   /// Handles a control message of the job. Throws when a peer must not send it.
   void control(PsPeer& peer, const ControlMessage& message);
-  /// Returns the shard. Throws kFailedPrecondition unless the peer has agreed on the variables,
-  /// and, if `initialised` is true, until they are initialised.
+  /// Returns the shard. Throws kFailedPrecondition unless the peer has agreed on the variables and,
+  /// if `initialised` is true, they are initialised.
   Shard& shard_for(PsPeer& peer, bool initialised);
   void refuse(PsPeer& peer, const std::string& why);
   /// Answers the chief.
@@ -210,7 +213,7 @@ class PsDriver {
   void refuse_all(const std::string& why);
   Fate begin_step(PsPeer& peer, std::int64_t step, bool reads_now, const StepBegin& begin);
   void end_step(PsPeer& peer, std::int64_t step, Fate fate, bool skipped = false);
-  /// Takes a contribution to a round, before end_step.
+  /// Keeps contributions to rounds. Give it a contribution before end_step.
   RoundApplier& rounds() { return rounds_; }
 
   // Calls of the rounds and of the connection to ps 0.
@@ -312,12 +315,12 @@ class PsDriver {
   std::map<PeerId, std::unique_ptr<PsPeer>> peers_;
   std::vector<std::pair<PeerId, Duration>> closing_;
   std::unique_ptr<CoordinatorConnection> coordinator_;
-  bool connects_ = false;  // to ps 0, in the main thread's next turn
+  bool connects_ = false;  // the main thread must connect to ps 0 in its next turn
   std::exception_ptr failure_;
   RoundApplier rounds_{*this};
   std::vector<PeerId> forgotten_;      // peers that will not come back, until the next turn
-  Bytes bytes_gone_;                   // of peers that were never members
-  std::optional<Bytes> bytes_before_;  // when use_ began
+  Bytes bytes_gone_;                   // bytes of connections whose peers were never members
+  std::optional<Bytes> bytes_before_;  // the bytes at the time when use_ began
   ShardSaver saving_;                  // last: its thread calls what is above
 };
 

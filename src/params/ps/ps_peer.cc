@@ -37,7 +37,7 @@ void PsPeer::take_connection_of(PsPeer& other) {
   stream_->open(other.stream_->release());
 }
 
-// True for values: the ps reads them again where they lie.
+// True for values: to send them again, the ps reads them where they lie.
 bool PsPeer::makes(const FrameHeader& header) const {
   return MessageType{header.type} == MessageType::kValues;
 }
@@ -98,7 +98,7 @@ void PsPeer::on_frame(const FrameHeader& header, std::span<const std::byte> payl
     ended_ = true;
     driver_.refuse_all(error.of(task_, last_step_).what());
   } catch (const Error& error) {
-    // The worker hears why before the connection is closed.
+    // The worker is told the reason before its connection is closed.
     ended_ = true;
     driver_.refuse(*this, error.what());
   }
@@ -221,7 +221,8 @@ void PsPeer::on_pull(const FrameHeader& header, std::span<const std::byte> paylo
   }
 }
 
-// If the value changes after each read, changes it now: the worker has the last one.
+// If the ps changes the value after each read, it does so now, since the worker has read the
+// present value.
 void PsPeer::on_pull_next(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   if (piece.bytes() > kChunkBytes) {
@@ -297,7 +298,7 @@ void PsPeer::on_contribution(const FrameHeader& header, std::span<const std::byt
   if (arrival.apply) apply_whole(position);
 }
 
-// The worker has read the values in shared memory; only the worker knows when.
+// The worker says that it has read the values in shared memory, since only the worker knows when.
 void PsPeer::on_read_done(const FrameHeader& header) {
   ShardPiece& piece = shard().at(shard().position(header.id));
   piece.was_read(ShardPiece::Reading::kInPlace);
@@ -358,7 +359,7 @@ void PsPeer::on_step_end(const FrameHeader& header, std::span<const std::byte> p
   driver_.account().contribution_at(driver_.now());
 }
 
-// From here on the step belongs to the applier.
+// From here on the step belongs to the RoundApplier.
 void PsPeer::keep() {
   KeptContribution kept{.step = incoming_,
                         .memories = shared_,
@@ -431,7 +432,7 @@ void PsPeer::answer(std::size_t position, std::size_t offset, ReplyBlocks::Lent 
   replies_.send_block(MessageType::kValues, header, replies_.rounded(piece, std::move(values)));
 }
 
-// Makes the copy when a worker step first asks for it.
+// Makes the worker's copy when one of its steps first asks for it.
 void PsPeer::renew_copy(std::size_t position, std::uint64_t step) {
   ShardPiece& piece = shard().at(position);
   if (copy_ == nullptr) {

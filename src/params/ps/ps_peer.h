@@ -27,12 +27,12 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   PsPeer(PsDriver& driver, PeerId id, std::shared_ptr<Connection> connection);
   ~PsPeer() override;
 
-  /// The receiver for the link, of the connection with which this object was made.
+  /// The receiver that the link calls for the connection with which this object was made.
   Receiver& inlet() { return inlet_; }
   ResumableConnection& stream() { return *stream_; }
   const ResumableConnection& stream() const { return *stream_; }
-  /// The worker behind another peer is this one, which was cut off: takes that peer's connection.
-  /// Call it inside a call of that connection, with the driver's lock.
+  /// The worker behind `other` turned out to be this one, which was cut off: takes over that peer's
+  /// connection. Call it inside a call of that connection, with the driver's lock.
   void take_connection_of(PsPeer& other);
   /// The worker will not come back: frees what was kept for it.
   void finish();
@@ -113,8 +113,8 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   const std::shared_ptr<ResumableConnection> stream_;
   OwnInlet inlet_;
   Replies replies_;
-  ContributionForm contributions_;  // the form of its contributions, by its hello
-  /// Small messages, as they arrive and decoded. Every step uses this memory again.
+  ContributionForm contributions_;  // the form of its contributions, as its hello says
+  /// Small messages, as they arrived and as they were decoded. Every step uses this memory again.
   struct Messages {
     std::vector<std::byte> bytes;
     StepBegin step_begin;
@@ -127,7 +127,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   std::shared_ptr<IncomingStep> incoming_;
   StateFrames state_frames_;
   std::vector<std::shared_ptr<const SharedMemory>> shared_;  // the worker's shared memories
-  std::shared_ptr<SharedMemory> copy_;  // as the worker last saw the values; null: not asked for
+  std::shared_ptr<SharedMemory> copy_;  // the worker's copy of the values; null: not asked for
   TimePoint frame_began_{};
   bool greeted_ = false, ended_ = false;
   int worker_ = -1;  // −1: it has not been welcomed, or is another ps

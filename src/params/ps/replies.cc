@@ -28,8 +28,8 @@ void ReplyQueue::push(const FrameHeader& header, ReplyBlocks::Lent block) {
   send_some();
 }
 
-// One thread sends at a time, so the order stays. It also sends the replies that other threads
-// push, or make room for, meanwhile.
+// Only one thread sends at a time, so that replies keep their order. It also sends the replies that
+// other threads push, or make room for, in the meantime.
 void ReplyQueue::send_some() {
   std::unique_lock lock(mutex_);
   if (sending_) return;
@@ -89,7 +89,8 @@ std::shared_ptr<Connection> ReplyQueue::connection() {
   return connection_;
 }
 
-// Releases the blocks and the connection after the lock: the connection's end may call on_sent.
+// Releases the blocks and the connection after the lock, since the connection's end may call
+// on_sent.
 void ReplyQueue::drop() {
   std::shared_ptr<Connection> ended;
   std::vector<Schedule::Reply> unsent;
@@ -125,7 +126,7 @@ void Replies::send(MessageType type, std::span<const std::byte> payload, std::ui
   to->send({.type = std::uint16_t(type), .step = step}, bytes, &ReplyBlocks::sent, block.release());
 }
 
-// Frames keep their order, so the last one that is sent means that all are.
+// Frames are sent in order, so when the last one is sent, all are.
 void Replies::send_task_state(std::shared_ptr<const std::vector<std::byte>> state,
                               std::uint64_t step) {
   using Kept = std::shared_ptr<const std::vector<std::byte>>;
@@ -164,8 +165,8 @@ bool Replies::send_value_at_once(ShardPiece& piece, const FrameHeader& header) {
   });
 }
 
-// The change may be another worker's contribution. That must not fail because the ps cannot tell
-// this worker.
+// The change may come from another worker's contribution, which must not fail because this worker
+// cannot be told.
 void Replies::on_changed(ShardPiece& piece, bool wanted) {
   const std::uint64_t version = piece.changes().version();
   try {

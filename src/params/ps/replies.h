@@ -32,7 +32,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   /// Sends the reply at once if no other is under way; otherwise returns false. Borrows the payload
   /// for this call only.
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
-  /// The connection, for a message that waits behind no reply. Null after drop().
+  /// Returns the connection, for a message that waits behind no reply; null after drop().
   std::shared_ptr<Connection> connection();
   /// Sends nothing any more, since the connection has ended.
   void drop();
@@ -75,7 +75,7 @@ class Replies : public ChangeListener {
   void send_values(ShardPiece& piece, std::uint64_t step);
   /// Sends a part of a piece as the answer to a contribution.
   void answer_values(CommonValues& values, std::uint64_t step);
-  /// Sends all of a piece to a worker that keeps the values. The worker is told, once, when they
+  /// Sends all of a piece to a worker that keeps the values. The worker is told, once, when these
   /// have changed.
   void send_subscribed_values(ShardPiece& piece);
   /// Sends all of a piece that the worker has asked for ahead. The worker is told of the next
@@ -88,13 +88,15 @@ class Replies : public ChangeListener {
   void send_state(ShardPiece& piece);
 
   ReplyBlocks::Lent take(std::size_t bytes) { return blocks_->take(bytes); }
-  /// The block with the piece's values as they travel, from byte `values_at` on.
+  /// Returns the block with the piece's values in the form in which they travel, from byte
+  /// `values_at` on.
   ReplyBlocks::Lent rounded(const ShardPiece& piece, ReplyBlocks::Lent block,
                             std::size_t values_at = 0) const;
   void send_block(MessageType type, const FrameHeader& header, ReplyBlocks::Lent block);
 
   void close(Deadline deadline);
-  /// Sends again, as they are now, values that were sent on a connection that was cut.
+  /// Sends values once more, as they are now, because the connection on which they were sent was
+  /// cut.
   void send_again(ShardPiece& piece, const FrameHeader& header, std::size_t bytes, Connection& to);
   /// Nothing is sent any more.
   void drop();

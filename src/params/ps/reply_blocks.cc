@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kLeastBytes = 4096;
 
-// Sizes are powers of two: the largest block of one kind is at most twice as large as the smallest.
+// Blocks of one kind have sizes below the same power of two, so the largest is at most twice as
+// large as the smallest.
 std::size_t memory_for(std::size_t bytes) { return bytes == 0 ? 0 : std::max(bytes, kLeastBytes); }
 std::size_t kind_of(std::size_t memory) { return std::size_t(std::bit_width(memory)); }
 
@@ -64,8 +65,7 @@ std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,
   return block;
 }
 
-// Keeps no more memory than may be lent, so that blocks of sizes that are no longer asked for are
-// freed.
+// Keeps no more memory than may be lent. So blocks of sizes that are no longer asked for are freed.
 void ReplyBlocks::give_back(Block* block) {
   std::unique_ptr<Block> back(block);
   back->common.reset();

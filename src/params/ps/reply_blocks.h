@@ -50,7 +50,7 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
   void close();
   /// The memory of blocks that wait for reuse.
   std::size_t kept_bytes() const;
-  /// The `sent` of Connection::send; its context is a block that was lent.
+  /// The `sent` function for Connection::send; its context is a block that was lent.
   static void sent(void* block) { give_back(static_cast<Block*>(block)); }
 
  private:

@@ -38,8 +38,8 @@ TEST(ReplyBlocksTest, ThrowsOffWhoLetsTooMuchPileUp) {
   EXPECT_NE(blocks->take(30'000), nullptr);
 }
 
-// Blocks that a peer shares with others count, too: otherwise it could keep all of them from being
-// given back.
+// Blocks that a peer shares with others are charged to it, too. Otherwise a peer that reads nothing
+// could keep all of them from being given back.
 TEST(ReplyBlocksTest, CountsWhatIsCommonToSeveralPeers) {
   const auto common = std::make_shared<ReplyBlocks>(ReplyBudget(1'000'000));
   const ReplyBlocks::Common bytes = common->take(60'000);

@@ -95,7 +95,7 @@ class ServingPs {
     return true;
   }
 
-  // A server without a job listens at --bind, so an error of the address is one of that flag.
+  // A server without a job listens at --bind, so an error in the address is an error in that flag.
   std::string start_to_listen() {
     try {
       return link_->listen(address_of(options_), [this](std::shared_ptr<Connection> peer) {
@@ -146,7 +146,8 @@ class ServingPs {
     wake_.raise();
   }
 
-  /// Returns when the driver has something to do, when this ps is told to stop, and at `next`.
+  /// Returns when the driver has something to do or this ps is told to stop, and at `next` at the
+  /// latest.
   void wait(TimePoint next) {
     const Deadline deadline = Deadline::at(next, *options_.clock);
     link_->wait(wake_, deadline.or_when_readable(stops_ ? -1 : options_.stop_fd),
@@ -165,7 +166,7 @@ class ServingPs {
   std::atomic<bool> woken_{false};
   PsDriver driver_;
   IntervalTimer progress_due_;
-  std::optional<TimePoint> stops_;  // the latest time, once this ps was told to stop
+  std::optional<TimePoint> stops_;  // when this ps ends at the latest, once it was told to stop
   std::unique_ptr<Link> link_;      // last: its threads call the driver
 };
 

@@ -36,9 +36,9 @@ struct PsSummary {
 };
 
 struct PsOptions {
-  /// Serves the job whose worker comes first, whatever its cluster id. That worker then gives
+  /// Serves the job of the worker that comes first, whatever its cluster id. That worker then gives
   /// `task` and the number of workers, and `spec` needs no workers. Meanwhile the ps tells workers
-  /// of other jobs to come again. When nobody is connected, the job of such a worker takes the
+  /// of other jobs to come again. Once nobody is connected, the job of such a worker takes the
   /// place of this one.
   bool any_job = false;
   ClusterSpec spec;
@@ -51,8 +51,8 @@ struct PsOptions {
   Duration join_timeout = std::chrono::seconds(300);
   /// The time in which a worker whose connection was cut may come back; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
-  /// Threads that apply rules, and threads of the link (at most one per worker); 0: one for each
-  /// core.
+  /// How many threads apply rules, and how many the link has (at most one per worker); 0: one for
+  /// each core.
   int threads = 0;
   std::int64_t last_step = 0;     // 0: unknown; the chief may declare it
   std::uint64_t first_epoch = 1;  // of the membership of its workers
@@ -61,8 +61,8 @@ struct PsOptions {
   /// serve() ends with kCancelled when this descriptor can be read: an eventfd or pipe that a
   /// signal handler writes to. −1: none. The caller owns it.
   int stop_fd = -1;
-  /// Called when the workers are told to leave. Returns how long they may take, since the chief
-  /// saves.
+  /// How long the workers may take to leave when this ps is told to stop, since the chief saves
+  /// first; 0: no time. `stopping` is called when the workers are told to leave.
   Duration stop_within{0};
   std::function<void()> stopping;
   /// Makes the link instead of net's make_link (tests: tasks as threads over one inproc hub).

@@ -193,7 +193,7 @@ TEST_F(PsEnd, IsAbandonedWhenNobodyComes) {
   options.join_timeout = 300s;
   std::future<PsSummary> ps = start_with_clock(options);
   clock_.advance(299s);
-  for (int i = 0; i < 2; ++i) disturb();  // the ps has looked at its clock since the first one
+  for (int i = 0; i < 2; ++i) disturb();  // after the second one, the ps has looked at its clock
   EXPECT_EQ(ps.wait_for(0s), std::future_status::timeout);
   clock_.advance(1s);
   disturb();
@@ -252,7 +252,7 @@ TEST_F(PsEnd, AWorkerGivesUpOnAPsThatNeverComes) {
   }
 }
 
-/// A link on which a ps exists at the first connection, but is of no use, and from then on is gone.
+/// A link whose first connection reaches a ps that is of no use. After that the ps is gone.
 class FlightyLink : public Link {
  public:
   std::string kind() const override { return "flighty"; }

@@ -22,7 +22,8 @@ class ApplyPool {
     if (n > grain && lock.try_lock()) return pool_.parallel_for(n, grain, function);
     if (n > 0) function(std::int64_t{0}, n);
   }
-  /// Calls function(ThreadPool&) with the threads, or with the calling one alone.
+  /// Calls function(ThreadPool&) with the threads if they are free; otherwise with the calling
+  /// thread alone.
   template <typename F>
   void with_threads(F&& function) {
     if (const std::unique_lock lock(mutex_, std::try_to_lock); lock) return function(pool_);

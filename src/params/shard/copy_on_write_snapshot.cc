@@ -1,5 +1,6 @@
-// A copy of mlp's 226 MB between two steps would stop training for all workers at once. fork()
-// would not copy the values, which lie in shared memory.
+// Why a shard is not simply copied or forked: a copy of mlp's 226 MB between two steps would stop
+// training for all workers at once, and fork() would not copy the values, which lie in shared
+// memory.
 #include "params/shard/copy_on_write_snapshot.h"
 
 #include <algorithm>
@@ -42,8 +43,8 @@ void CopyOnWriteSnapshot::keep(std::size_t begin, std::size_t end) {
   }
 }
 
-// Nobody has changed any of the region: a thread that wants to change it calls this first, and
-// waits.
+// At the time of the call nobody has changed any of the region, since a thread that wants to change
+// it calls this first, and waits until the region is kept.
 void CopyOnWriteSnapshot::keep_region(std::size_t region) {
   const std::lock_guard lock(regions_[region]);
   if (taken_[region].load(std::memory_order_relaxed)) return;

@@ -13,15 +13,15 @@
 
 namespace paceline {
 
-/// Arrays of one length: a value and its large slots. An updater copies a region just before it
-/// changes it, unless the reader has copied it already. So a snapshot costs the updates one copy,
-/// of data that is in their caches at that time, and nothing while no snapshot is wanted. Its
-/// memory is as large as the arrays.
+/// Keeps arrays of one length: a value and its large slots. An updater copies a region just before
+/// it changes it, unless the reader has copied it already. So a snapshot costs the updates one
+/// copy, of data that are in their caches at that time, and nothing while no snapshot is wanted.
+/// The snapshot's memory is as large as the arrays.
 class CopyOnWriteSnapshot {
  public:
   /// The arrays must outlive it.
   explicit CopyOnWriteSnapshot(std::vector<std::span<const std::byte>> arrays);
-  /// Makes the memory, which otherwise the first mark makes. Do not call it while a mark holds.
+  /// Makes the memory now; otherwise the first mark makes it. Do not call it while a mark holds.
   void make_room();
   /// From now on keeps the present content of the arrays. No update may be under way. `count` is
   /// the rule's count.

@@ -22,8 +22,8 @@ class NotFinite : public Error {
   std::string variable_, what_;
 };
 
-/// Throws NotFinite for the first value that is not finite. The values are the elements from
-/// `first` on of a contribution to the variable.
+/// Throws NotFinite for the first value that is not finite. `values` are elements of a contribution
+/// to the variable, from element `first` on.
 void check_finite(const std::string& variable, std::int64_t first, std::span<const float> values);
 
 }  // namespace paceline

@@ -14,7 +14,8 @@
 namespace paceline {
 namespace {
 
-// Refuses pieces before it allocates anything, since a declaration arrives over a link.
+// Refuses pieces that this machine cannot hold before anything is allocated, since a declaration
+// arrives over a link.
 void check_can_hold(std::span<const VariableSpec> variables, std::span<const Piece> pieces, int ps,
                     int contributions) {
   double bytes = 0, trained = 0;
@@ -43,7 +44,7 @@ void check_can_hold(std::span<const VariableSpec> variables, std::span<const Pie
       bytes + contributions * trained);
 }
 
-// Tasks that were started with other flags than this one may declare other variables.
+// The chief may have been started with other flags than this ps, and so declare other variables.
 void check_after_reads(const AfterReads& after_reads, std::span<const VariableSpec> variables) {
   for (const auto& [name, change] : after_reads) {
     const auto variable = std::ranges::find(variables, name, &VariableSpec::name);

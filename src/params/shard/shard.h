@@ -28,7 +28,7 @@ class Shard {
   int ps() const { return ps_; }
   std::span<const VariableSpec> variables() const { return variables_; }
   std::span<const Piece> all_pieces() const { return pieces_; }
-  /// The number of pieces on this ps; positions count them.
+  /// The number of pieces on this ps. A position is an index below this number.
   std::size_t size() const { return local_.size(); }
   ShardPiece& at(std::size_t position) { return *local_[position]; }
   /// Returns the position of a piece by its id. Throws kDataLoss when the piece is not on this ps.
@@ -37,8 +37,8 @@ class Shard {
   ApplyPool& pool() { return pool_; }
   /// The variables with pieces on this ps that change after each read.
   std::vector<VariableId> changed_after_reads() const;
-  /// The values of all pieces, laid out as shard_layout says. They change, element by element,
-  /// while others read them.
+  /// The values of all pieces, laid out as shard_layout says. Elements change while others read
+  /// them.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
   /// Returns the place of a piece's value in a memory of that layout.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {

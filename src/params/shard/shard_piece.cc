@@ -47,9 +47,11 @@ namespace {
 constexpr std::size_t kMeanElements = std::size_t{1} << 12;
 constexpr std::size_t kChangedElements = std::size_t{1} << 13;
 
-// The bytes that are locked at a time. A rule takes longer for them than waking a thread takes.
+// How many bytes are locked at a time. A rule takes longer for these bytes than it takes to wake a
+// thread.
 constexpr std::size_t kRegionBytes = std::size_t{1} << 18;
-// The elements of a region. It takes as many elements of rows to be worth a thread.
+// How many elements a region has. Rows are given to another thread only if they have as many
+// elements.
 constexpr std::int64_t kApplyGrain = kRegionBytes / sizeof(float);
 // Parts larger than this have left the cache by the time that they are read.
 constexpr std::size_t kMostCached = std::size_t{4} << 20;
@@ -75,8 +77,8 @@ auto copy_for(std::size_t bytes) {
   return bytes > kMostCached ? copy_past_caches : copy_through_caches;
 }
 
-// Assigns a block at a time, past the caches. If each line that another core reads were written by
-// itself, writer and reader would wait for each other at every line. The writer begins at the end,
+// Assigns a block at a time, past the caches. If the writer wrote line by line while another core
+// reads, writer and reader would wait for each other at every line. The writer begins at the end,
 // so that the two do not keep step.
 void assign_changed(std::span<float> values, std::int64_t time, const AfterRead& change) {
   std::array<float, kChangedElements> buffer;
@@ -113,7 +115,7 @@ void ShardPiece::for_regions(std::size_t begin, std::size_t end, F&& function) {
   }
 }
 
-// No other thread holds one region while it waits for another.
+// Cannot deadlock: no other thread holds one region while it waits for another.
 std::vector<std::unique_lock<std::mutex>> ShardPiece::lock_all() {
   std::vector<std::unique_lock<std::mutex>> locks;
   for (std::mutex& region : regions_) locks.push_back(counted_lock(region));
@@ -159,7 +161,7 @@ void ShardPiece::apply(const RuleStep& step, std::size_t offset,
                         {floats + done / sizeof(float), bytes / sizeof(float)});
     if (!updated.empty()) copy(memory_.value().subspan(begin, bytes), updated.subspan(done, bytes));
   };
-  // Cuts between regions: each part is written at once.
+  // Cuts the range between regions, so that each part is written at once.
   const std::size_t end = offset + gradient.size();
   const std::size_t first = offset / region_bytes_;
   const std::size_t last = (end + region_bytes_ - 1) / region_bytes_;

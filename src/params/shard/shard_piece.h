@@ -1,4 +1,4 @@
-// A piece of a variable that lives on a ps: its memory, shared by many threads and read by workers
+// A piece of a variable that lives on a ps: its memory, which many threads share and workers read
 // in place.
 #pragma once
 
@@ -25,8 +25,8 @@ namespace paceline {
 
 class ShardPiece;
 
-/// Hears, once, that a piece's values have changed. The call may come from any thread, and must not
-/// block.
+/// Is told, once, that a piece's values have changed. The call may come from any thread, and must
+/// not block.
 class ChangeListener {
  public:
   virtual ~ChangeListener() = default;
@@ -41,9 +41,10 @@ class ChangeNotifier {
   /// Returns how often the values have changed. The values may be newer than that version.
   std::uint64_t version() const { return version_; }
   /// Subscribes to the first change after the version that it returns. Values that are read from
-  /// now on are of that version or newer. The listener must outlive the piece, or its changes.
+  /// now on are of that version or newer. The listener must outlive the piece, or all changes of
+  /// its values.
   std::uint64_t subscribe(ChangeListener& listener);
-  /// Subscribes to the first change after that version; the listener waits for its values. If that
+  /// Subscribes to the first change after `version`; the listener waits for the new values. If that
   /// change has happened already, does not subscribe, and returns false.
   bool subscribe_after(std::uint64_t version, ChangeListener& listener);
   /// Tells the listeners that the values have changed.
@@ -79,8 +80,8 @@ class ShardPiece {
   std::int64_t begin_contribution();
   void end_contribution();
   /// Applies the rule to a range, and copies the range's new values to `updated` unless that is
-  /// empty. The copy goes past the caches if it is more than they keep. The range is the whole
-  /// piece for a rule that asks for its whole variable.
+  /// empty. A copy that is larger than the caches goes past them. For a rule that asks for its
+  /// whole variable, the range must be the whole piece.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
   /// Applies the rule to all of the piece with the mean of dense contributions, which it computes
@@ -110,11 +111,11 @@ class ShardPiece {
   /// of float32. Call this before any worker reads.
   void change_after_reads(const AfterRead& change);
   bool changes_after_reads() const { return after_read_ != nullptr; }
-  /// Tells that a worker has read the value, or was sent it.
+  /// Notes that a worker has read the value, or was sent it.
   void was_read(Reading reading) {
     if (after_read_ != nullptr) change(reading);
   }
-  /// A caller that changes the values tells its listeners.
+  /// The listeners of this piece. A caller that changes the values must tell them.
   ChangeNotifier& changes() { return changes_; }
 
   /// Arrays are numbered as in VariableMemory: 0 is the value, 1 + s is slot s.
@@ -129,8 +130,8 @@ class ShardPiece {
   /// Keeps the present arrays while contributions go on. If some contributions are under way, it
   /// keeps the arrays as they are at a moment when none is.
   void mark();
-  /// Waits until the piece is kept. At the deadline keeps it region by region (256 KiB; rows: all
-  /// of them), each between two updates.
+  /// Waits until the piece is kept. At the deadline, keeps it region by region, each of 256 KiB,
+  /// between two updates; a piece that is changed by rows, all at once.
   void wait_marked(Deadline deadline);
   /// Returns bytes of the arrays as they were. One thread calls it, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {

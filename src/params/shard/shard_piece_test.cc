@@ -52,7 +52,7 @@ TEST(ShardPiece, RowsAreNamedAsInTheVariable) {
   EXPECT_EQ(row, (std::vector<float>{3, 4}));
 }
 
-// Tries again if the other thread had let go of the lock before this one arrived.
+// Tries again if the other thread has released the lock before this one asks for it.
 TEST(ShardPiece, CountsHowLongAnApplyWaitsForAnotherThread) {
   HeldPiece held({.name = "w", .shape = {4}, .rule = Add{}},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 4, .ps = 0});
@@ -185,7 +185,7 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
   EXPECT_EQ(missed, 0);
 }
 
-// A declaration that arrives over a link may ask for one.
+// A declaration that arrives over a link may ask for such an average.
 TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   HeldPiece held({.name = "w", .shape = {2}, .average_decay = 0.5f, .trained = false},
                  {.id = 0, .variable = 0, .first_row = 0, .rows = 2, .ps = 0});
@@ -194,7 +194,7 @@ TEST(ShardPiece, AFrozenVariableHasNoMovingAverage) {
   EXPECT_EQ(values_of(held.piece), (std::vector<float>{1, 2}));
 }
 
-// The variable has more elements than are written at a time, and no multiple of that.
+// The variable has more elements than are written at a time, but not a multiple of that number.
 TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   constexpr std::int64_t kElements = 90'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .trained = false},
@@ -222,8 +222,8 @@ TEST(ShardPiece, AReadIsFollowedByWhatChangesAllElements) {
   EXPECT_EQ(piece.changes().version(), version + 4);
 }
 
-// Four threads contribute at once, each by ranges on the threads of one pool, and another one in
-// chunks. No contribution is lost.
+// Four threads contribute at once, one of them in chunks and the others in ranges on the threads of
+// one pool. No contribution is lost.
 TEST(ShardPiece, ContributionsFromSeveralThreadsAddUp) {
   constexpr std::int64_t kElements = 700'001;
   HeldPiece held({.name = "w", .shape = {kElements}, .rule = Add{}},

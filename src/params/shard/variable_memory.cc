@@ -68,7 +68,7 @@ void expect_type(const VariableSpec& spec, const std::string& what, const Tensor
                            tensor.shape().str(), name_of(dtype), shape.str()));
 }
 
-// Keeps the memory that exists: a step may hold a view of it.
+// Copies into the memory that exists already, since a step may hold a view of it.
 void put_into(Tensor& target, Tensor source) {
   if (!target.defined()) {
     target = source.shared() ? source.clone() : std::move(source);
@@ -118,7 +118,7 @@ void VariableMemory::make_slots() {
   }
 }
 
-// All arrays exist: from now on they keep their memory.
+// Call it once all arrays exist: from then on they keep their memory.
 void VariableMemory::settle() {
   if (own_value_.defined()) value_ = bytes_of(own_value_);
   full_slots_.clear();

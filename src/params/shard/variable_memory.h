@@ -24,7 +24,8 @@ struct UpdateScalars {
 };
 
 /// It locks nothing. Its user makes sure that no two threads change the same elements at once, and
-/// that nobody reads elements that change. Arrays are numbered: 0 is the value, 1 + s is slot s.
+/// that nobody reads elements while they change. Arrays are numbered: 0 is the value, 1 + s is slot
+/// s.
 class VariableMemory {
  public:
   /// The most arrays of the variable's size, beside the value, that its rules can update.
@@ -50,15 +51,15 @@ class VariableMemory {
   std::size_t array_bytes(std::size_t array) const;
   std::size_t all_bytes() const;
 
-  /// Writes value and slots. If the state has no slots, they begin anew (a moving average as the
-  /// value). The first write keeps the memory of tensors that nobody else holds. Throws
-  /// kInvalidArgument naming the variable when a shape or type differs.
+  /// Writes value and slots. If the state has no slots, they begin anew; a moving average then
+  /// begins as the value. The first write keeps the memory of tensors that nobody else holds.
+  /// Throws kInvalidArgument naming the variable when a shape or type differs.
   void write(VariableState state);
   /// Writes bytes of one array; they must lie within it. The first bytes of a value make the slots
   /// begin anew, so write slots after the value.
   void write(std::size_t array, std::size_t offset, std::span<const std::byte> bytes);
-  /// Moves the written value to other memory, which must outlive this object. Not while it is
-  /// marked.
+  /// Moves the written value to other memory, which must outlive this object. Do not call it while
+  /// the variable is marked.
   void move_value(std::span<std::byte> to);
   /// Returns a copy of value and slots.
   VariableState read(VariableId id) const;
@@ -86,16 +87,16 @@ class VariableMemory {
   /// Call it before bytes [begin, end) of the value change in any way other than by the calls
   /// below.
   void before_change(std::size_t begin, std::size_t end) { snapshot_->before_change(begin, end); }
-  /// Applies the rule to elements from `first` on. Several threads may apply ranges that do not
-  /// overlap at once. Allocates nothing.
+  /// Applies the rule to elements from `first` on. Several threads may do so at once if their
+  /// ranges do not overlap. Allocates nothing.
   void apply_range(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
   /// Applies the rule to rows `ids`, by their ids in the variable. The caller checks that they are
   /// unique and within this memory. `gradient` is (ids.size(), …). As apply_range otherwise.
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 
-  /// Applies one contribution of a rule that asks for the whole variable, which this memory must
-  /// hold. It allocates what the rule's steps need.
+  /// Applies one contribution by a rule that asks for the whole variable, all of which this memory
+  /// must hold. Allocates what the rule's steps need.
   void apply_whole(const RuleStep& step, const float* gradient, ThreadPool& pool);
 
   /// Applies one contribution to all elements; `pool` may be null. Allocates nothing, except as

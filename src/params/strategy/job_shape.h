@@ -17,7 +17,7 @@ struct JobShape {
   WireForm wire = {};
   int accumulate = 1;
   int towers = 1;  // devices of each worker, each with a batch of its own
-  /// The host of each task; missing ones are chosen.
+  /// The host of each task. Missing hosts are chosen.
   std::vector<int> ps_hosts = {}, worker_hosts = {};
 
   bool is_one_process() const { return ps == 0 && workers == 1; }

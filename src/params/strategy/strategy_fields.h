@@ -1,6 +1,6 @@
-// The list of a strategy's options: their flags, the meaning of these, and the strategies that have
-// them. Flags, --help, files, the workers' agreement, reports and predictions use this list to read
-// and write options.
+// The list of the options of strategies: the flag of each option, its meaning, and the strategies
+// that have it. Flags, --help, files, the workers' agreement, reports and predictions use this list
+// to read and write options.
 #pragma once
 
 #include <limits>
@@ -37,7 +37,7 @@ struct StrategyField {
   const char* flag;
   const char* argument;  // as --help shows it
   const char* help;
-  /// How the flag is refused for a strategy without the option: "needs …".
+  /// The reason why the flag is refused for a strategy without the option: "needs …".
   const char* needs;
   bool (*traits_have_it)(const StrategyKind& kind, const Strategy& options);
   std::variant<WholeOption, RateOption, WordOption> value;
@@ -47,7 +47,7 @@ struct StrategyField {
   bool is_of(const StrategyKind& kind, const Strategy& options) const;
   /// The value, as its flag takes it.
   std::string text(const Strategy& strategy) const;
-  /// The value as workers compare it. If the strategy chooses, the word for that.
+  /// The value as workers compare it: if the strategy chooses the value, the word for that.
   std::string agreed_text(const Strategy& strategy) const;
   bool is_usual(const Strategy& strategy) const { return text(strategy) == text(Strategy()); }
 };

@@ -29,7 +29,7 @@ struct StrategyKind {
   bool rounds = false;       // one contribution of each worker makes a global step; see in_rounds()
   bool reduces = false;      // workers sum contributions among themselves, and must meet for that
   bool limits_lead = false;  // limits a worker's lead over the slowest, in own steps
-  bool makes_local_steps = false;  // each learns less than a step of other strategies
+  bool makes_local_steps = false;  // each step learns less than one of other strategies
   /// Sets the options that the strategy does not leave to the user; null: it leaves all of them.
   void (*fix)(Strategy& options) = nullptr;
   /// Joins the strategy for JoinOptions::cluster, whose strategy is settled().
@@ -72,8 +72,8 @@ Strategy settled(const StrategyKind& kind, Strategy options);
 /// Returns what the chief declares to the parameter servers of `spec`.
 AggregationSpec aggregation_of(const StrategyKind& kind, const Strategy& options,
                                const ClusterSpec& spec);
-/// Rounds that the parameter servers of `spec` close. They include the address of ps 0: a ps that
-/// outlives jobs knows it from nowhere else.
+/// Returns rounds that the parameter servers of `spec` close. They include the address of ps 0,
+/// since a ps that outlives jobs knows it from nowhere else.
 AggregationSpec rounds_of(const ClusterSpec& spec, int replicas, LateContribution late);
 
 }  // namespace paceline

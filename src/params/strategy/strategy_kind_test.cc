@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// "name, with ps: in rounds, …", in the order of the table.
+// Returns the kind's name, followed by the traits that hold for it: "hybrid ps reduces …".
 std::string traits_of(const StrategyKind& kind, const Strategy& options = {}) {
   std::string text(kind.name);
   if (kind.has_ps()) text += " ps";

@@ -162,7 +162,7 @@ class PsTest : public JobFixture {
   std::unique_ptr<PsStore> chief_;
 };
 
-/// A PsTest in synchronous rounds, each of which this many contributions close; 0: those of all.
+/// A PsTest in synchronous rounds. `needed` contributions close a round; 0: those of all workers.
 class RoundsPsTest : public PsTest {
  protected:
   explicit RoundsPsTest(int needed = 0) : needed_(needed) {}

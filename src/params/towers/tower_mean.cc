@@ -16,8 +16,8 @@
 namespace paceline {
 namespace {
 
-// A part takes some microseconds. The parts, and the order in which squares are summed, depend on
-// the shape alone.
+// A part takes some microseconds. How a mean is cut into parts, and in which order squares are
+// summed, depends on the shape alone.
 constexpr std::int64_t kPart = 16 * 1024;
 // Sums of this many elements stay in the first cache.
 constexpr std::int64_t kBlock = 256;

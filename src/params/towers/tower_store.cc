@@ -141,7 +141,7 @@ std::size_t TowerGroup::use(VariableId variable) const {
   return std::size_t(use);
 }
 
-// The wait ends, since each tower either goes on or fails, and says so.
+// The wait always ends, since each tower either goes on, or fails and says so.
 template <typename Condition>
 void TowerGroup::wait(std::unique_lock<std::mutex>& lock, Condition condition) {
   changed_.wait(lock, [&] { return error_ != nullptr || condition(); });
@@ -234,8 +234,8 @@ void TowerGroup::Lead::ready(VariableId variable, const Contribution& contributi
   }
 }
 
-// If a contribution's device is behind the host, tower 0 does not wait for it while it can queue
-// more on its own device.
+// True when all towers have contributed and no device still computes. If a device still does, tower
+// 0 does not wait for it while it can queue more work on its own device.
 bool TowerGroup::Lead::is_there(const Use& use) {
   const std::lock_guard lock(group_.mutex_);
   return use.arrived == group_.towers_ && std::ranges::all_of(use.events, &Event::empty);

@@ -19,8 +19,8 @@
 
 namespace paceline {
 
-/// The sums, in the middle of a step, of numbers that all towers have. A round of sums is whole
-/// once every tower has given its numbers. They are added in the order of the towers. Not
+/// Sums of numbers in the middle of a step, to which every tower gives its numbers. A round of sums
+/// is whole once every tower has given. Numbers are added in the order of the towers. Not
 /// thread-safe.
 class TowerSums {
  public:
@@ -55,15 +55,16 @@ class TowerSums {
 };
 
 /// The towers of one training, which make each step together: to the store below, their plans are
-/// one plan. Tower 0 leads. In a step only its thread calls the store below, which so sees one
-/// plan. The other towers take the values that tower 0 has asked for, and wait if it has not asked
-/// yet. The means of contributions go to the store below in the order in which tower 0 made its
-/// contributions, each as soon as all towers have theirs. No tower ends a step before tower 0 has
-/// taken what all of them made.
+/// one plan.
+///
+/// Tower 0 leads. In a step only its thread calls the store below. The other towers take the values
+/// that tower 0 has asked for, and wait if it has not asked yet. The means of contributions go to
+/// the store below in the order in which tower 0 made its contributions, each as soon as all towers
+/// have contributed. No tower ends a step before tower 0 has taken what all of them made.
 class TowerGroup {
  public:
   /// `pool` computes the means; it may be null. `below` and `pool` must outlive the group. With
-  /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
+  /// `sync_batch_norm`, the towers add up numbers in the middle of a step, by exchange().
   TowerGroup(ParameterStore& below, const PlanBinding& plan, float clip_norm, int towers,
              ThreadPool* pool, bool sync_batch_norm = false);
   ~TowerGroup();
@@ -139,12 +140,13 @@ class TowerGroup {
 
   std::vector<Exchange> exchanges_;  // by tower; empty: none
 
-  std::mutex mutex_;  // of all members below, and of each Use's members for this step
+  std::mutex mutex_;  // guards all members below, and each Use's members for this step
   std::condition_variable changed_;
-  std::vector<std::span<const RowSet>> rows_;     // by tower
-  std::vector<std::int64_t> examples_;            // the same
-  std::vector<std::optional<AsyncView>> values_;  // by variable; empty: not asked for in this step
-  bool skipped_ = false;                          // one contribution has NaN
+  std::vector<std::span<const RowSet>> rows_;  // by tower
+  std::vector<std::int64_t> examples_;         // of this step, by tower
+  /// By variable; empty: tower 0 has not asked for it in this step.
+  std::vector<std::optional<AsyncView>> values_;
+  bool skipped_ = false;  // the contribution of some tower has NaN
   TowerSums sums_;
   int begun_ = 0, ended_ = 0;  // the other towers that have begun and ended this step
   std::int64_t step_ = 0;      // steps that all towers have ended
@@ -164,7 +166,7 @@ class TowerGroup {
 class TowerStore {
  public:
   /// `pool` computes the means; it may be null. `pool` and `below` must outlive the store. With
-  /// `sync_batch_norm`, steps have an exchange() with those of the other towers.
+  /// `sync_batch_norm`, the towers add up numbers in the middle of a step, by exchange().
   TowerStore(ParameterStore& below, int towers, ThreadPool* pool, bool sync_batch_norm = false);
   ~TowerStore();
   TowerStore(const TowerStore&) = delete;

@@ -133,7 +133,7 @@ TEST(TowerStore, TheNormIsThatOfTheMean) {
   }
 }
 
-// Whichever tower fails, the others wait for it, or will.
+// Whichever tower fails, the others are waiting for it already, or will wait for it.
 TEST(TowerStore, TheErrorOfOneTowerEndsTheStepOfAll) {
   const LookupModel model(8, Sgd{.learning_rate = 0.5f}, 0);
   for (int failing = 0; failing < 3; ++failing) {

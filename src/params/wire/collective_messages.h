@@ -19,17 +19,18 @@ enum class Standing : std::uint8_t {
 
 struct GroupStatus {
   Standing standing = Standing::kJoining;
-  std::uint64_t epoch = 0;  // of which it is, or last was, a member
+  std::uint64_t epoch = 0;  // the epoch of which it is, or was last, a member
   std::int64_t step = -1;   // global steps that its values include; −1: it has no values
   std::vector<std::int32_t> members;    // of the epoch, ascending
   std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
   bool done = false;                    // its training is over; it may go on untimed
   bool ended = false;                   // it has heard that the training of all has ended
   bool wants_values = false;            // it has retired, and wants the values of the end
-  bool cut_off = false;                 // from a ps that it needs for a step
+  bool cut_off = false;                 // it is cut off from a ps that it needs for a step
   std::int64_t counted = -1;            // global steps that the ps tasks have confirmed; −1: none
-  std::int64_t committed = -1;          // global steps after the last one that it has committed
-  bool saved = false;                   // it has written the checkpoint of the end
+  /// The number of global steps, including the last that it has committed; −1: none.
+  std::int64_t committed = -1;
+  bool saved = false;  // it has written the checkpoint of the end
   bool operator==(const GroupStatus&) const = default;
 };
 
@@ -40,13 +41,15 @@ struct Proposal {
 };
 
 struct Agreement {
-  std::uint64_t epoch = 0;    // of the proposal
-  std::uint64_t highest = 0;  // the epoch that it has agreed to; above `epoch`: it does not agree
+  std::uint64_t epoch = 0;  // of the proposal
+  /// The highest epoch that it has agreed to; if it is above `epoch`, it does not agree.
+  std::uint64_t highest = 0;
   std::int64_t step = -1;     // as in GroupStatus
   std::int64_t counted = -1;  // as in GroupStatus
   bool in_place = false;      // it shares memory with all others of the proposal
-  std::vector<RecordRange> unused = {};  // records after that step; the last range has no end
-  std::vector<RecordRange> held = {};    // the part of `unused` that the worker has taken
+  /// Unused records after that step; the last range has no end.
+  std::vector<RecordRange> unused = {};
+  std::vector<RecordRange> held = {};  // the part of `unused` that the worker has taken
   bool operator==(const Agreement&) const = default;
 };
 
@@ -59,7 +62,7 @@ struct Formation {
   std::vector<std::int32_t> lacking;     // ascending
   bool in_place = false;                 // all members share memory with each other
   std::vector<std::int64_t> own_steps;   // the next own step of each worker of the job
-  std::vector<RecordRange> unused = {};  // records after the step; the last range has no end
+  std::vector<RecordRange> unused = {};  // unused records after the step; the last range has no end
   std::vector<std::vector<RecordRange>> held = {};  // by member: what it has taken of `unused`
   bool operator==(const Formation&) const = default;
 };
@@ -75,7 +78,7 @@ struct CollectiveBegin {
   bool operator==(const CollectiveBegin&) const = default;
 };
 
-/// The step of the messages sums_whole and commit.
+/// Names the step that the messages sums_whole and commit are about.
 struct StepMark {
   std::uint64_t epoch = 0;
   std::int64_t step = 0;  // global steps before it

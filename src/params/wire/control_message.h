@@ -23,7 +23,7 @@ namespace paceline {
 using StateBytes = std::shared_ptr<const std::vector<std::byte>>;
 
 struct ControlMessage {
-  /// The payload. The type determines the alternative; monostate: no payload.
+  /// The payload. The message's type determines which alternative it has; monostate: no payload.
   using Body = std::variant<std::monostate, Hello, Welcome, Declare, Declared, StepDone, JobState,
                             Initialised, FindFile, SavedShard, RoundContribution, RoundDecision,
                             CommittedRound, BeginAgain, RoundSquares, RoundScale, RecordWish,
@@ -31,9 +31,10 @@ struct ControlMessage {
                             Proposal, Agreement, Formation, CollectiveBegin, StepMark>;
   MessageType type{};
   Body body = {};
-  std::uint64_t step = 0;  // the step of the frame: a save's number, or a worker's own step
+  /// The step in the frame's header: the number of a save, or a worker's own step.
+  std::uint64_t step = 0;
 
-  /// The body as a T. Throws kDataLoss when the type has another body.
+  /// Returns the body as a T. Throws kDataLoss when messages of this type have another body.
   template <typename T>
   const T& as() const {
     if (const T* const found = std::get_if<T>(&body)) return *found;

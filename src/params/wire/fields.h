@@ -76,7 +76,8 @@ class WireReader {
     get_all(count, values);
     return values;
   }
-  /// Reads a count of items that take at least `least_bytes` each.
+  /// Reads a count of items. Throws unless the rest of the payload has at least `least_bytes` for
+  /// each.
   std::size_t get_count(std::size_t least_bytes);
   std::string get_text();
   std::span<const std::byte> rest() const { return bytes_; }

@@ -44,8 +44,8 @@ class Largest {
   std::array<std::uint8_t, kScaledBlock> places_{};
 };
 
-// Writes a number as it travels; returns the number that arrives. A number beyond the largest
-// float16 becomes that.
+// Writes a number in the type in which it travels, and returns the number that arrives. A number
+// beyond the largest float16 becomes the largest float16.
 template <typename T>
 float put(std::byte* to, float value) {
   const bool clamped = std::is_same_v<T, Float16> && std::isfinite(value);
@@ -61,7 +61,7 @@ float get(const std::byte* from) {
   return float(travels);
 }
 
-// A last block of few numbers travels without places.
+// True when a last block has so few numbers that it travels whole, without places.
 template <typename T>
 bool travels_whole(std::size_t numbers, std::size_t kept) {
   return numbers * sizeof(T) <= kept * (1 + sizeof(T));
@@ -95,7 +95,8 @@ std::size_t keep_largest_as(std::span<const std::byte> floats, std::size_t kept,
   return std::size_t(to - begin);
 }
 
-// The bytes of a block never reach those of a later block: each is shorter than its float32.
+// The float32 numbers of a block never reach the travelling bytes of a later block: each block
+// takes fewer bytes as it travels.
 template <typename T>
 void spread_largest_as(std::span<std::byte> floats, const ContributionForm& form) {
   const std::size_t all = floats.size() / sizeof(float);

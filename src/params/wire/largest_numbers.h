@@ -1,5 +1,5 @@
-// The largest numbers of each block of kScaledBlock numbers, with their places in it. With --top-k
-// only these travel of a contribution.
+// The largest numbers of each block of kScaledBlock numbers, with their places in the block. With
+// --top-k, only these numbers of a contribution travel.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,18 @@
 
 namespace paceline {
 
-/// Finds the numbers of `floats` + `errors` that are furthest from 0, and writes them to `to`,
-/// which has room for travelling_bytes(). Each block has their places, in ascending order, one byte
-/// each, and then their values in the form's type. Of equal numbers the first are kept. A number
-/// that is not finite counts as largest, so that it is seen. Writes the left-out numbers to
-/// `errors` (may be null: they are lost), and returns the bytes that were written.
+/// Finds, in each block, the numbers of `floats` + `errors` that are furthest from 0, and writes
+/// them to `to`, which has room for travelling_bytes(). Writes the numbers that it leaves out to
+/// `errors`; if `errors` is null, they are lost. Returns how many bytes it has written.
+///
+/// A block has first the places of its numbers, in ascending order, one byte each, and then their
+/// values in the form's type. Of equal numbers, the first are kept. A number that is not finite
+/// counts as the largest, so that the receiver sees it.
 std::size_t keep_largest(std::span<const std::byte> floats, const ContributionForm& form,
                          float* errors, std::byte* to);
 
-/// Makes float32 from the bytes at the end of `floats`, where place_of_rounded() says; all other
-/// places become 0. A place outside of its block counts as the block's last one.
+/// Makes float32 numbers from the bytes at the end of `floats`, where place_of_rounded() has put
+/// them. All other numbers become 0. A place outside its block counts as the block's last place.
 void spread_largest(std::span<std::byte> floats, const ContributionForm& form);
 
 }  // namespace paceline

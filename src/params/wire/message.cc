@@ -156,7 +156,8 @@ void encode(const StepBegin& begin, std::vector<std::byte>& bytes) { encode_fiel
 void encode(const StepClip& clip, std::vector<std::byte>& bytes) { encode_fields(clip, bytes); }
 void encode(const StepEnd& end, std::vector<std::byte>& bytes) { encode_fields(end, bytes); }
 
-// Reads only the number of another version, which may have laid out the rest in another way.
+// Of a hello of another version, reads only the version's number, since the rest may be laid out in
+// another way.
 Hello decode_hello(std::span<const std::byte> payload) {
   Hello hello;
   hello.version = WireReader(payload, "hello").get<std::uint32_t>();
@@ -194,9 +195,8 @@ void decode_step_end(std::span<const std::byte> payload, StepEnd& end) {
   decode_fields(payload, "step_end", end);
 }
 
-// The pieces are checked against the variables, which a list of fields could not do. A plan's
-// contributions lie side by side, and a larger plan has a memory of its own, so the limit leaves
-// room for several.
+// A plan's contributions lie side by side in one memory, and a larger plan has another memory, so
+// the limit leaves room for several plans.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
   constexpr std::size_t kPlans = 2, kLeast = std::size_t{1} << 20;
   std::size_t bytes = 0;
@@ -207,6 +207,8 @@ std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
   return kPlans * bytes + kLeast;
 }
 
+// Written by hand: the pieces are checked against the variables, which a list of fields could not
+// do.
 std::vector<std::byte> encode(const Declare& declare) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);

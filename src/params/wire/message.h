@@ -26,26 +26,27 @@ constexpr std::uint16_t kTellChanges = 1;
 /// Flag of kPull: the ps writes the pieces into the worker's copy (kCopied) instead of sending
 /// them.
 constexpr std::uint16_t kIntoCopy = 2;
-/// Flag of kStepBegin: from now on the step reads all values that others can change. It reads none
-/// that the answers to this worker's last step have brought.
+/// Flag of kStepBegin: from now on the step reads all values that others can change. The answers to
+/// this worker's last step have brought none of these values.
 constexpr std::uint16_t kReadsNow = 1;
 /// Flag of kStepBegin: the job ends if the contribution has NaN or infinity.
 constexpr std::uint16_t kMustBeFinite = 2;
-/// Flags of kValues. kOfVersion: the step is the piece's version, which counts its changes.
-/// kAskedAhead: kPullNext asked for them.
+/// Flags of kValues. kOfVersion: the header's step is the version of the piece, which counts its
+/// changes. kAskedAhead: kPullNext asked for these values.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
 /// Flag of kChunk: the ps does not send the new values. The worker pulls them once it may begin its
 /// next step.
 constexpr std::uint16_t kPullsLater = 1;
-/// Flags of kContribution. The first two: the ps sends the new values, or writes them into the
-/// worker's copy. The third is the unit of the memory's number.
+/// Flags of kContribution. kSendValues: the ps sends the new values. kRenewCopy: it writes them
+/// into the worker's copy. The number of the worker's memory is in the flags, too, as a multiple of
+/// kMemoryNumber.
 constexpr std::uint16_t kSendValues = 1, kRenewCopy = 2, kMemoryNumber = 4;
 /// The numbers of the memories that a ps shares.
 constexpr std::uint32_t kMemoryOfValues = 0, kMemoryOfCopy = 1;
 /// The number of memories that a worker may share.
 constexpr std::uint32_t kMostSharedMemories = 64;
-/// The most bytes that a worker may share in all: reading memory that was never written takes
-/// memory on the ps, too.
+/// The most bytes that a worker may share in all. There is a limit because a ps that reads memory
+/// takes up memory, even if that memory was never written.
 std::size_t most_shared_bytes(std::span<const VariableSpec> variables);
 
 enum class MessageType : std::uint16_t {
@@ -146,8 +147,8 @@ bool is_numbered(MessageType type);
 
 /// Returns "step_begin", or "unknown (77)".
 std::string name_of(MessageType type);
-/// Throws kDataLoss naming the message when the header has a flag that its type does not have. If a
-/// flag is the number of an array, the reader of that message checks it.
+/// Throws kDataLoss naming the message when the header has a flag that its type does not have.
+/// Where the flags are the number of an array, the reader of the message checks them.
 void check_flags(const FrameHeader& header);
 
 /// Identity of a worker.
@@ -156,25 +157,29 @@ struct Hello {
   std::string role;  // "worker"
   std::int32_t index = 0;
   std::string cluster_id;
-  std::uint64_t incarnation = 0;        // a newer process of the same task has a larger one
-  std::uint64_t epoch = 0;              // membership epoch last seen; 0: none
-  std::uint64_t handled = 0;            // numbered messages of this ps, on all connections
-  std::uint64_t fingerprint = 0;        // of the variables
-  std::int32_t ps = 0;                  // the ps that the sender takes the receiver for
-  std::uint64_t ps_incarnation = 0;     // of the ps that has welcomed the sender; 0: none has
-  std::int32_t workers = 0;             // number in the sender's cluster spec; 0: unknown
-  DType wire = DType::kFloat32;         // the one of kTravellingTypes in which contributions travel
-  std::uint8_t kept = 0;                // the largest numbers of each block that travel; 0: all do
-  std::vector<std::string> flags = {};  // on which workers must agree (params/joined_strategy.h)
-  std::string process;                  // for messages: "pid 4711 on host b"
-  std::string credentials;              // room for authentication; empty in this version
+  std::uint64_t incarnation = 0;  // a newer process of the same task has a larger one
+  std::uint64_t epoch = 0;        // membership epoch last seen; 0: none
+  /// How many numbered messages of this ps were handled, on all connections.
+  std::uint64_t handled = 0;
+  std::uint64_t fingerprint = 0;     // of the variables
+  std::int32_t ps = 0;               // the ps that the sender takes the receiver for
+  std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed the sender; 0: none has
+  std::int32_t workers = 0;          // number in the sender's cluster spec; 0: unknown
+  DType wire = DType::kFloat32;  // the type in which contributions travel, one of kTravellingTypes
+  /// How many of each block's numbers travel, the largest ones; 0: all of them.
+  std::uint8_t kept = 0;
+  /// The flags on which workers must agree (params/joined_strategy.h).
+  std::vector<std::string> flags = {};
+  std::string process;      // for messages: "pid 4711 on host b"
+  std::string credentials;  // room for authentication; empty in this version
   bool operator==(const Hello&) const = default;
 };
 
 struct Welcome {
   std::uint64_t incarnation = 0;  // of the ps
   std::uint64_t epoch = 0;
-  std::uint64_t handled = 0;  // numbered messages of the worker, on all connections
+  /// How many numbered messages of the worker were handled, on all connections.
+  std::uint64_t handled = 0;
   bool operator==(const Welcome&) const = default;
 };
 
@@ -214,7 +219,8 @@ struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
     bool contributed = false;
-    std::vector<std::int32_t> next_rows;  // of the variable; sent after the contribution is applied
+    /// Rows of the variable; their values are sent once the contribution is applied.
+    std::vector<std::int32_t> next_rows;
     bool operator==(const Entry&) const = default;
   };
   float clip_scale = 1;

@@ -29,8 +29,8 @@ concept WireNumber = std::is_arithmetic_v<T> && !std::same_as<T, bool>;
 template <typename M>
 std::vector<std::byte> encode_fields(const M& message);
 
-/// Returns the bytes of the shortest T. A list can have at most as many items as fit in the rest of
-/// the payload at that size.
+/// Returns the number of bytes of the shortest T. A list can have at most as many items as fit in
+/// the rest of the payload at that size.
 template <typename T>
 std::size_t least_bytes() {
   if constexpr (WireNumber<T>) return sizeof(T);

@@ -154,7 +154,7 @@ TEST(Message, AClipScaleIsAFactorFrom0To1) {
   }
 }
 
-// A decoder refuses a count of entries that the bytes could not hold, before it makes memory for
+// A decoder must refuse a count of entries that the bytes could not hold before it makes memory for
 // them.
 TEST(Message, ACountThatLiesIsRefused) {
   std::vector<std::byte> bytes;
@@ -197,14 +197,14 @@ TEST(Message, PiecesThatDoNotCoverTheVariablesAreRefused) {
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
-// The variable's bytes could not be counted in 64 bits.
+// 64 bits could not count the bytes of this variable.
 TEST(Message, AVariableThatNoMemoryHoldsIsRefused) {
   Declare declare{.variables = {{.name = "w", .shape = {std::int64_t{1} << 62}}}, .pieces = {}};
   declare.pieces = {{.rows = std::int64_t{1} << 62}};
   EXPECT_THROW(decode_declare(encode(declare)), Error);
 }
 
-// A later version may give the bits a meaning.
+// Unknown bits are refused, since a later version may give them a meaning.
 TEST(Message, AVariableWithUnknownTraitsIsRefused) {
   const Declare declare{.variables = {{.name = "w", .shape = {4}}}, .pieces = {{.rows = 4}}};
   std::vector<std::byte> bytes = encode(declare);

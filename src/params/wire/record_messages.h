@@ -12,8 +12,8 @@ namespace paceline {
 
 /// A worker's wish for the next records.
 struct RecordWish {
-  std::int64_t records = 0;  // 0: no records beyond those of its last wishes
-  std::int64_t limit = 0;    // there are no places from here on
+  std::int64_t records = 0;  // 0: no records beyond those that earlier wishes asked for
+  std::int64_t limit = 0;    // only records at places below this are wanted
   bool starves = false;      // it holds less than a batch, and makes no step before it gets more
   bool operator==(const RecordWish&) const = default;
 };

@@ -13,7 +13,7 @@ struct RoundContribution {
   std::int32_t worker = 0;
   std::uint64_t incarnation = 0;
   std::int64_t step = 0;      // the worker's own
-  std::int64_t round = 0;     // the number of rounds after which its values were read
+  std::int64_t round = 0;     // its values were read after this many rounds
   std::int64_t examples = 0;  // of the contribution's mean
   float clip_norm = 0;        // 0: the round is not clipped
   bool operator==(const RoundContribution&) const = default;
@@ -21,15 +21,17 @@ struct RoundContribution {
 
 /// A decision of ps 0 about contributions. Every ps carries decisions out in their order.
 struct RoundDecision {
-  bool closes = false;                          // closed: the contributors' are summed and applied
-  std::int64_t round = 0;                       // the closed round, or the open one
+  /// The round is closed: the contributors' contributions are summed and applied.
+  bool closes = false;
+  std::int64_t round = 0;  // the round that is closed; otherwise, the round that is open
   std::vector<RoundContribution> contributors;  // by worker, ascending
   std::vector<RoundContribution> dropped;       // too late, or with NaN: answered, not applied
   std::vector<RoundContribution> displaced;     // of older processes of a worker: forgotten
   bool operator==(const RoundDecision&) const = default;
 };
 
-/// Distinguishes the contributors of a round, ascending, from any others (StepDone::contributors).
+/// Returns a number that tells the contributors of a round, in ascending order, from any other ones
+/// (StepDone::contributors).
 std::uint64_t fingerprint_of(std::span<const std::int32_t> contributors);
 
 /// A worker's message about a round that the workers have committed among themselves.
@@ -42,7 +44,7 @@ struct CommittedRound {
 
 /// The chief's message that the values are of no more use.
 struct BeginAgain {
-  /// The workers that the chief does not reach: while one of them trains, the values are still of
+  /// The workers that the chief does not reach. While one of them trains, the values are still of
   /// use.
   std::vector<std::int32_t> unreached;
   bool operator==(const BeginAgain&) const = default;

@@ -10,7 +10,8 @@ namespace {
 constexpr RoundContribution kGiven{
     .worker = 1, .incarnation = 2, .step = 3, .round = 4, .examples = 5, .clip_norm = 6};
 
-// Every shorter payload, and a longer one, is refused.
+// Checks that a message is decoded as it was, and that every shorter payload, and a longer one, is
+// refused.
 template <typename Message, typename Decode>
 void expect_comes_back(const Message& message, Decode&& decode) {
   std::vector<std::byte> bytes = encode(message);

@@ -18,8 +18,8 @@ constexpr float kLargestInt8 = 127;
 
 using Block = std::array<float, kScaledBlock>;
 
-// Adds to each block of the floats its errors, and calls f(numbers, errors, their count, first). f
-// may write where the floats lay; it then renews the errors.
+// Adds the errors to the floats, block by block, and calls f(numbers, errors, their count, first)
+// for each block. f may write where the floats lay, and renews the errors.
 template <typename F>
 void for_blocks(std::span<const std::byte> floats, float* errors, F&& f) {
   const std::size_t all = floats.size() / sizeof(float);
@@ -56,8 +56,9 @@ void round_to_float16(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// Returns a scale that makes the largest number at most 127: a bfloat16, rounded up. A number that
-// is not finite spoils its block, so that a diverging training is seen.
+// Returns the scale of a block, a bfloat16 that is rounded up: divided by it, the largest number is
+// at most 127. A number that is not finite spoils the whole block, so that a diverging training is
+// seen.
 float scale_of(const Block& block, std::size_t n) {
   float largest = 0;
   for (std::size_t i = 0; i < n; ++i) {
@@ -90,7 +91,8 @@ void round_to_int8(std::span<std::byte> floats, float* errors) {
   });
 }
 
-// The bytes of a block never reach those of a later block: each is shorter than its float32.
+// The float32 numbers of a block never reach the travelling bytes of a later block: each block
+// takes fewer bytes as it travels.
 void widen_int8(std::span<std::byte> floats) {
   const std::byte* from = place_of_rounded(floats, DType::kUInt8).data();
   const std::size_t all = floats.size() / sizeof(float);

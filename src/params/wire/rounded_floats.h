@@ -1,5 +1,6 @@
-// Numbers that travel in fewer bytes than float32. They are made where the float32 numbers lie, and
-// widened there again. A frame's offset counts bytes of float32; its payload is shorter.
+// Numbers that travel in fewer bytes than float32. The sender makes them where the float32 numbers
+// lie, and the receiver widens them to float32 in place. A frame's offset counts bytes of float32,
+// although its payload is shorter.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +11,11 @@
 namespace paceline {
 
 /// Rounds `floats` + `errors` to numbers of `type` at the beginning of the memory, and returns
-/// these. Writes the part that rounding left out to `errors` (error feedback: Seide et al., "1-bit
-/// stochastic gradient descent", Interspeech 2014), or 0 if that is not finite. If `errors` is
-/// null, errors count as 0 and are not kept. A number beyond the largest float16 becomes that, so
+/// these.
+///
+/// Writes to `errors` what rounding has left out, or 0 if that is not finite (error feedback: Seide
+/// et al., "1-bit stochastic gradient descent", Interspeech 2014). If `errors` is null, errors
+/// count as 0 and are not kept. A number beyond the largest float16 becomes the largest float16, so
 /// that its error stays finite.
 std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType type,
                                           float* errors = nullptr);
@@ -22,8 +25,8 @@ std::span<const std::byte> round_in_place(std::span<std::byte> floats, DType typ
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, DType type);
 void widen_in_place(std::span<std::byte> floats, DType type);
 
-// Returns the memory for numbers of a contribution, whose form may keep only the largest ones
-// (largest_numbers.h). The others arrive as 0.
+// Returns the memory for the numbers of a contribution, whose form may keep only the largest ones
+// (largest_numbers.h). The numbers that are left out arrive as 0.
 std::span<std::byte> place_of_rounded(std::span<std::byte> floats, const ContributionForm& form);
 void widen_in_place(std::span<std::byte> floats, const ContributionForm& form);
 

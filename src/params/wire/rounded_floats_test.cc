@@ -76,7 +76,7 @@ TEST(RoundedFloats, TakeAsManyBytesAsTheirTypeSays) {
   }
 }
 
-// A sum of many small numbers: without feedback rounding would lose most of them.
+// Sums many small numbers. Without feedback, rounding would lose most of them.
 class Feedback : public ::testing::TestWithParam<std::pair<DType, float>> {};
 
 TEST_P(Feedback, MakesTheSumOfWhatIsSentThatOfTheValuesToOneRounding) {

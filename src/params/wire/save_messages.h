@@ -19,7 +19,7 @@ struct SavedShard {
   std::int64_t global_step = 0;  // at the mark
   struct Worker {
     std::int64_t applied = 0;  // own steps, at the mark
-    bool asked = false;        // was asked for its state, which arrives in messages of its own
+    bool asked = false;        // it was asked for its state, which arrives in other messages
     bool operator==(const Worker&) const = default;
   };
   std::vector<Worker> workers;

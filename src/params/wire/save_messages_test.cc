@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Every shorter payload, and a longer one, is refused.
+// Checks that every shorter payload, and a longer one, is refused.
 template <typename Decode>
 void expect_exact(std::vector<std::byte> bytes, Decode&& decode) {
   for (std::size_t size = 0; size < bytes.size(); ++size) {

@@ -15,15 +15,15 @@ namespace paceline {
 
 struct TaskState {
   int worker = 0;
-  std::int64_t step = 0;  // own steps made, which is also the next one's number
+  std::int64_t step = 0;  // the number of own steps made, and so the number of the next one
   TaskPosition position;
   std::vector<NamedTensor> local;  // variables
 };
 
 /// The most bytes of a worker's local variables that go over the wire.
 constexpr std::size_t kMostLocalBytes = std::size_t{1} << 30;
-/// Returns why the message leaves out the local variables: it names the task, the largest of them
-/// and its bytes. Empty when it does not.
+/// Returns why the message leaves out the local variables: it names the task, the largest of these
+/// variables and its bytes. Empty when the message has the local variables.
 std::string why_left_out(const TaskState& state, std::size_t most_bytes = kMostLocalBytes);
 
 /// Returns the payload. It has no local variables if they are left out.
@@ -51,8 +51,8 @@ class StateFrames {
   /// The most bytes of a state, including its parts other than local variables.
   static constexpr std::size_t kMostBytes = kMostLocalBytes + (std::size_t{1} << 24);
   explicit StateFrames(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
-  /// Returns the state's payload when this was the last frame. Throws kDataLoss when the state is
-  /// too long.
+  /// Adds a frame. Returns the state's payload if this frame was the last one. Throws kDataLoss
+  /// when the state is too long.
   std::optional<std::vector<std::byte>> add(std::uint16_t flags,
                                             std::span<const std::byte> payload);
 

@@ -40,13 +40,14 @@ inline std::string_view travelling_name(DType type) {
 }
 
 /// Returns the type in which values travel if contributions travel as `type`. The next contribution
-/// makes up for an error of the last one; nothing would for an error of a value.
+/// makes up for an error of the last contribution, but nothing makes up for an error of a value, so
+/// values do not travel as int8.
 inline DType type_of_values(DType type) { return type == DType::kUInt8 ? DType::kBFloat16 : type; }
 
-/// The form in which contributions travel: a type, and how many of each block of kScaledBlock
-/// numbers. If the `kept` largest with their places take fewer bytes than all numbers, only these
-/// travel. (Lin et al., "Deep Gradient Compression", ICLR 2018, keep the largest of a whole
-/// tensor.)
+/// The form in which contributions travel: the type of their numbers, and how many numbers of each
+/// block of kScaledBlock travel. If the `kept` largest numbers of a block take, with their places,
+/// fewer bytes than all its numbers, only these travel. (Lin et al., "Deep Gradient Compression",
+/// ICLR 2018, keep the largest of a whole tensor.)
 struct ContributionForm {
   // Implicit: a type is a form that keeps all numbers.
   ContributionForm(DType of = DType::kFloat32, int keeps = 0) : type(of), kept(keeps) {}
@@ -57,10 +58,10 @@ struct ContributionForm {
   int kept;  // 0: all numbers
 };
 
-/// If more were kept, they would take as many bytes as all numbers of their block.
+/// More kept numbers would take as many bytes as all numbers of their block.
 inline constexpr int kMostKept = 128;
 
-/// The bytes of a frame with this many bytes of float32.
+/// Returns how many bytes of a frame stand for this many bytes of float32.
 inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   const std::size_t numbers = bytes / sizeof(float);
   if (type == DType::kFloat32) return bytes;
@@ -68,7 +69,8 @@ inline std::size_t travelling_bytes(std::size_t bytes, DType type) {
   return numbers + (numbers + kScaledBlock - 1) / kScaledBlock * kScaleBytes;
 }
 
-/// The bytes of float32 whose frame has this many bytes; nothing when no count of numbers has.
+/// Returns how many bytes of float32 a frame of this many bytes stands for; nothing when no count
+/// of numbers takes so many bytes.
 inline std::optional<std::size_t> float_bytes(std::size_t travelling, DType type) {
   if (type == DType::kFloat32) return travelling;
   if (type != DType::kUInt8) return travelling * 2;

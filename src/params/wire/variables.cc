@@ -16,8 +16,8 @@ namespace {
 
 enum Trait : std::uint8_t { kTrained = 1, kSparse = 2, kRamped = 4 };
 
-// name (2), dtype, rank, rule (1), learning rate, four numbers, weight decay, average decay,
-// traits.
+// The fields of the shortest variable: name (2), dtype, rank, rule (1), learning rate, four
+// numbers, weight decay, average decay, traits.
 constexpr std::size_t kLeastVariableBytes = 2 + 1 + 1 + 1 + 4 + 16 + 4 + 4 + 1;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 48;
 constexpr std::size_t kPieceBytes = 4 + 8 + 8 + 4;
@@ -80,8 +80,8 @@ VariableSpec read_variable(WireReader& reader) {
   return variable;
 }
 
-// Every row of every variable is in exactly one piece, so a message about a piece names rows that
-// exist.
+// Checks that every row of every variable is in exactly one piece, so that a message about a piece
+// names rows that exist.
 void check_cover(const WireReader& reader, std::span<const Piece> pieces,
                  std::span<const VariableSpec> variables) {
   std::vector<std::int64_t> covered(variables.size(), 0);

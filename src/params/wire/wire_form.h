@@ -7,13 +7,13 @@
 
 namespace paceline {
 
-/// Contributions as they travel between hosts. Error feedback adds to the time of making them.
+/// The form of contributions between hosts. With error feedback, it takes longer to make them.
 struct WireForm {
   ContributionForm numbers = {};
   bool error_feedback = false;
 
   bool exact() const { return numbers.exact(); }
-  /// Values travel in whole, in a type that loses less.
+  /// Values travel whole, in a type that loses less than that of contributions.
   ContributionForm of_values() const { return type_of_values(numbers.type); }
   /// "int8, 8 of 256"; empty: as they are.
   std::string text() const;

@@ -140,7 +140,7 @@ class PsConnection : public Receiver {
   ControlBuffers control_, job_control_, saving_control_;
   StateFrames state_frames_;
   std::vector<std::byte> received_;
-  // where a value that was asked for ahead arrives; empty: it is not wanted
+  /// Where a value that was asked for ahead arrives; empty: it is not wanted.
   std::span<std::byte> next_;
   bool declared_ = false;  // the ps has agreed on the variables
   std::atomic<MessageType> last_type_{};

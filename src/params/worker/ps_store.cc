@@ -809,7 +809,7 @@ class PsRoundFence : public RoundFence {
   std::int64_t round_ = 0;                  // the round of the step that was begun last
   bool settled_ = false;                    // all values of the last answers belong to one round
   std::optional<std::uint64_t> committed_;  // the contributors of the last step, if it counts
-  // a commit that the ps tasks have not been told, since the other members are to tell it first
+  // A commit that the ps tasks have not been told, since the other members are to tell it first.
   std::optional<CommittedRound> untold_;
 };
 

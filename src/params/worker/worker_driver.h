@@ -51,7 +51,7 @@ class PsRecordBlocks : public SharedRecordBlocks {
   mutable std::mutex mutex_;
   Job job_;
   std::deque<RecordRange> given_;  // not taken yet
-  // taken by the pipeline, but, as far as is known, not yet read by a step
+  /// Taken by the pipeline, but, as far as is known, not yet read by a step.
   std::deque<RecordRange> taken_;
   std::int64_t read_ = 0;  // records before those of taken_
   Wish wish_;
@@ -143,7 +143,7 @@ class WorkerDriver {
   WorkerState& core_;
   Link* link_ = nullptr;
   const std::vector<std::unique_ptr<PsConnection>>* connections_ = nullptr;
-  // held while messages of the machine are sent, to keep their order; locked before mutex_
+  /// Held while messages of the machine are sent, to keep their order; locked before mutex_.
   std::mutex sending_mutex_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;

@@ -286,7 +286,7 @@ void ContributionBuffer::use(const std::shared_ptr<SharedMemory>& memory, Place 
 
 void ContributionBuffer::sent(void* context) {
   ContributionBuffer& space = *static_cast<ContributionBuffer*>(context);
-  // read now: once in_flight is 0, the space may be used again
+  // Read now: once in_flight is 0, the space may be used again.
   Wakeup* const wakeup = space.wakeup;
   if (--space.in_flight == 0) wakeup->notify();
 }

@@ -122,7 +122,7 @@ class PendingRead {
     std::span<std::byte> memory;  // in `states_`, or in other_scalars_
     std::size_t arrived = 0;      // bytes
   };
-  // by piece: its value, then its slots; empty: the piece was not asked for
+  /// By piece: its value, then its slots; empty: the piece was not asked for.
   std::vector<std::vector<Array>> arrays_;
   std::deque<std::atomic<std::int64_t>> owed_;  // missing bytes, by ps
   std::atomic<std::int64_t> missing_{0};        // their sum

@@ -70,7 +70,7 @@ class VirtualFence {
     std::optional<std::int64_t> awaits;  // the round whose opening it waits for
     std::int64_t rounds = 0;             // the closed rounds that it was told of last
     std::int64_t begun = -1;             // the round to which it may contribute
-    // the contributors that its commit names, and those of the closed round
+    /// The contributors that its commit names, and those of the closed round.
     Workers named, counted;
     bool told = true;  // the ps tasks know its commit
     bool cut = false;
@@ -99,7 +99,7 @@ struct VirtualGroupOptions {
   Duration faulty = std::chrono::seconds(60);  // from the beginning
   Duration quiet = std::chrono::seconds(30);   // without faults, after `faulty`
   Duration join_timeout = std::chrono::seconds(20);
-  // exchanges in the middle of a step, which begins again when the members change
+  /// Exchanges in the middle of a step, which begins again when the members change.
   int exchanges = 0;
   /// A part of each contribution goes to ps tasks, whose rounds the members commit. Workers are
   /// also cut off from the ps tasks.
@@ -166,7 +166,7 @@ class VirtualGroup {
     bool saves = false;
   };
   struct Wire {
-    // the processes at the two ends, that of the lower worker first
+    /// The processes at the two ends, that of the lower worker first.
     std::uint64_t ends[2] = {0, 0};
     std::unique_ptr<VirtualLink> links[2];
     bool open[2] = {false, false}, cut = false;

@@ -37,7 +37,7 @@ class VirtualWorker {
   struct Link {
     VirtualStream stream;
     HandledCount handled = {};  // numbered messages of the ps
-    // how many messages of this process the ps had handled at the last resumption
+    /// How many messages of this process the ps had handled at the last resumption.
     std::uint64_t resumed_at = 0;
     PeerId wire = 0;           // the connection; 0: none
     bool ready = false;        // the ps takes steps
