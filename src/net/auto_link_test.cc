@@ -12,7 +12,7 @@ namespace {
 
 using testing::HasSubstr;
 
-/// While it lives, files (including memory files) cannot grow beyond this many bytes.
+/// While this object lives, files (including memory files) cannot grow beyond `bytes` bytes.
 class LimitedFiles {
  public:
   explicit LimitedFiles(rlim_t bytes) : before_(std::signal(SIGXFSZ, SIG_IGN)) {

@@ -15,10 +15,9 @@ Error error_of_slow_dialling(const std::string& address);
 Error error_of_silence(const std::string& address);
 /// Says that this side has closed the connection normally.
 Error error_of_closing_here(const std::string& peer);
-/// Says that this side has closed the connection, and that the peer has not taken the queued frames
-/// in time.
+/// Says that this side has closed the connection before the peer had taken all queued frames.
 Error error_of_closing_late(const std::string& peer);
-/// Makes an error from the exception being handled, which reading or a receiver has thrown.
+/// Makes an error from the exception that is being handled. Reading, or a receiver, has thrown it.
 Error error_of_current_exception(const std::string& peer);
 
 /// Keeps the cause of a connection's end: the earliest one that was noted. Thread-safe.
@@ -28,8 +27,8 @@ class ConnectionEnd {
 
   void note(const Error& error);
 
-  /// Returns the noted error, or one that says that the peer has gone. `position` says where in a
-  /// message this happened, and may be empty.
+  /// Returns the noted error. If there is none, returns an error that says that the peer has gone.
+  /// `position` says where in a message this happened, and may be empty.
   Error reason(const std::string& position) const;
 
  private:

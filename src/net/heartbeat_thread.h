@@ -1,4 +1,4 @@
-// A thread that only sends heartbeats and checks for the peers': a thread that also handled
+// A thread that only sends heartbeats and checks for those of the peers. A thread that also handled
 // messages could be busy for longer than a peer waits.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// Ticks that a test gives instead of real time. Thread-safe.
+/// Lets a test decide when ticks happen, instead of real time. Thread-safe.
 class ManualTicks {
  public:
   /// Calls every function that was added, in turn.
@@ -26,8 +26,8 @@ class ManualTicks {
   std::map<const void*, std::function<void()>> ticks_;
 };
 
-/// Calls `tick` every `period` until it is destroyed. It makes up for no missed tick: after a pause
-/// of the whole process, the next one follows a period later.
+/// Calls `tick` every `period` until this object is destroyed. Missed ticks are not made up for:
+/// after a pause of the whole process, the next tick follows a period later.
 class HeartbeatThread {
  public:
   /// If `manual` is not null, it decides when to tick, and there is no thread.

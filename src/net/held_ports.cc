@@ -31,8 +31,9 @@ HeldPorts::~HeldPorts() {
   for (const int socket : sockets_) close(socket);
 }
 
-// Linux lets a second socket bind a port if both set SO_REUSEADDR and neither listens. If the port
-// were only looked up and released, another process could take it before the task starts.
+// Binds a port and does not listen on it. Linux lets a second socket, that of the task, bind the
+// port if both set SO_REUSEADDR and neither listens. If the port were only looked up and released,
+// another process could take it before the task starts.
 void HeldPorts::hold_one(const std::string& host, int port) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));  // resolves without waiting
   SocketAddress address = look_up({host, std::uint16_t(port)}, deadline).front();

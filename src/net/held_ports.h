@@ -11,8 +11,8 @@ namespace paceline {
 /// IPv6 address.
 std::string everywhere(const std::string& host);
 
-/// Binds `count` sockets and never listens on them. The system then gives the ports to nobody else,
-/// but a task that listens with SO_REUSEADDR may use them. One thread at a time.
+/// Binds `count` sockets and never listens on them. So the system gives their ports to nobody else,
+/// except to a task that listens with SO_REUSEADDR. One thread at a time.
 class HeldPorts {
  public:
   /// Binds at an address of this host, given without a port. The first socket has `first_port`, and

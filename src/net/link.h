@@ -19,19 +19,20 @@
 
 namespace paceline {
 
-/// Gets the events of a connection for its owner. The link calls it on a thread of its own, or on a
-/// thread that is inside Link::help or Link::wait, or that destroys the link; a connection makes
-/// one call at a time. An exception ends the connection.
+/// Is told what happens on a connection. The link calls it on a thread of its own, or on a thread
+/// that is inside Link::help or Link::wait, or that destroys the link. A connection makes one call
+/// at a time. An exception ends the connection.
 class Receiver {
  public:
   virtual ~Receiver() = default;
-  /// A header arrived. Returns the place for its payload, which has exactly payload_bytes and is
-  /// valid until on_frame returns. It is not called for an empty payload.
+  /// A header has arrived. Returns the place for its payload, which must have exactly payload_bytes
+  /// bytes and stay valid until on_frame returns. Not called for an empty payload.
   virtual std::span<std::byte> place_payload(const FrameHeader& header) = 0;
   /// The whole frame arrived.
   virtual void on_frame(const FrameHeader& header, std::span<const std::byte> payload) = 0;
-  /// The peer shares memory, which it may change at any time: copy first, then check the copy. The
-  /// mapping lives as long as somebody holds it. The default refuses with kDataLoss.
+  /// The peer shares memory. The peer may change it at any time, so copy first, and then check the
+  /// copy. The mapping lives as long as somebody holds `memory`. The default refuses with
+  /// kDataLoss.
   virtual void on_shared(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// The connection has ended. This is the last call, and is made exactly once. The error names the
   /// peer and says what happened: kUnavailable (the peer closed, died or stopped), kDataLoss
@@ -59,15 +60,15 @@ class Connection {
   /// that `sent` takes.
   virtual void send(const FrameHeader& header, std::span<const std::byte> payload,
                     void (*sent)(void* context) = nullptr, void* context = nullptr) = 0;
-  /// Borrows the payload for this call only. A link may copy just the part that it cannot write at
-  /// once; the default copies all of it.
+  /// As send, but borrows the payload only until send_copy returns. A link may copy just the part
+  /// that it cannot write at once; the default copies all of it.
   virtual void send_copy(const FrameHeader& header, std::span<const std::byte> payload);
   /// Sends the queued frames until the deadline, then closes. The receiver's on_closed follows.
   virtual void close(Deadline deadline) = 0;
   /// True if memory can be shared with the peer: both are on one host, and the link supports it.
   virtual bool can_share() const { return false; }
-  /// Lets the peer read the memory, but not write it: its receiver gets on_shared with `id`, in
-  /// order with the frames. Never blocks. Throws kFailedPrecondition unless can_share().
+  /// Lets the peer read the memory, but not write it. The peer's receiver gets on_shared with `id`,
+  /// in order with the frames. Never blocks. Throws kFailedPrecondition unless can_share().
   virtual void share(std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
   /// True if nothing is queued or being sent.
   virtual bool idle() const = 0;
@@ -92,22 +93,22 @@ using Acceptor = std::function<Receiver*(std::shared_ptr<Connection>)>;
 
 struct LinkOptions {
   /// A peer that has sent no heartbeat for this long is dead. Heartbeats never queue behind values:
-  /// tcp has a connection for them, shm a word in memory.
+  /// tcp has a socket of their own for them, and shm a word in memory.
   Duration dead_after = std::chrono::seconds(4);
   /// How long a waiting thread may poll before it sleeps.
   Duration spin = std::chrono::microseconds(20);
   /// Gives tests control of the time of heartbeats: see heartbeat_thread.h. If it is null, the link
-  /// checks for heartbeats sixteen times in dead_after; shm sends one each time, and tcp every
-  /// fourth time.
+  /// checks for heartbeats sixteen times in dead_after. Shm sends a heartbeat at each check, and
+  /// tcp at every fourth one.
   std::shared_ptr<ManualTicks> ticks;
   /// The number of threads that handle what arrives.
   int threads = 1;
   /// Says which connections are encrypted, and holds the proof that both ends give. Null: none is
   /// encrypted, and the link accepts everyone who reaches a port.
   std::shared_ptr<const LinkSecurity> security;
-  /// Called on a thread of the link if callers were refused, with a line for the user that says
-  /// which address and why. After the first few, at most one call a second, which counts the
-  /// refusals in between.
+  /// Called on a thread of the link when callers were refused, with a line for the user that says
+  /// which address and why. After the first few calls there is at most one a second, which counts
+  /// the refusals in between.
   std::function<void(const std::string&)> refused;
 };
 
@@ -123,21 +124,23 @@ class Link {
   /// Returns the address that peers can use. Throws kUnavailable if the port is in use, and
   /// kNotFound for an unknown host or one that is not this machine.
   virtual std::string listen(const std::string& address, Acceptor acceptor) = 0;
-  /// Tries once. Throws kUnavailable if nobody listens, kNotFound for an unknown host,
-  /// kDeadlineExceeded (also if the deadline's descriptor becomes readable), and kInvalidArgument
-  /// if this kind of link can never reach the address. `receiver` must live until its on_closed has
-  /// returned.
+  /// Tries once. `receiver` must live until its on_closed has returned.
+  ///
+  /// Throws kUnavailable if nobody listens, kNotFound for an unknown host, kDeadlineExceeded (also
+  /// if the deadline's descriptor becomes readable), and kInvalidArgument if this kind of link can
+  /// never reach the address.
   virtual std::shared_ptr<Connection> connect(const std::string& address, Receiver& receiver,
                                               Deadline deadline) = 0;
   /// Uses the calling thread for one short turn, which handles what has arrived and sends what
   /// found no room before. Returns false if there was nothing to do. A waiter polls with it for
   /// LinkOptions::spin, then sleeps in `wait`.
   virtual bool help() = 0;
-  /// Sleeps until `come` holds, and asks it again whenever `wake` is raised. Returns false if the
-  /// deadline passed first, or its descriptor became readable. A link has one waiter at a time,
-  /// which must not be inside a receiver. A tcp link with one thread reads on the waiter's thread
-  /// meanwhile, so that an arrival wakes no other thread first; several threads go on reading in
-  /// parallel.
+  /// Sleeps until `come` holds, and asks `come` again whenever `wake` is raised. Returns false if
+  /// the deadline passed first, or its descriptor became readable. A link has one waiter at a time,
+  /// which must not be inside a receiver.
+  ///
+  /// Meanwhile, a tcp link with one thread reads on the waiter's thread, so that an arrival wakes
+  /// no other thread first. A tcp link with several threads goes on reading on these.
   virtual bool wait(const EventFd& wake, Deadline deadline, const std::function<bool()>& come);
 };
 

@@ -1,4 +1,4 @@
-// State that the connections of one link share if a poller watches them.
+// What the connections of one link share, if a poller watches them.
 #pragma once
 
 #include <memory>

@@ -15,7 +15,7 @@ struct LinkOptions;
 /// A row of the table in link.cc.
 struct LinkKind {
   std::string_view name;          // the name in --link
-  bool chooses = false;           // chooses another kind by where the tasks are
+  bool chooses = false;           // chooses another kind, which depends on where the tasks are
   bool shares_memory = false;     // shares memory between tasks of one host
   bool on_network = false;        // always uses the network, whose rate may limit it
   bool within_a_process = false;  // joins only threads of one process
@@ -30,7 +30,8 @@ std::span<const LinkKind> link_kinds();
 std::vector<std::string> link_names();
 /// Throws kInvalidArgument naming --link.
 const LinkKind& link_kind(std::string_view name);
-/// Returns the kind's traits; none if the kind is unknown, as in a report of another version.
+/// Returns the kind's traits. They are all false if the kind is unknown, as in a report of another
+/// version.
 LinkKind link_traits(std::string_view name);
 
 }  // namespace paceline

@@ -15,8 +15,8 @@ class LivenessTimer {
   static constexpr int kTicksOfDeath = 16;
   static constexpr int kTicksPerBeat = 4;
 
-  /// Call it kTicksOfDeath times in the time after which a silent peer is dead. `heard` says that
-  /// something arrived since the last call. Returns true if the peer is dead.
+  /// Returns true if the peer is dead. Call it kTicksOfDeath times in the time after which a silent
+  /// peer is dead. `heard` says that something has arrived since the last call.
   bool tick(bool heard) {
     silent_ticks_ = heard ? 0 : silent_ticks_ + 1;
     return silent_ticks_ >= kTicksOfDeath;

@@ -7,8 +7,8 @@
 namespace paceline {
 namespace {
 
-// A frame up to this long is written under the queue's lock if nothing else is in its way: letting
-// others queue meanwhile would take longer.
+// A frame up to this long is written under the queue's lock if nothing else is in its way. To let
+// other threads queue frames meanwhile would take longer.
 constexpr std::size_t kAtOnceBytes = 16 << 10;
 // A call of send writes at most this much on the caller's thread; another thread writes the rest.
 constexpr std::size_t kDirectBytes = 256 << 10;

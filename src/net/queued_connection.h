@@ -15,10 +15,11 @@
 
 namespace paceline {
 
-/// A caller that finds the queue at rest sends from it on its own thread. Frames that find no room
-/// wait until some thread goes on. An event that ends a connection notes its cause and cuts the
-/// connection; the subclass's reader sees the cut, drops the queue and makes the receiver's last
-/// call.
+/// Sends frames from a queue. A caller that finds the queue at rest sends from it on its own
+/// thread. Frames that find no room wait until some thread goes on.
+///
+/// An event that ends the connection notes its cause and cuts the connection. The subclass's reader
+/// sees the cut, drops the queue and makes the last call of the receiver.
 class QueuedConnection : public Connection, public std::enable_shared_from_this<QueuedConnection> {
  public:
   void send(const FrameHeader& header, std::span<const std::byte> payload,
@@ -55,9 +56,10 @@ class QueuedConnection : public Connection, public std::enable_shared_from_this<
 
  private:
   /// Writes a short frame that finds an empty queue, under the queue's lock, and returns the bytes
-  /// written, perhaps none. A failure shows again when the rest is written, if it still matters.
+  /// written, perhaps none. A failure is not reported here: it shows again when the rest is
+  /// written.
   virtual std::size_t write_at_once(const QueuedFrame& frame) = 0;
-  /// Writes some of the first frames, without the first `done` bytes of the very first one. One
+  /// Writes some of the first frames; of the very first one, `done` bytes were written before. One
   /// thread at a time calls it. Releases `lock` while it writes.
   virtual Written write(const Ring<QueuedFrame>& frames, std::size_t done, std::size_t most_bytes,
                         std::unique_lock<std::mutex>& lock) = 0;

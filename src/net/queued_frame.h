@@ -17,10 +17,10 @@ struct QueuedFrame {
   std::span<const std::byte> payload;
   void (*sent)(void* context) = nullptr;
   void* context = nullptr;
-  /// If it is set, no frame is sent; instead, this memory is shared under the header's id.
+  /// If this is set, no frame is sent. Instead, this memory is shared under the header's id.
   std::shared_ptr<const SharedMemory> shared = nullptr;
-  /// True if a call that has not returned lends the payload: if the frame must wait, its payload
-  /// must be copied.
+  /// True if the payload is lent only until the call of send_copy returns. If the frame must wait,
+  /// its payload must then be copied.
   bool lent_by_call = false;
 
   /// Returns how many bytes the frame takes on a link that adds `framing_bytes` to each payload.
@@ -28,7 +28,7 @@ struct QueuedFrame {
   void give_back() const {
     if (sent != nullptr) sent(context);
   }
-  /// Copies the payload, and continues with the copy.
+  /// Copies the payload, and uses the copy from then on.
   void keep_payload() {
     using Kept = std::vector<std::byte>;
     auto kept = std::make_unique<Kept>(payload.begin(), payload.end());

@@ -208,7 +208,7 @@ TEST_P(CollectiveJob, AWorkerWithOtherVariablesIsRefused) {
   store->goodbye();
 }
 
-// A worker that was stopped hears in the middle of a step that the others went on without it.
+// A worker that was stopped is told in the middle of a step that the others went on without it.
 TEST_P(CollectiveJob, AStepReadsItsValuesToItsEndThoughTheWorkerHasLeftTheGroup) {
   make_spec(2);
   join_timeout_ = 1s;

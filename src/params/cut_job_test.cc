@@ -87,8 +87,8 @@ class CuttingProxy {
 };
 
 constexpr Duration kPatience = std::chrono::seconds(10);
-// The byte of a preamble that tells which of a connection's two sockets this is (docs/wire.md); 0
-// means the one for frames.
+// The index of the byte in a preamble that tells which of a connection's two sockets this is
+// (docs/wire.md). The byte is 0 for the socket that carries frames.
 constexpr std::size_t kRoleByte = 6;
 
 CuttingProxy::CuttingProxy(std::string target) : target_(std::move(target)) {

@@ -83,7 +83,7 @@ class FetchJob : public JobFixture {
 
 class FetchSteps {
  public:
-  /// With `in_place` the value may change at any time.
+  /// With `in_place` the value is read in the ps's memory, where it may change at any time.
   explicit FetchSteps(ParameterStore& store, bool in_place = false)
       : store_(store), in_place_(in_place), steps_(store.bind({.uses = {{.variable = 0}}}, 0)) {}
   /// Makes a step, in which it calls `meanwhile`. Returns the whole value.

@@ -28,7 +28,7 @@ class ForwardingControl : public JobControl {
   bool state_asked() const override { return below_->state_asked(); }
   std::shared_ptr<SharedRecordBlocks> records() const override { return below_->records(); }
   bool others_save() const override { return below_->others_save(); }
-  /// Sends the state with the number of the step below.
+  /// Sends the state with the step number of the control below.
   void send_state(const TaskState& state) override {
     TaskState of_below = state;
     of_below.step = below_->next_step();

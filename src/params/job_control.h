@@ -47,8 +47,8 @@ class JobControl {
   /// Leaves the job in good order; the store is then of no more use.
   virtual void goodbye() = 0;
 
-  /// True when the variables were initialised before this worker joined: it was restarted, or came
-  /// late.
+  /// True when the variables were initialised before this worker joined, because it was restarted
+  /// or came late.
   virtual bool was_initialised() const = 0;
   /// Returns when some worker (the chief) has initialised the variables.
   virtual void wait_initialised() = 0;
@@ -57,8 +57,8 @@ class JobControl {
   virtual void restore(std::span<const TaskState> states) = 0;
   /// Returns the number of this worker's next step, once the variables are initialised.
   virtual std::int64_t next_step() const = 0;
-  /// Returns this worker's state in the checkpoint from which training resumes; empty when the
-  /// worker begins anew, or when its later state is lost.
+  /// Returns this worker's state in the checkpoint from which training resumes. Empty when the
+  /// worker begins anew, or when it has trained since that checkpoint and its later state is lost.
   virtual std::optional<TaskState> restored() const = 0;
 
   /// Adds the state that the store keeps for this worker alone; restored() will return it.
@@ -83,7 +83,7 @@ class JobControl {
   /// values at the end of the training. If `patient` is false, workers that still train do not
   /// count.
   virtual EndSave wait_end_save(Deadline, bool /*patient*/) { return EndSave::kElsewhere; }
-  /// This task has saved the values of the end.
+  /// This task has saved the values at the end of the training.
   virtual void set_saved() {}
 
   /// Asks all other tasks for their progress; JoinOptions::progress will hear the answers. Any

@@ -49,7 +49,8 @@ struct JoinOptions {
   AgreedData data = {};
   /// The global step at which training ends; 0: unknown.
   std::int64_t last_step = 0;
-  ThreadPool* pool = nullptr;        // applies the rules in one process, and adds contributions up
+  /// Applies the rules if there is one process, and adds up contributions.
+  ThreadPool* pool = nullptr;
   const Clock* clock = &kRealClock;  // not null
   StepAccount* account = nullptr;    // the account of the step thread
   Timeline* timeline = nullptr;      // gets the store's events

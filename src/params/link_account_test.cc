@@ -54,8 +54,8 @@ class LinkAccountTest : public JobFixture {
     locals_ = std::make_unique<LocalMemory>(graph_, *device_);
   }
 
-  /// A worker of one ps. Each frame that it receives takes `added` on the clock. Only the thread
-  /// that waits for frames takes them.
+  /// Joins a worker to one ps. Each frame that the worker receives takes the time `added` on the
+  /// clock. Only the thread that waits for frames handles them.
   std::unique_ptr<PsStore> join(Duration added) {
     make_spec(1, 1);
     start_all_ps();

@@ -34,13 +34,13 @@ class ProgressBoard {
     const std::lock_guard lock(mutex_);
     return own_;
   }
-  /// True when another task has asked since this one set its answer.
+  /// True when another task has asked since this task set its answer.
   bool wanted() const { return wanted_; }
 
   /// Another task's answer; the task is named as in "ps:0".
   struct Heard {
     std::string task, text;
-    std::int64_t number = 0;  // the count of answers up to this one, from 1
+    std::int64_t number = 0;  // the number of this answer; all answers are counted, from 1
   };
   /// Keeps the newest answer of each task.
   void heard(const std::string& task, std::string text) {
@@ -48,8 +48,8 @@ class ProgressBoard {
     std::erase_if(heard_, [&](const Heard& each) { return each.task == task; });
     heard_.push_back({task, std::move(text), ++answers_});
   }
-  /// Returns the newest answer of each task after number `after` (0: all), and sets `after` to the
-  /// last one's number.
+  /// Returns the newest answer of each task, if its number is above `after`; 0: of all tasks. Sets
+  /// `after` to the number of the last answer.
   std::vector<Heard> heard_after(std::int64_t& after) const {
     const std::lock_guard lock(mutex_);
     std::vector<Heard> newer;

@@ -28,7 +28,7 @@ class ResumableConnection final : public Connection {
    public:
     virtual ~Source() = default;
     virtual bool makes(const FrameHeader& header) const = 0;
-    /// Sends the message on `to`; its payload had `bytes` bytes.
+    /// Sends the message on `to`. When it was first sent, its payload had `bytes` bytes.
     virtual void make(const FrameHeader& header, std::size_t bytes, Connection& to) = 0;
   };
   /// `receiver` gets arriving messages, and on_closed at the end of each connection. `receiver` and
@@ -50,7 +50,7 @@ class ResumableConnection final : public Connection {
   std::uint64_t handled() const { return handled_; }
   /// True when the other side has handled everything that was sent.
   bool all_confirmed() const;
-  /// True when the receiver threw, since the other side's messages make no sense.
+  /// True when the receiver threw because the other side's messages make no sense.
   bool broken() const { return broken_; }
   /// Sends nothing any more, and gives back everything that was kept.
   void abandon();

@@ -24,9 +24,9 @@ class LeftBehind : public Error {
 class RoundFence {
  public:
   virtual ~RoundFence() = default;
-  /// The members begin a step from the values after this many rounds. Returns once every ps has
-  /// these values. Throws LeftBehind when the ps tasks have not counted the last step of the
-  /// members, have counted it with other contributors, or are in another round.
+  /// The members begin a step from the values after `round` rounds. Returns once every ps has these
+  /// values. Throws LeftBehind when the ps tasks have not counted the last step of the members,
+  /// have counted it with other contributors, or are in another round.
   virtual void begin(std::int64_t round) = 0;
   /// Waits until the step's whole contribution is on every ps, or was dropped there. No member may
   /// commit it before.
@@ -36,7 +36,7 @@ class RoundFence {
   /// scale; 1 without clipping.
   virtual float commit(std::span<const std::int32_t> contributors,
                        std::optional<double> squares) = 0;
-  /// The step counts nowhere: this worker continues from the values after this many rounds.
+  /// The step counts nowhere: this worker continues from the values after `round` rounds.
   virtual void lose(std::int64_t round) = 0;
   /// Waits until the ps tasks have closed the round of the last step. Throws as begin() does.
   virtual void wait_closed() = 0;

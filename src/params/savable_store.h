@@ -43,11 +43,11 @@ class StoreSaving {
 /// A store that can be saved.
 class SavableStore : public ParameterStore, public StoreSaving {
  public:
-  /// The variables whose slots are written, read and saved. They are variables(), unless a step
-  /// applies another rule than the one for the saved values.
+  /// The variables whose values and slots are written, read and saved. They are variables(), unless
+  /// a step applies another rule than that of the saved values.
   virtual std::span<const VariableSpec> kept_variables() const { return variables(); }
-  /// True when the two rules differ: workers make local steps, and keep the slots of their own
-  /// rule.
+  /// True when the rules of a step and of the saved values differ: workers then make local steps,
+  /// and keep the slots of their own rule.
   bool makes_local_steps() const { return kept_variables().data() != variables().data(); }
 };
 

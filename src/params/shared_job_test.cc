@@ -46,7 +46,7 @@ TEST_F(SharedJob, NoValueAndNoGradientGoesOverTheLink) {
 }
 
 // If the pieces of a variable cannot begin at pages, its values arrive in frames. Its contributions
-// are still taken where they lie.
+// are still read where they lie.
 TEST_F(SharedJob, OfASplitVariableOnlyValuesGoOverTheLink) {
   const std::vector<VariableSpec> variables = {{.name = "w", .shape = {600, 500}, .rule = Adam{}}};
   make_spec(2, 1);

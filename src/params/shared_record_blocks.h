@@ -1,4 +1,4 @@
-// A worker's side of records that its job shares out, whatever carries the job.
+// A worker's side of the records that its job shares out, for any kind of job.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// The common part of all such sides: one pipeline that takes records, and the count of records
-/// that steps read.
+/// What all kinds of jobs have in common: one pipeline that takes records, and the count of the
+/// records that steps read.
 class SharedRecordBlocks : public RecordBlocks {
  public:
   std::int64_t begin(const Wish& wish, std::function<void()> changed) override;

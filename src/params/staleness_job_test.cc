@@ -16,7 +16,7 @@ std::vector<VariableSpec> stale_variables() {
           {.name = "frozen", .shape = {3}, .trained = false}};
 }
 
-/// A step whose caller says when it begins and when it ends.
+/// A step that begins and ends when its caller says so.
 class HeldStep {
  public:
   /// `reread`: several kernels of a step read the variable.

@@ -50,8 +50,8 @@ class PartDriver {
     return plan;
   }
 
-  /// The contribution of part `part` to an element of the step. A row whose number is 0 is left
-  /// out.
+  /// Returns what part `part` contributes to an element in the step. Rows for which has_row() is
+  /// false are left out.
   static float numbers(std::int64_t step, int part, VariableId variable, std::int64_t element) {
     return 0.01f * float((step * 7 + part * 5 + variable * 3 + element) % 11 - 5);
   }
@@ -245,8 +245,8 @@ TEST_F(SyncJob, EveryRunGivesTheSameBits) {
   }
 }
 
-// If late contributions count, kernels must see one value all through a step. Each worker reads a
-// copy of its own, which the ps renews with each answer.
+// If late contributions count, values may change during a step, but its kernels must see one value.
+// So each worker reads a copy of its own, which the ps renews with each answer.
 TEST_F(SyncJob, CopiesOfWorkersHaveTheValuesOfTheRound) {
   std::vector<std::vector<float>> in_place;
   for (const LateContribution late : kLateContributions) {
@@ -374,7 +374,7 @@ TEST_F(SyncJob, AWorkerThatComesLateTakesPartFromThenOn) {
   for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, rounds + 1);
 }
 
-// Ten seconds pass before the worker says so.
+// The worker waits ten seconds of the clock before it says so.
 TEST_F(SyncJob, AWorkerThatWaitsLongSaysForWhichRoundAndCountsItAsWait) {
   FastClock clock;
   StepAccount account(clock);

@@ -15,13 +15,15 @@ std::int64_t row_elements(const VariableSpec& variable);
 std::size_t row_bytes(const VariableSpec& variable);
 /// Returns the variable's shape with `rows` rows; a scalar's shape stays.
 Shape shape_of_rows(const VariableSpec& variable, std::int64_t rows);
-/// Returns the shape of a contribution: the variable's, or with as many rows as a step can
-/// contribute.
+/// Returns the shape of a contribution: that of the variable or, for a sparse variable, the same
+/// with `most_rows` rows.
 Shape contribution_shape(const VariableSpec& variable, std::int64_t most_rows);
-/// Returns the slots that are kept. A variable that is not trained has none. Otherwise they are, in
-/// order: the slots of its rule; the count of contributions, if the average's decay depends on it
-/// and the rule does not count them; and the moving average, which begins as a copy of the value. A
-/// scalar slot is an int64.
+/// Returns the slots that are kept with a variable, none if it is not trained. A scalar slot is an
+/// int64. The order is:
+/// - the slots of its rule;
+/// - the count of contributions, if the average's decay depends on it and the rule does not count
+///   them;
+/// - the moving average, if the variable has one. It begins as a copy of the value.
 std::vector<SlotSpec> slots_of(const VariableSpec& variable);
 /// True when the variable's last slot is a moving average.
 bool has_average(const VariableSpec& variable);

@@ -20,8 +20,8 @@ class Wakeup {
     const std::thread::id waiter = waiter_.load();
     if (waiter != std::thread::id() && waiter != std::this_thread::get_id()) event_.raise();
   }
-  /// Waits on the link, which may notify on this thread. Returns false if the deadline passes
-  /// first.
+  /// Waits on the link, on this thread, until the predicate holds; the link may notify on this
+  /// thread, too. Returns false if the deadline passes first.
   template <typename Predicate>
   bool wait(Link& link, Deadline deadline, Predicate&& predicate) {
     const Waiting waiting(waiter_);

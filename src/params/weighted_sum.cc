@@ -43,7 +43,8 @@ bool begins_at_line(const float* numbers) {
   return reinterpret_cast<std::uintptr_t>(numbers) % sizeof(Turn) == 0;
 }
 
-// Orders the streamed writes before everything that follows, such as the frame that tells of them.
+// Makes the streamed writes visible before everything that follows, such as the frame that
+// announces them.
 void end_streaming() {
 #ifdef __SSE2__
   _mm_sfence();

@@ -24,15 +24,15 @@ class Greeting : public Watcher, public std::enable_shared_from_this<Greeting> {
   void stop();
   /// The caller's address, for messages; empty if callers have none.
   const std::string& caller() const { return caller_; }
-  /// Returns the error for a caller that has not said everything in time: kUnavailable if it has
-  /// said nothing, or was already refused.
+  /// Returns the error for a caller that has not said everything in time. The error is kUnavailable
+  /// if the caller has said nothing, or was already refused.
   Error error_of_silence() const;
 
  protected:
   // The acceptor lives while these run. Both throw Error if the socket is of no use; `hear` also
   // throws kFailedPrecondition for a refused caller.
-  /// Reads, and returns kNothing if the whole greeting has arrived, or else the event that it waits
-  /// for. The caller holds the mutex.
+  /// Reads. Returns kNothing if the whole greeting has arrived; otherwise the event to wait for.
+  /// The caller holds the mutex.
   virtual ByteStream::Need hear(int fd) = 0;
   virtual void hand_on(FileDescriptor socket) = 0;
   /// The caller has said something.

@@ -23,7 +23,7 @@ class Rendezvous {
   /// Returns the offer of the listener at `address`; nothing if it shares no memory. Throws as
   /// Link::connect does.
   virtual std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) = 0;
-  /// Watches the sockets over which tasks announce shared memory.
+  /// Returns the poller that watches the sockets over which tasks announce shared memory.
   virtual const std::shared_ptr<Poller>& poller() const = 0;
 };
 

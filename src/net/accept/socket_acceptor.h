@@ -18,8 +18,8 @@
 
 namespace paceline {
 
-/// Tells the user of a link which callers it has refused: the first few, and then at most one a
-/// second, because thousands may call. Thread-safe.
+/// Tells the user of a link which callers it has refused: the first few at once, and then at most
+/// one message a second, because thousands may call. Thread-safe.
 class Refusals {
  public:
   /// `tell` may be empty.

@@ -169,7 +169,7 @@ bool InprocConnection::help() {
   return true;
 }
 
-/// Asks the acceptor only once, even if it refuses.
+/// Asks the acceptor for a receiver, only once even if it refuses.
 void InprocConnection::accept() {
   const Acceptor acceptor = std::exchange(acceptor_, nullptr);
   guarded([&] { receiver_ = acceptor(shared_from_this()); });
@@ -230,8 +230,8 @@ bool InprocConnection::agree_on_end() {
   return ended;
 }
 
-/// Gives `side` the error as its reason, and tells the other side that `side` is gone. An end keeps
-/// the reason that it already has.
+/// Gives `side` the error as its reason, and gives the other side the reason that `side` is gone. A
+/// side keeps a reason that it already has.
 void InprocConnection::set_reasons(int side, const Error& error) {
   InprocPair::End& here = pair_->ends[std::size_t(side)];
   InprocPair::End& there = pair_->ends[std::size_t(1 - side)];

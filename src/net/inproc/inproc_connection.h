@@ -20,9 +20,11 @@
 namespace paceline {
 
 /// The queue of frames on their way to one end of an inproc connection. Frames leave in the order
-/// in which they were pushed. Thread-safe. Each frame has one cache line of a ring, and a short
-/// payload shares that line, so that a receiver that sees the arrival already has all of it. Frames
-/// that find no room in the ring wait behind it; so does shared memory.
+/// in which they were pushed. Thread-safe.
+///
+/// Each frame has one cache line of a ring, and a short payload lies in the same line. So a
+/// receiver that sees that a frame has arrived already has all of a short one. Frames that find no
+/// room in the ring wait behind it, and so does shared memory.
 class InprocQueue {
  public:
   static constexpr std::size_t kShortBytes = 24;

@@ -1,5 +1,4 @@
-// The threads of an inproc link: they give its connections a turn when something has arrived for
-// them.
+// The threads of an inproc link. They give a connection a turn when something has arrived for it.
 #pragma once
 
 #include <atomic>

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Makes a link that reaches the other links of its hub, which must not be null.
+/// Makes a link that reaches the other links of `hub`, which must not be null.
 std::unique_ptr<Link> make_inproc_link(const LinkOptions& options, std::shared_ptr<InprocHub> hub);
 
 }  // namespace paceline

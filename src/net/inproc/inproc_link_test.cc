@@ -34,7 +34,8 @@ TEST(InprocLink, HandlesAfterATurnOfAHelperWhatCameInIt) {
     const auto until_entered = [&](const auto& meanwhile) {
       for (const Deadline deadline = soon(); !receiver.entered && !deadline.passed();) meanwhile();
     };
-    // It polls before the frames arrive, so it mostly begins before the link's thread wakes.
+    // The helper polls before the frames arrive, so it mostly begins before the link's thread
+    // wakes.
     std::thread helper([&] { until_entered([&] { link->help(); }); });
     for (int frame = 0; frame < 2; ++frame) far->send({}, {});
     until_entered([] { std::this_thread::yield(); });
@@ -55,7 +56,8 @@ class SlowReceiver : public TestReceiver {
   const EventFd asked, goes_on;
 };
 
-// The connection's end waits until nobody reads its frames; the acceptor is not asked again then.
+// The end of the connection waits until nobody reads its frames. Meanwhile the acceptor must not be
+// asked again.
 TEST(InprocLink, AsksAnAcceptorOnceThatSendsAndRefuses) {
   const auto hub = std::make_shared<InprocHub>();
   SlowReceiver receiver;

@@ -9,12 +9,12 @@
 
 namespace paceline {
 
-/// Tasks of one host cut an array at page boundaries, and each keeps a part in its own memory;
-/// through this a reader sees the whole array. The mappings live as long as this object. Not
+/// Tasks of one host cut an array at page boundaries, and each keeps a part in its own memory.
+/// Through this object a reader sees the whole array. The mappings live as long as this object. Not
 /// thread-safe.
 class ContiguousMapping {
  public:
-  /// A part begins at a multiple of this, both in the range and in its own memory.
+  /// A part begins at a multiple of this number, both in the range and in its own memory.
   static constexpr std::size_t kPageBytes = 4096;
 
   /// Reserves a range in which nothing is mapped yet, so that touching it faults. Throws
@@ -24,8 +24,8 @@ class ContiguousMapping {
   ContiguousMapping(const ContiguousMapping&) = delete;
   ContiguousMapping& operator=(const ContiguousMapping&) = delete;
 
-  /// Maps [offset, offset + bytes) of the memory at position `at` of the range. Throws kUnavailable
-  /// if the system refuses the mapping.
+  /// Maps bytes [offset, offset + bytes) of `memory` at position `at` of the range. Throws
+  /// kUnavailable if the system refuses the mapping.
   void map(std::size_t at, std::shared_ptr<const SharedMemory> memory, std::size_t offset,
            std::size_t bytes);
   const std::byte* data() const { return data_; }

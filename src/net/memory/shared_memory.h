@@ -16,8 +16,8 @@ class SharedMemory {
  public:
   /// Makes a memory of zeros. Throws kUnavailable if the system gives none.
   static std::shared_ptr<SharedMemory> create(std::size_t bytes);
-  /// Maps another task's memory, which this side can only read. Throws kDataLoss unless it is
-  /// sealed, so that touching it can never fault, and its size is neither 0 nor beyond this
+  /// Maps another task's memory, which this side can only read. Throws kDataLoss unless the memory
+  /// is sealed, so that touching it can never fault, and its size is neither 0 nor beyond this
   /// machine's memory. Even reading bytes that were never written uses memory.
   static std::shared_ptr<const SharedMemory> open(FileDescriptor fd);
   ~SharedMemory();

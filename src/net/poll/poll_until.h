@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// Returns 0 if a descriptor is ready, as its revents say, ETIME if the deadline passed, or an
-/// error number. It does not watch the deadline's descriptor.
+/// Waits until one of the descriptors is ready. Returns 0 if one is, as its revents say, ETIME if
+/// the deadline passed, or an error number. Does not watch the deadline's descriptor.
 int poll_until(std::span<pollfd> descriptors, Deadline deadline);
 
 /// Waits for `events` of one descriptor. Returns 0 if one of them happened, ETIME if the deadline

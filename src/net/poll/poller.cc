@@ -127,7 +127,8 @@ void Poller::arm(std::uint64_t watch, const Waits& waits) const {
 }
 
 /// An error, or the end of a connection, ends both kinds of waits. This thread then calls only the
-/// reader, and waits again for the writer, so that the writer need not wait for the reader.
+/// reader, and arms the wait of the writer again, so that another thread calls the writer without
+/// delay.
 void Poller::call_waiting(std::uint64_t watch, std::uint32_t events) {
   std::shared_ptr<Watcher> reader, writer;
   {
@@ -155,7 +156,8 @@ void Poller::call_due() {
   }
 }
 
-/// Sets the timer for the call after the due one; another thread can make that call meanwhile.
+/// Returns the call that is due, and sets the timer for the one after it, so that another thread
+/// can make that one meanwhile.
 std::function<void()> Poller::next_due() {
   const std::lock_guard lock(mutex_);
   std::function<void()> due;

@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// Called on a thread of the poller, once per wait. Two threads may make the two kinds of calls at
-/// the same time.
+/// Called on a thread of the poller, once for each wait. Two threads may call on_readable and
+/// on_writable at the same time.
 class Watcher {
  public:
   virtual ~Watcher() = default;
@@ -72,8 +72,8 @@ class Poller {
 };
 
 /// Owns a descriptor and waits for it, with at most one wait of each kind at a time. Its destructor
-/// cancels the waits. A wait allocates nothing. Without a wait, no thread wakes for the descriptor,
-/// except once for its end.
+/// cancels the waits. A wait allocates nothing. While there is no wait, no thread wakes for the
+/// descriptor, except once when its connection ends.
 class Watch {
  public:
   /// Makes the descriptor non-blocking. Throws kUnavailable if the system can watch no more.

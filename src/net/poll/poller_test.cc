@@ -60,8 +60,8 @@ class CountingWatcher : public Watcher {
 
 class PollerTest : public testing::Test {
  protected:
-  /// When this returns, the poller, which has one thread, has done everything that was requested
-  /// before.
+  /// Returns when the poller, which has one thread, has done everything that was requested before
+  /// this call.
   void let_it_work() {
     Count worked;
     poller_->call_at(std::chrono::steady_clock::now(), [&] { worked.add(); });

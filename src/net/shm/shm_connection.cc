@@ -86,8 +86,8 @@ std::size_t ShmFrameWriter::write_piece(std::span<const std::byte> bytes) {
   return piece;
 }
 
-/// Sends the descriptor first. The peer takes it when it reads its place in the ring. At most
-/// kMostSharedWaiting descriptors wait for that at a time.
+/// Sends the descriptor before the header. The peer takes the descriptor when it reads its place in
+/// the ring. At most kMostSharedWaiting descriptors wait for that at a time.
 bool ShmFrameWriter::pass(const QueuedFrame& frame) {
   while (!passed_.empty() && ring_.is_read(passed_.front())) passed_.pop();
   if (passed_.size() == kMostSharedWaiting) {

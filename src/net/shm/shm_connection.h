@@ -32,7 +32,7 @@ class ShmFrameWriter {
   /// now, at most `most_bytes` or a header; 0 if the writer must wait. Throws kUnavailable if a
   /// descriptor cannot be passed, and as ShmWriter::room does.
   std::size_t write_some(const QueuedFrame& frame, std::size_t done, std::size_t most_bytes);
-  /// Returns true if it is time to try again after a 0. Any thread may ask.
+  /// Returns true if it is time to try again after write_some has returned 0. Any thread may ask.
   bool may_go_on() const { return ring_.is_read(goal_.load(std::memory_order_relaxed)); }
 
  private:
@@ -125,7 +125,7 @@ class ShmConnection final : public QueuedConnection, public Watcher {
   std::thread thread_;
   std::atomic<bool> ran_{false};  // the thread is about to end
 
-  // Locks the reading mutex before the writing mutex, and that before the queue's. All other
+  // Lock order: the reading mutex, then the writing mutex, then the queue's mutex. All other
   // mutexes are only locked alone.
   std::recursive_mutex reading_mutex_;
   bool in_turn_ = false;

@@ -15,9 +15,9 @@ namespace paceline {
 /// nothing.
 bool introduce(int socket, const Preamble::Token& token, const SharedMemory& memory);
 
-/// Returns the peer's memory, or null if its hello has not arrived yet. Throws kDataLoss if the
-/// message is no hello, or has another token, an unsealed memory, or one of another size;
-/// kUnavailable if the peer has closed.
+/// Returns the peer's memory; null if its hello has not arrived yet. Throws kDataLoss if the
+/// message is no hello, has another token, or brings a memory that is unsealed or of another size.
+/// Throws kUnavailable if the peer has closed.
 std::shared_ptr<const SharedMemory> take_introduction(int socket, const Preamble::Token& token);
 
 struct ShmReached {
@@ -25,9 +25,9 @@ struct ShmReached {
   std::shared_ptr<SharedMemory> own;
   std::shared_ptr<const SharedMemory> peers;
 };
-/// Connects to the task that made the offer. Returns nothing if its name cannot be reached from
-/// here, since the task is on another host or in another network namespace. Throws as Link::connect
-/// does.
+/// Connects to the task that made the offer. Returns nothing if the offer's name cannot be reached
+/// from here, since the task is on another host or in another network namespace. Throws as
+/// Link::connect does.
 std::optional<ShmReached> reach(const Offer& offer, const std::string& address, Deadline deadline);
 
 }  // namespace paceline

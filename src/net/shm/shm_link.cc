@@ -1,6 +1,6 @@
 // Each side writes only its own memory, which the other side maps read-only: a peer can lie, but
-// cannot harm. Two tasks share memory if the caller reaches the listener's abstract Unix socket;
-// equal host names are not enough.
+// cannot do harm. Two tasks share memory if the caller reaches the abstract Unix socket of the
+// listener. Equal host names are not enough.
 #include "net/shm/shm_link.h"
 
 #include <utility>

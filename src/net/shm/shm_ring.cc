@@ -17,8 +17,8 @@ std::size_t piece(std::uint64_t position, std::size_t bytes) {
   return std::min(bytes, kShmRingBytes - std::size_t(position % kShmRingBytes));
 }
 
-/// Stores sequentially consistently before the loads that follow, and makes all stores to the
-/// word's cache line leave at once. An exchange would wait for the earlier stores first, and a
+/// Stores the value, sequentially consistent with the loads that follow, and makes all stores to
+/// the word's cache line leave at once. An exchange would wait for the earlier stores first, and a
 /// polling peer would take the line in between.
 void store_at_once(std::atomic<std::uint64_t>& word, std::uint64_t value) {
 #if defined(__SANITIZE_THREAD__)
@@ -39,8 +39,8 @@ ShmPair::ShmPair(std::shared_ptr<SharedMemory> mine, std::shared_ptr<const Share
                                           std::to_string(kShmMemoryBytes));
 }
 
-// Short frames take no room, so head may be further ahead of the last seen tail than the ring is
-// long.
+// Short frames take no room. So head may be further ahead of the tail that was seen last than the
+// ring is long.
 std::size_t ShmWriter::room(std::size_t wanted) {
   const std::uint64_t used = head_ - seen_tail_;
   if (used > kShmRingBytes || kShmRingBytes - std::size_t(used) < wanted) {
@@ -70,8 +70,8 @@ void ShmWriter::write(std::span<const std::byte> bytes) {
   head_ += bytes.size();
 }
 
-/// A peer that answered with a short frame says in `read` how far it has read, in the cache line of
-/// its head.
+/// A peer that answered with a short frame says how far it has read in `read`, which is in the
+/// cache line of its head.
 bool ShmWriter::all_is_read() const {
   return pair_.theirs().read.load() == head_ || pair_.theirs().tail.load() == head_;
 }

@@ -1,8 +1,9 @@
 // Two rings of bytes between two tasks of one host, one in each direction. Layout: docs/wire.md.
 //
-// Each side has a memory of its own, which only it can write: its ring's bytes, how many it has
-// written (head), and how many of the peer's it has read (tail). So a peer can lie, but not harm:
-// what it says is copied once, then checked.
+// Each side has a memory of its own, which only it can write. The memory has the bytes of this
+// side's ring, how many bytes this side has written (head), and how many bytes of the peer's ring
+// it has read (tail). So a peer can lie, but do no harm: what it says is copied once, and then
+// checked.
 #pragma once
 
 #include <algorithm>
@@ -25,16 +26,19 @@ constexpr std::size_t kShmShortBytes = 48;
 constexpr std::uint64_t kShmBesideHead = std::uint64_t{1} << 63;
 
 /// The first page of a side's memory. Fields that different threads write lie in separate cache
-/// lines. A short frame lies in the line that announces it, so a reader needs no other line.
+/// lines. A short frame lies in the same line as the head that announces it, so a reader needs no
+/// other line.
 struct ShmBlock {
   alignas(kCacheLine) std::atomic<std::uint64_t> head;  // bytes ever written to this side's ring
   std::atomic<std::uint64_t> read;        // the tail at the time when short_frame was written
   std::byte short_frame[kShmShortBytes];  // valid if head has kShmBesideHead
-  alignas(kCacheLine) std::atomic<std::uint64_t> tail;    // bytes ever read of the peer's ring
-  alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;  // 4 × the sleep's number + its reasons
-  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;   // the peer sleeps on it; waking adds 1
-  alignas(kCacheLine) std::atomic<std::uint32_t> beats;   // counts heartbeats
-  std::atomic<std::uint32_t> closed;                      // 1 if nothing follows
+  alignas(kCacheLine) std::atomic<std::uint64_t> tail;  // bytes ever read of the peer's ring
+  /// 4 × the number of this side's sleep + its reasons.
+  alignas(kCacheLine) std::atomic<std::uint32_t> sleeps;
+  /// The word on which the peer sleeps; waking the peer adds 1.
+  alignas(kCacheLine) std::atomic<std::uint32_t> wakes;
+  alignas(kCacheLine) std::atomic<std::uint32_t> beats;  // counts heartbeats
+  std::atomic<std::uint32_t> closed;                     // 1 if nothing follows
 };
 static_assert(sizeof(ShmBlock) <= kShmDataAt && std::atomic<std::uint64_t>::is_always_lock_free);
 
@@ -56,7 +60,8 @@ struct ShmPair {
 class ShmReader {
  public:
   explicit ShmReader(const ShmPair& pair) : pair_(pair) {}
-  /// Also begins to fetch what has arrived, because a caller that checks is about to read.
+  /// True if something has arrived. Also begins to fetch that, because a caller that checks is
+  /// about to read.
   bool has_data() const {
     const std::uint64_t tail = tail_.load(std::memory_order_relaxed), head = their_head();
     if (head == tail) return false;
@@ -66,13 +71,13 @@ class ShmReader {
   /// Returns the number of bytes that can be read now. Throws kDataLoss if the peer claims more
   /// than fits.
   std::size_t available();
-  /// True if the frame lies beside the peer's head, where it takes no room.
+  /// True if the frame lies beside the peer's head, and not in the ring.
   bool is_beside_head() const { return short_begin_ < short_end_; }
   /// Reads at most available() bytes.
   void read(std::span<std::byte> bytes);
   /// Returns the number of bytes ever read.
   std::uint64_t tail() const { return tail_.load(std::memory_order_acquire); }
-  /// Gives the room of the bytes that were read back to the peer.
+  /// Gives back to the peer the room of the bytes that were read.
   void release() { pair_.mine().tail.store(tail_.load(std::memory_order_relaxed)); }
   /// True if at least half of the ring is free: then a peer that waits for room is woken.
   bool is_half_free() const {
@@ -83,8 +88,9 @@ class ShmReader {
   std::uint64_t their_head() const { return pair_.theirs().head.load() & ~kShmBesideHead; }
 
   static constexpr std::size_t kFetchedEarly = 4096;
-  /// Begins to fetch from the other core's cache while locks are taken and the header is checked.
-  /// It is always inline, since gcc removes calls of a function with no other effect.
+  /// Begins to fetch bytes from the other core's cache, which takes place while locks are taken and
+  /// the header is checked. Always inline, since gcc removes calls of a function that has no other
+  /// effect.
   [[gnu::always_inline]] void begin_to_fetch(std::uint64_t tail, std::uint64_t head) const {
     const std::byte* const ring = pair_.peers->bytes().data() + kShmDataAt;
     const std::uint64_t end = std::min(head, tail + kFetchedEarly);
@@ -102,14 +108,14 @@ class ShmReader {
 class ShmWriter {
  public:
   ShmWriter(const ShmPair& pair, const ShmReader& reader) : pair_(pair), reader_(reader) {}
-  /// Returns the number of bytes that can be written now; if it is less than `wanted`, it is exact.
-  /// Throws kDataLoss if the peer claims to have read what was never written.
+  /// Returns how many bytes can be written now. The number may be too low, but not if it is below
+  /// `wanted`. Throws kDataLoss if the peer claims to have read what was never written.
   std::size_t room(std::size_t wanted);
   /// Writes at most room() bytes, which the peer sees after publish.
   void write(std::span<const std::byte> bytes);
   void publish() { pair_.mine().head.store(head_); }
   /// Returns the place beside head for a frame of this many bytes, which the peer sees after
-  /// publish_short. It is empty if the frame is not short, or if the peer may not have read
+  /// publish_short. The place is empty if the frame is not short, or if the peer may not have read
   /// everything that was written before.
   std::span<std::byte> short_place(std::size_t bytes) const;
   void publish_short(std::size_t bytes);

@@ -42,7 +42,7 @@ struct Side {
     writer.write(frame);
     writer.publish();
   }
-  /// Returns the record that has arrived, and gives its room back if told to.
+  /// Returns the record that has arrived. If `release`, gives the room of the record back.
   Bytes receive(bool release = true) {
     Bytes bytes(reader.available());
     reader.read(bytes);
@@ -121,7 +121,7 @@ TEST_F(ShmRing, MovesAShortFrameOverTheEndOfTheRing) {
 TEST_F(ShmRing, AnswerTellsThatAllIsRead) {
   a_.send(short_);
   EXPECT_EQ(b_.receive(false), short_);
-  EXPECT_FALSE(a_.send_short(other_));  // it does not yet know that b_ has read
+  EXPECT_FALSE(a_.send_short(other_));  // a_ does not yet know that b_ has read
   EXPECT_TRUE(b_.send_short(other_));
   EXPECT_EQ(a_.pair.theirs().tail.load(), 0u);
   EXPECT_EQ(a_.receive(), other_);
@@ -158,8 +158,8 @@ TEST_F(ShmRing, RefusesAShortFrameThatIsTooLong) {
   }
 }
 
-// A lying peer can leave part of a short frame unread; the reader then reads what head announced
-// last.
+// A lying peer may leave part of a short frame unread. The reader then reads what head has
+// announced last.
 TEST_F(ShmRing, ForgetsTheRestOfAShortFrameWhenHeadSaysThatItIsInTheRing) {
   const Bytes frame = bytes_of(100, 7);
   std::memcpy(a_.ring(), frame.data(), frame.size());

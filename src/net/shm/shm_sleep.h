@@ -24,16 +24,16 @@ class ShmSleep {
   static constexpr Duration kLongestSleep = std::chrono::milliseconds(100);
 
   explicit ShmSleep(const ShmPair& pair) : pair_(pair) {}
-  /// The sleeping thread calls announce with the reasons that it waits for, and looks once more.
-  /// Then it calls sleep, which returns at once if the peer woke it since `announce`, or this side
-  /// did since `wakes` was read. Then it calls awake.
+  /// How the sleeping thread sleeps. It calls announce with the reasons that it waits for, and
+  /// looks once more. Then it calls sleep, which returns at once if the peer has woken it since
+  /// announce(), or if this side has since wakes() was read. Then it calls awake.
   void announce(unsigned reasons);
   void sleep(std::uint32_t wakes_seen);
   void awake();
   std::uint32_t wakes() const { return local_wakes_.load(); }
 
   /// Wakes the sleeping thread of this side; any other thread may call it. A hostile peer can make
-  /// the wake miss; then the sleeper wakes by itself, after at most kLongestSleep.
+  /// the wake-up miss. The sleeper then wakes by itself, after at most kLongestSleep.
   void wake_here();
   /// Wakes the peer's thread if it sleeps for `reason`. Any thread of this side may call it.
   void wake_peer(For reason) {
@@ -45,11 +45,12 @@ class ShmSleep {
   void wake_sleeper(std::uint32_t sleeps);
 
   const ShmPair& pair_;
-  std::uint32_t number_ = 0;      // 4 × the number of this side's sleep
+  std::uint32_t number_ = 0;      // 4 × the number of this side's last sleep
   std::uint32_t wakes_seen_ = 0;  // the peer's `wakes` at the announcement
   std::atomic<std::uint32_t> local_wakes_{0};
   std::atomic<bool> sleeping_{false};
-  std::atomic<std::uint32_t> woken_{0};  // the last of the peer's sleeps that this side ended
+  /// The last one of the peer's sleeps that this side has ended.
+  std::atomic<std::uint32_t> woken_{0};
 };
 
 }  // namespace paceline

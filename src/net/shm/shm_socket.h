@@ -1,4 +1,4 @@
-// The Unix socket of a connection. It passes shared memories, and its closing shows that the peer
+// The Unix socket of a connection. Shared memories are passed over it, and when it closes, the peer
 // has gone.
 #pragma once
 
@@ -24,7 +24,7 @@ class ShmSocket {
   ShmSocket(std::shared_ptr<Poller> poller, FileDescriptor socket);
 
   /// Takes what has arrived, and waits for more. Returns false if the peer has gone. Throws
-  /// kDataLoss for messages that are no descriptor, and for too many.
+  /// kDataLoss for messages without a descriptor, and for too many messages.
   bool take_in(std::shared_ptr<Watcher> watcher);
   /// Passes the memory's descriptor to the peer. Throws kUnavailable if the peer has gone.
   void pass(const SharedMemory& memory);

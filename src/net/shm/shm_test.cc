@@ -115,8 +115,8 @@ TEST_F(ShmPeer, ThatDiesInTheMiddleOfAMessageIsNoticed) {
   EXPECT_THAT(error.what(), HasSubstr("in the middle of a message (10 of 1000 bytes)"));
 }
 
-// The word that our thread sleeps on lies in the peer's memory, so the peer can make the system
-// move the sleeper.
+// The word on which the listener's thread sleeps lies in the peer's memory. So the peer can make
+// the system move the sleeper to another word.
 TEST_F(ShmPeer, ThatMovesTheSleeperElsewhereIsNoticedAllTheSame) {
   ASSERT_NE(listener_.connection(0), nullptr);
   ShmBlock& mine = peer_.pair.mine();

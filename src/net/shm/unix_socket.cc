@@ -77,7 +77,7 @@ FileDescriptor listen_at_abstract(const std::string& name) {
 
 std::optional<FileDescriptor> dial_abstract(const std::string& name, Deadline deadline) {
   FileDescriptor fd = new_unix_socket(0);
-  // Connecting waits only while too many others wait to be accepted.
+  // To connect takes time only if too many others wait to be accepted.
   const auto left = std::chrono::ceil<std::chrono::microseconds>(deadline.left()).count();
   const timeval patience{std::max<long>(left, 1) / 1'000'000, std::max<long>(left, 1) % 1'000'000};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);

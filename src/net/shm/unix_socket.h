@@ -20,8 +20,8 @@ bool is_of_this_user(int socket);
 /// Returns a text such as "a task of this host (pid 12)".
 std::string text_of_unix_peer(int socket);
 
-/// Sends a whole message, and a descriptor unless it is negative. Returns false if that did not
-/// succeed at once.
+/// Sends a whole message, together with a descriptor unless `passed` is negative. Returns false if
+/// that did not succeed at once.
 bool send_message(int socket, std::string_view text, int passed);
 
 struct UnixMessage {

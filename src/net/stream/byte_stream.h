@@ -19,9 +19,8 @@ class ByteStream {
   enum class Need { kNothing, kReadable, kWritable };
 
   virtual ~ByteStream() = default;
-  /// Does what precedes the first byte. The caller calls it again when the event that it needs has
-  /// happened. Returns kNothing once the stream can be used. Throws Error if the two ends do not
-  /// agree.
+  /// Does what must precede the first byte. Returns kNothing once the stream can be used; otherwise
+  /// the event after which the caller must call again. Throws Error if the two ends do not agree.
   virtual Need open() { return Need::kNothing; }
   /// Reads as ::readv does: returns the bytes, 0 if the peer will write no more, or −1 and errno
   /// (EAGAIN: nothing has arrived). Throws kDataLoss for bytes that were changed on the way.

@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// Gathering up to this many bytes takes less time than a list of parts takes the system.
+// To gather up to this many bytes takes less time than the system takes for a list of parts.
 constexpr std::size_t kGatheredBytes = 4 << 10;
 
 }  // namespace

@@ -20,10 +20,10 @@ class FrameReader {
   explicit FrameReader(TrafficMeter& meter);
   ~FrameReader();
 
-  /// Reads what has arrived, but not for long. It asks the receiver for a frame's place once the
-  /// header is verified, and delivers the frame once the payload is. Throws what the receiver and
-  /// the stream throw, kDataLoss for bytes that are no frame or were changed, and SocketFailure.
-  /// Afterwards, the stream holds no unread bytes.
+  /// Reads what has arrived, but not for long. Asks the receiver for a frame's place once the
+  /// frame's header is verified, and delivers the frame once its payload is verified. Afterwards,
+  /// the stream holds no unread bytes. Throws what the receiver and the stream throw, kDataLoss for
+  /// bytes that are no frame or were changed, and SocketFailure.
   Outcome turn(ByteStream& stream, Receiver& receiver);
   /// Returns a text such as "in the middle of a message (10 of 100 bytes)"; empty between two
   /// frames.

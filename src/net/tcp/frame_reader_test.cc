@@ -109,7 +109,7 @@ TEST(FrameReader, NoticesEachChangedBit) {
   }
 }
 
-// The reader does not wait for bytes that a changed length promises.
+// A changed length is noticed with the header: the reader does not wait for as many bytes.
 TEST(FrameReader, NoticesAChangedLengthWhenTheHeaderIsThere) {
   TcpHeaderBytes header = encode_tcp({.payload_bytes = 4});
   header[6] ^= std::byte{1};

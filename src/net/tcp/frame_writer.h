@@ -17,9 +17,9 @@ struct ChecksumSoFar {
   std::uint32_t checksum = 0;
 };
 
-/// A gathered piece of a queue. It copies headers, so that the queue may grow meanwhile, but not
-/// payloads. A frame of more than kAloneBytes is gathered with no frame before it, so that no long
-/// piece is checksummed twice.
+/// The part of a queue that one system call sends. It copies headers, so that the queue may grow
+/// meanwhile, but not payloads. A frame of more than kAloneBytes stands first in its batch, so that
+/// no long part of it is checksummed twice.
 class FrameBatch {
  public:
   explicit FrameBatch(const QueuedFrame& frame);
@@ -27,9 +27,9 @@ class FrameBatch {
   FrameBatch(const Ring<QueuedFrame>& queue, std::size_t done, std::size_t most_bytes);
   FrameBatch(const FrameBatch&) = delete;
   FrameBatch& operator=(const FrameBatch&) = delete;
-  /// Takes the checksums of the batch's payload bytes. Call it before send, unless the stream
-  /// checks bytes by itself: the checksums are 0 then. `first` is the checksum of the first frame,
-  /// and continues from batch to batch. If there is much to send, do not call it under a lock.
+  /// Computes the checksums of the batch's payload bytes. Call it before send, unless the stream
+  /// checks bytes by itself; the checksums are then 0. `first` is the checksum of the first frame,
+  /// which continues from batch to batch. If there is much to send, do not call it under a lock.
   void take_checksums(ChecksumSoFar& first);
   /// Sends as ByteStream::write does.
   std::ptrdiff_t send(ByteStream& stream) const;

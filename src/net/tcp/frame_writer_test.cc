@@ -78,8 +78,8 @@ TEST(FrameBatch, BeginsWithALongFrame) {
   EXPECT_EQ(FrameBatch(rest.frames, 3, 1 << 20).bytes(), 2 * kTcpFramingBytes + kLong + 8 - 3);
 }
 
-// The frame is sent piece by piece, and the system takes a part of each; the checksum covers all of
-// it.
+// The frame is sent piece by piece, and the system takes a part of each piece. The checksum covers
+// the whole frame.
 TEST(FrameBatch, GoesOnWithTheChecksumOfALongFrame) {
   const Queue queue({200'000, 8});
   ChecksumSoFar first;

@@ -27,16 +27,16 @@ struct IncomingStream {
 /// down, and the others take the rest.
 class IncomingShares {
  public:
-  /// The bounds allow a queue that takes this much of the link's time.
+  /// The bounds allow a queue that takes the link this long to send.
   static constexpr Duration kQueued = std::chrono::milliseconds(12);
 
-  /// Returns the bytes of each stream over a short path that may be under way at once; 0: no bound,
+  /// Returns how many bytes of each stream over a short path may be under way at once. 0: no bound,
   /// because no link is full, or there is nothing to divide. Call it a few times a second; `passed`
   /// is the time since the last call.
   std::size_t bound(std::span<IncomingStream* const> streams, Duration passed);
 
  private:
-  double most_per_s_ = 0;  // bytes, of all streams together, at any time so far
+  double most_per_s_ = 0;  // the highest rate of all streams together so far, in bytes
 };
 
 }  // namespace paceline

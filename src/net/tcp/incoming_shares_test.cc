@@ -18,7 +18,7 @@ class FullLink {
  public:
   struct Worker {
     double window = 0;        // bytes; what its losses left
-    double most_per_s = 1e9;  // bytes that it makes, or that its own link carries
+    double most_per_s = 1e9;  // bytes that it makes in a second, or that its own link carries
     Duration rests = 0s;      // pause between two steps
   };
   static constexpr double kBytesPerS = 117e6, kStepBytes = 7e6;

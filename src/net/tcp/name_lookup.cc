@@ -13,8 +13,8 @@
 namespace paceline {
 namespace {
 
-/// getaddrinfo takes no deadline and cannot be stopped, so a thread of its own calls it. Nobody
-/// waits for that thread, and it owns everything that it uses.
+/// getaddrinfo takes no deadline and cannot be stopped, so a separate thread calls it. Nobody waits
+/// for that thread, and it owns everything that it uses.
 NameAnswer ask_until(const Address& address, Deadline deadline, const NameService& service) {
   std::promise<NameAnswer> promise;
   std::future<NameAnswer> answer = promise.get_future();

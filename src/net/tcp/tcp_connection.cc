@@ -51,7 +51,7 @@ Heartbeat::Sound Heartbeat::listen() try {
   std::array<char, 256> bytes;
   Sound sound = Sound::kNothing;
   while (true) {
-    // A closed control socket gives no reason: the data socket does.
+    // A control socket that is closed gives no reason; the data socket will.
     const iovec part{bytes.data(), bytes.size()};
     const std::ptrdiff_t got = control_.stream->read({&part, 1});
     if (got <= 0) return sound;
@@ -66,7 +66,7 @@ Heartbeat::Sound Heartbeat::listen() try {
 
 namespace {
 
-/// Writes this many bytes at once: their checksum is taken just before, so they still lie in a
+/// Writes this many bytes at a time. Their checksum is taken just before, so they still lie in a
 /// cache.
 constexpr std::size_t kPieceBytes = 256 << 10;
 
@@ -91,8 +91,8 @@ void TcpConnection::start(Receiver& receiver) {
     wait_readable();
     leave_rest();
   }
-  // The first frames may have arrived together with bytes that were read before. A thread that
-  // helps leaves them to the thread that is reading.
+  // The first frames may have arrived together with bytes that were read earlier. Another thread
+  // must look for them, since a thread that helps leaves them to the one that is reading.
   if (stream_->holds_unread()) help_soon();
 }
 
@@ -320,7 +320,8 @@ void TcpConnection::look_at_way() {
     take_better_congestion_control(data_->fd());
 }
 
-// The system forgets this bound when it gives the socket more memory, so each call sets it again.
+// The system forgets the bound when it gives the socket more memory, so each call sets the bound
+// again.
 void TcpConnection::bound_incoming(std::size_t bytes) {
   const bool bounds = bytes > 0 && way_is_short_;
   if (!std::exchange(bounded_, bounds) && !bounds) return;

@@ -43,7 +43,7 @@ class Heartbeat {
 };
 
 /// Only a thread that holds the reading mutex calls the receiver: a thread of the poller, or one
-/// inside Link::help or Link::wait. The poller sends what the socket does not take at once. Cutting
+/// inside Link::help or Link::wait. The poller sends what the socket does not take at once. To cut
 /// the connection shuts the socket down, which the reader sees.
 class TcpConnection final : public QueuedConnection, public Watcher {
  public:
@@ -62,15 +62,16 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   bool has_come() const { return true; }
   /// Reads what has arrived, unless another thread is reading, and sends what there is room for.
   bool help();
-  /// From now on the caller calls `help` whenever `fd` becomes readable, and the poller's threads
-  /// do not listen. Returns false if another thread reads, or nothing more will arrive.
+  /// Lends the socket to the caller, which must call `help` whenever `fd` becomes readable. The
+  /// poller's threads do not listen until take_back(). Returns false if another thread reads, or
+  /// nothing more will arrive.
   bool lend();
   void take_back();
   /// The data socket; -1 if the connection has ended.
   int fd() const;
   /// True in the middle of a message.
   bool in_message();
-  /// Sends heartbeats and checks for the peer's. Also measures the round trip: once it has proved
+  /// Sends heartbeats and checks for the peer's. Also measures the round trip: once this has proved
   /// short, another congestion control may be better. The timer calls it
   /// LivenessTimer::kTicksOfDeath times per dead_after.
   void tick();
@@ -122,8 +123,9 @@ class TcpConnection final : public QueuedConnection, public Watcher {
   FrameReader reader_;
   std::atomic<bool> heard_{false};  // since the last tick
 
-  ChecksumSoFar first_checksum_;  // of the first queued frame; for the writing thread
-  std::mutex writing_mutex_;      // held while writing, so that the descriptor stays open
+  /// The checksum so far of the first queued frame; for the writing thread.
+  ChecksumSoFar first_checksum_;
+  std::mutex writing_mutex_;  // held while writing, so that the descriptor stays open
 
   mutable std::mutex socket_mutex_;
   const std::unique_ptr<ByteStream> stream_;  // reads and writes data_

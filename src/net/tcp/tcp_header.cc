@@ -1,7 +1,8 @@
-// Every frame over TCP has checksums, even over loopback. TCP's own 16-bit sum misses a bit flip
-// that comes with another, and does not cover the memory of a network card or a switch. The header
-// has its own checksum, so that no length is trusted unchecked. A payload's checksum is taken while
-// the payload lies in a cache: just before the system copies it, and piece by piece as it arrives.
+// Why every frame over TCP has checksums, even over loopback: TCP's own 16-bit sum misses a bit
+// flip that comes with a second one, and does not cover the memory of a network card or a switch.
+// The header has its own checksum, so that no length is trusted unchecked. A payload's checksum is
+// taken while the payload lies in a cache: just before the system copies it, and piece by piece as
+// it arrives.
 #include "net/tcp/tcp_header.h"
 
 #include <fmt/format.h>

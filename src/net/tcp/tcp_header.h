@@ -1,5 +1,6 @@
-// A frame as it travels over TCP: the header of every link and its checksum, the payload, and the
-// payload's checksum. Both are CRC-32C (base/crc32c.h). Format: docs/wire.md.
+// A frame as it travels over TCP: the header that every link has, the checksum of the header, the
+// payload, and the payload's checksum. Both checksums are CRC-32C (base/crc32c.h). Format:
+// docs/wire.md.
 #pragma once
 
 #include <array>

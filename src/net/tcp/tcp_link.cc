@@ -47,7 +47,8 @@ class TcpWaiter::Borrowing {
   std::vector<std::shared_ptr<TcpConnection>>& borrowed_;
 };
 
-/// In the middle of a message it does not sleep at once, because the rest is about to arrive.
+/// Waits. In the middle of a message it does not sleep at once, because the rest is about to
+/// arrive.
 bool TcpWaiter::wait(const TcpConnections& connections, const EventFd& wake, Deadline deadline,
                      const std::function<bool()>& come) {
   if (come()) return true;

@@ -36,7 +36,8 @@ class TcpWaiter {
   bool read_until(const EventFd& wake, Deadline deadline, TimePoint time);
   bool given_up() const;
 
-  /// Polls the event that wakes the waiter first, then the deadline's descriptor.
+  /// In polled_, the first descriptor is that of the event that wakes the waiter; the deadline's
+  /// descriptor and those of the connections follow at these places.
   static constexpr std::size_t kDescriptor = 1, kFirstConnection = 2;
 
   std::vector<std::shared_ptr<TcpConnection>> borrowed_;
@@ -59,7 +60,7 @@ class TcpLink : public Link, public Rendezvous {
 
   std::string publish(const std::string& address, const Offer& offer, Acceptor others) override;
   std::optional<Offer> ask_for_offer(const std::string& address, Deadline deadline) override;
-  /// Asks as ask_for_offer does, but sends nothing to another host, which shares no memory.
+  /// As ask_for_offer, but asks nothing of another host, which cannot share memory.
   std::optional<Offer> ask_own_host_for_offer(const std::string& address, Deadline deadline);
   const std::shared_ptr<Poller>& poller() const override { return connections_->poller(); }
 

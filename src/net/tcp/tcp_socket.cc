@@ -119,7 +119,7 @@ void take_better_congestion_control(int fd) {
     if (::setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name.data(), name.size()) == 0) return;
 }
 
-// Without this bound, the socket's memory limits the bytes under way.
+// If bytes is 0, only the socket's memory limits the bytes under way.
 void bound_under_way(int fd, std::size_t bytes) {
   constexpr std::size_t kMost = std::numeric_limits<int>::max();
   set(fd, IPPROTO_TCP, TCP_WINDOW_CLAMP, int(bytes == 0 ? kMost : std::min(bytes, kMost)));

@@ -19,9 +19,10 @@ namespace paceline {
 /// The path to the other end of a connected socket, as the system measures it.
 struct TcpWay {
   Duration round_trip{};           // smoothed
-  Duration shortest_round_trip{};  // of the last minutes, so that it excludes passing queues
+  Duration shortest_round_trip{};  // of the last minutes; queues that pass do not count in it
   std::uint64_t received = 0;      // bytes
-  /// A round trip this short connects hosts of one cluster, which lose hardly any packets.
+  /// True if the round trip is so short that the path must be within one cluster, where hardly any
+  /// packets are lost.
   bool is_short() const { return shortest_round_trip <= std::chrono::milliseconds(10); }
 };
 /// Returns nothing before the first acknowledgement.
@@ -35,8 +36,8 @@ void set_up_socket(int fd);
 /// short: while a queue is full, the round trip looks long.
 void take_better_congestion_control(int fd);
 
-/// Limits the bytes under way from the peer that this side has not read; 0: as many as the system
-/// allows.
+/// Limits how many bytes from the peer may be under way that this side has not read. 0: as many as
+/// the system allows.
 void bound_under_way(int fd, std::size_t bytes);
 
 /// Returns the congestion controls that serve a socket better than its `present` one; the caller
@@ -65,7 +66,7 @@ ListeningSocket listen_at(const Address& address);
 /// Returns the address of the other end of a connected socket.
 SocketAddress peer_of(int fd);
 
-/// True if both ends of a connected socket are on this host, so that nobody else can listen.
+/// True if both ends of a connected socket are on this host, so that nobody else can overhear it.
 bool stays_on_host(int fd);
 
 /// Makes the error of a failed read or write; it names `peer`.

@@ -21,7 +21,7 @@ namespace paceline {
 
 struct LinkCase {
   std::string kind;
-  std::string any_address;                        // a listener at this address gets a free one
+  std::string any_address;                        // a listener at this address gets a free address
   std::string nobody;                             // an address at which nobody listens
   bool shares = false;                            // shares memory between tasks of one host
   std::size_t framing_bytes = kFrameHeaderBytes;  // bytes that travel with each frame
@@ -40,12 +40,12 @@ inline const std::vector<LinkCase>& links_to_test() {
 
 inline std::ostream& operator<<(std::ostream& out, const LinkCase& one) { return out << one.kind; }
 
-/// The longest that a test waits; no test depends on how long something takes.
+/// The longest time that a test waits. No test depends on how long something takes.
 constexpr Duration kPatience = std::chrono::seconds(60);
 
 inline Deadline soon() { return Deadline::after(kPatience); }
 
-/// Returns one key for all encrypting links of a test.
+/// Returns security with a key, which is the same for all encrypting links of a test.
 inline std::shared_ptr<const LinkSecurity> test_security() {
   static const auto security = [] {
     auto made = std::make_shared<LinkSecurity>();
@@ -252,8 +252,8 @@ class Listener {
   std::string address_;
 };
 
-/// A connection between two links, seen from the side that connected; `far` is the other side's
-/// receiver.
+/// A connection between two links, seen from the side that has connected. `far` is the receiver of
+/// the other side.
 struct ConnectedEnds {
   ConnectedEnds(std::unique_ptr<Listener> listens, std::unique_ptr<Link> connects)
       : listener(std::move(listens)),

@@ -1,4 +1,5 @@
-// A bad cable: what two tasks send each other over TCP passes through it, and it changes one bit.
+// A bad cable: what two tasks send each other over TCP passes through this proxy, which changes one
+// bit.
 #pragma once
 
 #include <poll.h>

@@ -14,8 +14,8 @@
 namespace paceline {
 namespace {
 
-/// Runs this test program again as another process, which connects here and waits, and which the
-/// test can stop and kill.
+/// Runs this test program again as another process. That process connects here and waits; the test
+/// can stop and kill it.
 class ChildPeer {
  public:
   ChildPeer(const std::string& kind, const std::string& address) {

@@ -30,14 +30,14 @@ struct LinkSecurity {
   bool has_proof() const { return key.has_value() || certificates.has_value(); }
 };
 
-/// The key file if the user names none: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key;
-/// empty for a user without a home folder.
+/// Returns the key file if the user names none: that of $PACELINE_KEY_FILE, or else
+/// ~/.config/paceline/key; empty for a user without a home folder.
 std::string usual_key_file();
 
-/// Reads the key or takes the certificates, unless Security::loaded is set. If there is neither,
-/// this succeeds, and links that need one fail. Throws as SecretKey::read does for a key file that
-/// was named, and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca if only some of the
-/// three are given.
+/// Reads the key or takes the certificates, unless Security::loaded is set. If there is neither, it
+/// succeeds, but links that need a proof will fail. Throws as SecretKey::read does for a key file
+/// that was named, and kInvalidArgument naming --tls-cert, --tls-key and --tls-ca if only some of
+/// the three are given.
 std::shared_ptr<const LinkSecurity> load_security(const Security& security);
 
 /// What the user gives up with --insecure, in words.

@@ -15,7 +15,8 @@
 namespace paceline {
 namespace {
 
-/// A plain-text TLS alert: fatal, insufficient_security (RFC 8446, 6.2).
+/// An unencrypted TLS alert that tells the caller to encrypt: fatal, insufficient_security (RFC
+/// 8446, 6.2).
 constexpr std::array<unsigned char, 7> kMustEncrypt = {21, 3, 3, 0, 2, 2, 71};
 
 }  // namespace

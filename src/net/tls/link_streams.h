@@ -24,9 +24,9 @@ class LinkStreams {
   /// Returns the stream of a socket that this side has connected. Throws kInvalidArgument if the
   /// socket leaves the host and there is no proof.
   std::unique_ptr<ByteStream> of_dialled(int fd, const std::string& address) const;
-  /// Returns the stream of an accepted socket once its first byte has arrived; null before. A
-  /// caller may always encrypt. Throws kFailedPrecondition for a caller that must encrypt and does
-  /// not, and tells the caller.
+  /// Returns the stream of an accepted socket, or null until its first byte has arrived. A caller
+  /// may always encrypt. If a caller must encrypt and does not, tells it so, and throws
+  /// kFailedPrecondition.
   std::unique_ptr<ByteStream> of_accepted(int fd) const;
 
  private:

@@ -10,10 +10,10 @@
 
 namespace paceline {
 
-/// Returns the text of a file with a secret, of at most `most` bytes, or one byte more if the file
-/// is longer. `what` names it: "the key file". Throws kNotFound, kInvalidArgument for a folder, and
-/// kFailedPrecondition for a file that others than its owner may read or change; a group may read a
-/// file that root owns.
+/// Returns the text of a file with a secret: at most `most` bytes, or one byte more if the file is
+/// longer. `what` names the file in errors: "the key file". Throws kNotFound, kInvalidArgument for
+/// a folder, and kFailedPrecondition for a file that others than its owner may read or change. But
+/// if root owns the file, a group may read it.
 std::string read_secret_file(const std::string& what, const std::string& path, std::size_t most);
 
 /// 32 random bytes. They lie in a page of memory that core dumps leave out, and that is wiped when

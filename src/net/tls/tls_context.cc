@@ -70,7 +70,7 @@ int refuse_certificate(int, X509_STORE_CTX*) { return 0; }
 
 // Functions that word errors.
 
-/// Returns the fingerprint in a stranger's identity, or nothing: the identity's own bytes must not
+/// Returns the fingerprint in a stranger's identity, or nothing. The identity's own bytes must not
 /// reach a terminal.
 std::string fingerprint_in(std::string_view identity) {
   if (!identity.starts_with(kIdentityBegins)) return "";
@@ -80,7 +80,8 @@ std::string fingerprint_in(std::string_view identity) {
   return right ? std::string(identity) : "";
 }
 
-/// The error is kUnavailable only if a retry can help, because another task may answer then.
+/// Explains why a caller was refused. The error is kUnavailable only if a retry can help, because
+/// another task may answer then.
 Error error_of_caller(const TlsStream& stream, int reason, const LinkSecurity& security) {
   if (reason == SSL_R_CERTIFICATE_VERIFY_FAILED && security.key)
     return {ErrorCode::kInvalidArgument,

@@ -32,8 +32,8 @@ std::shared_ptr<LinkSecurity> with_key(Tls tls = Tls::kAlways) {
   return security;
 }
 
-/// Makes links with a LinkSecurity, listens with one of them, and keeps its messages about callers
-/// that it refuses.
+/// Makes links with a LinkSecurity, and listens with one of them. Keeps that link's messages about
+/// the callers that it refuses.
 class TlsLink : public ::testing::Test {
  protected:
   std::unique_ptr<Link> link(std::shared_ptr<const LinkSecurity> security,
@@ -368,7 +368,7 @@ TEST_F(TlsLink, OverABadCableBringsNothingThatWasNotSent) {
   const auto here = with_key();
   listen(here);
   FlippingProxy cable(address());
-  // Sends the same payload each time, because the listener may accept a connection after its caller
+  // Each call sends the same payload, because the listener may accept a connection after its caller
   // has given up.
   const auto payload = pattern(5000, 1);
   int ended = 0;

@@ -141,7 +141,7 @@ int TlsStream::welcome() {
   return std::exchange(welcomed_, true) ? 1 : SSL_write_ex(ssl_.get(), &byte, 1, &bytes);
 }
 
-/// OpenSSL needs the key for the handshake alone, but would keep it as long as the connection.
+/// OpenSSL needs the key only for the handshake, but would keep it as long as the connection lasts.
 void TlsStream::wipe_key() {
   constexpr std::array<unsigned char, 32> kNone{};
   for (SSL_SESSION* const session : {offered.get(), SSL_get_session(ssl_.get())})

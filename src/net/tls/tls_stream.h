@@ -20,9 +20,9 @@ struct bio_st;
 
 namespace paceline {
 
-/// OpenSSL reads from and writes to buffers of the stream. Only the stream calls the system, and
-/// keeps encrypted bytes that found no room. `read` and `write` exclude each other for the time of
-/// a few records.
+/// TLS over a socket. OpenSSL reads from and writes to buffers of the stream; only the stream calls
+/// the system, and keeps encrypted bytes that found no room. `read` and `write` exclude each other
+/// for the time of a few records.
 class TlsStream final : public ByteStream {
  public:
   struct FreeSsl {
@@ -36,8 +36,8 @@ class TlsStream final : public ByteStream {
   struct Use {
     /// The stream renews its sending keys after this many bytes.
     std::int64_t renew_after_bytes = std::numeric_limits<std::int64_t>::max();
-    /// The called side sends a byte once it has accepted the caller's proof. Other systems'
-    /// protocols have no such byte.
+    /// The called side sends one byte once it has accepted the caller's proof. The protocols of
+    /// other systems have no such byte.
     bool welcomes = true;
   };
   /// `ssl` knows which side it is.

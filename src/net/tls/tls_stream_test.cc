@@ -36,7 +36,8 @@ class TlsPair : public ::testing::Test {
     }
     FAIL() << "no handshake";
   }
-  /// Writes from a thread, in pieces of odd sizes, and reads; returns the bytes that arrived.
+  /// Writes the bytes from a thread, in pieces of odd sizes, and reads them here. Returns the bytes
+  /// that arrived.
   std::vector<std::byte> carry(std::span<const std::byte> bytes) const {
     std::thread writer([&] {
       for (std::size_t done = 0, piece = 1; done < bytes.size(); piece = piece * 3 % 100'003 + 1) {
@@ -83,7 +84,7 @@ TEST_F(TlsPair, RenewsItsKeysAndLosesNothing) {
   EXPECT_LE(caller().renewals(), 50);
 }
 
-// Bytes that find no room in the socket are written later, and counted once.
+// Bytes that find no room in the socket are written again later, but counted only once.
 TEST_F(TlsPair, WritesAgainWhatFoundNoRoom) {
   make();
   const auto bytes = pattern(8'000'000, 5);

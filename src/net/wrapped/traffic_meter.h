@@ -26,15 +26,15 @@ class alignas(kCacheLine) TrafficMeter {
       traffic_.busy_ns.fetch_add(spent.count(), std::memory_order_relaxed);
     }
   }
-  /// Marks the start of one copy of a payload. Short copies are left out: reading the clock would
-  /// take as long.
+  /// Marks the start of one copy of a payload. Short copies are not timed, since reading the clock
+  /// would take as long as the copy.
   void begin_copy(std::size_t bytes) {
     if (bytes > kShortBytes) begin();
   }
   void end_copy(std::size_t bytes) {
     if (bytes > kShortBytes) end();
   }
-  /// One thread at a time calls each of these, so they need no locked addition.
+  /// Each of these two is called by one thread at a time, so it needs no locked addition.
   void count_sent(std::size_t bytes) { add(traffic_.bytes_sent, bytes); }
   void count_received(std::size_t bytes) { add(traffic_.bytes_received, bytes); }
   const Traffic& traffic() const { return traffic_; }

@@ -34,8 +34,8 @@ class ForwardingReceiver : public Receiver {
   Receiver& receiver_;
 };
 
-/// Forwards every call to another connection. Turns send_copy into send, so that a subclass sees
-/// it.
+/// Forwards every call to another connection. It turns send_copy into send, so that a subclass need
+/// override only send.
 class ForwardingConnection : public Connection {
  public:
   explicit ForwardingConnection(std::shared_ptr<Connection> connection)

@@ -97,7 +97,7 @@ void AccumulateSteps::begin_step(StepKind kind, std::span<const RowSet> rows,
   below_->begin_step(ends_window() ? StepKind::kTrain : StepKind::kFetch, rows, whole);
 }
 
-// The sums lie in host memory, and so must the place that the store below gives.
+// The sums lie in host memory, so the place that the store below gives must lie there, too.
 void AccumulateSteps::ready(VariableId variable, const Contribution& contribution,
                             const Event& event) {
   ContributionSum& sum = sum_of(variable);

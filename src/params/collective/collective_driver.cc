@@ -1007,7 +1007,7 @@ class SentFrames {
 
 }  // namespace
 
-// Sends a joiner its values. They do not change until the joiner has contributed.
+// Sends a joiner its values, which do not change until the joiner has contributed.
 void CollectiveDriver::send_lacking_values() {
   while (true) {
     int worker = -1;
@@ -1121,8 +1121,8 @@ std::optional<TaskState> CollectiveDriver::restored() const {
   return own_restored_;
 }
 
-// Asks only workers that have answered the last question, so that nothing piles up for a worker
-// that stands still.
+// Asks only workers that have answered the last question, so that questions do not pile up for a
+// worker that stands still.
 void CollectiveDriver::ask_progress() {
   const std::lock_guard lock(mutex_);
   for (CollectiveConnection* const peer : current_) {

@@ -174,7 +174,7 @@ class CollectiveConnection : public Receiver {
   std::uint64_t incarnation = 0;           // of the worker's process
   std::optional<TimePoint> ended;          // the time from which nothing more can arrive
   std::shared_ptr<Connection> connection;  // null until it is made
-  StateFrames state;                       // the frames of a task's state, as they arrive
+  StateFrames state;                       // the frames of a task's state that have arrived so far
   ClockQuestions clock;                    // questions to the peer, if this worker made the call
   /// The peer was asked for its progress and has not told it; under the driver's lock.
   bool progress_asked = false;
@@ -215,8 +215,8 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   /// Confirms that the ps tasks have this step's contribution. Only then may this worker tell the
   /// others that its sums are whole. Only with CollectiveOptions::rounds.
   void confirm_given();
-  /// Confirms that the ps tasks have counted this number of global steps, as this worker has. Only
-  /// with CollectiveOptions::rounds.
+  /// Confirms that the ps tasks have counted `step` global steps with the contributors that this
+  /// worker knows. Only with CollectiveOptions::rounds.
   void confirm_counted(std::int64_t step);
   /// The number of global steps before the step that was begun last.
   std::int64_t begun_step() const { return begun_step_; }
@@ -291,7 +291,7 @@ class CollectiveDriver : public PeerSender, public ReductionListener {
   RecordRange take_records(std::int64_t limit, std::int64_t most);
   bool records_over(std::int64_t limit);
   bool records_revoked();
-  /// Throws when the job has failed, or must stop.
+  /// Throws when the job has failed, or when this worker must stop.
   void check_job();
 
  private:

@@ -31,8 +31,8 @@ namespace {
 /// Every worker applies the rule to all of each variable, from the same sums.
 class CollectiveSteps : public StoreSteps, private SumExchange {
  public:
-  /// Counts in `skipped` the steps that were left out. Throws kInvalidArgument when the plan
-  /// updates a variable that is not trained.
+  /// Counts in `skipped` the steps that were left out because of NaN. Throws kInvalidArgument when
+  /// the plan updates a variable that is not trained.
   CollectiveSteps(CollectiveDriver& driver, HeldVariables& variables,
                   const CollectiveOptions& options, const ContributionLayout& layout,
                   const PlanBinding& plan, float clip_norm, std::int64_t& skipped);

@@ -1,7 +1,7 @@
-// Reduces over links between the members. They form a chunked ring, or, if all of them share
-// memory, reduce in place: each worker sums its part of all contributions where they lie, and all
-// read the sums from that worker's memory. Rows of sparse variables are gathered, and each worker
-// sums them.
+// Reduces over links between the members, in one of two ways. The members form a chunked ring. Or,
+// if all of them share memory, they reduce in place: each worker sums its part of all contributions
+// where these lie, and all read the sums from that worker's memory. Rows of sparse variables are
+// gathered, and each worker sums them.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace paceline {
 
-/// Sends frames to other workers, which it names by index.
+/// Sends frames to other workers. A worker is named by its index.
 class PeerSender {
  public:
   virtual ~PeerSender() = default;
@@ -63,8 +63,8 @@ class LinkCollectives : public Collectives {
   /// Takes the memory that another worker shares. Throws kDataLoss for an unknown number, and when
   /// the memory is too small.
   void take_memory(int worker, std::uint32_t id, std::shared_ptr<const SharedMemory> memory);
-  /// Takes a frame of another worker. Ignores one of another attempt. Throws kDataLoss for a frame
-  /// that makes no sense.
+  /// Takes a frame of another worker. Ignores a frame of another attempt. Throws kDataLoss for a
+  /// frame that makes no sense.
   void arrived(int worker, const FrameHeader& header, std::span<const std::byte> payload);
 
  private:

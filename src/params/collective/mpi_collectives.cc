@@ -18,7 +18,8 @@ namespace {
 // How many looks to make without sleep until the members meet; the others may still compute for
 // long.
 constexpr int kPatientToMeet = 200;
-// How many to make once all members have met: MPI moves the numbers only during a look.
+// How many looks to make without sleep once all members have met: MPI moves the numbers only during
+// a look.
 constexpr int kPatientToSum = 100'000;
 constexpr std::chrono::microseconds kBetweenLooks{50};
 // MPI counts in int.

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// The place of each variable: the store that keeps it, and its id there.
+/// Where each variable lies: the store that keeps it, and its id in that store.
 class HybridPlaces {
  public:
   explicit HybridPlaces(std::span<const VariableSpec> variables);

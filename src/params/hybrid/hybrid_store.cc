@@ -174,8 +174,8 @@ std::vector<std::string> HybridStore::prepare_saving(const std::string& folder) 
   return lines;
 }
 
-// No round closes meanwhile, since this worker has not contributed to it. If the others have given
-// this worker up, write_shards() finds that out.
+// No round closes while the values are marked, since this worker has not contributed to the next
+// round. If the others have given this worker up, write_shards() finds that out.
 void HybridStore::mark() {
   rounds_.wait_closed();
   dense_->mark();

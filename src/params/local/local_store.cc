@@ -38,7 +38,7 @@ void named(const std::string& task, std::int64_t own_step, Apply&& apply) {
   }
 }
 
-// Applies the rule to each range of a contribution where and when it is made.
+// Applies the rule to each range of a contribution as soon as a kernel has made that range.
 class LocalSink : public OutputSink {
  public:
   LocalSink(Timeline* timeline, const std::string& task) : timeline_(timeline), task_(task) {}
@@ -89,7 +89,8 @@ class LocalSteps : public StoreSteps {
   std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
   std::vector<bool> streamed_;  // by variable: sink_ has applied it before ready() is called
   LocalSink sink_;
-  std::vector<Ready> waiting_;  // with clipping: contributions that wait for the scale of end_step
+  // With clipping: contributions that wait for the scale that end_step() brings.
+  std::vector<Ready> waiting_;
   LocalHandle handle_;
 };
 

@@ -106,8 +106,8 @@ TEST(LocalTraining, ADenseNetLearnsWithEveryOptimizer) {
   }
 }
 
-// FTRL computes a weight from its sums alone, so it forgets the first weights. It suits a linear
-// model, where the weights need not begin unequal.
+// FTRL computes a weight from its sums alone, so it forgets the first weights. This suits a linear
+// model, whose first weights may all be equal.
 TEST(LocalTraining, ALinearModelLearnsWithFtrl) {
   Graph graph;
   const Value h = dense(graph.input("x", {16, 8}), 4, "layer");
@@ -136,7 +136,7 @@ std::vector<std::string> streamed(const Trainer& trainer, std::span<const Variab
   return names;
 }
 
-// One hidden layer is so large that its gradient could be handed over in panels.
+// One hidden layer is so large that a kernel could hand over its gradient in panels.
 void expect_streams_bit_for_bit(const RewriteOptions& rewrite) {
   Graph graph;
   const Value x = dense(graph.input("x", {3, 2048}), 2100, "layer1");
@@ -168,7 +168,8 @@ TEST(LocalTraining, NorDoesOneWhileAGradientOfBfloat16OperandsIsComputed) {
   expect_streams_bit_for_bit({.bfloat16_products = true});
 }
 
-// Each half of the gradient could be handed over in panels, but the store wants all of it.
+// A kernel could hand over each half of the gradient in panels, but the store wants the gradient
+// whole.
 TEST(LocalTraining, AGradientOfSeveralKernelsIsNotStreamed) {
   Graph graph;
   const std::vector<Value> halves = split(graph.variable("w", {2 * 2048, 2100}), 2, 0);

@@ -57,7 +57,7 @@ class VirtualOuterJob {
     std::uint64_t process = 0;
     std::int64_t contributed = 0;
   };
-  /// What the store must have, by the test's own account.
+  /// What the store must have, as the test itself has computed.
   struct Account {
     std::vector<double> w = std::vector<double>(kElements), m = w, pending = w;
     std::int64_t count = 0;
@@ -237,7 +237,7 @@ TEST_P(AsyncOuterJob, OneWorkerThatAveragesAfterEachStepTrainsAsOneProcess) {
   leave(worker);
 }
 
-// The second worker makes no step meanwhile, and the first does not wait.
+// The second worker makes no step while the first one trains, and the first does not wait.
 TEST_P(AsyncOuterJob, NobodyWaitsForAnybody) {
   begin({.local_steps = 4, .delay = 2}, 2);
   std::vector<JoinedStrategy> workers = join_workers(2);

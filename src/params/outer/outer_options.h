@@ -25,8 +25,9 @@ struct OuterOptions {
   bool operator==(const OuterOptions&) const = default;
 };
 
-/// The variables as the store below knows them. The outer rule, Nesterov's momentum, applies dense
-/// differences. Variables that a rule does not learn by gradients (moving statistics) are averaged.
+/// Returns the variables as the store below must have them. Contributions to that store are
+/// differences, which are dense, and the outer rule, Nesterov's momentum, applies them. Variables
+/// that a rule does not learn by gradients (moving statistics) are averaged.
 std::vector<VariableSpec> outer_variables(std::vector<VariableSpec> variables,
                                           const OuterOptions& how);
 

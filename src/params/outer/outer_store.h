@@ -24,15 +24,15 @@ std::int64_t outer_rounds(const std::vector<VariableSpec>& variables, const Oute
                           std::int64_t steps);
 
 /// `below` was made for outer_variables().
-/// - Own steps are local steps of a worker. Global steps are local steps of all: a closed round
-///   counts as the steps of each worker that led to it. Without rounds a contribution counts as the
-///   steps that led to it, and global steps are the sum over all workers.
-/// - Rules of `variables`, clipping and schedules belong to the local steps. Slots stay with the
-///   worker, and a checkpoint has them as a part of its state. The steps since the last exchange
-///   are not in a checkpoint: training that resumes makes them again.
+/// - Own steps are local steps of one worker; global steps are local steps of all workers. A closed
+///   round counts as the steps of each worker that led to it. Without rounds, a contribution counts
+///   as the steps that led to it, so global steps are the sum over all workers.
+/// - The rules of `variables`, clipping and schedules belong to the local steps. Slots stay with
+///   the worker, and a checkpoint has them as a part of the worker's state. The steps since the
+///   last exchange are not in a checkpoint: training that resumes makes them again.
 /// - Reading, evaluating and saving see the common values, which only rounds change.
-/// - One plan trains; bind() throws kInvalidArgument for another. The pool and the account of
-///   `options` are used as in one process.
+/// - Only one plan trains: bind() throws kInvalidArgument for a second one. The pool and the
+///   account of `options` are used as in one process.
 JoinedStrategy with_outer_rule(JoinedStrategy below, std::vector<VariableSpec> variables,
                                const OuterOptions& how, const JoinOptions& options);
 

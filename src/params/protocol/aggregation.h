@@ -19,7 +19,7 @@ namespace paceline {
 
 enum class AggregationKind : std::uint8_t {
   kAsync,    // every contribution is applied when it arrives
-  kBounded,  // as kAsync, and no worker is more than `staleness` own steps ahead of the slowest
+  kBounded,  // as kAsync, but no worker is more than `staleness` own steps ahead of the slowest
   kRounds,   // each round applies the mean of one contribution from each worker
 };
 /// All kinds, in the order of their codes on the wire.
@@ -41,9 +41,9 @@ struct AggregationSpec {
   /// round has. ps 0 then closes no round by itself.
   bool workers_commit = false;
   bool operator==(const AggregationSpec&) const = default;
-  /// True when a worker always waits between its contribution and its next step, so that others
-  /// contribute in between. Values in answer to the contribution would then be too old for that
-  /// step.
+  /// True when a worker always waits between its contribution and its next step, so that other
+  /// workers contribute in between. The values that the answer to the contribution brings would
+  /// then be too old for the next step.
   bool outdates_answers() const { return kind == AggregationKind::kBounded && staleness == 0; }
   /// "async", "ssp with staleness 3", "sync with 2 replicas to aggregate", "hybrid".
   std::string str() const;
@@ -125,7 +125,7 @@ class BoundedStaleness : public Aggregation {
 
  private:
   struct Member {
-    std::int64_t clock = 0;      // ended steps, on the scale that all members share
+    std::int64_t clock = 0;      // how many steps have ended, on a scale that all members share
     std::int64_t next_step = 0;  // the number of its own next step, when its clock has this value
     std::int64_t told = -1;      // the last limit that the member was told
     bool done = false;
@@ -133,7 +133,7 @@ class BoundedStaleness : public Aggregation {
   Member* find(int worker);
   /// The slowest clock of the members that are not done.
   std::optional<std::int64_t> slowest() const;
-  /// Takes the member's clock out of clocks_, so that nobody waits for it.
+  /// Takes the member's clock out of clocks_, so that no worker waits for it.
   void forget_time_of(const Member& member);
   void tell_limit(int worker, AggregationOutbox& out);
   /// Tells all workers their limits, if the slowest clock has moved since they were last told.

@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// What a worker knows about one value, and about the next one, for which it may have asked.
+/// What a worker knows about the value that it holds, and about the next value, which it may have
+/// asked for.
 struct KnownValue {
   bool by_fetch = false;             // the last fetch step brought the held value
   bool changes_after_reads = false;  // the ps changes the value by itself, after each read
@@ -27,8 +28,8 @@ class AskAhead {
  public:
   explicit AskAhead(std::size_t variables) : values_(variables) {}
 
-  /// True when a step must ask for the value: neither the held value nor one that has arrived ahead
-  /// is the newest known one.
+  /// True when a step must ask for the value, because neither the held value nor a value that has
+  /// arrived ahead is the newest known one.
   static bool must_pull(const KnownValue& value);
   /// Notes that this step pulls the value.
   void pulled(VariableId variable, const KnownValue& value);

@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// The subscriptions to one piece, whose versions count its changes. A listener subscribes to one
-/// change at a time, and hears of it once.
+/// The subscriptions to one piece. A version counts the changes of the piece. A listener subscribes
+/// to one change at a time, and hears of that change once.
 template <typename Listener>
 class ChangeSubscriptions {
  public:

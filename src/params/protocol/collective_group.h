@@ -78,7 +78,7 @@ class GroupRecordSharing {
   void use_up(std::int64_t records);
   std::int64_t offset() const;
 
-  RecordSet unused_, pool_;  // pool_: the records dealt when the epoch began
+  RecordSet unused_, pool_;  // pool_: the records that were unused when the epoch began
   std::int64_t place_ = 0, members_ = 1;
   /// How many whole units were taken, and how many records of the next unit.
   std::int64_t units_ = 0, of_unit_ = 0;
@@ -110,8 +110,8 @@ struct CollectiveGroupOptions {
 /// tells the machine of connections and their messages, and does what the accessors ask for.
 class CollectiveGroup {
  public:
-  /// The driver calls tick at least this often. A longer pause tells the machine that its own
-  /// process stood still.
+  /// The driver calls tick at least this often. If two calls are further apart, the machine knows
+  /// that its own process stood still.
   static constexpr Duration kTick = std::chrono::milliseconds(250);
 
   CollectiveGroup(const CollectiveGroupOptions& options, TimePoint now);
@@ -124,8 +124,8 @@ class CollectiveGroup {
   /// Returns the latest time for the next call.
   TimePoint tick(TimePoint now, Outbox& out);
 
-  /// True when worker 0 has begun the training, with all workers or, after a time, with those that
-  /// have joined. The others then get its values.
+  /// True when worker 0 has begun the training, together with all workers or, after a time, with
+  /// those that have joined. The other workers then get worker 0's values.
   bool founded() const { return founded_; }
   /// The founder has its values, which include `step` global steps. Has no effect if the group
   /// exists already.
@@ -155,7 +155,7 @@ class CollectiveGroup {
   /// step.
   bool may_begin() const { return standing_ == Standing::kMember && has_values_ && !begun_; }
   void begin(const CollectiveBegin& own, TimePoint now, Outbox& out);
-  /// True when every member has begun the step: these contributors then reduce it.
+  /// True when every member has begun the step. These members then reduce it.
   bool started() const;
   /// This worker has all sums of the started step.
   void finish_sums(TimePoint now, Outbox& out);
@@ -180,7 +180,8 @@ class CollectiveGroup {
 
   void set_done(Outbox& out);
   void end_training(Outbox& out);
-  /// This worker makes no more steps, and leaves the step that it has begun and not committed.
+  /// This worker makes no more steps. If it has begun a step that is not committed, it leaves that
+  /// step.
   void retire(bool wants_values, TimePoint now, Outbox& out);
   /// The retired workers that want the values at the end of the training, and have older values.
   std::vector<int> waiting_for_values() const;
@@ -200,7 +201,7 @@ class CollectiveGroup {
   std::int64_t committed_step() const { return committed_step_; }
   /// The members of the last step that this worker has committed.
   const std::vector<std::int32_t>& contributors() const { return contributors_; }
-  /// The message by which the worker began step() of this epoch; null: it has not begun.
+  /// The message by which `worker` began step() of this epoch; null: it has not begun that step.
   const CollectiveBegin* begun_by(int worker) const;
   std::int64_t next_own_step(int worker) const { return own_steps_[std::size_t(worker)]; }
   /// True when this worker coordinates: it is the lowest living member.
@@ -218,7 +219,7 @@ class CollectiveGroup {
   /// saves. If `patient`, nobody saves before all workers have retired or gone; otherwise the
   /// workers that still train do not count.
   EndSave end_save(bool patient) const;
-  /// This worker has saved the values of the end.
+  /// This worker has saved the values at the end of the training.
   void set_saved(Outbox& out);
   bool is_connected(int worker) const { return peers_[std::size_t(worker)].connected; }
   /// True when all workers are connected with this one, or when one that is connected is a member.
@@ -334,10 +335,11 @@ class CollectiveGroup {
   bool done_ = false, ended_ = false, wants_values_ = false, saved_ = false;
   bool came_too_late_ = false;
   bool cut_off_ = false;
-  bool commits_nothing_ = false;                // this worker was cut off since the last formation
-  TimePoint seen_;                              // the time of the last call
-  TimePoint stood_still_until_{};               // when this process was found to have paused
-  TimePoint patient_until_{};                   // no epoch is proposed before this
+  /// This worker was cut off since the last formation, so it must commit nothing.
+  bool commits_nothing_ = false;
+  TimePoint seen_;                 // the time of the last call
+  TimePoint stood_still_until_{};  // until when this process counts as one that has paused
+  TimePoint patient_until_{};      // no epoch is proposed before this
   std::optional<TimePoint> unconnected_since_;  // two members are not connected
   std::optional<TimePoint> cut_off_since_;      // some members are cut off, others not
   std::optional<int> apart_from_;  // a member that this worker does not reach, and since when

@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// One of three workers. Each is a member, and the others have values from the beginning.
+/// One of three workers. It is a member from the beginning, and the others have values.
 class Member {
  public:
   explicit Member(int worker, bool takes_values = true)

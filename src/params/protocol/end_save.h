@@ -8,7 +8,7 @@ namespace paceline {
 enum class EndSave : std::uint8_t {
   kUnknown,    // some workers still train, or a task that may yet be lost is about to save
   kHere,       // this task saves
-  kElsewhere,  // another task has saved, or will for certain
+  kElsewhere,  // another task has saved, or will certainly save
 };
 
 }  // namespace paceline

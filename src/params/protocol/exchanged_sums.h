@@ -23,8 +23,8 @@ class ExchangedSums {
   std::uint32_t which() const { return which_; }
   /// True when all members have given the numbers of that index.
   bool whole(std::span<const std::int32_t> members) const;
-  /// Writes the sums, which are made in the order of the members. Throws kDataLoss when the members
-  /// have not given equally many numbers.
+  /// Writes to `sums` the sums of all members' numbers, added in the order of the members. Throws
+  /// kDataLoss when the members have not given equally many numbers.
   void sum(std::span<const std::int32_t> members, std::span<double> sums) const;
 
  private:

@@ -41,7 +41,7 @@ std::string flag_difference(std::span<const std::string> flags, const std::strin
   if (ours == flags.end()) return sentence({}, whose, *theirs, other);
   const std::string_view name = name_in(*ours);
   if (name == name_in(*theirs)) return sentence(*ours, whose, *theirs, other);
-  // One worker has lines before this one that the other lacks.
+  // The names differ here, so one worker has lines that the other lacks.
   const bool theirs_are_more = std::any_of(theirs, other_flags.end(),
                                            [&](const auto& line) { return name_in(line) == name; });
   return theirs_are_more ? sentence({}, whose, *theirs, other) : sentence(*ours, whose, {}, other);

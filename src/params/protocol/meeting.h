@@ -13,8 +13,8 @@
 
 namespace paceline {
 
-/// The meeting lasts as long as its process: a rank that is started again finds the others'
-/// addresses there.
+/// The meeting lasts as long as the process that holds it: a rank that is started again finds the
+/// others' addresses there.
 class Meeting {
  public:
   /// An answer to a process: the roster, or the reason of a refusal.
@@ -47,7 +47,7 @@ class Meeting {
   struct Seat {
     std::optional<PeerId> peer;  // none: no process has come, or the one that came has gone
     std::string host;            // from which the process has called; empty: the meeting's host
-    Attendance attendance;       // of the process that is here, or was
+    Attendance attendance;       // what the process said that is here, or was here last
     bool taken() const { return attendance.incarnation != 0; }
   };
 

@@ -118,7 +118,7 @@ bool Membership::begin_step(int worker, std::uint64_t incarnation, std::int64_t 
 StepDone Membership::end_step(int worker, std::uint64_t incarnation, bool counts) {
   Member* member = find(worker, incarnation);
   if (member == nullptr) return {.global_step = global_step_};
-  // The answers to the step bring the values of this moment.
+  // The answers to this step bring the values of this moment, which the next step may read.
   const std::int64_t read_at = std::exchange(member->read_at, global_step_ + (counts ? 1 : 0));
   if (!counts) return {.global_step = global_step_};
   ++member->made;

@@ -43,9 +43,9 @@ class Membership {
   /// A worker has ended the training of all: the job counts as having reached its last step.
   void end_training() { ended_ = true; }
 
-  /// Begins a step, at its first frame. Returns false when this incarnation has begun this step
-  /// before: its contributions must not be applied again. If `reads_now` is false, the step reads
-  /// the values that the end of this worker's last step left.
+  /// Begins a step, at its first frame. Returns false when this incarnation has begun the step
+  /// before, since its contributions must not be applied again. If `reads_now` is false, the step
+  /// reads the values that this worker's last step left when it ended.
   bool begin_step(int worker, std::uint64_t incarnation, std::int64_t step, bool reads_now = false);
   /// Ends a step, at its last frame, and counts a global step if `counts` is true. Returns the
   /// count, and the staleness of a step that counts.
@@ -86,9 +86,9 @@ class Membership {
   JobState job_state(TimePoint now) const;
 
   enum class End : std::uint8_t { kNotYet, kFinished, kAbandoned };
-  /// Finished: the last step is reached and the job is deserted, or all have said goodbye. A worker
-  /// that may still be starting is given late_start, since nothing else would tell it that the job
-  /// is over. Abandoned: nobody was connected for join_timeout.
+  /// When a job ends. kFinished: the last step is reached and the job is deserted, or all workers
+  /// have said goodbye. A worker that may still be starting is given late_start, since nothing else
+  /// would tell it that the job is over. kAbandoned: no worker was connected for join_timeout.
   End end(TimePoint now) const;
   /// When to ask job_state and end again, unless something happens before.
   TimePoint next_change(TimePoint now) const;
@@ -106,8 +106,8 @@ class Membership {
     std::int64_t made = 0;      // own steps of this incarnation
     std::int64_t read_at = -1;  // the global step whose values its next contribution reads
   };
-  /// True when the last step is reached. A job without a last step ends by time or by epochs: as
-  /// soon as one worker is done, nobody waits for lost ones.
+  /// True when the last step is reached. A job without a last step ends by time or by epochs, and
+  /// has reached its end as soon as one worker is done. Nobody then waits for lost workers.
   bool reached() const;
   /// The time at which the job ends if nobody comes back.
   TimePoint end_when_alone() const;

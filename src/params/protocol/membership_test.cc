@@ -211,7 +211,8 @@ TEST(Membership, AStepThatNeverEndedHereIsNoReasonToTakeALaterOneTwice) {
   EXPECT_FALSE(members.begin_step(0, 2, 2));
 }
 
-// A job that ends by its last step behaves likewise.
+// Once a worker is done, a job by time ends without the lost worker, as a job does that has reached
+// its last step.
 TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   Membership members = two_workers();
   join(members, 0, 1);
@@ -225,7 +226,8 @@ TEST(Membership, AJobThatEndsByTimeWaitsForNoLostWorker) {
   EXPECT_EQ(members.end(at(8)), Membership::End::kFinished);
 }
 
-// A job that ends by its last step behaves likewise.
+// Once a worker has ended the training of all, the job ends without the lost worker, although it
+// has not reached its last step.
 TEST(Membership, AJobWhoseTrainingAWorkerHasEndedWaitsForNoLostWorker) {
   Membership members = two_workers();
   members.set_last_step(1000);

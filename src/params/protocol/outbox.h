@@ -112,7 +112,8 @@ class Outbox {
   }
   void add(Action action) { actions_.push_back(std::move(action)); }
 
-  /// The actions in their order. Carrying one out may add others at the end.
+  /// Returns the actions in their order. When the driver carries out an action, others may be added
+  /// at the end.
   std::vector<Action>& actions() { return actions_; }
   bool empty() const { return actions_.empty(); }
   void clear() { actions_.clear(); }

@@ -10,7 +10,8 @@ void OuterTurns::step_made() {
   due_ = true;
 }
 
-// One fragment stays under way. If there is only one fragment, the worker waits for its values.
+// While there are several fragments, one of them may stay under way. If there is only one fragment,
+// the worker waits for the values of that fragment.
 std::optional<OuterTurns::Act> OuterTurns::next() const {
   const bool waits = schedule_.fragments() == 1 && !under_way_.empty();
   if (!due_ && !waits) return {};

@@ -30,7 +30,7 @@ class OuterTurns {
     bool operator==(const Act&) const = default;
   };
 
-  /// A local step was made. If it leads to a round, acts follow.
+  /// Call it after each local step. If the step leads to a round, next() returns acts from then on.
   void step_made();
   /// The next act before the next local step; nothing when that step may begin.
   std::optional<Act> next() const;

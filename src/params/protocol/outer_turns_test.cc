@@ -10,7 +10,7 @@ namespace {
 
 using Kind = OuterTurns::Act::Kind;
 
-/// Makes local steps, and writes down what follows each: "." is a step, "c0" a contribution of
+/// Makes local steps, and returns what happens as text: "." is a step, "c0" a contribution of
 /// fragment 0, "s" the end of its round, "t0" the arrival of its values.
 std::string acts_of(const OuterSchedule& schedule, int steps) {
   OuterTurns turns(schedule, 0);

@@ -38,8 +38,8 @@ class EvenPlacement {
   EvenPlacement(std::span<const VariableSpec> variables, int num_ps)
       : variables_(variables), load_(std::size_t(num_ps), 0) {}
 
-  /// Splits these variables last, so that their pieces fill the space that the others leave. Cuts
-  /// are between pages if that moves them by at most an eighth of a piece.
+  /// Splits these variables after the others, so that their pieces fill the space that the others
+  /// leave. Cuts lie between pages if that moves them by at most an eighth of a piece.
   void split_last(std::vector<VariableId> list) {
     begin(list);
     std::vector<VariableId> split;
@@ -53,8 +53,8 @@ class EvenPlacement {
     for (const VariableId v : split) deal_rows(v, false);
   }
 
-  /// Splits these variables first, and only between pages. The others then fill the space that the
-  /// pieces leave.
+  /// Splits these variables before the others, and only between pages. The others then fill the
+  /// space that the pieces leave.
   void split_first(std::vector<VariableId> list) {
     begin(list);
     for (const VariableId v : list) {

@@ -12,7 +12,7 @@
 namespace paceline {
 
 /// The bytes of a page. A reader of shared memory maps the parts of a split variable one after the
-/// other, so cuts are between pages if possible.
+/// other, which works only if they begin at pages. So cuts lie between pages if possible.
 constexpr std::size_t kSplitPageBytes = 4096;
 
 /// Rows [first_row, first_row + rows) of a variable, on one ps. A scalar has one row.
@@ -28,11 +28,11 @@ struct Piece {
 /// Returns those of the row ids, which must ascend, that are in the piece.
 std::span<const std::int32_t> rows_in(const Piece& piece, std::span<const std::int32_t> ids);
 std::size_t piece_bytes(const VariableSpec& variable, const Piece& piece);
-/// True when the piece would begin at a page of memory if its variable did.
+/// True when the piece begins at a page of memory, if its variable does.
 bool begins_at_page(const VariableSpec& variable, const Piece& piece);
-/// True when all pieces of the variable begin at pages. Workers that share memory with its ps tasks
-/// can then map one piece after the other, and read the variable there. Otherwise the ps tasks send
-/// them its values.
+/// True when all pieces of the variable begin at pages. Workers that share memory with the ps tasks
+/// of these pieces can then map one piece after the other, and read the variable there. Otherwise
+/// the ps tasks send them its values.
 bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piece> pieces,
                    VariableId variable);
 
@@ -41,11 +41,13 @@ bool can_be_joined(std::span<const VariableSpec> variables, std::span<const Piec
 /// and the moved bytes are even.
 ///
 /// The largest variable goes first onto the least loaded ps (Graham's longest processing time
-/// first, SIAM J. Appl. Math. 1969); equally large ones go by position in the list. Variables that
-/// do not fit into a fair share are split by rows. They are split last, so that their pieces fill
-/// the space that the others leave, and between pages if that moves a cut by at most an eighth of a
-/// piece. If that would put a cut inside a page, they are split first, between pages, provided that
-/// all ps are still within 5% of even.
+/// first, SIAM J. Appl. Math. 1969); equally large variables go in the order of the list.
+///
+/// A variable that does not fit into a fair share is split by rows. Such variables are split last,
+/// so that their pieces fill the space that the others leave. A cut is moved to the next page
+/// boundary if that moves it by at most an eighth of a piece. If some cut would still lie inside a
+/// page, these variables are instead split first, between pages, provided that all ps tasks are
+/// then within 5% of even.
 ///
 /// The placement depends on the arguments only. The pieces are in order of variable, then row.
 std::vector<Piece> place_variables(std::span<const VariableSpec> variables, int num_ps);

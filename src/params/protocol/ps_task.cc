@@ -84,7 +84,7 @@ void CoordinatorSearch::received(const ControlMessage& message, TimePoint now, O
       phase_ = Phase::kOver;
       return out.warn("", Outbox::kNobody, plain_text(message.as<std::string>()));
     default:
-      return;  // busy: this ps's older connection has not ended on ps 0
+      return;  // kBusy: this ps's older connection has not ended yet on ps 0
   }
 }
 
@@ -209,9 +209,10 @@ void PsTask::received(PeerId id, const ControlMessage& message, TimePoint now, O
   }
 }
 
-// A worker's state says where the worker was when the checkpoint was written. It is told only once:
-// a worker that is restarted later begins anew. A replaced worker whose connection is still open is
-// told nothing, since it would take the place of its successor.
+// A worker's state says where the worker was when the checkpoint was written. It is told only while
+// the worker has made no step since: a worker that is restarted later begins anew. A replaced
+// worker whose connection is still open is told nothing, since it would take the place of its
+// successor.
 void PsTask::tell_initialised(PeerId id, Peer& peer, Outbox& out) {
   if (membership_.is_displaced(peer.worker, peer.incarnation)) return;
   const std::int64_t own_step = membership_.applied(peer.worker);
@@ -368,7 +369,7 @@ void PsTask::tell_job_state(TimePoint now, Outbox& out) {
   for (auto& [id, peer] : peers_) tell_job_state(id, peer, out);
 }
 
-// A worker that is cut off hears only the state that holds when it is back.
+// A worker that is cut off is told nothing now; once it is back, it hears the state of that time.
 void PsTask::tell_job_state(PeerId id, Peer& peer, Outbox& out) {
   if (!peer.takes_part() || peer.is_cut_off() || peer.told == told_) return;
   peer.told = told_;
@@ -457,8 +458,8 @@ std::string PsTask::why_not(const Hello& hello) const {
   return {};
 }
 
-// True when the hello names another job, or other variables while nobody is connected. Otherwise
-// the ps keeps the job, to which workers may come back.
+// True when the hello names another job, or when it has other variables and no worker is connected.
+// Otherwise the ps keeps the present job, to which workers may come back.
 bool PsTask::serves_another(const Hello& hello) const {
   if (!options_.any_job || waits_for_job_) return false;
   const bool other_variables = hello.fingerprint != fingerprint_ && membership_.deserted();
@@ -555,8 +556,8 @@ bool PsTask::comes_back(PeerId id, const Hello& hello, TimePoint now, Outbox& ou
       take_back(other, id, hello, now, out);
       return true;
     }
-    // The ps knows which messages of the older connection it handles only when that connection has
-    // ended.
+    // Only when the older connection has ended does the ps know which of its messages it has
+    // handled.
     out.close(other, Duration());
     turn_away(id, peers_.at(id), "where its older connection has not ended yet", out);
     return true;
@@ -665,7 +666,8 @@ void PsTask::check_agreed(PeerId peer, bool initialised) const {
   }
 }
 
-// The chief's list counts. If another worker's list arrives first, it waits for the chief's.
+// The chief's list counts. If the list of another worker arrives first, that list waits for the
+// chief's.
 void PsTask::on_declare(PeerId, Peer& peer, const Declare& declare, Outbox& out) {
   if (peer.agreed || peer.declared) {
     throw Error(ErrorCode::kDataLoss, "[ps] the variables are declared twice");
@@ -956,7 +958,8 @@ void PsTask::carry_out(const RoundDecision& decision, Outbox& out) {
   for (const RoundContribution& it : decision.dropped) {
     membership_.decide_step(it.worker, it.step);
     const bool late = it.round < round;
-    // Records of a contribution with NaN count as used: dealt again, they would give NaN again.
+    // The records of a contribution with NaN count as used: if they were dealt again, they would
+    // give NaN again.
     const bool used = decision.closes && !late;
     counts_records(it.worker, it.incarnation, it.step, used, out);
     tell(it, {membership_.global_step(), late ? StepDone::kTooLate : StepDone::kAppliedBefore},

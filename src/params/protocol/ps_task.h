@@ -57,7 +57,7 @@ struct PsTaskOptions {
   std::string cluster_id;
   /// Serves the job of the worker that comes first, and later another job (PsOptions::any_job).
   bool any_job = false;
-  std::uint64_t incarnation = 0;  // of this process, and of the values that it keeps
+  std::uint64_t incarnation = 0;  // names this process, and the values that it keeps
   std::uint64_t first_epoch = 1;  // of the membership
   Duration join_timeout{};
   /// The time in which a worker whose connection was cut may come back; 0: it may not.
@@ -83,7 +83,7 @@ class PsTask {
   void refuse(PeerId peer, const std::string& why, Outbox& out);
   /// Ends the training of all workers.
   void refuse_workers(const std::string& why, Outbox& out);
-  /// Nothing can be sent to the peer any more, so its connection is closed.
+  /// Nothing can be sent to the peer any more, so its connection must be closed.
   void give_up(PeerId peer, const std::string& why, Outbox& out);
   /// The end of a peer's connection.
   struct Ended {
@@ -97,7 +97,7 @@ class PsTask {
 
   // A step, from its first frame to its last. Both calls throw kFailedPrecondition until the peer
   // may train.
-  /// `begin` is the step's first frame; rounds use its round, its examples and its clip norm.
+  /// `begin` is the step's first frame. Rounds use the frame's round, examples and clip norm.
   Fate begin_step(PeerId peer, std::int64_t step, bool reads_now = false,
                   const StepBegin& begin = {});
   /// Counts a global step if the fate was kApply; the ps that counts answers kStepDone. If the fate

@@ -24,7 +24,7 @@ class RecordSet {
 
   const std::vector<RecordRange>& ranges() const { return ranges_; }
   bool contains(RecordRange range) const;
-  /// Adds records. Those that the set has already stay.
+  /// Adds records, and ignores those that the set has already.
   void add(RecordRange range);
   /// Removes records, and ignores those that the set does not have.
   void remove(RecordRange range);

@@ -5,7 +5,8 @@
 
 namespace paceline {
 
-/// A peer that lets more than the limit wait reads too slowly, and loses its connection.
+/// Counts the bytes of replies that wait for one peer. A peer for which more than the limit would
+/// wait reads too slowly, and loses its connection.
 class ReplyBudget {
  public:
   /// The limit before the handshake.
@@ -14,10 +15,11 @@ class ReplyBudget {
   static constexpr std::size_t kBesidePayload = 256;
 
   explicit ReplyBudget(std::size_t most_bytes = kBeforeHandshake) : most_bytes_(most_bytes) {}
-  /// After the handshake the limit is 64 MiB and twice the values and slots of the ps.
+  /// Sets the limit for the time after the handshake: 64 MiB, and twice the values and slots of the
+  /// ps.
   void allow_values(std::size_t bytes) { most_bytes_ = 2 * bytes + (std::size_t{64} << 20); }
 
-  /// The charge of a reply with this much memory for its payload.
+  /// Returns what a reply is charged that has this much memory for its payload.
   static std::size_t charge_of(std::size_t memory) { return memory + kBesidePayload; }
   /// Returns false and charges nothing when the charge would pass the limit.
   bool charge(std::size_t memory) {

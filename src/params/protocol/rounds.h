@@ -54,8 +54,9 @@ class RoundCoordinator {
   /// Nobody waits for the worker any more. Its contribution still counts if it is whole on every
   /// shard.
   void left(int worker, Decisions& out);
-  /// That process of the worker will not come back. Returns true when its contribution is whole and
-  /// counts in the open round; otherwise it counts nowhere, even if a shard names it later.
+  /// The process `incarnation` of the worker will not come back. Returns true when its contribution
+  /// is whole and counts in the open round. Otherwise the contribution counts nowhere, even if a
+  /// shard names it later.
   bool forget_unless_whole(int worker, std::uint64_t incarnation, Decisions& out);
   /// The shard has the whole contribution. It may say so after the worker has left. A skipped
   /// contribution has NaN: it lets the round close like any other, but counts nowhere, even if only
@@ -68,10 +69,11 @@ class RoundCoordinator {
   /// another worker is missing here.
   void commit(int worker, std::int64_t round, std::span<const std::int32_t> contributors,
               Decisions& out);
-  /// The workers will not commit the worker's contribution to the open round: it counts nowhere.
+  /// The workers will not commit this worker's contribution to the open round, so it counts
+  /// nowhere.
   void withdraw(int worker, std::uint64_t incarnation, std::int64_t step, Decisions& out);
-  /// True when the worker's connected process has contributed to the last committed round, and is
-  /// not known to have committed it with other contributors.
+  /// True when the worker's connected process has contributed to the last committed round. False
+  /// when it is known to have committed that round with other contributors.
   bool trains(int worker) const;
   /// Nobody waits any more for workers that have never joined.
   void stop_waiting(Decisions& out);
@@ -94,7 +96,7 @@ class RoundCoordinator {
     bool skipped = false;         // it counts nowhere
     bool fresh = false;           // the worker has contributed nothing yet
     bool joins = false;           // its contribution is its first, and counts nowhere
-    std::int64_t withdrawn = -1;  // its step that was withdrawn: it counts nowhere
+    std::int64_t withdrawn = -1;  // its own step that was withdrawn, and so counts nowhere
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
     Part part = Part::kAwaited;   // its part when it was last counted
   };

@@ -15,8 +15,8 @@
 
 namespace paceline {
 
-/// Items of one direction, in order. The first one is number 0 on both sides, so no item travels
-/// with its number. Several connections, one after the other, carry the items.
+/// Items that travel in one direction, in order. The first item is number 0 on both sides, so no
+/// item carries its number. Several connections, one after the other, carry the items.
 template <typename Item>
 class SendLog {
  public:
@@ -44,7 +44,7 @@ class SendLog {
     next_ = handled;
   }
 
-  /// True while pop() has an item that is confirmed, so that it can be given back.
+  /// True while pop() would return an item that is confirmed, and so may be given back.
   bool has_confirmed() const { return first_ < confirmed_; }
   const Item& front() const { return items_.front(); }
   Item pop() {
@@ -71,13 +71,13 @@ class SendLog {
   std::uint64_t next_ = 0;       // the number of items that were given to the present connection
 };
 
-/// Counts what the other side has sent, and says when to confirm it.
+/// Counts the items that this side has handled, and says when to confirm them to the other side.
 class HandledCount {
  public:
   /// How many items the other side must keep at most because this side has not confirmed them.
   static constexpr std::uint64_t kMostUnconfirmed = 64;
 
-  /// One more item was handled. Returns true when the count must be sent now.
+  /// One more item was handled. Returns true when the other side must be told the count now.
   bool handled(bool confirm_at_once) {
     ++count_;
     if (!confirm_at_once && count_ - told_ < kMostUnconfirmed) return false;

@@ -15,7 +15,7 @@
 
 namespace paceline {
 
-/// The form in which the worker gets the new values after its contribution.
+/// In which form the worker gets the new values after its contribution.
 enum class WantedValues : std::uint8_t { kNone, kInFrames, kInItsCopy };
 
 /// What contributions to a piece are checked against.
@@ -23,7 +23,7 @@ struct AssemblyTarget {
   Piece where;
   std::string variable;  // its name
   bool sparse = false, trained = true;
-  bool whole = false;  // its rule is applied to the whole piece at once
+  bool whole = false;  // the rule needs the whole piece at once
   std::size_t row_bytes = 0;
   std::size_t bytes() const { return std::size_t(where.rows) * row_bytes; }
   bool has_row(std::int64_t row) const {
@@ -42,8 +42,8 @@ class StepAssembly {
  public:
   explicit StepAssembly(std::vector<AssemblyTarget> targets);
 
-  /// The progress of the contribution to one piece. Frames arrive in order, so the arrived bytes
-  /// are a prefix.
+  /// How much of the contribution to one piece has arrived. Frames arrive in order, so the bytes
+  /// that have arrived are the first ones.
   struct Part {
     bool started = false;
     /// It lies in the worker's shared memory, and the worker waits for the answer.
@@ -74,13 +74,13 @@ class StepAssembly {
   /// Takes the rows (kRowIds) of the chunks that follow. They must be unique and ascending, so that
   /// the rule meets each row once.
   void rows(std::size_t position, std::span<const std::int32_t> rows);
-  /// Takes the header of a kChunk, before its payload. The flags of a piece's first chunk count for
-  /// all of them.
+  /// Takes the header of a kChunk, before its payload. The flags of a piece's first chunk hold for
+  /// all its chunks.
   void expect_chunk(std::size_t position, std::size_t offset, std::size_t bytes,
                     std::uint16_t flags = 0);
   /// What to do with bytes that have arrived.
   struct Arrival {
-    bool apply = false;  // apply them now, unless the step does not count, and answer
+    bool apply = false;  // apply them now, unless the step does not count, and answer the worker
     bool whole = false;  // the whole contribution has now arrived
   };
   /// Takes the payload of a kChunk, after expect_chunk() of the same header.

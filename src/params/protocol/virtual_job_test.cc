@@ -39,7 +39,7 @@ VirtualOptions rounds_with_everything(std::uint64_t seed) {
   return options;
 }
 
-/// Runs a job of each of 200 seeds, none of which may have an error. Returns the sum of the
+/// Runs a job for each of 200 seeds, and expects no error in any of them. Returns the sum of the
 /// results.
 VirtualResult of_200_seeds(VirtualOptions (*options)(std::uint64_t seed)) {
   VirtualResult all;

@@ -208,7 +208,7 @@ void WorkerTask::connected(int ps, const ContributionForm& form, Outbox& out) {
   out.send(PeerId(ps), MessageType::kHello, hello(ps, form));
 }
 
-// If a ps is gone after this worker has said goodbye, the ps has ended.
+// If a ps cannot be reached after this worker has said goodbye, the ps has ended.
 void WorkerTask::connect_failed(int ps, const std::string& why, TimePoint now) {
   Peer& peer = peers_[std::size_t(ps)];
   peer.closed = leaving_;
@@ -396,7 +396,7 @@ WorkerTask::Closed WorkerTask::closed(int ps, const Error& error, const Ended& e
     return Closed::kExpected;
   }
   if (!peer.welcomed()) {
-    // A ps that ends before it has answered may be about to serve the next job.
+    // A ps that ends its connection before it has answered may be about to serve the next job.
     peer.closed = true;
     // A single garbled answer may come from a bit that was flipped in transit. A peer that does not
     // speak Paceline garbles the next answer, too.

@@ -25,7 +25,7 @@ namespace paceline {
 /// HdrHistogram). Adding allocates nothing.
 class StalenessHistogram {
  public:
-  /// A negative number means that the contribution was not applied; it is not counted.
+  /// A negative number means that the contribution was not applied: it is left out.
   void add(std::int64_t updates);
   Staleness summary() const;
 
@@ -53,7 +53,7 @@ struct WorkerTaskOptions {
   Duration join_timeout{};
   /// The time in which a connection that was cut may come back; 0: it is lost at once.
   Duration reconnect_timeout{};
-  Duration say_after{};  // a wait that is longer than this says so
+  Duration say_after{};  // a wait that is longer than this is told to the user
 };
 
 /// The peers of the outbox are the indices of ps tasks.
@@ -61,10 +61,12 @@ class WorkerTask {
  public:
   WorkerTask(WorkerTaskOptions options, TimePoint now);
 
-  /// Does what is due by now: tries again to connect, or says what the worker waits for. Throws
-  /// kUnavailable when join_timeout has passed. Throws kAborted when reconnect_timeout has passed
-  /// since a connection was cut, and when all ps tasks have to begin again because one of them has
-  /// lost its values. Returns the latest time for the next call.
+  /// Does what is due by now: tries again to connect, or says what the worker waits for. Returns
+  /// the latest time for the next call.
+  ///
+  /// Throws kUnavailable when join_timeout has passed. Throws kAborted when reconnect_timeout has
+  /// passed since a connection was cut, and when all ps tasks have to begin again because one of
+  /// them has lost its values.
   TimePoint tick(TimePoint now, Outbox& out);
 
   // Answers to Outbox::Connect.
@@ -97,7 +99,8 @@ class WorkerTask {
   /// True once every ps has agreed on the variables, and none has to begin again.
   bool joined() const;
   bool initialised() const;
-  /// The variables were initialised before this worker joined: it was restarted, or came late.
+  /// True when the variables were initialised before this worker joined, because it was restarted
+  /// or came late.
   bool was_initialised() const { return peers_.front().was_initialised; }
   /// Call it to wait until the variables are initialised. Until then, tick() says what the worker
   /// waits for, and the deadline of join_timeout holds.
@@ -113,10 +116,10 @@ class WorkerTask {
   std::int64_t begin_step() { return next_step_++; }
 
   // Rounds that the workers commit.
-  /// The steps whose contributions are whole on every ps, given as the number of the next step.
+  /// All own steps below this number have whole contributions on every ps.
   std::int64_t steps_given() const { return steps_given_; }
-  /// The fingerprint of the workers whose contributions counted together with this worker's last
-  /// finished step; 0: it was dropped.
+  /// The fingerprint of the workers whose contributions counted together with this worker's in its
+  /// last finished step; 0: this worker's contribution was dropped.
   std::uint64_t last_contributors() const { return last_contributors_; }
   /// The last scale that the ps tasks told.
   const RoundScale& scale() const { return scale_; }
@@ -141,8 +144,7 @@ class WorkerTask {
   void reads_records(std::int64_t records, Outbox& out);
   /// Takes the records that have arrived since the last call.
   GivenRecords take_records() { return std::exchange(given_, {}); }
-  /// The steps whose kStepDone has arrived (in rounds: from each ps), given as the number of the
-  /// next step.
+  /// All own steps below this number are done: their kStepDone has arrived, in rounds from each ps.
   std::int64_t steps_done() const { return steps_done_; }
   std::int64_t global_step() const { return global_step_; }
   /// The staleness of the steps that are done.
@@ -176,8 +178,8 @@ class WorkerTask {
     bool agreed = false;  // it has agreed on the variables
     bool was_initialised = false, initialised = false, closed = false, busy = false;
     bool refused = false;
-    bool garbled = false;       // what it said before its welcome made no sense
-    bool begins_again = false;  // this worker, the chief, has asked it to begin again
+    bool garbled = false;       // what the ps said before its welcome made no sense
+    bool begins_again = false;  // this worker is the chief, and has asked the ps to begin again
     int written = 0;
     std::uint64_t incarnation = 0;  // of the ps
     std::uint64_t epoch = 0;        // membership epoch last seen; 0: it has never been welcomed
@@ -221,7 +223,7 @@ class WorkerTask {
   TimePoint deadline_, next_say_;
   std::string said_for_;  // the wait that next_say_ is about
   std::string lost_why_;
-  bool others_follow_ = false;  // the other ps tasks begin again once ps 0 does
+  bool others_follow_ = false;  // the other ps tasks are asked to begin again once ps 0 does
   int lost_values_ = -1;  // the ps that has lost its values while others have theirs; −1: none
   std::vector<Peer> peers_;
   bool waits_initialised_ = false, leaving_ = false, stop_asked_ = false;

@@ -55,7 +55,8 @@ class IncomingStep {
   float learning_rate(VariableId variable) const {
     return begin_.learning_rates[std::size_t(variable)];
   }
-  /// The whole step has arrived, and another object uses it until end(): no other call is allowed.
+  /// The whole step has arrived, and another object uses this one until end(). Until then, no other
+  /// call is allowed.
   void keep() { kept_ = true; }
   bool kept() const { return kept_; }
   const StepAssembly::Part& part(std::size_t position) const { return assembly_.part(position); }

@@ -603,8 +603,8 @@ void PsDriver::carry_out_in_order(Action action, std::vector<HostAction>& later)
   later.emplace_back(RunRounds{});
 }
 
-// If a message cannot be sent, because too much waits for the peer or memory is out, that peer's
-// connection ends. The peer that caused the message has made no error.
+// If a message cannot be sent, because too much waits for its receiver or memory is out, the
+// connection of the receiver ends. The peer that caused the message has made no error.
 void PsDriver::carry_out(const Outbox::Send& send) {
   if (send.to == Outbox::kCoordinator) return coordinator().send(send.message);
   PsPeer* const peer = find(send.to);
@@ -774,8 +774,8 @@ TimePoint PsDriver::turn(TimePoint time) {
     forget_unidentified(closing);
   }
   for (PsPeer* const peer : forgotten) peer->finish();
-  // Runs without the lock: closing ends in on_closed, which takes the lock. Only this thread
-  // forgets peers.
+  // Runs without the lock, since closing ends in on_closed, which takes the lock. The pointers stay
+  // valid, since only this thread forgets peers.
   for (const auto& [peer, patience] : closing) peer->replies().close(Deadline::after(patience));
   return next;
 }

@@ -38,9 +38,9 @@
 
 namespace paceline {
 
-/// One ps's part of a checkpoint: it keeps a moment of its shard, and writes it in a thread of its
-/// own while contributions are applied. Calls may come from any thread; the calls of one save come
-/// one after the other.
+/// One ps's part of a checkpoint. It keeps the content of its shard at one moment, and writes this
+/// in a thread of its own while contributions are applied. Calls may come from any thread; the
+/// calls of one save come one after the other.
 class ShardSaver {
  public:
   explicit ShardSaver(bool sees_files) : sees_files_(sees_files) {}
@@ -77,7 +77,7 @@ class ShardSaver {
 class NotFinite;
 class PsDriver;
 
-/// One worker's contribution, whole on this ps, until its round has been applied.
+/// One worker's whole contribution to a round, until the round has been applied.
 struct KeptContribution {
   std::shared_ptr<IncomingStep> step;  // has the contribution, or says where it lies
   /// The worker's shared memories, which must last.
@@ -240,8 +240,8 @@ class PsDriver {
   bool ask_to_leave();
   bool all_gone() const;
   std::int64_t applied() const { return applied_; }
-  /// The number of contributions that arrived after their round was closed, and were dropped or
-  /// folded into another.
+  /// How many contributions arrived after their round was closed. They were dropped, or folded into
+  /// another round.
   std::int64_t late() const { return late_; }
   std::int64_t global_step() const;
   /// Bytes that went over links since the first contribution.
@@ -255,7 +255,7 @@ class PsDriver {
   KeptOnPs kept() const;
   /// Threads of the link.
   int threads() const { return threads_; }
-  /// True when another job has taken its place (any_job).
+  /// True when another job has taken the place of this ps's job (any_job).
   bool given_up() const;
   /// PsTask::begins_again: a new PsDriver is to take this one's place.
   bool begins_again() const;

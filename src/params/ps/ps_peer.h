@@ -58,7 +58,7 @@ class PsPeer : public Receiver, public ResumableConnection::Source {
   bool is_member() const { return !task_.empty(); }
 
   // Protected by the driver's lock.
-  bool gone = false;  // the connection with which this was made has ended
+  bool gone = false;  // the connection with which this object was made has ended
 
  private:
   /// The inlet of the connection with which this was made.

@@ -25,8 +25,8 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   explicit ReplyQueue(std::shared_ptr<Connection> connection)
       : connection_(std::move(connection)) {}
 
-  /// Sets the pieces that go first, by id, the first needed first. All others follow them, in the
-  /// order of push().
+  /// Sets the order of the pieces by id, the first needed first. Replies about all other pieces
+  /// follow, in the order of push().
   void set_order(std::span<const std::uint32_t> pieces);
   void push(const FrameHeader& header, ReplyBlocks::Lent block);
   /// Sends the reply at once if no other is under way; otherwise returns false. Borrows the payload
@@ -34,7 +34,7 @@ class ReplyQueue : public std::enable_shared_from_this<ReplyQueue> {
   bool send_at_once(const FrameHeader& header, std::span<const std::byte> payload);
   /// Returns the connection, for a message that waits behind no reply; null after drop().
   std::shared_ptr<Connection> connection();
-  /// Sends nothing any more, since the connection has ended.
+  /// Sends nothing from now on, since the connection has ended.
   void drop();
 
  private:
@@ -55,7 +55,7 @@ class Replies : public ChangeListener {
  public:
   explicit Replies(std::shared_ptr<Connection> connection);
 
-  /// After the handshake as many replies may wait as all values need, before it only a few.
+  /// After the handshake, as many replies may wait as all values need. Before it, only a few may.
   void allow(const Shard& shard);
   /// The type that float32 values travel as.
   void set_wire(DType wire) { wire_ = wire; }
@@ -81,8 +81,8 @@ class Replies : public ChangeListener {
   /// Sends all of a piece that the worker has asked for ahead. The worker is told of the next
   /// change.
   void send_values_ahead(ShardPiece& piece);
-  /// Sends rows (kRowValues), by their ids in the variable. Throws kDataLoss unless they are in the
-  /// piece.
+  /// Sends rows (kRowValues), which are named by their ids in the variable. Throws kDataLoss unless
+  /// they are in the piece.
   void send_rows(ShardPiece& piece, std::span<const std::int32_t> rows, std::uint64_t step);
   /// Sends value and slots as they are at one moment (kState).
   void send_state(ShardPiece& piece);

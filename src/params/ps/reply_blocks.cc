@@ -40,7 +40,8 @@ ReplyBlocks::Lent ReplyBlocks::lend(std::size_t bytes, std::size_t charged, std:
   std::unique_ptr<Block> block = take_free(charged, memory);
   block->bytes = bytes;
   block->owner = shared_from_this();
-  return Lent(block.release());  // from here on the lent block is given back, whatever happens
+  // From here on the lent block gives itself back, even if something throws.
+  return Lent(block.release());
 }
 
 std::unique_ptr<ReplyBlocks::Block> ReplyBlocks::take_free(std::size_t charged,

@@ -26,7 +26,8 @@ class ReplyBlocks : public std::enable_shared_from_this<ReplyBlocks> {
 
   struct Block {
     Buffer memory;
-    std::shared_ptr<const Block> common;  // the block whose bytes are sent, if not this one's
+    /// The block whose bytes are sent, if these are not in this block.
+    std::shared_ptr<const Block> common;
     std::byte* data = nullptr;  // the bytes to send: this block's memory, or that of `common`
     std::size_t bytes = 0;      // bytes in use, at most as many as were taken
     std::size_t charged = 0;    // memory charged to the budget while the block is lent

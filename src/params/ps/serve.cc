@@ -87,7 +87,8 @@ class ServingPs {
                       std::chrono::duration<double>(options_.progress_every.seconds));
   }
 
-  /// This ps was told to stop: gives the workers time to leave. Returns false when it gives none.
+  /// This ps was told to stop. Gives the workers time to leave; returns false when there is none to
+  /// give.
   bool take_time() {
     if (options_.stop_within <= Duration(0) || !driver_.ask_to_leave()) return false;
     stops_ = now() + options_.stop_within;
@@ -172,7 +173,7 @@ class ServingPs {
 
 }  // namespace
 
-// A ps that has begun again also counts its work from before.
+// The summary of a ps that has begun again also counts its work from before.
 PsSummary serve(const PsOptions& asked, PsSummary* summary) {
   PsOptions options = asked;
   std::unique_ptr<ServingPs> ps;

@@ -69,12 +69,12 @@ struct PsOptions {
   std::function<std::unique_ptr<Link>(const LinkOptions&)> link_factory;
   /// Gets an event for each frame and each application of a rule; null: none. Borrowed.
   Timeline* timeline = nullptr;
-  /// The changes that this ps makes to float32 variables of the job after each read. It refuses a
-  /// job that does not declare these variables.
+  /// The changes that this ps makes to float32 variables of the job after each read. The ps refuses
+  /// a job that does not declare these variables.
   AfterReads after_reads = {};
   /// Called with the placement (placement_text) when the chief has declared it, from any thread.
   std::function<void(const std::string& text)> placed;
-  /// Called with the address that peers can use, once it listens.
+  /// Called with the address that peers can use, once the ps listens.
   std::function<void(const std::string& address)> listening;
   /// Returns what this ps answers when the chief asks for its progress. Called from any thread.
   /// Empty: it answers nothing.
@@ -90,8 +90,8 @@ struct PsOptions {
 
 /// Serves until the last step is reached and nobody is connected, or until every worker of the spec
 /// has said goodbye. At the last step it waits 5 s longer for a worker that never joined, since
-/// that may still be starting. Throws kUnavailable when all workers were dead or absent for
-/// join_timeout, and kCancelled when told to stop. Fills `summary` (may be null) in any case.
+/// such a worker may still be starting. Throws kUnavailable when all workers were dead or absent
+/// for join_timeout, and kCancelled when told to stop. Fills `summary` (may be null) in any case.
 PsSummary serve(const PsOptions& options, PsSummary* summary = nullptr);
 
 }  // namespace paceline

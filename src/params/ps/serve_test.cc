@@ -69,7 +69,8 @@ TEST_F(PsTest, StrangersWhoSayNothingMakeRoomForOthers) {
   std::vector<std::unique_ptr<RawPeer>> silent;
   silent.reserve(80);
   for (int i = 0; i < 80; ++i) silent.push_back(stranger());
-  // The link may deliver connections that begin at about the same time in another order.
+  // The order may differ: the link may deliver connections that begin at about the same time in
+  // another order.
   const auto closed = [&] {
     return std::ranges::count_if(silent, [](const auto& one) { return one->is_closed(); });
   };

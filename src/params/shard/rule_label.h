@@ -1,4 +1,4 @@
-// The name on a timeline of applying a variable's rule.
+// The name of an event on a timeline: the rule of a variable is applied.
 #pragma once
 
 #include <string>

@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// The layout of all variables in files: each piece is in the file of its ps.
+/// Returns how all variables are laid out in files: each piece is in the file of its ps.
 std::vector<SavedVariable> saved_variables(std::span<const VariableSpec> variables,
                                            std::span<const Piece> pieces, int shards);
 

@@ -18,10 +18,12 @@ namespace paceline {
 /// All pieces of one ps, made once, when the variables are declared.
 class Shard {
  public:
-  /// Throws kInvalidArgument when a variable cannot be held (its rule is for another type than
-  /// float32, or it needs more memory than this machine has), and when a variable of `after_reads`
-  /// does not exist or is not float32. The pool and `after_reads` must outlive the shard. At most
-  /// `contributions` contributions wait here at a time, each as large as the trained variables.
+  /// Throws kInvalidArgument when a variable cannot be held: its rule is for another type than
+  /// float32, or it needs more memory than this machine has. Throws it also when a variable of
+  /// `after_reads` does not exist or is not float32.
+  ///
+  /// The pool and `after_reads` must outlive the shard. At most `contributions` contributions wait
+  /// here at a time, each as large as the trained variables.
   Shard(std::vector<VariableSpec> variables, std::vector<Piece> pieces, int ps, ApplyPool& pool,
         const AfterReads& after_reads = {}, int contributions = 0);
 
@@ -40,7 +42,7 @@ class Shard {
   /// The values of all pieces, laid out as shard_layout says. Elements change while others read
   /// them.
   std::shared_ptr<const SharedMemory> values() const { return values_; }
-  /// Returns the place of a piece's value in a memory of that layout.
+  /// Returns the place of a piece's value in a memory that is laid out in the same way.
   std::span<std::byte> place_of(std::size_t position, std::span<std::byte> memory) const {
     return memory.subspan(offsets_[position], local_[position]->bytes());
   }

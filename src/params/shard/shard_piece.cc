@@ -11,9 +11,9 @@
 
 namespace paceline {
 
-// A thread that changes the values counts the change, and then looks for listeners. This function
-// notes the listener before it reads the version, so at least one of the two threads sees the
-// other.
+// A thread that changes the values first counts the change, and then looks for listeners. This
+// function first notes the listener, and then reads the version. So at least one of the two threads
+// sees the other.
 std::uint64_t ChangeNotifier::subscribe(ChangeListener& listener) {
   const std::lock_guard lock(mutex_);
   subscribed_ = true;

@@ -38,7 +38,8 @@ class ChangeListener {
 /// of protocol/change_subscriptions.h. Thread-safe.
 class ChangeNotifier {
  public:
-  /// Returns how often the values have changed. The values may be newer than that version.
+  /// Returns the version of the values, which counts their changes. The values themselves may
+  /// already be newer.
   std::uint64_t version() const { return version_; }
   /// Subscribes to the first change after the version that it returns. Values that are read from
   /// now on are of that version or newer. The listener must outlive the piece, or all changes of
@@ -84,8 +85,8 @@ class ShardPiece {
   /// whole variable, the range must be the whole piece.
   void apply(const RuleStep& step, std::size_t offset, std::span<const std::byte> gradient,
              std::span<std::byte> updated);
-  /// Applies the rule to all of the piece with the mean of dense contributions, which it computes
-  /// on the way. Not for a rule that asks for its whole variable.
+  /// Applies the rule to all of the piece, with the mean of dense contributions. It computes the
+  /// mean part by part as it applies the rule. Not for a rule that asks for its whole variable.
   void apply_mean(const RuleStep& step, std::span<const MeanPart> parts);
   /// Applies the rule to rows, by their ids in the variable. `gradient` is (rows.size(), row).
   void apply_rows(const RuleStep& step, std::span<const std::int32_t> rows, const float* gradient);
@@ -103,7 +104,7 @@ class ShardPiece {
     return function(std::span<const std::byte>(memory_.value()));
   }
   void copy(std::size_t offset, std::span<std::byte> values);
-  /// Copies the rows, by their ids in the variable, one after the other.
+  /// Copies these rows, one after the other. `rows` are ids in the variable.
   void copy_rows(std::span<const std::int32_t> rows, std::span<std::byte> values);
   /// The ways in which a worker reads the value: in shared memory, or in frames.
   enum class Reading { kInPlace, kFrames };
@@ -127,13 +128,13 @@ class ShardPiece {
   void copy_all(std::span<std::byte> bytes);
   std::size_t all_bytes() const { return memory_.all_bytes(); }
 
-  /// Keeps the present arrays while contributions go on. If some contributions are under way, it
-  /// keeps the arrays as they are at a moment when none is.
+  /// Keeps the present arrays while contributions go on. If some contributions are under way, keeps
+  /// the arrays as they are at a later moment at which none is.
   void mark();
   /// Waits until the piece is kept. At the deadline, keeps it region by region, each of 256 KiB,
   /// between two updates; a piece that is changed by rows, all at once.
   void wait_marked(Deadline deadline);
-  /// Returns bytes of the arrays as they were. One thread calls it, after wait_marked.
+  /// Returns bytes of the arrays as they were kept. One thread calls it, after wait_marked.
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes) {
     return memory_.read_marked(array, offset, bytes);
   }

@@ -170,8 +170,8 @@ TEST(ShardPiece, NoChangeIsMissedByWhoSubscribes) {
     round.arrive_and_wait();
     const std::uint64_t seen = piece.changes().subscribe(listener);
     round.arrive_and_wait();
-    // A listener that was told of the change has ended its subscription, unless it subscribed again
-    // after that.
+    // A listener that was told of the change has no subscription any more, unless it subscribed
+    // again after that.
     const bool told = listener.told > before;
     if (seen == piece.changes().version()) {
       const int by_then = listener.told;

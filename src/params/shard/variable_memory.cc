@@ -289,8 +289,9 @@ void VariableMemory::apply_row_range(const RuleStep& step, std::span<const std::
     const std::size_t begin = std::size_t(id - first_row_) * row_bytes_;
     before_change(begin, begin + row_bytes_);
   }
-  // Row ids are those of the variable, so the pointers stand where its row 0 would be. No element
-  // before this memory is touched: a check has shown that every row is in it.
+  // Row ids are those of the variable, so the pointers stand where row 0 of the variable would be.
+  // No element before this memory is touched, since a check has shown that every row lies in this
+  // memory.
   const auto shifted = [&](void* data) {
     // NOLINTNEXTLINE(performance-no-int-to-ptr): no pointer may stand before its array
     return reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(data) -

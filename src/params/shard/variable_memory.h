@@ -31,8 +31,8 @@ class VariableMemory {
   /// The most arrays of the variable's size, beside the value, that its rules can update.
   static constexpr std::size_t kMaxSlots = 4;
 
-  /// A whole variable, which gets its memory at the first write. Throws kInvalidArgument, as the
-  /// other constructor does, when the rule cannot be applied to such a variable.
+  /// A whole variable, which gets its memory at the first write. Like the other constructor, throws
+  /// kInvalidArgument when the rule cannot be applied to such a variable.
   explicit VariableMemory(const VariableSpec& spec);
   /// `rows` rows of a variable from `first_row` on (a scalar has one row). The value lies in
   /// `value`, which must outlive this object; slots have memory of their own and begin as the rule
@@ -73,7 +73,7 @@ class VariableMemory {
   std::span<const std::byte> read_marked(std::size_t array, std::size_t offset, std::size_t bytes);
   CopyOnWriteSnapshot& snapshot() { return *snapshot_; }
 
-  /// Returns the present bytes of an array; empty for a scalar, whose value is count().
+  /// Returns the present bytes of an array. Empty for a scalar slot, whose value is count().
   std::span<const std::byte> array(std::size_t array) const {
     if (is_scalar(array)) return {};
     return array == 0 ? std::span<const std::byte>(value_) : slot_bytes(array - 1);
@@ -81,8 +81,8 @@ class VariableMemory {
   std::int64_t count() const { return count_; }
   /// Counts one contribution (Adam's t), and returns the count.
   std::int64_t next_count() { return ++count_; }
-  /// Begins one contribution that arrives in ranges. Returns the step with which each of them is
-  /// applied.
+  /// Begins one contribution that arrives in ranges. Returns the RuleStep with which each range
+  /// must be applied.
   RuleStep begin_contribution(const UpdateScalars& scalars);
   /// Call it before bytes [begin, end) of the value change in any way other than by the calls
   /// below.
@@ -90,8 +90,8 @@ class VariableMemory {
   /// Applies the rule to elements from `first` on. Several threads may do so at once if their
   /// ranges do not overlap. Allocates nothing.
   void apply_range(const RuleStep& step, std::int64_t first, std::span<const float> gradient);
-  /// Applies the rule to rows `ids`, by their ids in the variable. The caller checks that they are
-  /// unique and within this memory. `gradient` is (ids.size(), …). As apply_range otherwise.
+  /// Applies the rule to the rows `ids`, which are ids in the variable. The caller checks that they
+  /// are unique and within this memory. `gradient` is (ids.size(), …). Otherwise as apply_range.
   void apply_row_range(const RuleStep& step, std::span<const std::int32_t> ids,
                        const float* gradient);
 

@@ -282,7 +282,8 @@ TEST(VariableMemory, RefusesARuleThatAsksForAllOfASplitOrSparseOrHugeVariable) {
   VariableSpec sparse = spec_of({4, 3}, muon());
   sparse.sparse = true;
   EXPECT_THROW(VariableMemory{sparse}, Error);
-  // The product of a column with itself would be the square of its length.
+  // The rule would multiply this column by its own transpose. The product has as many elements as
+  // the square of the column's length.
   EXPECT_THROW(VariableMemory{spec_of({100'000'000, 1}, muon())}, Error);
   EXPECT_NO_THROW(VariableMemory{spec_of({4, 3}, muon())});
 }

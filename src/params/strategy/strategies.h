@@ -15,7 +15,7 @@ namespace paceline {
 std::span<const StrategyKind* const> strategies();
 /// Returns each name once.
 std::vector<std::string> strategy_names();
-/// Adds a strategy that Paceline does not have to the table, for as long as this object lives. No
+/// Adds to the table a strategy that Paceline does not have, for as long as this object lives. No
 /// other thread may look at the table meanwhile.
 class AddedStrategy {
  public:
@@ -28,9 +28,11 @@ class AddedStrategy {
   const StrategyKind& kind_;
 };
 
-/// The strategy of this name; if several have it, the one for such clusters. Null when none has it.
+/// Returns the strategy of this name. If several have the name, returns the one for clusters of
+/// this kind. Null when none has it.
 const StrategyKind* find_strategy(std::string_view name, ClusterKind cluster);
-/// As find_strategy, but throws kInvalidArgument with the nearest name and all names.
+/// As find_strategy. If no strategy has the name, throws kInvalidArgument with the nearest name and
+/// all names.
 const StrategyKind& strategy_named(std::string_view name, ClusterKind cluster);
 /// True for a name that a strategy had in 0.1.0 and no longer has: "mixed".
 bool is_old_strategy_name(std::string_view name);
@@ -39,16 +41,17 @@ bool is_without_ps(std::string_view name);
 /// The default strategy for a kind of cluster.
 const StrategyKind& default_strategy(ClusterKind cluster);
 
-/// The name by which Paceline chooses the strategy. If this process starts no tasks and the workers
-/// are on several hosts, they make local steps, since their links may not be fast. On one host, and
-/// in one process, it is the default. All tasks of a job choose alike, since only the addresses
-/// count.
+/// The name by which a user lets Paceline choose the strategy.
+///
+/// If this process starts no tasks and the workers are on several hosts, the choice is local steps,
+/// since the links between hosts may not be fast. On one host, and in one process, it is the
+/// default strategy. All tasks of a job choose alike, since only the addresses count.
 constexpr std::string_view kAutomatic = "auto";
-/// The kind of Cluster::strategy: the chosen one for kAutomatic, and the default if it has no name.
-/// Throws as strategy_named does.
+/// Returns the kind of Cluster::strategy. For kAutomatic, this is the chosen one; for a strategy
+/// without a name, the default one. Throws as strategy_named does.
 const StrategyKind& strategy_kind(const Cluster& cluster);
-/// The kind of a strategy for tasks without known addresses; kAutomatic is the default. Throws as
-/// strategy_named does.
+/// Returns the kind of a strategy for tasks without known addresses. For kAutomatic, this is the
+/// default one. Throws as strategy_named does.
 const StrategyKind& strategy_kind(const Strategy& strategy, ClusterKind cluster);
 std::string strategy_name(const Cluster& cluster);
 
@@ -56,10 +59,10 @@ std::string strategy_name(const Cluster& cluster);
 /// go with …"; empty when it does.
 std::string why_no_sync_batch_norm(const Cluster& cluster);
 
-/// Makes the cluster's strategy, and over it the accumulation that TrainOptions::accumulate asks
-/// for. Joins the job. Throws as strategy_named does. Throws kInvalidArgument when the strategy, or
-/// batch norm of the whole batch, does not fit the cluster or the variables. Also throws what the
-/// strategy throws.
+/// Joins the job by the cluster's strategy; over it lies the accumulation that
+/// TrainOptions::accumulate asks for. Throws as strategy_named does, and also what the strategy
+/// throws. Throws kInvalidArgument when the strategy, or batch norm of the whole batch, does not
+/// fit the cluster or the variables.
 JoinedStrategy join_strategy(const JoinOptions& options, std::vector<VariableSpec> variables);
 
 }  // namespace paceline

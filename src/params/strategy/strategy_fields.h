@@ -43,7 +43,7 @@ struct StrategyField {
   std::variant<WholeOption, RateOption, WordOption> value;
   bool always_told = false;  // messages that name the strategy also name the value
 
-  /// True for a strategy that has the option, and leaves it to the user.
+  /// True for a strategy that has the option and leaves its value to the user.
   bool is_of(const StrategyKind& kind, const Strategy& options) const;
   /// The value, as its flag takes it.
   std::string text(const Strategy& strategy) const;
@@ -54,8 +54,8 @@ struct StrategyField {
 
 std::span<const StrategyField> strategy_fields();
 
-/// The strategy of this name, with the options that `flags` give, as reports keep them. Options
-/// that cannot be read keep their defaults.
+/// Returns the strategy of this name, with the options in `flags`, which are as reports keep them.
+/// Options that cannot be read keep their defaults.
 Strategy strategy_of(std::string_view name,
                      std::span<const std::pair<std::string, std::string>> flags);
 /// The flags of the strategy's options that differ from the default: " --late fold".

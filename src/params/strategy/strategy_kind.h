@@ -1,5 +1,5 @@
-// The kinds of strategies, and their traits, by which all other code asks about a strategy. A line
-// of the table in strategies.cc holds for every job of its kind.
+// The kinds of strategies, and the traits by which other code tells them apart. A line of the table
+// in strategies.cc holds for every job of its kind.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace paceline {
 
 /// The tasks that a cluster is made of.
 enum class ClusterKind : std::uint8_t { kOneProcess, kWithPs, kWorkersOnly };
-/// Also for a cluster that the launcher will start.
+/// Returns the kind of a cluster, also of one that the launcher has still to start.
 ClusterKind kind_of(const Cluster& cluster);
 /// One worker without parameter servers is one process.
 ClusterKind kind_of(int ps, int workers);
@@ -26,9 +26,9 @@ struct StrategyKind {
   std::string_view meaning;        // for --help: "each contribution is applied as it arrives"
   ClusterKind cluster;             // the kind of cluster that it is for
   // Traits, which hold for all jobs.
-  bool rounds = false;       // one contribution of each worker makes a global step; see in_rounds()
-  bool reduces = false;      // workers sum contributions among themselves, and must meet for that
-  bool limits_lead = false;  // limits a worker's lead over the slowest, in own steps
+  bool rounds = false;   // one contribution of each worker makes one global step; see in_rounds()
+  bool reduces = false;  // workers sum contributions among themselves, and must meet for that
+  bool limits_lead = false;        // limits a worker's lead over the slowest, in own steps
   bool makes_local_steps = false;  // each step learns less than one of other strategies
   /// Sets the options that the strategy does not leave to the user; null: it leaves all of them.
   void (*fix)(Strategy& options) = nullptr;
@@ -50,8 +50,8 @@ struct StrategyKind {
   bool splits_variables() const { return has_ps() && reduces; }
   /// True when a step learns as much as one of any other strategy.
   bool exact() const { return !makes_local_steps; }
-  /// True when every step of all workers is one global step, so that their parts of a batch can
-  /// meet in it.
+  /// True when every global step has a step of every worker, so that the workers' parts of a batch
+  /// can meet in it.
   bool shares_each_step() const { return reduces && !has_ps() && !makes_local_steps; }
 
   /// True when no worker makes more steps than another: each round has one contribution of each.

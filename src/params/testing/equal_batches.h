@@ -1,5 +1,5 @@
-// For tests: compares a store that makes one update of several batches with one that takes them as
-// one batch.
+// For tests: compares a store that makes one update of several batches with a store that takes
+// these as one batch.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ struct EqualBatchesCase {
   bool shared;  // shares memory with the ps
 };
 
-/// Returns every rule with a different kind of slots, clipped and not, with the ps's memory shared
-/// and not.
+/// Returns cases for all kinds of slots: rules with and without clipping, on a ps that shares its
+/// memory and on one that does not.
 std::vector<EqualBatchesCase> equal_batches_cases();
 
 inline std::ostream& operator<<(std::ostream& out, const EqualBatchesCase& test) {

@@ -58,8 +58,8 @@ class JobFixture : public ::testing::Test {
 VariableState initial_state(const VariableSpec& spec, VariableId variable);
 std::vector<VariableState> initial_states(std::span<const VariableSpec> variables);
 
-/// A model that reads all variables, and contributes to each a function of their values and of the
-/// step. So a value that is late or torn changes everything after it.
+/// A model that reads all variables, and contributes to each a function of all their values and of
+/// the step. So a value that is late or torn changes everything after it.
 class StepDriver {
  public:
   /// With `reread` each variable counts as read by several kernels of a step.
@@ -68,7 +68,7 @@ class StepDriver {
   std::int64_t step();
   /// Waits until every ps has applied the last step. A step already ends when ps 0 has applied it.
   void wait_applied();
-  /// True for a plan that knows the rows of the next batch.
+  /// True when a step says which rows the next batch has, as some plans do.
   bool knows_next_rows = true;
 
  private:

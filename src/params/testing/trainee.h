@@ -46,7 +46,7 @@ class LookupModel {
 // A model's plan on a store. Batch n has the same examples in every trainee.
 class Trainee {
  public:
-  /// `batch` is the first batch; each later one is `batches` further.
+  /// `batch` is the number of the first batch. Each step adds `batches` to the number.
   Trainee(ParameterStore& store, const LookupModel& model, std::unique_ptr<Device> device = nullptr,
           std::int64_t batch = 0, std::int64_t batches = 1)
       : model_(model),

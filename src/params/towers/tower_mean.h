@@ -19,7 +19,7 @@ constexpr int kMostTowers = 64;
 class TowerMean {
  public:
   /// `most_rows` is the most rows of one contribution to a sparse variable. `pool` may be null;
-  /// `pool` and `spec` must outlive the mean. With `squares`, squares() gives the sum of squares.
+  /// `pool` and `spec` must outlive the mean. If `squares` is true, squares() may be called.
   TowerMean(const VariableSpec& spec, std::int64_t most_rows, int towers, bool squares,
             ThreadPool* pool);
   TowerMean(const TowerMean&) = delete;

@@ -254,7 +254,7 @@ void TowerGroup::Lead::hand_over(std::size_t next) {
   below_.ready(use.variable, mean, {});
 }
 
-// The mean is the first part of what is applied.
+// Counts as apply: to make the mean is the first part of applying it.
 Contribution TowerGroup::Lead::take_mean(Use& use, const TensorView& into) {
   std::optional<AccountScope> applying;
   if (account_ != nullptr) applying.emplace(*account_, Activity::kApply);

@@ -73,8 +73,8 @@ class TowerGroup {
 
   /// Makes the steps of one tower, from 0. The group must outlive them.
   std::unique_ptr<StoreSteps> steps(int tower);
-  /// Ends every wait of every tower, also later ones, with this error, or with an earlier one. Any
-  /// thread may call it.
+  /// Ends every wait of every tower, now and later, with this error, or with an earlier one if
+  /// there is one. Any thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the last step's means, if they are clipped and the store below does not
   /// compute it. Call it between two steps.
@@ -153,9 +153,10 @@ class TowerGroup {
   std::exception_ptr error_;
 };
 
-/// A store over any other store. Each tower has a store of its own. The plans of these make their
-/// steps at once, each on a thread of its own. All read the values of the store below, and the mean
-/// of their contributions is one contribution to it, in one step.
+/// A store over any other store, for several towers. Each tower has a store of its own. The plans
+/// of these stores make their steps at the same time, each on a thread of its own. All read the
+/// values of the store below, and the mean of their contributions is one contribution to it, in one
+/// step.
 /// - With clipping the mean is clipped by its norm (NormBy::kStore), unless the store below
 ///   computes a norm itself.
 /// - A tower's step has the number of its batch: the task's own step times the number of towers,
@@ -173,12 +174,14 @@ class TowerStore {
   TowerStore& operator=(const TowerStore&) = delete;
 
   int towers() const;
-  /// Returns the store of one tower, from 0. The n-th plan with updates that it binds makes its
-  /// steps with the n-th such plan of each other tower; all must be alike. Plans without updates
-  /// belong to one tower. Their calls, and all other calls on the store, must be between two steps.
+  /// Returns the store of one tower, from 0.
+  ///
+  /// Plans with updates go together: the n-th one that a tower binds makes its steps with the n-th
+  /// one of each other tower, and all must be alike. A plan without updates belongs to one tower.
+  /// Its calls, and all other calls on the store, must be between two steps.
   ParameterStore& of(int tower);
-  /// Tells that a tower cannot go on: every wait of the others ends with this error, or with an
-  /// earlier one. Any thread may call it.
+  /// A tower cannot go on: every wait of the others ends with this error, or with an earlier one if
+  /// there is one. Any thread may call it.
   void fail(const std::exception_ptr& error);
   /// Returns the norm of the mean in the last step of the n-th plan with updates, if the mean is
   /// clipped and the store below does not compute the norm. Call it between two steps.

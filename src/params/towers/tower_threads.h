@@ -16,18 +16,18 @@ namespace paceline {
 /// One thread for each tower, which sleeps between two calls and flushes denormals (denormals.h).
 class TowerThreads {
  public:
-  /// Each thread first calls `begin` with the number of its tower. If a tower's work throws,
-  /// `failed` is called at once, on that tower's thread, so that it can end the waits of the
-  /// others. Either may be empty. Throws kUnavailable when a thread cannot be started.
+  /// Each thread first calls `begin` with the number of its tower. If a tower's work throws, that
+  /// tower's thread calls `failed` at once, which can then end the waits of the others. Either
+  /// function may be empty. Throws kUnavailable when a thread cannot be started.
   TowerThreads(int towers, const std::function<void(int)>& begin,
                std::function<void(const std::exception_ptr&)> failed);
   ~TowerThreads();
   TowerThreads(const TowerThreads&) = delete;
   TowerThreads& operator=(const TowerThreads&) = delete;
 
-  /// Calls work(tower) for each tower, all at once, and `meanwhile`, unless it is empty, on the
-  /// calling thread. Returns when all calls have returned. Throws the first exception of a tower,
-  /// or that of `meanwhile`. Allocates nothing. One caller at a time.
+  /// Calls work(tower) for each tower, all at once. If `meanwhile` is not empty, also calls it on
+  /// the calling thread. Returns when all calls have returned. Throws the first exception of a
+  /// tower, or that of `meanwhile`. Allocates nothing. One caller at a time.
   void run(TileFunction work, const std::function<void()>& meanwhile = {});
 
  private:

@@ -25,12 +25,12 @@ struct GroupStatus {
   std::vector<std::int32_t> connected;  // the workers that it is connected with, ascending
   bool done = false;                    // its training is over; it may go on untimed
   bool ended = false;                   // it has heard that the training of all has ended
-  bool wants_values = false;            // it has retired, and wants the values of the end
-  bool cut_off = false;                 // it is cut off from a ps that it needs for a step
-  std::int64_t counted = -1;            // global steps that the ps tasks have confirmed; −1: none
+  bool wants_values = false;  // it has retired, and wants the values at the end of the training
+  bool cut_off = false;       // it is cut off from a ps that it needs for a step
+  std::int64_t counted = -1;  // global steps that the ps tasks have confirmed; −1: none
   /// The number of global steps, including the last that it has committed; −1: none.
   std::int64_t committed = -1;
-  bool saved = false;  // it has written the checkpoint of the end
+  bool saved = false;  // it has written the checkpoint at the end of the training
   bool operator==(const GroupStatus&) const = default;
 };
 
@@ -46,10 +46,10 @@ struct Agreement {
   std::uint64_t highest = 0;
   std::int64_t step = -1;     // as in GroupStatus
   std::int64_t counted = -1;  // as in GroupStatus
-  bool in_place = false;      // it shares memory with all others of the proposal
+  bool in_place = false;      // the sender shares memory with all others of the proposal
   /// Unused records after that step; the last range has no end.
   std::vector<RecordRange> unused = {};
-  std::vector<RecordRange> held = {};  // the part of `unused` that the worker has taken
+  std::vector<RecordRange> held = {};  // those of `unused` that the sender has taken
   bool operator==(const Agreement&) const = default;
 };
 
@@ -63,7 +63,8 @@ struct Formation {
   bool in_place = false;                 // all members share memory with each other
   std::vector<std::int64_t> own_steps;   // the next own step of each worker of the job
   std::vector<RecordRange> unused = {};  // unused records after the step; the last range has no end
-  std::vector<std::vector<RecordRange>> held = {};  // by member: what it has taken of `unused`
+  /// By member: those of `unused` that it has taken.
+  std::vector<std::vector<RecordRange>> held = {};
   bool operator==(const Formation&) const = default;
 };
 
@@ -72,7 +73,7 @@ struct CollectiveBegin {
   std::int64_t step = 0;       // global steps before this one
   std::int64_t examples = 0;   // of this worker's contribution
   std::int64_t own_step = 0;   // the worker's own number of the step
-  std::int64_t made = 0;       // own steps of this process before this one
+  std::int64_t made = 0;       // how many own steps this process had made before this one
   std::uint64_t training = 0;  // the fingerprint of the variables to which the plan contributes
   std::vector<RecordRange> records = {};  // records that the step reads, if they are shared out
   bool operator==(const CollectiveBegin&) const = default;

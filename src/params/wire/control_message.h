@@ -1,5 +1,5 @@
-// A control message of a job, as a value that the state machines of protocol/ take and give. Values
-// and contributions travel in other frames. Format: docs/wire.md.
+// A control message of a job as a value: the state machines of protocol/ take and return such
+// values. Values and contributions of variables travel in other frames. Format: docs/wire.md.
 #pragma once
 
 #include <cstddef>

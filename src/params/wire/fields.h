@@ -49,8 +49,8 @@ class WireWriter {
   std::vector<std::byte>& out_;
 };
 
-/// Reads a payload; throws kDataLoss naming the message when it is shorter, or longer, than it
-/// claims to be.
+/// Reads a payload. Throws kDataLoss, naming the message, when the payload is shorter or longer
+/// than its fields.
 class WireReader {
  public:
   WireReader(std::span<const std::byte> bytes, std::string_view message)

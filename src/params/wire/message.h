@@ -34,8 +34,8 @@ constexpr std::uint16_t kMustBeFinite = 2;
 /// Flags of kValues. kOfVersion: the header's step is the version of the piece, which counts its
 /// changes. kAskedAhead: kPullNext asked for these values.
 constexpr std::uint16_t kOfVersion = 1, kAskedAhead = 2;
-/// Flag of kChunk: the ps does not send the new values. The worker pulls them once it may begin its
-/// next step.
+/// Flag of kChunk: the ps does not answer with the new values. The worker pulls them once it may
+/// begin its next step.
 constexpr std::uint16_t kPullsLater = 1;
 /// Flags of kContribution. kSendValues: the ps sends the new values. kRenewCopy: it writes them
 /// into the worker's copy. The number of the worker's memory is in the flags, too, as a multiple of
@@ -140,9 +140,9 @@ enum class MessageType : std::uint16_t {
   kClock = 89,     // the answer: my clock (offset), when you asked (step)
 };
 
-/// True for most messages: those between a worker and a ps are numbered in each direction, and each
-/// is handled once, over any number of connections. Messages that make a connection, or speak about
-/// one, have no number.
+/// True for messages that are numbered: most of those between a worker and a ps. Each direction has
+/// its own numbers, and each message is handled once, over any number of connections. Messages that
+/// make a connection, or are about one, have no number.
 bool is_numbered(MessageType type);
 
 /// Returns "step_begin", or "unknown (77)".
@@ -164,7 +164,7 @@ struct Hello {
   std::uint64_t fingerprint = 0;     // of the variables
   std::int32_t ps = 0;               // the ps that the sender takes the receiver for
   std::uint64_t ps_incarnation = 0;  // of the ps that has welcomed the sender; 0: none has
-  std::int32_t workers = 0;          // number in the sender's cluster spec; 0: unknown
+  std::int32_t workers = 0;      // the number of workers in the sender's cluster spec; 0: unknown
   DType wire = DType::kFloat32;  // the type in which contributions travel, one of kTravellingTypes
   /// How many of each block's numbers travel, the largest ones; 0: all of them.
   std::uint8_t kept = 0;
@@ -213,8 +213,8 @@ struct StepClip {
   bool operator==(const StepClip&) const = default;
 };
 
-/// The message that ends a step. It has an entry for each piece, in the order in which the next
-/// step first needs them.
+/// The message that ends a step. It has an entry for each piece, and the order of the entries is
+/// that in which the next step first needs the pieces.
 struct StepEnd {
   struct Entry {
     std::uint32_t piece = 0;
@@ -230,13 +230,13 @@ struct StepEnd {
 
 struct StepDone {
   std::int64_t global_step = 0;
-  /// How many updates of other workers lie between the read of the step's values and the step's own
-  /// update. kAppliedBefore or kTooLate: the step made no update.
+  /// How many updates of other workers were made between the time when the step read its values and
+  /// its own update. kAppliedBefore or kTooLate: the step made no update.
   std::int64_t staleness = kAppliedBefore;
   static constexpr std::int64_t kAppliedBefore = -1;
   static constexpr std::int64_t kTooLate = -2;  // the step's round was closed before
-  /// The fingerprint of the workers whose contributions counted together with this one; 0: this one
-  /// did not count. Only ps 0 tells it, in rounds that the workers commit.
+  /// The fingerprint of the workers whose contributions counted in this step; 0: that of this
+  /// worker did not count. Only ps 0 tells it, in rounds that the workers commit.
   std::uint64_t contributors = 0;
   bool operator==(const StepDone&) const = default;
 };
@@ -252,7 +252,8 @@ std::vector<std::byte> encode(const Welcome& welcome);
 std::vector<std::byte> encode(const Declare& declare);
 std::vector<std::byte> encode(const Declared& declared);
 std::vector<std::byte> encode(const JobState& state);
-/// Encodes into an array of the message's exact size, since every step sends it.
+/// Encodes into an array of the message's exact size, without allocating, since every step sends
+/// it.
 std::array<std::byte, sizeof(StepDone)> encode(const StepDone& done);
 std::array<std::byte, sizeof(std::int64_t)> encode_number(std::int64_t number);
 std::vector<std::byte> encode_text(std::string_view text);
@@ -268,8 +269,8 @@ JobState decode_job_state(std::span<const std::byte> payload);
 std::int64_t decode_number(std::span<const std::byte> payload, MessageType type);
 std::string decode_text(std::span<const std::byte> payload, MessageType type);
 
-/// Messages of every step: they are written to and read into reused memory, so they allocate
-/// nothing once it is large enough.
+/// Messages of every step. They are written to and read into memory that is used again, so they
+/// allocate nothing once that memory is large enough.
 void encode(const StepBegin& begin, std::vector<std::byte>& bytes);
 void encode(const StepClip& clip, std::vector<std::byte>& bytes);
 void encode(const StepEnd& end, std::vector<std::byte>& bytes);

@@ -38,8 +38,8 @@ std::size_t least_bytes() {
   return bytes;
 }
 
-/// Writes numbers as they are, a bool as 8 bits, and texts. Writes lists and maps after their
-/// count, and the fields of any type that has `fields`.
+/// Writes numbers as they are, a bool as 8 bits, a text after its length, lists and maps after
+/// their count, and a type that has `fields` as its fields.
 class FieldWriter {
  public:
   explicit FieldWriter(WireWriter& writer) : writer_(writer) {}

@@ -42,7 +42,8 @@ struct CommittedRound {
   bool operator==(const CommittedRound&) const = default;
 };
 
-/// The chief's message that the values are of no more use.
+/// The chief's message that the values of the ps tasks are of no more use, so that all must forget
+/// them.
 struct BeginAgain {
   /// The workers that the chief does not reach. While one of them trains, the values are still of
   /// use.
@@ -50,7 +51,7 @@ struct BeginAgain {
   bool operator==(const BeginAgain&) const = default;
 };
 
-/// The sum of the squares of the mean contributions to one ps's variables.
+/// The sum of the squares of the mean, over the variables of one ps.
 struct RoundSquares {
   std::int64_t round = 0;
   double sum = 0;

@@ -13,7 +13,7 @@ namespace paceline {
 
 /// A ps's answer about its shard.
 struct SavedShard {
-  std::string error;  // why it has not written the shard; empty: it has
+  std::string error;  // why the ps has not written the shard; empty: it has written it
   std::uint64_t bytes = 0;
   std::uint32_t checksum = 0;
   std::int64_t global_step = 0;  // at the mark
@@ -33,7 +33,7 @@ struct FindFile {
   bool operator==(const FindFile&) const = default;
 };
 
-/// The answer to a worker when the variables are initialised.
+/// What a worker is told when the variables are initialised.
 struct Initialised {
   std::int64_t global_step = 0;
   std::int64_t own_step = 0;  // the worker's next own step; only ps 0 knows it

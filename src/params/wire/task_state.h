@@ -48,7 +48,7 @@ void for_state_frames(std::span<const std::byte> state, F&& send) {
 /// Puts the frames of one peer together.
 class StateFrames {
  public:
-  /// The most bytes of a state, including its parts other than local variables.
+  /// The most bytes of a state, local variables and other parts together.
   static constexpr std::size_t kMostBytes = kMostLocalBytes + (std::size_t{1} << 24);
   explicit StateFrames(std::size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
   /// Adds a frame. Returns the state's payload if this frame was the last one. Throws kDataLoss

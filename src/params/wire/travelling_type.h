@@ -24,9 +24,9 @@ struct TravellingType {
   DType type;
 };
 
-/// float32; bfloat16 and float16, rounded to nearest even; and int8. In int8 contributions travel
-/// as signed bytes with a scale for each block, and values as bfloat16. A message gives a type as
-/// its index, from 0.
+/// float32; bfloat16 and float16, both rounded to nearest even; and int8. With int8, contributions
+/// travel as signed bytes with a scale for each block, and values as bfloat16. A message names a
+/// type by its index in this list.
 inline constexpr std::array<TravellingType, 4> kTravellingTypes = {{{"float32", DType::kFloat32},
                                                                     {"bfloat16", DType::kBFloat16},
                                                                     {"float16", DType::kFloat16},

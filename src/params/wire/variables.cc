@@ -46,7 +46,8 @@ Shape read_shape(WireReader& reader) {
   const std::size_t rank = reader.get<std::uint8_t>();
   if (rank > std::size_t(Shape::kMaxRank)) reader.fail(fmt::format("a shape of rank {}", rank));
   const Shape shape(std::span<const std::int64_t>(reader.get_all<std::int64_t>(rank)));
-  // No memory is so large. The limit also keeps the count of its bytes, with slots, within 64 bits.
+  // No memory holds so many elements. The limit also keeps the number of bytes, slots included,
+  // within 64 bits.
   if (shape.elements() > kMostElements) reader.fail("a shape of more than 2^48 elements");
   return shape;
 }

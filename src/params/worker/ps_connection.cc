@@ -293,7 +293,7 @@ void PsConnection::on_next_values(const FrameHeader& header) {
   core_.next_arrived(target, header.step);
 }
 
-// The frame has the ids of its rows, since the rows lie apart in the variable.
+// The frame has the ids of its rows, since the rows need not lie side by side in the variable.
 void PsConnection::on_row_values(const FrameHeader& header, std::span<const std::byte> payload) {
   const Piece& target = piece(header.id);
   const std::size_t row = core_.row_bytes(target.variable);

@@ -414,8 +414,9 @@ class PsSteps : public StoreSteps {
     return *context_.connections[std::size_t(piece.ps)];
   }
 
-  /// True when contributions wait for the factor by which the plan clips them. A ps that knows the
-  /// factor applies and answers each chunk on arrival, so values return while other chunks leave.
+  /// True when contributions are kept until the plan knows the factor by which it clips them. A ps
+  /// that knows the factor applies each chunk when it arrives, and answers at once, so values
+  /// return while other chunks leave.
   bool keeps_contributions() const { return clipped_ && !in_rounds(); }
   bool in_rounds() const { return core_.options().aggregation.kind == AggregationKind::kRounds; }
 
@@ -915,7 +916,7 @@ std::uint64_t PsRoundFence::ps_incarnation() const { return context_.driver.ps_i
 // The chief's part of a checkpoint of parameter servers.
 
 /// Every ps that sees the folder writes its own shard, in parallel. The chief writes the shards of
-/// the others from what they send. Core and connections must outlive this object.
+/// the other ps tasks from what they send. Core and connections must outlive this object.
 class CheckpointClient : public StoreSaving {
  public:
   CheckpointClient(WorkerState& core, std::vector<std::unique_ptr<PsConnection>>& connections)
@@ -954,7 +955,7 @@ namespace fs = std::filesystem;
 // longer.
 constexpr Duration kWaitForStates = std::chrono::seconds(5);
 
-/// A file whose content no other file has. It exists as long as this object.
+/// A file whose content no other file has. The file exists as long as this object.
 class TokenFile {
  public:
   explicit TokenFile(const std::string& folder) {

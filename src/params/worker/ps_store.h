@@ -33,7 +33,7 @@ struct PsStoreOptions {
   Duration join_timeout = std::chrono::seconds(300);
   /// The time in which a connection that was cut must be made anew; 0: it is lost at once.
   Duration reconnect_timeout = std::chrono::seconds(30);
-  /// A reply that takes longer ends the worker.
+  /// How long a reply may take. If one takes longer, the worker ends.
   Duration reply_timeout = std::chrono::seconds(60);
   /// Shares memory with the ps tasks of this host, if the link can.
   ///
@@ -53,11 +53,11 @@ struct PsStoreOptions {
   /// The form in which float32 contributions travel in frames; values travel in the type that
   /// type_of_values() gives. Nothing is rounded for ps tasks that share memory.
   ContributionForm wire = {};
-  /// Adds the part of a contribution that rounding leaves out to this worker's next contribution to
-  /// the same elements. With clipping, both are taken as they were before scaling.
+  /// Adds what rounding leaves out of a contribution to this worker's next contribution to the same
+  /// elements. With clipping, both are taken as they were before scaling.
   bool error_feedback = false;
-  /// How the workers train together. The chief's value counts, and those of the others are compared
-  /// with it.
+  /// How the workers train together. The ps tasks take this value from the chief, and compare those
+  /// of the other workers with it.
   AggregationSpec aggregation = {};
   OnNan on_nan = OnNan::kStop;
   /// The job shares out the records of its data among the workers.
@@ -82,10 +82,11 @@ struct PsStoreOptions {
   const Clock* clock = &kRealClock;
 };
 
-/// Connects to every ps, in any order of start, within join_timeout, and agrees on the variables:
-/// the chief declares them, and those of the others are compared. On return the chief can write the
-/// store; the others wait in their first step until the chief has. Throws kUnavailable naming the
-/// ps, and kFailedPrecondition when the ps refuses (the message has both sides).
+/// Connects to every ps, in any order of start, within join_timeout. Agrees on the variables: the
+/// chief declares them, and those of the other workers are compared with them. On return the chief
+/// can write the store; the others wait in their first step until the chief has written it. Throws
+/// kUnavailable naming the ps, and kFailedPrecondition when the ps refuses (the message has both
+/// sides).
 class PsStore : public SavableStore, public JobControl {
  public:
   static std::unique_ptr<PsStore> join(const PsStoreOptions& options,

@@ -14,7 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Dense variables: odd sizes, more than one chunk, one row, a scalar.
+// Dense variables of odd sizes: one larger than a chunk, one of one dimension, a scalar, and one
+// that is not trained.
 std::vector<VariableSpec> dense_variables(const Rule& rule) {
   return {{.name = "w", .shape = {601, 503}, .rule = rule, .weight_decay = 0.001f},
           {.name = "b", .shape = {503}, .rule = rule},
@@ -118,8 +119,8 @@ TEST_F(PsStoreJob, WorkersInThreadsCountEveryStepOnce) {
   for (auto& ps : ps_tasks_) EXPECT_EQ(ps.get().applied, 60);
 }
 
-// Sums of small whole numbers are exact, so a contribution that is lost or applied twice would
-// show.
+// Sums of small whole numbers are exact in float32. So a contribution that is lost or applied twice
+// changes the sum.
 TEST_F(PsStoreJob, ContributionsOfAllWorkersAddUp) {
   const std::vector<VariableSpec> variables = {
       {.name = "sum", .shape = {700, 601}, .rule = Add{}},

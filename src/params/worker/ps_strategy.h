@@ -12,7 +12,7 @@
 
 namespace paceline {
 
-/// Returns the options of the ps store that follow from the options of any strategy.
+/// Returns those options of a ps store that follow from `options`, which every strategy has.
 PsStoreOptions ps_store_options(const JoinOptions& options);
 /// Joins the job, warns the user of settings that have no effect, and prints the placement if the
 /// user has asked for it.

@@ -118,7 +118,8 @@ TEST_F(FromThePs, WhatWasAskedForIsTakenUnlessThereIsANewerOne) {
   EXPECT_TRUE(core_.changed(0));
 }
 
-// A step that waits for a value that it has asked for takes that value, even if a newer one exists.
+// A step that waits for a value that it has asked for takes that value when it arrives, even if a
+// newer one exists.
 TEST_F(FromThePs, WhatCameIsNewerThanWhatIsHeldUntilItIsTaken) {
   core_.allocate(0);
   core_.note_held_version(core_.pieces()[0], 3);

@@ -30,7 +30,7 @@ void PsRecordBlocks::add(const GivenRecords& given) {
   tell_changed();
 }
 
-// Gives out again the records that another pipeline took and no step has read.
+// Gives out again the records that an earlier pipeline took and no step has read.
 std::int64_t PsRecordBlocks::began(const Wish& wish) {
   const std::lock_guard lock(mutex_);
   forget_read(reads());

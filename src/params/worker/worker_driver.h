@@ -102,11 +102,12 @@ class WorkerDriver {
   std::shared_ptr<SharedRecordBlocks> records() const { return records_; }
 
   // Steps.
-  /// Begins a step, and returns its number. Waits, as kWait of the account, while the step would be
-  /// too far ahead of the slowest worker, or while the round of the last step is open. `outdated`
-  /// becomes true when the values in the answers to the last step may be too old.
+  /// Begins a step, and returns its number. Waits while the step would be too far ahead of the
+  /// slowest worker, or while the round of the last step is open; the account counts this as kWait.
+  /// `outdated` becomes true when the values in the answers to the last step may be too old.
   std::uint64_t begin_step(bool& outdated);
-  /// Waits, as kWait of the account, until the rounds of all steps before that one are closed.
+  /// Waits until the rounds of all steps before `step` are closed. The account counts this as
+  /// kWait.
   void wait_for_rounds(std::int64_t step);
   /// Call it before the last frame of a step is sent.
   void end_step();
@@ -128,7 +129,7 @@ class WorkerDriver {
   void carry_out();
   void carry_out(const Outbox::Action& action);
   void connect(int ps);
-  /// Runs on a thread of its own, from the first cut on: makes connections anew.
+  /// Runs on a thread of its own, which begins at the first cut, and makes connections anew.
   void keep_connected();
   /// Lets the machine act until ready() returns true.
   template <typename Ready>
@@ -153,7 +154,7 @@ class WorkerDriver {
   Outbox out_;
   std::atomic<bool> joined_{false}, initialised_{false}, all_closed_{false}, has_actions_{false};
   std::atomic<bool> may_begin_{false};
-  bool permitted_ = false;  // whether the next step was permitted when the last one ended
+  bool permitted_ = false;  // the next step was already permitted when the last one ended
   std::shared_ptr<PsRecordBlocks> records_;
 };
 

@@ -169,8 +169,8 @@ class PulledValue {
   std::atomic<Next> next_{Next::kUnasked};
 };
 
-/// Memory that the ps tasks of this host share with a worker: one memory of each ps, laid out as
-/// shard_layout says.
+/// Memory that the ps tasks of this host share with a worker. Each ps shares one memory, laid out
+/// as shard_layout says.
 class MappedShards {
  public:
   /// The arguments must outlive it.
@@ -306,7 +306,7 @@ class WorkerState {
 
   /// Keeps the first error, and wakes every waiter.
   void fail(const Error& error);
-  /// Fails with kDeadlineExceeded, and throws it: "WHAT within 60 s WHOM".
+  /// Fails with a kDeadlineExceeded error that says "WHAT within 60 s WHOM", and throws it.
   [[noreturn]] void fail_late(const std::string& what, const std::string& whom);
   bool failed() const { return failed_; }
   /// Becomes readable once the state has failed, so that waits elsewhere end.

@@ -52,7 +52,8 @@ class VirtualFence {
   void give(std::uint64_t process);
   bool given(std::uint64_t process) const;
   void commit(std::uint64_t process, const Workers& contributors);
-  /// The process's group has thrown the step away, and the process has the values of that round.
+  /// The process's group has given the step up, and the process has the values after `round`
+  /// rounds.
   void lose(std::uint64_t process, std::int64_t round);
 
   /// The contributors of each closed round.
@@ -66,9 +67,9 @@ class VirtualFence {
     std::unique_ptr<VirtualLink> to, from;
     std::int64_t step = -1, round = -1;  // of the contribution under way, or the last one
     bool sent = false, given = false, done = true;
-    bool settled = false;                // all its values are of one round
+    bool settled = false;                // all values that it has are of one round
     std::optional<std::int64_t> awaits;  // the round whose opening it waits for
-    std::int64_t rounds = 0;             // the closed rounds that it was told of last
+    std::int64_t rounds = 0;             // how many closed rounds the worker has been told of
     std::int64_t begun = -1;             // the round to which it may contribute
     /// The contributors that its commit names, and those of the closed round.
     Workers named, counted;
@@ -109,7 +110,7 @@ struct VirtualGroupOptions {
   bool hybrid = false;
   /// After the quiet time the training ends, all workers retire, and one of them saves.
   bool ends = false;
-  /// A planted fault: a member does not wait until the ps tasks have its contribution.
+  /// A planted fault: a member does not wait until the ps tasks have the member's contribution.
   bool plant_hasty = false;
 };
 
@@ -148,8 +149,9 @@ class VirtualGroup {
     std::unique_ptr<CollectiveGroup> group;
     bool alive = true, stopped = false, retired = false, initialised = false;
     bool computes = false;
-    bool cut_off = false;       // it is cut off from the ps tasks
-    std::int64_t counted = -1;  // closed rounds of the ps tasks, as the process has them
+    bool cut_off = false;  // it is cut off from the ps tasks
+    /// How many rounds the ps tasks have closed, as far as the process knows.
+    std::int64_t counted = -1;
     std::vector<std::function<void()>> held;  // what happens once it goes on
     std::map<Tag, std::set<int>> contributed;
     std::optional<Tag> sent, exchanges_of;
@@ -181,7 +183,7 @@ class VirtualGroup {
   void close_old_wires(std::uint64_t process, int worker, std::uint64_t except);
   Wire* wire_of(const Process& process, int worker, int& end);
   void send(Process& from, int worker, std::size_t bytes, std::function<void(Process&)> act);
-  /// Calls `act` when the process goes on, if it still lives.
+  /// Calls `act` once the process is not stopped, if it still lives.
   void on(std::uint64_t process, std::function<void(Process&)> act);
   void drive(Process& process, const std::function<void(Outbox&)>& event);
   void look(Process& process);

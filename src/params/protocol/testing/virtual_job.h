@@ -24,7 +24,7 @@ struct VirtualOptions {
   double spread = 3;
   /// Contributions are applied at the end of a step, not chunk by chunk.
   bool clipped = false;
-  /// The bytes that a connection sends in a second, each way.
+  /// How many bytes a connection carries in a second in each direction.
   double bytes_per_s = 1e9;
   // How often, on average, a worker is hit in a run by each of these faults.
   double deaths = 0;        // its process dies; half of the dead are restarted
@@ -42,7 +42,7 @@ struct VirtualOptions {
   /// The records of an epoch, of which each step gets ten. Training ends when all of them are used,
   /// so `last_step` must be out of reach. 0: no records are shared out.
   std::int64_t records = 0;
-  /// Faults that a test plants, to see that the checks find them.
+  /// Faults that a test plants, to check that they are found.
   enum class Plant : std::uint8_t {
     kNone,
     kEndTwice,        // the end of a step is counted twice
@@ -51,7 +51,7 @@ struct VirtualOptions {
     kLossGoesOn,      // a message is lost, and its connection goes on
     kForgetLost,      // a worker does not send again the messages that a cut has lost
     kRepeatsCount,    // a step that is sent a second time is applied again
-    kRepliesInOrder,  // a ps does not send the piece first that is needed first
+    kRepliesInOrder,  // a ps does not send first the piece that is needed first
     kNoWindow,        // a ps gives a connection all replies at once
     kValuesStay,      // a ps keeps its values when the chief asks it to begin again
     // These change what happens in rounds.
@@ -68,13 +68,13 @@ struct VirtualResult {
   /// Each line names an invariant that did not hold.
   std::vector<std::string> errors;
   std::int64_t global_step = 0;
-  std::int64_t applied = 0;  // steps that ended and counted, by the run's own count
+  std::int64_t applied = 0;  // steps that ended and counted, as the checks have counted them
   std::int64_t come_backs = 0, restarts = 0, lost_messages = 0, repeated_steps = 0;
   std::int64_t ps_restarts = 0, restores = 0;
   std::int64_t replies = 0, waiting_replies = 0;  // all; those that the window held back
   std::int64_t rounds = 0, dropped = 0, folded = 0;
   std::int64_t records_used = 0, records_given_again = 0;
-  std::int64_t most_ahead = 0;  // own steps that a worker began beyond the slowest member's
+  std::int64_t most_ahead = 0;  // how many own steps a worker has begun beyond the slowest worker's
   double longest_wait_s = 0;    // the longest wait of a living worker in one step
   double seconds = 0;           // virtual
   std::uint64_t events = 0, hash = 0;

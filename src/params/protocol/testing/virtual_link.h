@@ -14,8 +14,8 @@ namespace paceline {
 class VirtualLink {
  public:
   VirtualLink(VirtualTime& time, double bytes_per_s) : time_(time), bytes_per_s_(bytes_per_s) {}
-  /// Calls `sent` when the last byte has left, and `arrived` when it has arrived. Both may be
-  /// empty.
+  /// Calls `sent` when the frame's last byte has left, and `arrived` when this byte has arrived.
+  /// Both may be empty.
   void send(std::size_t bytes, Duration delay, std::function<void()> sent,
             std::function<void()> arrived);
   /// Returns the time at which the last frame arrives.

@@ -351,7 +351,8 @@ void VirtualPs::pretend_others_have(const RoundContribution& contribution, Outbo
   }
 }
 
-// Carries the rounds out in their order: a clipped round waits for the squares of all ps tasks.
+// Carries out the rounds in their order. A clipped round waits for the squares of all ps tasks, and
+// later rounds wait for that one.
 void VirtualPs::carry_out_rounds() {
   if (std::exchange(carries_out_, true)) return;
   while (!rounds_.empty()) {

@@ -375,7 +375,7 @@ void VirtualWorker::save() {
   newest.used = world_.checks.used_records();
 }
 
-// True when the records of a step have arrived, or the last records.
+// True when the records of the next step have arrived, or when no more records will arrive.
 bool VirtualWorker::has_records() {
   if (!std::exchange(asks_, true)) {
     for (int ahead = 0; ahead < 3; ++ahead) ask_records();
@@ -479,7 +479,7 @@ void VirtualWorker::send_step(int ps, std::int64_t step) {
       link.missing += std::int64_t(cut.size);
       plan_frame(link, ps, header);
     }
-    link.free_at += 3ms;  // until a kernel has finished the next piece
+    link.free_at += 3ms;  // until a kernel has made the next piece of the contribution
   }
   header = {.type = std::uint16_t(MessageType::kStepEnd), .step = std::uint64_t(step)};
   plan_frame(link, ps, header);

@@ -108,7 +108,7 @@ class VirtualChecks {
   /// Only in rounds: the values that the worker was sent last are those that the ps has after this
   /// many rounds.
   void read(int worker, std::uint64_t incarnation, int ps, std::int64_t rounds);
-  /// A contribution of the worker counts, so it must be made from values of one round.
+  /// Checks that a contribution that counts was made from values of one round.
   void check_read(int worker, std::uint64_t incarnation);
   /// Returns the number of own steps that have ended on the ps that counts.
   std::int64_t ended_on_first(int worker) const;
@@ -119,7 +119,7 @@ class VirtualChecks {
   void check_contributions(int ps, std::span<const AssemblyTarget> targets);
 
   // Records that are shared out.
-  /// The worker makes its step from these records.
+  /// Notes that the worker makes its step from these records.
   void reads(int worker, std::uint64_t incarnation, std::int64_t step,
              const std::vector<RecordRange>& records);
   const std::set<std::int64_t>& used_records() const { return used_; }
@@ -147,7 +147,7 @@ class VirtualChecks {
   const VirtualTime& time_;
   const VirtualOptions& options_;
   VirtualResult result_;
-  /// The parts that were applied, by piece and first byte. Several parts with one first byte are a
+  /// The parts that were applied, by piece and first byte. Two parts with the same first byte are a
   /// fault.
   std::map<VirtualStep, std::map<std::uint32_t, std::multimap<std::size_t, std::size_t>>> applied_;
   std::set<VirtualStep> ended_;

@@ -36,7 +36,7 @@ struct WorkerMachine {
   void received(int ps, MessageType type, ControlMessage::Body body = {}, std::uint64_t step = 0) {
     task.received(ps, {type, std::move(body), step}, now, out);
   }
-  /// Connects to each ps in turn; both have then agreed.
+  /// Connects to each ps in turn. Both ps tasks have then agreed on the variables.
   void join() {
     for (int ps = 0; ps < 2; ++ps) {
       tick(Duration(0));
