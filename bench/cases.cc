@@ -172,7 +172,7 @@ constexpr double kInMicros = 1e6, kInMillis = 1e3;
 
 // Returns the mean time of reductions that run for at least kLeastReducingSeconds.
 double mean_time(ReducingGroup& group) {
-  group.reduce();  // the first one may have to fill the caches again
+  group.reduce();  // not timed: the first reduction may have to fill the caches again
   double sum = 0;
   int times = 0;
   while (sum < kLeastReducingSeconds && times < kMostReductions) {
@@ -408,10 +408,10 @@ void measure_one(Recorder& recorder, const Fetched& fetched) {
     add_figures(recorder, fetched, shapes[i], times[i]);
 }
 
-/// The case `fetch`: added µs of the workload's three shapes. Over shared memory they stand beside
-/// re-reading memory that another process rewrites meanwhile; over tcp they stand beside a bare
-/// socket loop of the same bytes. The two sides run in turn. A value that does not change is
-/// measured too. Workers compute on one thread.
+/// The case `fetch`: added µs of the workload's three shapes. Over shared memory, they are compared
+/// with re-reading memory that another process rewrites meanwhile; over tcp, with a bare socket
+/// loop of the same bytes. The two sides run in turn. A constant value is measured, too. Workers
+/// compute on one thread.
 void measure_fetch(Recorder& recorder) {
   for (const char* link : {"shm", "tcp"}) {
     measure_one(recorder, {link});

@@ -123,7 +123,7 @@ class LinkChannel : public Channel {
     for (std::uint32_t i = 0; i < sent; ++i) connection_->send({}, payload_.span());
     counted_.wait_for(wanted);
   }
-  /// Meanwhile, the threads of an inproc link sleep.
+  /// The threads of an inproc link are not paused, since they sleep while they wait.
   void pause() override {
     if (process_) process_->pause();
   }

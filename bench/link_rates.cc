@@ -19,7 +19,8 @@ constexpr Message kLarge{18, 4'194'304};
 constexpr Size kOneWay[] = {{"75 MB", kLarge}, {"100 × 10 KB", {100, 10'000}}};
 constexpr double kMicro = 1e6, kGigabyte = 1e9;
 constexpr double kLeastLinkSeconds = 0.1;
-constexpr std::uint32_t kExchanges = 16;  // exchanges in one call: a piece goes there and back
+// The exchanges in one call; in each, a piece goes there and back.
+constexpr std::uint32_t kExchanges = 16;
 
 bool exists(const std::string& kind) {
   if (kind == "tls") return true;
@@ -47,7 +48,7 @@ std::vector<double> values_of(const ChannelOptions& options, const std::vector<d
   return values;
 }
 
-// Meanwhile the far end of the other channel takes no core.
+// While one channel is measured, the far end of the other channel takes no core.
 PairedTimes time_channels_in_turn(int repeats, std::uint32_t exchanges, Channel& first,
                                   Channel& second) {
   PairedTimes times;

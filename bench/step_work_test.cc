@@ -33,7 +33,7 @@ TEST(StepWork, CountsVariablesSlotsAndGradientsOfTheRule) {
   const StepCost adam = step_work(one_product(Adam{}));
   EXPECT_EQ(adam.rule_bytes, 12 * (2 + 2 + 2 + 1) * 4);
   EXPECT_EQ(adam.variables, 12 * 4);
-  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // m, v, and t, which is one int64
+  EXPECT_EQ(adam.slots, 2 * 12 * 4 + 8);  // the slots m and v, and t, which is one int64
   EXPECT_EQ(adam.gradients, 12 * 4);
   EXPECT_EQ(adam.link_bytes_in, 12 * 4);
   EXPECT_EQ(adam.link_bytes_out, 12 * 4);

@@ -13,7 +13,8 @@ using Call = std::function<void()>;
 std::vector<double> time_calls(int repeats, double least_seconds, const Call& call);
 
 struct PairedTimes {
-  std::vector<double> first, second;  // seconds of one call; [i] of both were measured back to back
+  // The seconds of one call; [i] of both were measured back to back.
+  std::vector<double> first, second;
 };
 /// Times two calls in this way; they alternate, repeat by repeat.
 PairedTimes time_in_turn(int repeats, double least_seconds, const Call& first, const Call& second);

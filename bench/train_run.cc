@@ -44,7 +44,7 @@ std::string command_path() {
 }
 
 // Starts the program, which is the first word, without standard output; the user sees its errors.
-// It ends when this process ends.
+// The program ends when this process ends.
 pid_t start(std::vector<std::string> given) {
   std::vector<char*> words;
   words.reserve(given.size() + 1);

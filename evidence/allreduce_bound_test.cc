@@ -28,8 +28,8 @@ TEST_F(AllreduceBoundTest, ADeviceMakesItsSteps) {
 }
 
 TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
-  // A round reads four contributions, writes a sum, and makes four updates of 12 MB each: 68 MB.
-  // These are also the longer part of the variable's path: 1 + 1 seconds.
+  // A round reads four contributions, writes a sum, and makes four updates of 12 MB each: 68 MB,
+  // which take a second. The path of the variable is longer: this second and a second of kernels.
   const SpeedBound four = bound({.workers = {0, 0, 0, 0}, .memory_bytes_per_s = 68 * kMega});
   EXPECT_NEAR(four.steps_per_s, 4 / 2.0, 1e-9);
   EXPECT_EQ(four.limit, "the way of a from ready to needed");
@@ -42,8 +42,8 @@ TEST_F(AllreduceBoundTest, EachWorkerUpdatesItsOwnValues) {
 }
 
 TEST_F(AllreduceBoundTest, NoValueIsUpdatedBeforeAllSumsAreThere) {
-  // One of two variables is needed first and ready first. A round takes longer than this variable's
-  // path alone: after the update of 24 MB come a second of kernels and sums of 12 MB.
+  // Variable a is needed and ready first, and b last. A round takes longer than the path of either:
+  // the updates of a move 24 MB, then the kernels take a second, and then the sum of b moves 12 MB.
   work_.specs.push_back({.name = "b", .shape = {1'000'000}, .rule = Sgd{}});
   work_.bytes_in.push_back(4 * kMega);
   work_.bytes_out.push_back(4 * kMega);
@@ -54,10 +54,11 @@ TEST_F(AllreduceBoundTest, NoValueIsUpdatedBeforeAllSumsAreThere) {
 }
 
 TEST_F(AllreduceBoundTest, AHostSendsOnceForAllItsWorkers) {
-  // Two hosts send and receive each byte once, in 8 seconds of the link; the path adds the step.
+  // Two hosts send and receive each byte once, which takes the link 8 seconds. The path of the
+  // variable takes a second more, for the kernels of the step.
   const SpeedBound four = bound({.workers = {0, 0, 1, 1}, .link_bytes_per_s = 0.5 * kMega});
   EXPECT_NEAR(four.steps_per_s, 4 / 9.0, 1e-9);
-  ASSERT_EQ(four.terms.size(), 5);  // the device, the path, two links, a round
+  ASSERT_EQ(four.terms.size(), 5);  // the terms are the device, the path, two links and a round
   EXPECT_EQ(four.terms[2].what, "the link of host 0");
   EXPECT_NEAR(four.terms[2].steps_per_s, 1 / 8.0, 1e-9);
 }

@@ -69,7 +69,7 @@ std::vector<Series> speeds_over_time(const std::string& folder) {
   return all;
 }
 
-// A worker's first summary covers the time before it.
+// A worker's first summary covers the interval before it, in which the worker began.
 double begin_of(const Series& worker) { return worker.points.front().first - kSummaryEvery; }
 
 std::size_t training_at(const std::vector<Series>& workers, double time) {

@@ -52,7 +52,8 @@ namespace {
 
 /// Selects the rows of the reports to measure.
 struct ReportSelection {
-  std::string only;    // a part of the row's name, "resnet" or "local steps"; empty: all
+  // Selects rows by a part of their name, "resnet" or "local steps"; empty: all rows.
+  std::string only;
   bool quick = false;  // only a few rows of each report
 };
 
@@ -85,10 +86,10 @@ std::vector<std::string> arguments_of_row(const ReportRow& row, GeneratedText& t
   return arguments;
 }
 
-// Every worker makes a step with its part of a batch at the same time; tasks that share cores sleep
-// while they wait. Workers are equally fast, so each makes as many parts as the chief, whose times
-// count. A simulated step that ends late makes the next one shorter, so only the mean of the times
-// has a meaning.
+// Every worker makes a step with its part of a batch at the same time. Workers are equally fast, so
+// each makes as many steps as the chief, whose times are used. Tasks that share cores sleep while
+// they wait. A simulated step that ends late makes the next one shorter, so only the mean time has
+// a meaning.
 double batches_per_s(const ReportRow& row) {
   const Report report = run_train({"train",         "fetch",
                                    "--ps",          std::to_string(row.ps),
@@ -110,8 +111,8 @@ const char* unit_of(const ReportRow& row) {
   return row.rounds ? "rounds/s" : "steps/s";
 }
 
-/// Returns the steps per second of all devices together, or the row's own unit instead. The row's
-/// workers start at the same time.
+/// Returns the row's speed: the steps per second of all devices together, or the row's own unit.
+/// The row's workers start at the same time.
 double run_report_row(const ReportRow& row, GeneratedText& text) {
   if (row.report == "fetch") return batches_per_s(row);
   Report report = run_train(arguments_of_row(row, text));
@@ -123,7 +124,7 @@ double run_report_row(const ReportRow& row, GeneratedText& text) {
 
 constexpr std::int64_t kReportWords = 1'000'000;
 
-/// The repeats that a row has made so far.
+/// What the repeats of a row have measured so far.
 struct Measured {
   std::vector<double> made, allowed;
   SpeedBound bound;  // bound of the last repeat
@@ -219,9 +220,9 @@ void check(const ReportSelection& selection) {
 }
 
 /// The case `reports`: runs every row, and compares its speed with the bound by its devices, its
-/// links and the rules' rate of memory on this machine (bench/recent_hosts.h). Says first how long
-/// all of them take. Rows with links of a limited rate need root; without, a note takes
-/// their place. Calls `keep` after each row. Throws at the end when a row failed.
+/// links and the rules' rate of memory on this machine (bench/recent_hosts.h). First prints how
+/// long all rows take. Rows with links of a limited rate need root; without root, a note replaces
+/// them. Calls `keep` after each row. Throws at the end if a row failed.
 void measure_reports(Recorder& recorder, const ReportSelection& selection,
                      const std::function<void()>& keep) {
   const std::vector<ReportRow> rows = possible(selected(selection), recorder);
@@ -255,10 +256,11 @@ void measure_reports(Recorder& recorder, const ReportSelection& selection,
 
 /// Selects the rows of the predictions to measure.
 struct PredictionSelection {
-  std::string only;       // only rows with this in their name; empty: all
-  std::string csv;        // the file that rows are appended to
-  double minutes = 60;    // no row begins after this time
-  bool computed = false;  // computed on this machine's cores, instead of on simulated devices
+  std::string only;     // selects rows that have this in their name; empty: all rows
+  std::string csv;      // the file that rows are appended to
+  double minutes = 60;  // no row begins after this time
+  // True for rows that this machine's cores compute, and not simulated devices.
+  bool computed = false;
 };
 
 constexpr std::int64_t kPredictionWords = 300'000;
@@ -275,7 +277,8 @@ class PredictionRuns {
     if (row.computed()) learn_pace(row);
     PredictionResult result{.host = row.computed() ? host_of_moment().host : hosts_.usual(),
                             .expected = {}};
-    const MemoryFile roof;  // one for each row: a second write would append to the first
+    // Each row has its own file, since a second write would append to the first.
+    const MemoryFile roof;
     write_text_file("the roof", roof.path(), roof_file_text(result.host));
     std::vector<std::string> arguments = arguments_of(row);
     arguments.insert(arguments.end(), {"--roof", roof.path()});
@@ -375,13 +378,15 @@ void say_set_apart(Recorder& recorder, const std::vector<std::string>& apart, st
   recorder.note("These are more than a fifth: something else ran on the machine meanwhile");
 }
 
-/// The case `predictions`: runs configurations, each of which says before its first step what it
-/// expects, and appends what it expected and what it made to the file. Rows of this version that
-/// the file has are left out, so that a run goes on where the last one ended; those that no version
-/// has measured come first. The roof is measured before each row, and after those that the cores
-/// compute: where it moved, the row is set apart. A row waits, for two minutes at most, until
-/// the cores are as far from each other as usual; a run during which they were moved is made again,
-/// three times at most.
+/// The case `predictions`: runs configurations, each of which predicts its speed before its first
+/// step, and appends the predicted and the measured speed to the file.
+///
+/// - Rows that the file already has from this version are left out, so that a run goes on where the
+///   last one ended. Rows that no version has measured come first.
+/// - The roof is measured before each row, and again after rows that the cores compute. If it has
+///   moved, the row is set apart.
+/// - A row waits for at most two minutes until the cores are as far from each other as usual. A run
+///   during which the cores moved is repeated, at most three times.
 void measure_predictions(Recorder& recorder, const PredictionSelection& selection) {
   const RealClock clock;
   const TimePoint begun = clock.now();

@@ -12,11 +12,11 @@ namespace paceline::bench {
 struct PredictionRow {
   std::string model;
   std::map<std::string, std::string> settings = {};  // settings of the model
-  double device_ms = 0;  // of a simulated device's step; 0: the cores compute
+  double device_ms = 0;  // the time of a simulated device's step; 0: the cores compute
   std::string strategy;
   int ps = 0, workers = 1;
-  std::string link;       // "shm", "tcp", "1 Gbit/s"
-  double gbps = 0;        // of the link, if each task has its own host; 0: all tasks share one host
+  std::string link;  // "shm", "tcp", "1 Gbit/s"
+  double gbps = 0;   // the rate of the link of each task's own host; 0: all tasks share one host
   bool bfloat16 = false;  // the wire has bfloat16
   double seconds = 2;     // of timing
 

@@ -46,7 +46,7 @@ JobHosts ReportBound::hosts(const PredictedHost& machine) const {
   } else {
     lab = parse_lab_place(row_.place);
   }
-  // In half the bytes, twice as many numbers pass a link.
+  // With half the bytes for each number, a link carries twice as many numbers.
   const double numbers = row_.bfloat16 ? 2 : 1;
   return {.ps = lab.ps,
           .workers = lab.workers,

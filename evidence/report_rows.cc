@@ -92,7 +92,7 @@ std::vector<ReportRow> cifar10_rows() {
 struct ResnetShape {
   int number, ps, workers;
   const char* place;
-  const char* workers_place;  // for an all-reduce; empty: as in the shape before
+  const char* workers_place;  // the place for an all-reduce; empty: that of the previous shape
 };
 constexpr ResnetShape kShapes[] = {
     {1, 1, 2, "ps+2", "2"},         {2, 1, 2, "ps+1/1", "1/1"},

@@ -12,18 +12,18 @@ struct ReportRow {
   std::string name;      // "1 ps + 4 workers"
   double device_ms = 0;  // time of a step on the device
   int ps = 0;
-  int workers = 1;            // without a ps: one process, or an all-reduce
+  int workers = 1;            // if there is no ps, these are one process or an all-reduce
   bool quick = false;         // part of the short selection
   std::string strategy = {};  // --strategy; empty: the usual one
-  bool rounds = false;        // counts joint steps of all workers, not each worker's
-  double gbps = 0;            // of each host's link; 0: all tasks are on one host
-  std::string place = {};     // --lab-place; empty: each task has its own host
+  bool rounds = false;        // true to count joint steps of all workers, and not those of each
+  double gbps = 0;            // the rate of each host's link; 0: all tasks are on one host
+  std::string place = {};     // the value of --lab-place; empty: each task has its own host
   bool bfloat16 = false;      // --wire
   int backups = 0;            // backup workers of a synchronous round
-  int towers = 1;             // devices of each worker, each of which makes a step
+  int towers = 1;             // how many devices each worker has; each device makes a step
   bool straggler = false;     // the last worker is 3 times as slow, and only the others count
   double seconds = 6;         // of measuring
-  double apart_s = 0;         // between the starts of two workers; the slowest worker counts
+  double apart_s = 0;  // seconds between the starts of two workers; the slowest worker counts
 
   std::string full_name() const { return report + ", " + name; }
   /// The approximate seconds that a run takes.

@@ -13,8 +13,9 @@ using SecondsByResource = std::vector<std::vector<double>>;
 
 /// One of the two parts of a round that do not overlap.
 struct RoundPart {
-  SecondsByResource last;   // until the last worker has its values, or has contributed
-  SecondsByResource first;  // until the first worker has; the least that any worker uses
+  SecondsByResource last;  // the seconds until the last worker has its values, or has contributed
+  // The seconds until the first worker has; the least that any worker needs.
+  SecondsByResource first;
 };
 
 /// Returns the least seconds from the close of a round to the close of the next one. No value is

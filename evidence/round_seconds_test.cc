@@ -13,8 +13,8 @@ TEST(RoundSeconds, AreThoseOfTheKernelsWhereNothingElseTakesTime) {
 }
 
 TEST(RoundSeconds, BeginWithTheValuesThatAreNeededFirst) {
-  // The second value arrives after 0.6 s, and 0.6 s of kernels follow; the first value delays all
-  // kernels.
+  // In the first case, the first value delays all kernels by 0.3 s. In the second case, the second
+  // value arrives after 0.7 s, and 0.6 s of kernels follow.
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.3, 0.3}}, .first = {}}, {}), 1.3);
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, {.last = {{0.1, 0.6}}, .first = {}}, {}), 1.3);
 }
@@ -26,10 +26,10 @@ TEST(RoundSeconds, EndWithTheContributionsThatAreReadyLast) {
 }
 
 TEST(RoundSeconds, WaitForTheBusiestResourceAndTheSlowestWorker) {
-  // In each part, two workers share one link. The second has its values after 1.6 s, 0.6 s of
-  // kernels follow, and its own last contribution takes 0.4 s. The first one contributes what is
-  // ready at 0.7 after 0.8 s and 0.3 s of kernels, and the link then carries 1.6 s of
-  // contributions.
+  // In each part, two workers share one link. The second worker has its values after 1.6 s; then
+  // 0.6 s of kernels follow, and its last contribution takes 0.4 s. The first worker takes longer:
+  // it has its values after 0.8 s, contributes what is ready at 0.7 after 0.3 s of kernels, and the
+  // link then carries 1.6 s of contributions.
   const RoundPart part{.last = {{0.8, 0.8}, {0.1, 0.1}}, .first = {{0.4, 0.4}}};
   EXPECT_DOUBLE_EQ(round_seconds(kSchedule, part, part), 0.8 + 0.3 + 1.6);
 }

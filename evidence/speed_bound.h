@@ -8,8 +8,9 @@ namespace paceline {
 
 /// One of the limits of a bound.
 struct BoundTerm {
-  std::string what;        // "the link of host 0"
-  double steps_per_s = 0;  // of each worker that uses it, if nothing else limited these workers
+  std::string what;  // "the link of host 0"
+  // The speed of each worker that uses it, if nothing else limited these workers.
+  double steps_per_s = 0;
 };
 
 struct SpeedBound {
@@ -27,11 +28,11 @@ struct JobHosts {
   // The host of each task; an all-reduce has no ps.
   std::vector<int> ps = {}, workers = {};
   double link_bytes_per_s = 0;    // payload of a host's link, in each direction; 0: no limit
-  double memory_bytes_per_s = 0;  // at which rules pass over variables; 0: no limit
+  double memory_bytes_per_s = 0;  // the rate at which rules pass over variables; 0: no limit
   /// The contributions that one update of a ps sums: 1 if each is applied as it arrives, and the
   /// number of workers in synchronous rounds.
   int contributions = 1;
-  int hosts() const;  // up to the last host that has a task
+  int hosts() const;  // returns how many there are up to the last one with a task
 };
 
 /// A resource that workers share, and how much of it each uses in a step.

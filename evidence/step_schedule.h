@@ -11,8 +11,9 @@ namespace paceline {
 /// A step's use of one variable, in seconds from the start of the step. A variable that the step
 /// does not read or does not update has the moment 0.
 struct VariableMoments {
-  double needed = 0;  // just before the first kernel that reads it
-  double ready = 0;   // once its contribution is made and nothing reads the variable any more
+  double needed = 0;  // the time just before the first kernel that reads it
+  // The time once its contribution is made and nothing reads the variable any more.
+  double ready = 0;
 };
 
 struct StepSchedule {

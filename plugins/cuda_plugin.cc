@@ -1,5 +1,5 @@
-// libpaceline_cuda.so: the calls of kernels/cuda/cuda_calls.h, found in the libraries of NVIDIA
-// that this machine has: where the system looks for libraries, in $CUDA_HOME, and in the folders of
+// libpaceline_cuda.so: finds the functions of kernels/cuda/cuda_calls.h in the NVIDIA libraries of
+// this machine. It looks where the system looks for libraries, in $CUDA_HOME, and in the folders of
 // NVIDIA's wheels.
 #include <dlfcn.h>
 #include <glob.h>
@@ -27,8 +27,9 @@
 namespace paceline {
 namespace {
 
-// Wheels lie in the folder of packages of a Python: that of a virtual environment, or of the Python
-// whose folder of programs this one lies in, the user's or the system's.
+// Returns the folders in which libraries may lie. Wheels lie in the package folder of a Python:
+// that of a virtual environment; that of the Python whose program folder this program lies in; the
+// user's; or the system's.
 std::vector<std::string> folders() {
   std::vector<std::string> folders, pythons;
   for (const char* const name : {"CUDA_HOME", "CUDA_PATH"}) {
@@ -163,7 +164,7 @@ void find_cudnn(Library& library, CudnnCalls& calls) {
 }
 
 #ifdef PACELINE_HAS_CUDA_HEADERS
-// Parameters travel alike when they are pointers, or numbers of the same size.
+// Two parameters are passed alike if both are pointers, or both are numbers of the same size.
 template <typename A, typename B>
 constexpr bool is_alike() {
   if constexpr (std::is_pointer_v<A> || std::is_pointer_v<B> || std::is_void_v<A>) {

@@ -29,7 +29,7 @@ const char* text_of(int status) {
   return text;
 }
 
-/// Calls begin(request), and hands the request out if that has succeeded.
+/// Calls begin(request), and passes the request to the caller if that has succeeded.
 template <typename Begin>
 const char* begin_request(void** out, Request made, Begin&& begin) {
   auto request = std::make_unique<Request>(made);

@@ -1,5 +1,5 @@
-// Once it has begun, our code allocates nothing in a step: mlp and ptb, in one process and as a
-// worker; cifar10 and resnet.
+// Tests that after the first steps our code allocates nothing in a step: in mlp and ptb, in one
+// process and as a worker, and in cifar10 and resnet.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -21,8 +21,8 @@ namespace {
 
 constexpr std::int64_t kCountedSteps = 30, kMostCounts = 20;
 
-/// Reads the counts every few steps, until nothing is new any more: a thread allocates once when it
-/// gets its first tile, and on a machine that is busy with other things that may be late.
+/// Reads the counts every few steps until they no longer grow. A thread allocates once when it gets
+/// its first tile, which may happen late on a busy machine.
 class CountAllocations : public Hook {
  public:
   explicit CountAllocations(std::vector<AllocationCounts>& counts) : counts_(counts) {
@@ -32,8 +32,8 @@ class CountAllocations : public Hook {
     if (result.step % kCountedSteps == 0) counts_.push_back(allocation_counts());
     return !nothing_is_new(counts_) && std::int64_t(counts_.size()) < kMostCounts;
   }
-  /// True when, in the last two counted runs of steps, our code has allocated nothing and oneDNN
-  /// has allocated equally often.
+  /// True if, in the last two intervals of counted steps, our code has allocated nothing, and
+  /// oneDNN has allocated equally often in both.
   static bool nothing_is_new(const std::vector<AllocationCounts>& counts) {
     if (counts.size() < 3) return false;
     const auto* const last = counts.data() + counts.size() - 3;
@@ -102,7 +102,7 @@ void expect_none_in_images(const Training& training, const ImageGraph& graph) {
   });
 }
 
-/// A ps, which is a process of its own, and this process as its only worker.
+/// A ps in its own process, and this process as its only worker.
 class ServedWorker {
  public:
   ServedWorker()

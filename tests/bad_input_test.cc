@@ -1,5 +1,5 @@
-// Mistaken input of a user is refused with a message that says what is wrong and where, and mostly
-// what to do; nothing else is written.
+// Tests that mistakes in a user's input are refused with a message that says what is wrong and
+// where, and mostly what to do; nothing else is printed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ class BadInput : public ::testing::Test {
   void write_text(const std::string& part, const std::string& text) const {
     write("text/ptb." + part + ".txt", text);
   }
-  /// Returns sentences of five words and an <eos> each.
+  /// Returns `count` sentences of five words and an <eos>.
   static std::string sentences(int count, const std::string& unknown = "<unk>") {
     std::string text;
     for (int i = 0; i < count; ++i) text += "a b c " + unknown + " d\n";
@@ -142,7 +142,7 @@ TEST_F(BadInput, AReportThatIsNoneIsNamed) {
                  {"no report at " + path("no.json")});
 }
 
-// A file that somebody sent must not clear the screen, or type for its reader.
+// A file from a stranger must not clear the screen or type commands when its text is printed.
 TEST_F(BadInput, NoCommandTakesATerminalsCommandsFromAFile) {
   const std::string use = R"("use": {"cores": 1, "network_bytes_per_s": {"sent": 1, "received": 1},
     "disk_bytes_per_s": {"read": 0, "written": 0}, "peak_memory_bytes": 1})";
@@ -197,7 +197,7 @@ TEST_F(BadInput, EmulatedHostsWithoutAWorkerAreRefused) {
       {"--lab-place ps/ps: has no worker: a host with one is 1, as in ps/1"});
 }
 
-/// A file with this header, and 16 bytes of data.
+/// Returns the bytes of a file with this header, and 16 bytes of data.
 std::string safetensors(const std::string& header) {
   std::string bytes(8, '\0');
   bytes[0] = char(header.size());

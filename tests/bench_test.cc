@@ -73,7 +73,7 @@ nlohmann::json figures_in(const std::string& path) {
 TEST(Bench, FiguresThatWereMeasuredBeforeAFailureStay) {
   const TemporaryFolder folder;
   const std::string path = folder.path("figures.json");
-  // A run of so few steps has no timed one.
+  // In a run of so few steps, none is timed.
   const Finished run = run_paceline({"bench", "executor", "step", "mlp", "--hidden", "16",
                                      "--steps", "5", "--repeat", "1", "--json", path});
   EXPECT_EQ(run.status, 1) << run.output;
@@ -87,7 +87,7 @@ TEST(Bench, FiguresThatWereMeasuredBeforeAFailureStay) {
 TEST(Bench, AFileThatCouldNotBeWrittenEndsItWithTheReason) {
   const TemporaryFolder folder;
   const std::string path = folder.path("figures.json");
-  // The file is written at this path before it takes its name.
+  // A folder stands where the file is written before it is renamed.
   std::filesystem::create_directory(path + ".part");
   const Finished run = run_paceline({"bench", "executor", "--repeat", "1", "--json", path});
   EXPECT_EQ(run.status, 1);
@@ -123,7 +123,7 @@ TEST(Bench, StepPutsAWorkloadBesideItsBound) {
   EXPECT_GT((*speed)["beside"]["value"]["median"], 0);
   const nlohmann::json* memory = find(figures, "mlp, one process: peak memory");
   ASSERT_NE(memory, nullptr);
-  // The roof's own arrays, 256 MiB, are not counted as the run's.
+  // The roof measurement's own arrays, 256 MiB, do not count as memory of the run.
   EXPECT_LT((*memory)["value"]["median"], 250);
 }
 
@@ -136,7 +136,7 @@ TEST(Bench, StepStartsWhatItsOwnFlagsSay) {
   EXPECT_NE(find(figures, "mlp, one process"), nullptr);
 }
 
-// A run of five steps has no timed one; a run of five seconds would have.
+// In a run of five steps none is timed; in a run of five seconds some would be.
 TEST(Bench, StepEndsWhereItsFileOfFlagsSays) {
   const TemporaryFolder folder;
   const std::string job = folder.path("job.toml");
@@ -164,7 +164,7 @@ TEST(Bench, StepOfAClusterCountsAllWorkersAndTheLink) {
   EXPECT_GT((*link)["value"]["median"], 0);
 }
 
-// The processes that this one has started, from /proc: "1234 (name) S 1233 …".
+// Returns the processes that `parent` has started, from lines "1234 (name) S 1233 …" in /proc.
 std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> children;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {

@@ -1,5 +1,5 @@
-// Workers that train by all-reduce, each a process: one that is killed, stopped, late or done is
-// named, and the others go on.
+// Tests workers that train by all-reduce, each in its own process: a worker that is killed,
+// stopped, late or done is named, and the others go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using ::testing::UnorderedElementsAre;
 
 const Words kSmall = {"train", "mlp", "--batch", "8", "--threads", "1"};
 const Words kHidden = {"--hidden", "32"};
-// Beyond the 5 s in which a loss is noticed: for starting and ending on a busy machine.
+// A loss is noticed within 5 s; the rest is for starting and ending on a busy machine.
 constexpr seconds kSoon{60};
 
 class AllReduce : public ::testing::TestWithParam<const char*> {
@@ -56,7 +56,7 @@ TEST_P(AllReduce, TheLauncherTrainsWithoutAPs) {
   EXPECT_THAT(run.output, HasSubstr("40 global steps (40 + 40 + 40)"));
 }
 
-// Workers end at different moments when time is up, and one of them saves.
+// When the time is up, workers end at different moments, and one of them saves.
 TEST_P(AllReduce, WhenTimeIsUpTheNewestCheckpointIsOfTheLastStep) {
   for (const Words& how : {Words{}, Words{"--strategy", "local_sgd", "--local-steps", "12"}}) {
     const TemporaryFolder folder;
@@ -76,7 +76,7 @@ TEST_P(AllReduce, WhenTimeIsUpTheNewestCheckpointIsOfTheLastStep) {
   }
 }
 
-// A worker's report has the links to a worker that ended earlier.
+// A worker's report includes its link to a worker that ended earlier.
 TEST_P(AllReduce, AReportHasTheLinksToAllOtherWorkers) {
   const TemporaryFolder folder;
   const std::string file = folder.path("report.json");
@@ -121,7 +121,8 @@ TEST_P(AllReduce, TheOthersGoOnWithoutAWorkerThatIsKilledAndTakeItBack) {
   for (const auto& task : tasks) EXPECT_EQ(task->wait_exit(kSoon), 130) << task->output();
 }
 
-// Workers wait for each other's sums in the middle of a step, which is then made again.
+// Workers wait for each other's sums in the middle of a step, and make that step once more after a
+// loss.
 TEST_P(AllReduce, WithBatchNormOfTheWholeBatchTheyGoOnWithoutAWorkerThatIsKilledToo) {
   const char* const kLoss = ", loss = ";
   make_spec(3);

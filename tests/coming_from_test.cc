@@ -1,5 +1,5 @@
-// The pieces of docs/coming-from.md are those of examples/coming_from, which is built against an
-// installed prefix and runs, alone and as a cluster.
+// Tests that the pieces of docs/coming-from.md are those of examples/coming_from, and that this
+// program, built against an installed prefix, runs alone and as a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ std::size_t indent_of(const std::string& line) {
   return std::min(line.find_first_not_of(' '), line.size());
 }
 
-/// The blocks of the page that are code of Paceline.
+/// Returns the blocks of the page that are code for Paceline.
 std::vector<Lines> pieces_of(const std::filesystem::path& page) {
   std::vector<Lines> pieces;
   bool inside = false;
@@ -45,7 +45,7 @@ std::vector<Lines> pieces_of(const std::filesystem::path& page) {
   return pieces;
 }
 
-/// True when the lines stand in the file one after the other, further to the right or not.
+/// True if the lines stand in the file one after the other; the file may indent them further.
 bool stands_in(const Lines& piece, const Lines& file) {
   for (std::size_t begin = 0; begin + piece.size() <= file.size(); ++begin) {
     const std::size_t indent =

@@ -1,4 +1,4 @@
-// bench/compare, with programs that only print in the places of Paceline and the peer.
+// Tests bench/compare with programs that only print, in place of Paceline and the peer.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class ComparePeers : public ::testing::Test {
  protected:
-  /// A shell script; its last line is what it prints.
+  /// Writes a shell script whose last line prints its result.
   std::string script(const std::string& name, const std::string& text) const {
     std::string path = folder_.path(name);
     std::ofstream(path) << "#!/bin/sh\n" << text << "\n";
@@ -22,7 +22,7 @@ class ComparePeers : public ::testing::Test {
     return path;
   }
 
-  // 200 examples/s in its first run, 400 in its second, 600 in its third.
+  // Prints 200 examples/s in its first run, 400 in its second and 600 in its third.
   std::string growing_paceline() const {
     return script("paceline",
                   "[ \"$1\" = train ] || exit 1\n"
@@ -84,7 +84,7 @@ TEST_F(ComparePeers, CollectivesAreComparedSizeBySizeOverSharedMemory) {
               HasSubstr("--peer jax has no all-reduce alone"));
 }
 
-// The peer "alone" shows the cost or the gain of a cluster, or of a flag.
+// With the peer "alone", the comparison shows what a cluster, or a flag, costs or gains.
 TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
   const std::string flag = "--no-fused-update";
   const Finished run = compare({"mlp", "--peer", "alone", "--pairs", "1", "--no-roof", "--workers",
@@ -103,7 +103,7 @@ TEST_F(ComparePeers, AloneIsPacelineItselfInOneProcess) {
               HasSubstr("train mlp --threads 2 --seconds 8 --threads 1 " + flag + " --report"));
 }
 
-// Work that takes time on one side alone is left out.
+// Work that only one side would do, such as evaluations, is left out.
 TEST_F(ComparePeers, OfImagesTrainsWithoutEvaluations) {
   const std::string peer = script("peer", "echo \"$@\" > " + folder_.path("peer_call") +
                                               R"(; echo '{"total_examples_per_s": 100}')");
@@ -120,7 +120,8 @@ TEST_F(ComparePeers, OfImagesTrainsWithoutEvaluations) {
   EXPECT_EQ(theirs, "resnet --depth 32 --seconds 8");
 }
 
-// The order alternates, since the second program finds the machine as the first has left it.
+// The two programs take turns at being first, since the second finds the machine as the first has
+// left it.
 TEST_F(ComparePeers, TakesTurnsAtBeingFirst) {
   const std::string order = folder_.path("order");
   const std::string paceline = script("paceline", "echo ours >> " + order + R"(

@@ -1,4 +1,4 @@
-// `paceline compare` puts two reports side by side.
+// Tests `paceline compare`, which puts two reports side by side.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// The words that a shell offers after those of a `paceline` command line, and the man pages: all
-// from the tables of --help.
+// Tests the words that a shell offers after a part of a `paceline` command line, and the man pages.
+// Both come from the tables of --help.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +32,7 @@ bool has_program(const std::string& name) {
   return process.wait_exit(kShellTime) == 0;
 }
 
-// Returns the words that bash offers for the last one, in a folder that has the file run.json.
+// Returns the words that bash offers in place of the last word, in a folder with the file run.json.
 std::vector<std::string> bash_offers(const std::vector<std::string>& words) {
   const TemporaryFolder folder;
   std::filesystem::create_directory(folder.path("here"));
@@ -82,7 +82,7 @@ TEST(BashCompletion, OffersTheValuesOfAFlag) {
   EXPECT_THAT(bash_offers({"train", "mlp", "--steps", ""}), ElementsAre());
 }
 
-// Types into a zsh of its own and presses tab; ^G shows the line as it then is.
+// Types into a new zsh and presses tab; then ^G prints the line as it is.
 TEST(ZshCompletion, CompletesWhatIsTyped) {
   if (!has_program("zsh")) GTEST_SKIP() << "no zsh here";
   const std::string script = R"(
@@ -107,7 +107,7 @@ zpty -d shell
   }
 }
 
-// Returns the words that fish offers for the last one, in a folder that has the file run.json.
+// Returns the words that fish offers in place of the last word, in a folder with the file run.json.
 std::vector<std::string> fish_offers(const std::string& typed) {
   const TemporaryFolder folder;
   std::ofstream(folder.path("run.json")) << "{}";
@@ -173,7 +173,7 @@ TEST(Manual, IsRoffThatManTakesWithoutAWarning) {
                      "' >/dev/null"});
     EXPECT_EQ(man.wait_exit(kShellTime), 0);
     EXPECT_EQ(man.output(), "") << page.path();
-    // groff reads the page as it stands, without the changes that man makes first.
+    // groff reads the page unchanged, without the preprocessing that man does.
     Process groff({"groff", "-ww", "-man", "-Tutf8", "-z", page.path().string()});
     EXPECT_EQ(groff.wait_exit(kShellTime), 0);
     EXPECT_EQ(groff.output(), "") << page.path();

@@ -1,4 +1,4 @@
-// The library that a program of one's own trains with has nothing of the rooms over it: no flags,
+// Tests that the library for users' own programs contains nothing of the rooms above it: no flags,
 // no HTTP server, no simulator, no explanations.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -26,7 +26,8 @@ std::string archive(const std::string& name) {
   return std::string(PACELINE_BUILD) + "/libpaceline_" + name + ".a";
 }
 
-// The symbols of an archive with those letters of nm; all symbols when there are none.
+// Returns the symbols of an archive that nm marks with one of these letters; all symbols if no
+// letters are given.
 std::set<std::string> symbols(const std::string& path, const std::string& letters = "") {
   const TemporaryFolder folder;
   const std::string list = folder.path("symbols");
@@ -34,7 +35,8 @@ std::set<std::string> symbols(const std::string& path, const std::string& letter
   std::set<std::string> found;
   std::ifstream lines(list);
   for (std::string line; std::getline(lines, line);) {
-    constexpr std::size_t kLetter = 17;  // after an address of 16 digits, or as many spaces
+    // nm prints the letter after an address of 16 digits, or after as many spaces
+    constexpr std::size_t kLetter = 17;
     if (line.size() <= kLetter + 2 || line[kLetter + 1] != ' ') continue;
     if (letters.empty() || letters.find(line[kLetter]) != letters.npos) {
       found.insert(line.substr(kLetter + 2));

@@ -1,4 +1,4 @@
-// The live page of a run, asked for while it trains.
+// Tests the live page of a run, which is read while the run trains.
 #include "dashboard/dashboard.h"
 
 #include <gmock/gmock.h>
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 std::string get(const std::string& url) { return http_get(url, Deadline::after(30s)).body; }
 
-/// A run that goes on until it is told to end.
+/// A run that trains until the test ends it.
 class ServedRun {
  public:
   explicit ServedRun(const Words& flags, const std::string& at = ":0")
@@ -41,7 +41,7 @@ class ServedRun {
     const std::size_t at = output.find("http", output.find("Dashboard: "));
     return output.substr(at, output.find('\n', at) - at);
   }
-  /// The state once `ready` says so of each task.
+  /// Returns the state of the page once `ready` is true for each task.
   template <typename Ready>
   static Json state_when(const std::string& url, Ready ready) {
     Json state;

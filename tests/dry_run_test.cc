@@ -1,4 +1,4 @@
-// --dry-run says what a job would be, and starts nothing.
+// Tests that --dry-run describes a job and starts nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(DryRun, AloneNothingIsOnLinks) {
   EXPECT_THAT(text, Not(HasSubstr("on links")));
 }
 
-// The gradient of layer1/w, 67.1 MB, is applied while it is computed.
+// The fused update applies the gradient of layer1/w, 67.1 MB, while it is computed.
 TEST(DryRun, AloneCountsWhatTheFusedUpdateLeaves) {
   const std::string fused = dry_run({"mlp", "--threads", "2"});
   EXPECT_THAT(fused, HasSubstr("its update reads and writes 462 MB"));
@@ -68,7 +68,7 @@ TEST(DryRun, CountsWhatTheWireRoundsTo) {
 }
 
 TEST(DryRun, OfATaskConnectsToNobody) {
-  // Nothing listens at these addresses, and the names do not exist.
+  // Nothing listens at these addresses, whose names do not exist.
   const std::string text =
       dry_run({"mlp", "--cluster", "ps=no.invalid:1,no.invalid:2;worker=w.invalid:1", "--task",
                "worker:0"});

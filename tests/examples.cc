@@ -32,7 +32,7 @@ std::string built_example(const std::string& name, const TemporaryFolder& folder
   output_of({"cmake", "-G", "Ninja", "-S", source, "-B", build, "-DCMAKE_PREFIX_PATH=" + prefix},
             kBuildTime);
   output_of({"cmake", "--build", build}, kBuildTime);
-  // The build names no build type, as in the README.
+  // As in the README, the build names no build type.
   std::ifstream commands(build + "/build.ninja");
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(commands), {}), HasSubstr("-O3 -DNDEBUG"));
   return build + "/" + name;

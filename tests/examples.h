@@ -11,10 +11,9 @@ namespace paceline::testing {
 
 constexpr std::chrono::seconds kBuildTime(200), kRunTime(60);
 
-/// True when this build has a sanitizer, whose flags a program of its own does not have.
+/// True if this build has a sanitizer, whose flags the examples' own builds lack.
 bool sanitized();
-/// Runs a program to its end, which is expected to come in time and with status 0. Returns what it
-/// has written.
+/// Runs a program to its end, and expects it to end in time with status 0. Returns its output.
 std::string output_of(const std::vector<std::string>& words, std::chrono::seconds within);
 /// Builds examples/NAME against an installed prefix. Returns the path of the program.
 std::string built_example(const std::string& name, const TemporaryFolder& folder);

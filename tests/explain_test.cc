@@ -1,4 +1,4 @@
-// paceline explain, and the last lines of a run.
+// Tests paceline explain, and the last lines of a run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -76,7 +76,7 @@ TEST_F(ExplainTest, ReportsTellOfCopiesAndOfWhatEachPsKeeps) {
   ASSERT_EQ(run.status, 0) << run.output;
   const Report told = read_report(report);
   ASSERT_EQ(told.tasks.size(), 3U);
-  // The batch there, and each variable there and back.
+  // The batch is copied to the device, and each variable to the device and back.
   const double values = 256 * 48 + 48 + 48 * 48 + 48 + 48 * 256 + 256;
   const double bytes = sizeof(float) * (2 * 128 * 256 + 2 * values);
   EXPECT_NEAR(told.tasks[0].copies_ms.value_or(0), bytes * 1e-6, bytes * 1e-7);
@@ -131,13 +131,13 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   EXPECT_THAT(faster.output, HasSubstr("With gbps=1,wire=bfloat16: 10 → "));
   EXPECT_THAT(faster.output, HasSubstr("then the limit would be: "));
   EXPECT_EQ(what_if("ps=2,workers=3").status, 0);
-  // The prediction uses the speed of the run's machine, and not of this one.
+  // The prediction uses the speed of the run's machine, not of the one that runs the test.
   run.expected = {.steps_per_s = 10, .low = 9, .high = 11, .limit = ""};
   run.expected->machine = {{"cores", 2}, {"gflops", 100}, {"gbytes_per_s", 0.001}};
   write_report(report, run);
   EXPECT_THAT(what_if("gbps=10").output, HasSubstr("the limit would be: ps:0 applies rules"));
   run.expected.reset();
-  // Tasks stay where they were, unless their number changes.
+  // Tasks stay on their hosts, unless the number of tasks changes.
   run.flags[4] = {"--lab-place", "ps+1/1"};
   write_report(report, run);
   EXPECT_THAT(what_if("accumulate=1").output, HasSubstr("(1.00 ×)"));
@@ -146,7 +146,7 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   write_report(report, run);
   EXPECT_THAT(what_if("ps=2").output,
               HasSubstr("The run was too short to be timed. The predictor"));
-  // A report has the defaults, too, and two of these may not be given together.
+  // A report also has settings with their defaults, and some of these may not be given together.
   run.model = "resnet";
   run.flags.back() = {"depth", "20"};
   run.flags.push_back({"units", "18"});
@@ -158,7 +158,7 @@ TEST_F(ExplainTest, PredictsARunThatIsDistributedOtherwise) {
   for (const std::string list : {"ps=2,", ",ps=2", ","}) {
     EXPECT_THAT(what_if(list).output, HasSubstr("--what-if " + list + ": a change is missing"));
   }
-  // The flags behind the changes are none that the user gave.
+  // The error names the change and not its flag, which the user did not give.
   for (const std::string one : {"ps=1.5", "batch=0", "gbps=0", "wire=float3"}) {
     EXPECT_THAT(what_if(one).output, HasSubstr("--what-if " + one + ": must be ")) << one;
   }
@@ -226,7 +226,8 @@ TEST_F(ExplainTest, TheChiefOfTasksThatWereStartedOneByOneSaysWhatAllOfThemMade)
   EXPECT_THAT(chief.output(), ContainsRegex("Expected [0-9.]+ steps/s .* and made [0-9.]+"));
 }
 
-// The test stops the task again until that costs the run most, since the machine may be loaded.
+// The machine may be loaded, so the test stops the task again and again until its stops cost the
+// run the most.
 TEST_F(ExplainTest, SaysWhileAClusterTrainsWhichTaskStoodStill) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

@@ -1,4 +1,5 @@
-// `paceline export` writes a model for PyTorch, which --init-from reads back, or as ONNX.
+// Tests `paceline export`, which writes a model for PyTorch or as ONNX; --init-from reads the
+// former back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

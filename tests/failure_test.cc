@@ -1,5 +1,5 @@
-// Jobs in which a task fails or never arrives: the task is named, and nothing hangs. (fault_test.cc
-// tests what a peer notices in each phase of a job.)
+// Tests jobs in which a task fails or never arrives: the task is named, and nothing hangs.
+// (fault_test.cc tests what a peer notices in each phase of a job.)
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,7 @@ TEST(Refusal, AnInterruptEndsTheWaitForAPs) {
   ASSERT_TRUE(worker.wait_for("waiting for ps:0", seconds(20))) << worker.output();
   worker.signal(SIGINT);
   EXPECT_EQ(worker.wait_exit(seconds(20)), 130);
-  // The worker ended by itself; it was not killed for ignoring the signal.
+  // The worker ended by itself, and was not killed for ignoring the signal.
   EXPECT_THAT(worker.output(), HasSubstr("worker:0 was interrupted"));
 }
 
@@ -109,7 +109,7 @@ TEST(Refusal, AnUnknownHostIsNamed) {
                        "--join-timeout", "1"};
   const Finished run = run_paceline(join({words, with_key(folder)}), seconds(60));
   EXPECT_EQ(run.status, 1) << run.output;
-  // The second text appears on machines where no name server answers.
+  // Machines on which no name server answers print the second text.
   EXPECT_THAT(run.output, AnyOf(HasSubstr("unknown host 'no-such-host.invalid'"),
                                 HasSubstr("looking up the host 'no-such-host.invalid'")));
 }
@@ -158,7 +158,7 @@ TEST_F(PsAndWorkers, OfAClusterWithAnotherNumberOfWorkersAreRefused) {
 /// Connects to "127.0.0.1:port", sends, and closes.
 void send_bytes(const std::string& address, const std::string& bytes) {
   const int fd = connect_to(address);
-  // The peer may close before it has read all.
+  // The peer may close the connection before it has read everything.
   [[maybe_unused]] const ssize_t sent = send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
   close(fd);
 }

@@ -1,5 +1,5 @@
-// One training step of each model, as it is rewritten and computed in float32 on the CPU, agrees
-// with naive kernels in float64 on the same numbers: every contribution within 1e-4.
+// Tests one training step of each model: rewritten and computed in float32 on the CPU, every
+// contribution agrees within 1e-4 with naive kernels in float64 on the same numbers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,8 @@
 namespace paceline::testing {
 namespace {
 
-/// A graph again, with all that is float32 in float64, and by the old values the new ones.
+/// A copy of a graph in which all float32 values are float64, with a map from the old values to the
+/// new ones.
 class GraphInDouble {
  public:
   explicit GraphInDouble(const Graph& graph);
@@ -40,10 +41,10 @@ class GraphInDouble {
   std::map<std::pair<int, int>, Value> values_;
 };
 
-/// The tensor, in float64 if it is float32.
+/// Returns the tensor, in float64 if it is float32.
 Tensor in_double(const Tensor& tensor);
 
-/// ‖a − b‖ ÷ ‖b‖ of float32 `a` and float64 `b`.
+/// Returns ‖a − b‖ ÷ ‖b‖ for float32 `a` and float64 `b`.
 double relative_distance(const Tensor& a, const Tensor& b);
 
 Attributes attributes_in_double(const Attributes& attributes) {
@@ -150,7 +151,7 @@ TEST(Faithful, AStepOfAirbench) {
   expect_faithful(airbench_minimize(build_airbench(graph, config), config));
 }
 
-/// Training by momentum, weight decay and moving averages in float64, with naive kernels.
+/// Trains with momentum, weight decay and moving averages in float64, with naive kernels.
 class TrainingInDouble {
  public:
   TrainingInDouble(const Training& training, const ResnetConfig& config)
@@ -198,8 +199,8 @@ class TrainingInDouble {
   std::vector<std::vector<double>> velocities_;
 };
 
-// The test uses a tenth of the model's rate. At the full rate rounding alone parts float32 and
-// float64 by 1.6e-4.
+// The test uses a tenth of the model's rate. At the full rate, rounding alone would make float32
+// and float64 differ by 1.6e-4.
 TEST(Faithful, FiveStepsOfResnet8) {
   const ResnetConfig config{.batch = 8, .units = 1, .learning_rate = 0.01};
   Graph graph;

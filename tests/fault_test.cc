@@ -1,5 +1,5 @@
-// A peer that is killed, stopped or cut off is noticed in every phase of a job, and named; what was
-// saved stays whole.
+// Tests that a peer which is killed, stopped or cut off is noticed and named in every phase of a
+// job, and that saved checkpoints stay whole.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,14 +23,15 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// A phase that the tasks get to, and the words by which they are seen to be there.
+/// A phase that the tasks reach, and the output that shows that they have reached it.
 struct Phase {
   std::string name;
   Words worker;         // the program, without its task
   std::string reached;  // what a worker says
   bool second_ps;       // in the spec, and never started
-  bool go_on;           // the others train on without a lost worker
-  bool saves = false;   // a save is then held open: by the ps, or by the chief if that is struck
+  bool go_on;           // the others go on training without a lost worker
+  // A save is then held open: by the chief if the chief is the victim, else by the ps.
+  bool saves = false;
 };
 
 const Words kTinyMlp =
@@ -61,11 +62,12 @@ void PrintTo(const Case& fault, std::ostream* out) { *out << text_of(fault); }
 
 class FaultTest : public ::testing::TestWithParam<Case> {
  protected:
-  /// Beyond the 5 s in which a loss is noticed, and the `join_timeout` for which the chief, if it
-  /// saves, and the other worker wait for a ps that is lost: for a busy machine.
+  /// The time within which the test must see the loss, on a busy machine. It includes the 5 s in
+  /// which a loss is noticed, and the `join_timeout` for which the other worker, and the chief when
+  /// it saves, wait for a lost ps.
   static constexpr seconds kNoticed{60};
-  /// Returns seconds. If a ps never starts, the loss must be noticed before the wait for that ps
-  /// ends.
+  /// Returns the join timeout in seconds. If a ps never starts, the loss must be noticed before the
+  /// wait for that ps ends.
   const char* join_timeout() const { return GetParam().phase->second_ps ? "25" : "12"; }
 
   void SetUp() override {
@@ -97,7 +99,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   Process& task(const std::string& name) const {
     return *(name == "ps" ? ps_ : name == "chief" ? chief_ : other_);
   }
-  // Waits until one save was announced and the next one is under way.
+  // Waits until one save was announced and the next one has begun.
   void hold_a_save() {
     ASSERT_TRUE(chief_->wait_for("Saving model to ", seconds(60))) << chief_->output();
     held_.hold();
@@ -165,7 +167,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
     if (GetParam().fault == Fault::kCut) expect_ends_without_its_ps(task(GetParam().victim));
   }
 
-  /// The last checkpoint that the chief has announced.
+  /// Returns the last checkpoint that the chief has announced.
   std::string announced() const {
     const std::string& output = chief_->output();
     const std::regex pattern("Saving model to (\\S*/step-\\d+) ");
@@ -179,7 +181,8 @@ class FaultTest : public ::testing::TestWithParam<Case> {
   static int step_of(const std::string& checkpoint) {
     return std::stoi(checkpoint.substr(checkpoint.rfind('-') + 1));
   }
-  /// Training goes on from it, or from a newer one of which nobody could hear.
+  /// Expects that training goes on from that checkpoint, or from a newer one that was never
+  /// announced.
   void expect_whole_checkpoint() {
     const std::string last = announced();
     for (auto* one : {&ps_, &chief_, &other_}) one->reset();
@@ -196,7 +199,7 @@ class FaultTest : public ::testing::TestWithParam<Case> {
 
   const TemporaryFolder folder_;
   HeldSaves held_{folder_.path("pipe"), holder() == "ps" ? "/shard-" : "/index.json"};
-  std::optional<Lab> hosts_;  // the victim of a cut is alone on host 1
+  std::optional<Lab> hosts_;  // if the victim is cut off, it is alone on host 1
   int port_ = 2222;
   std::string spec_;
   std::unique_ptr<Process> ps_, chief_, other_;

@@ -1,5 +1,5 @@
-// Connections that are of no use: hundreds that say nothing, a thousand a second that end at once,
-// and as many that offer a key which nobody has. Training goes on, and the memory of the task that
+// Tests useless connections: hundreds that say nothing, a thousand a second that end at once, and a
+// thousand a second that offer an unknown key. Training goes on, and the memory of the task that
 // gets them stays bounded.
 #include <gtest/gtest.h>
 

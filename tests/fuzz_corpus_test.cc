@@ -1,4 +1,4 @@
-// Every reader of foreign bytes returns from every file of its corpus.
+// Tests that every reader of foreign bytes returns for every file of its corpus.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,7 +38,7 @@ TEST(FuzzCorpus, EveryReaderReturns) {
   }
 }
 
-// With PACELINE_WRITE_SEEDS set the scripts are written anew, as a change of the messages needs.
+// If PACELINE_WRITE_SEEDS is set, writes the scripts anew, as a change of the messages requires.
 TEST(FuzzCorpus, ScriptsForAPsReachWhatTheyAreFor) {
   for (const PsSeed& seed : ps_seeds()) {
     SCOPED_TRACE(seed.name);

@@ -1,4 +1,4 @@
-// scripts/gpu_checks without a GPU, and with the fake driver in the place of one.
+// Tests scripts/gpu_checks without a GPU, and with the fake driver.
 #include <gmock/gmock.h>
 
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Whole programs on GPUs, under the fake driver of tests/fakes: what they learn, and what they say
-// where there is none.
+// Tests whole programs on GPUs, with the fake driver of tests/fakes: what they learn, and what they
+// print without a GPU.
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -36,7 +36,7 @@ class Gpu : public ::testing::Test {
     return {status, process.output()};
   }
 
-  // The first and last loss of three steps.
+  // Returns the first and last loss of three steps.
   std::pair<double, double> losses(const Words& settings, const Words& arguments,
                                    const std::string& device) const {
     const std::string report = folder_.path(device + ".json");
@@ -80,8 +80,8 @@ TEST_F(Gpu, EachStrategyTrainsAsOnProcessors) {
   expect_the_same(two, join({kMlpOnGpu, {"--towers", "2"}}));
 }
 
-// Over tcp: values that an asynchronous ps shares change while they are copied, as they may, and
-// the fake driver calls that a fault.
+// Uses tcp. In shared memory, the values of an asynchronous ps may change while they are copied,
+// which the fake driver would report as a fault.
 TEST_F(Gpu, EachWorkerOfALauncherHasItsOwn) {
   const Finished two = run(
       {"FAKE_CUDA_DEVICES=2"},

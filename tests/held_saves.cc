@@ -17,7 +17,7 @@ HeldSaves::~HeldSaves() {
 }
 
 std::vector<std::string> HeldSaves::of(const std::vector<std::string>& words) const {
-  // A sanitizer demands to be loaded before any other library, unless it is told not to.
+  // A sanitizer insists on being loaded before any other library, unless it is told not to.
   const std::string library = PACELINE_HOLD_SAVES;
   std::vector<std::string> all = {"env", "LD_PRELOAD=" + library,
                                   "ASAN_OPTIONS=verify_asan_link_order=0",
@@ -30,8 +30,7 @@ void HeldSaves::hold() const {
   if (mkfifo(pipe_.c_str(), 0600) != 0) throw std::runtime_error("cannot make " + pipe_);
 }
 
-// A pipe that is opened for reading and writing waits for nobody, and a waiting reader gets a
-// writer.
+// Opening the pipe for reading and writing does not block, and gives a waiting reader its writer.
 void HeldSaves::let_go() {
   if (writer_ < 0) writer_ = open(pipe_.c_str(), O_RDWR | O_CLOEXEC);
   unlink(pipe_.c_str());

@@ -1,4 +1,4 @@
-// Saves that a test holds open, in tasks that do not know it.
+// Holds saves open for a test, in tasks that do not know about it.
 #pragma once
 
 #include <string>
@@ -11,17 +11,19 @@ class HeldSaves {
   /// The line that a task prints when its save is held begins with this.
   static constexpr const char* kSaid = "the save is held at ";
 
-  /// Holds the sync of files that have `file` in their path. `pipe`: a name that nothing has yet.
+  /// Holds the sync of each file that has `file` in its path. `pipe` is a path that does not exist
+  /// yet.
   HeldSaves(std::string pipe, std::string file);
   ~HeldSaves();
   HeldSaves(const HeldSaves&) = delete;
   HeldSaves& operator=(const HeldSaves&) = delete;
 
-  /// Returns the words that run `words` so that its saves, and those of its children, can be held.
+  /// Returns the command line that runs `words` so that saves of the process, and of its children,
+  /// can be held.
   std::vector<std::string> of(const std::vector<std::string>& words) const;
   /// Holds saves from now on.
   void hold() const;
-  /// Lets the saves that are held go on, and holds no other.
+  /// Lets the held saves go on, and holds no more saves.
   void let_go();
 
  private:

@@ -1,5 +1,5 @@
-// Jobs whose sparse variables lie on a ps and whose dense ones the workers reduce: a lost worker
-// leaves both, and a new one joins both.
+// Tests jobs whose sparse variables lie on a ps, while the workers reduce the dense ones: a lost
+// worker leaves both groups, and a new one joins both.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ TEST_F(Hybrid, ALostPsTakesAllBackToACheckpointOfBothParts) {
   EXPECT_THAT(job.output(), HasSubstr("1,500 global steps")) << job.output();
 }
 
-// No task has the dense variables that belong to the values of the ps any more.
+// Once all workers are lost, no task has the dense variables that belong to the ps's values.
 TEST_F(Hybrid, TheLossOfAllWorkersTakesThePsBackToACheckpointToo) {
   std::string spec = "ps=" + free_address() + ";worker=" + free_address();
   spec += "," + free_address();
@@ -143,7 +143,7 @@ TEST_F(Hybrid, AModelWithoutASparseVariableIsRefusedBeforeAnythingStarts) {
   EXPECT_THAT(run.output, HasSubstr("--strategy hybrid needs a sparse variable"));
 }
 
-/// The ps and two workers, each on an emulated host of its own: worker i on host i + 1.
+/// The ps and two workers on emulated hosts: the ps is on host 0, and worker i on host i + 1.
 class HybridOnHosts : public Hybrid {
  protected:
   void start_all(const Words& more) {
@@ -167,7 +167,7 @@ class HybridOnHosts : public Hybrid {
     }
   }
   Process& worker(int w) const { return *tasks_[std::size_t(w) + 1]; }
-  /// The worker without which the others went on; -1: none is found.
+  /// Returns the worker that the others have left behind; −1 if there is none.
   int left_behind() const {
     for (int tries = 0; tries < 60; ++tries) {
       for (const int w : {0, 1}) {

@@ -94,7 +94,7 @@ TEST_F(ImageDataTest, SaysWhichClassesAnEvaluationLacks) {
   EXPECT_THAT(notes("train"), ::testing::Not(::testing::Contains(HasSubstr("lacks"))));
 }
 
-// The folder holds the images class after class.
+// The folder holds the images of one class after those of another.
 TEST_F(ImageDataTest, TheFirstImagesOfAFolderAreOfAllClasses) {
   const std::vector<std::uint8_t> grey(4 * 4 * 3, 128);
   for (const std::string name : {"cat", "dog"}) {

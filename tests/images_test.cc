@@ -1,4 +1,4 @@
-// The image models as a user meets them: trained on files, evaluated, resumed.
+// Tests the image models as users run them: trained on files, evaluated, resumed.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -93,7 +93,7 @@ TEST_F(Images, ACheckpointIsEvaluatedAsAtTheEndOfItsTraining) {
   EXPECT_EQ(read_text(folder_.path("out") + "/report.json"), report) << "it disturbs nothing";
 }
 
-// The best checkpoint of a run is what its evaluation has said, in every strategy.
+// In every strategy, the best checkpoint of a run is the one that its evaluations name.
 TEST_F(Images, TheBestCheckpointIsKeptInEveryStrategy) {
   const Words several = {"--ps", "1", "--workers", "2", "--strategy"};
   const Words clusters[] = {{},
@@ -124,8 +124,8 @@ TEST_F(Images, TheBestCheckpointIsKeptInEveryStrategy) {
   }
 }
 
-// The evaluator reports to the run while it trains, and marks the last checkpoint once it has
-// ended.
+// During the run, the evaluator reports to it; after the run, the evaluator itself marks the last
+// checkpoint.
 TEST_F(Images, AnEvaluatorTellsTheRunWhichCheckpointIsTheBest) {
   const std::string out = folder_.path("out");
   const Words settings = {"--units", "1", "--batch", "20", "--data", data()};

@@ -1,4 +1,4 @@
-// `paceline infer` prints what a checkpoint of a run says of new data.
+// Tests `paceline infer`, which prints the results of a run's checkpoint for new data.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -36,7 +36,7 @@ class Infer : public ::testing::Test {
     std::ifstream stream(file);
     return lines({std::istreambuf_iterator<char>(stream), {}});
   }
-  /// Trains a small ResNet on generated images, whose classes a file beside them names.
+  /// Trains a small ResNet on generated images; a file beside them has the names of their classes.
   void train(const Words& more = {}) {
     run({"data", "images", "--out", path("data"), "--count", "60"});
     std::ofstream names(path("data/batches.meta.txt"));

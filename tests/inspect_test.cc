@@ -14,7 +14,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-/// The variables "w" (2,2) with momentum, and one of another name.
+/// Returns the index of "w" (2,2) with momentum, and of a variable with the name `second`.
 CheckpointIndex index_of(std::int64_t step, const std::string& second) {
   CheckpointIndex index;
   index.global_step = step;

@@ -1,4 +1,4 @@
-// The key of a job: `paceline key`, who needs one, and where it never stands.
+// Tests the key of a job: `paceline key`, who needs a key, and where the key must never appear.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -120,7 +120,7 @@ TEST_F(Key, OfWhoeverGivesItUpIsMissedAtTheStartAndInTheReport) {
   EXPECT_EQ(read_report(folder_.path("report")).tls, "none (--insecure): " + given_up);
 }
 
-/// The launcher's process and those of its tasks.
+/// Returns the process of the launcher and those of its tasks.
 std::vector<pid_t> processes_of(pid_t launcher) {
   std::vector<pid_t> all = {launcher};
   const std::string pid = std::to_string(launcher);
@@ -129,7 +129,8 @@ std::vector<pid_t> processes_of(pid_t launcher) {
   return all;
 }
 
-// Expects no key in the output of `ps`, /proc, a log, a report or a file of the run.
+// Expects that the text of `where` contains no key: the output of `ps`, /proc, a log, a report or a
+// file of the run.
 void expect_no_key(const std::string& text, const std::string& where) {
   static const std::regex digits("[0-9a-f]{64}");
   EXPECT_FALSE(std::regex_search(text, digits)) << where;

@@ -1,4 +1,4 @@
-// Clusters on emulated hosts: network namespaces, which only root may make.
+// Tests clusters on emulated hosts, which are network namespaces that only root may make.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -35,14 +35,14 @@ Finished run_words(const Words& words) {
   return {status, process.output()};
 }
 
-// A port that nobody listens on refuses at once where a host is reached.
+// Connects to a port on which nobody listens: a host that is reached refuses at once.
 bool reaches(const Lab& lab, int host, int other) {
   const std::string connect = "exec 3<>/dev/tcp/" + lab_address(other) + "/9";
   const Finished tried = run_words(lab.on_host(host, {"timeout", "2", "bash", "-c", connect}));
   return tried.output.find("Connection refused") != std::string::npos;
 }
 
-// Addresses are resolved again where a link was cut, which takes a while.
+// After a link was cut, the system resolves addresses again, which takes a while.
 bool reaches_again(const Lab& lab, int host, int other) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(30));
   while (!reaches(lab, host, other)) {
@@ -51,7 +51,8 @@ bool reaches_again(const Lab& lab, int host, int other) {
   return true;
 }
 
-// Returns the names of the namespaces of a lab that this process, or one that it started, has made.
+// Returns the names of the lab namespaces that this process, or a process that it started, has
+// made.
 std::string namespaces_of(pid_t pid) {
   std::string found;
   std::istringstream names(run_words({"ip", "netns", "list"}).output);
@@ -76,7 +77,7 @@ class LabTest : public ::testing::Test {
 
 TEST_F(LabTest, HostsReachEachOtherUntilOneIsCutOff) {
   Lab lab(2, {.gbps = 1});
-  // A port that nobody listens on refuses at once where a host is reached.
+  // A host that is reached refuses at once, since nobody listens on the port.
   EXPECT_TRUE(reaches(lab, 0, 1));
   lab.cut(1);
   EXPECT_FALSE(reaches(lab, 0, 1));

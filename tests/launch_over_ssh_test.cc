@@ -1,5 +1,5 @@
-// Jobs that are started over ssh. A script stands for ssh, and every host is this one;
-// scripts/test_ssh has a real sshd.
+// Tests jobs that are started over ssh. A script stands in for ssh, and every host is this machine;
+// scripts/test_ssh uses a real sshd.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ const Words kOverTwoHosts = {"--hosts", "127.0.0.1,127.0.0.2", "--ps", "1", "--w
 
 class LaunchOverSsh : public ::testing::Test {
  protected:
-  /// A job whose ssh does `first`, and then what it was told to, here.
+  /// Starts a job whose ssh does `first`, and then runs its command on this machine.
   Words job(const Words& flags, const Words& command, const std::string& first = "") {
     const std::string path = folder_.path("ssh");
     std::ofstream(path) << "#!/bin/sh\nfor last; do :; done\n" << first << "\nsh -c \"$last\"\n";
@@ -148,11 +148,11 @@ TEST_F(LaunchOverSsh, ATaskThatIsKilledIsStartedAgain) {
               HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again"));
 }
 
-// All processes of a job have the fifo open for writing until they end.
+// All processes of a job hold the fifo open for writing until they end.
 class LeavesNothing : public LaunchOverSsh {
  protected:
   LeavesNothing() { EXPECT_EQ(mkfifo(fifo_.c_str(), 0600), 0); }
-  /// A job whose three tasks, of two processes each, are there.
+  /// Starts a job of three tasks with two processes each, and waits until all are there.
   std::unique_ptr<Process> begun(const std::string& traps, const Words& flags = {}) {
     const Words command = shell(traps + " exec 3>" + fifo_ + "; sh -c '" + traps +
                                 " echo up; while :; do sleep 1; done'; true");
@@ -163,7 +163,7 @@ class LeavesNothing : public LaunchOverSsh {
       EXPECT_TRUE(process->wait_for_next("| up", 60s)) << process->output();
     return process;
   }
-  /// Returns once no process has the fifo open any more.
+  /// Returns once no process holds the fifo open any more.
   void wait_for_the_last() {
     std::string line;
     while (std::getline(alive_, line)) {
@@ -185,7 +185,8 @@ TEST_F(LeavesNothing, AfterCtrlC) {
 TEST_F(LeavesNothing, AfterASecondCtrlCOfTasksThatHeedNone) {
   const auto process = begun("trap \"\" INT TERM;");
   int status = -1;
-  for (int i = 0; i < 60 && status < 0; ++i) {  // a signal too soon counts as part of the first
+  // A signal that comes too soon counts as a part of the first.
+  for (int i = 0; i < 60 && status < 0; ++i) {
     process->signal(SIGINT);
     status = process->wait_exit(1s);
   }

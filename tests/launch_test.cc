@@ -1,4 +1,4 @@
-// Jobs of commands that start the program that trains.
+// Tests jobs of commands that start the program which trains.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ TEST(Launch, StartsACommandAsEachTaskOfAJob) {
   const Words job = {"launch", "--ps", "1", "--workers", "2", "--tls", "on", "--report", report};
   const Finished run = run_paceline(join({job, in_a_shell({"--out", out})}), 100s);
   EXPECT_EQ(run.status, 0) << run.output;
-  // The last of two workers makes one step more, unless it has joined too late for any.
+  // The worker that ends last makes one step more, unless it has joined too late for any step.
   EXPECT_THAT(run.output, AllOf(HasSubstr("worker:1 | "), AnyOf(HasSubstr("\n41 global steps"),
                                                                 HasSubstr("\n40 global steps"))));
   const Report merged = read_report(report);

@@ -1,5 +1,5 @@
-// Processes meet at one address when they know only it and their rank, as torchrun, mpirun and
-// others start them.
+// Tests processes that know only their rank and one address, and meet there, as torchrun, mpirun
+// and others start them.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ const Words kMetJob = {"train", "mlp", "--hidden", "8", "--batch", "4", "--threa
 
 std::string port_in(const std::string& address) { return address.substr(address.rfind(':') + 1); }
 
-/// A process of `size`, as a user starts it by hand.
+/// Starts one of `size` processes as a user starts it by hand.
 std::unique_ptr<Process> rank_at(int rank, int size, const std::string& port, const Words& flags,
                                  const Words& variables = {"MASTER_ADDR=127.0.0.1"}) {
   return std::make_unique<Process>(
@@ -106,7 +106,7 @@ TEST(Meeting, LastsSoThatARankMayBeStartedAgain) {
   for (const auto& rank : ranks) EXPECT_EQ(rank->wait_exit(kMeetsWithin), 130) << rank->output();
 }
 
-// The meeting is at an address that other hosts could reach.
+// The meeting point has an address that other hosts could reach.
 TEST(Meeting, BeyondTheLoopbackNeedsTheKeyOfTheJob) {
   const TemporaryFolder folder, other_folder;
   const std::string port = port_in(free_address());
@@ -145,7 +145,8 @@ std::string printed_by(const std::string& command) {
   return shell.wait_exit(kMeetsWithin) == 0 ? shell.output() : "";
 }
 
-// The numbers of their jobs differ, so that two of them do not meet. Debian's names.
+// The jobs have different numbers, so that two of them do not meet. The commands have Debian's
+// names.
 TEST(Meeting, ProcessesOfMpirunFindEachOther) {
   const std::vector<Words> launchers = {
       {"mpirun.openmpi", "--allow-run-as-root", "--oversubscribe"}, {"mpirun.mpich"}};

@@ -1,5 +1,5 @@
-// Links between hosts that lose packets, become slow, or are cut and mended while a job trains over
-// them. The hosts are emulated, which only root may do.
+// Tests links between hosts that lose packets, become slow, or are cut and restored while a job
+// trains over them. The hosts are emulated, which only root may do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,8 +28,8 @@ const Words kTraining = {"train", "mlp",       "--hidden", "48",    "--batch",
 
 class LinkFaults : public ::testing::Test {
  protected:
-  /// The ps and the chief are on host 0, and the other workers each on a host of its own; with one
-  /// worker it is on host 1.
+  /// The ps and the chief are on host 0, and each other worker has its own host. A single worker is
+  /// on host 1.
   void start(int workers, const Words& more) {
     const int hosts = std::max(2, workers);
     try {
@@ -65,7 +65,7 @@ class LinkFaults : public ::testing::Test {
   std::vector<std::unique_ptr<Process>> workers_;
 };
 
-/// Something that happens to the link of host 1, and is over before the job ends.
+/// A disturbance of host 1's link, which is over before the job ends.
 struct Disturbance {
   const char* name;
   void (*begin)(Lab&);
@@ -87,7 +87,7 @@ class DisturbedLink : public LinkFaults, public ::testing::WithParamInterface<Di
   static Words steps(const char* step_ms) {
     return {"--steps", "1500", "--device", "sim", "--sim-step-ms", step_ms, "--sim-compute"};
   }
-  /// The last loss of the same job over links that nothing disturbs.
+  /// Returns the last loss of the same job over undisturbed links.
   static double undisturbed_loss() {
     static const double loss = [] {
       const TemporaryFolder folder;

@@ -1,4 +1,4 @@
-// Jobs whose workers make local steps between two exchanges.
+// Tests jobs whose workers make local steps between two exchanges.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@ namespace {
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// The number of ps tasks; with none the exchanges are an all-reduce.
+/// The parameter is the number of ps tasks; without any, the exchanges are an all-reduce.
 class LocalSteps : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Job, LocalSteps, ::testing::Values("1", "0"), [](const auto& ps) {
   return ps.param == std::string("0") ? "all_reduce" : "ps";
@@ -43,7 +43,7 @@ TEST_P(LocalSteps, GoOnWithoutAWorkerThatIsKilledBetweenTwoExchanges) {
               HasSubstr(has_ps ? "rounds go on without worker:1: 2 workers" : "worker:1 is lost"));
 }
 
-/// Local steps whose changes are applied as they arrive.
+/// Tests local steps whose changes a ps applies as they arrive.
 class AsyncLocalSteps : public ::testing::Test {
  protected:
   static void kill_task(const Process& job, const std::string& task) {

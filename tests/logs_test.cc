@@ -1,4 +1,5 @@
-// Events of the tasks of a job are logged line by line; the numbers that they report are printed.
+// Tests that events of a job's tasks are logged line by line, and that the numbers that they report
+// are printed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

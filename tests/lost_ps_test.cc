@@ -1,4 +1,4 @@
-// Jobs whose ps is killed: it is started again, and all goes on from the newest checkpoint.
+// Tests jobs whose ps is killed and started again: the job goes on from the newest checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -102,7 +102,7 @@ TEST_F(LostPs, StartedAgainByHandIsWaitedFor) {
   EXPECT_EQ(again.wait_exit(seconds(20)), 0) << again.output();
 }
 
-// The chief sends the values to which the job goes back.
+// The chief sends this worker the values to which the job goes back.
 TEST_F(LostPs, IsWaitedForByAWorkerThatHasNoFolder) {
   const std::string ps = free_address();
   const Words task =

@@ -1,4 +1,4 @@
-// Jobs whose worker is killed and started again.
+// Tests jobs whose worker is killed and started again.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,13 +15,14 @@ using nlohmann::json;
 using std::chrono::seconds;
 using ::testing::HasSubstr;
 
-/// The number of ps tasks; with none the workers train by all-reduce.
+/// The parameter is the number of ps tasks; without any, the workers train by all-reduce.
 class LostWorker : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Job, LostWorker, ::testing::Values("1", "0"), [](const auto& ps) {
   return ps.param == std::string("0") ? "all_reduce" : "ps";
 });
 
-// The others have counted since before it was there, and do not wait until it has counted anew.
+// The other workers have counted the time since before this worker was there, and do not wait until
+// its own time is over.
 TEST_P(LostWorker, ThatIsStartedAgainEndsWhenTheTimeOfTheOthersIsOver) {
   const TemporaryFolder folder;
   const std::string report = folder.path("report.json");

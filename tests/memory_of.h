@@ -1,4 +1,4 @@
-// The memory of a running process, for tests that bound it.
+// Measures the memory of a running process, for tests that bound it.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace paceline::testing {
 
-/// The resident memory of a process of this host; 0 when there is none.
+/// Returns the resident memory of a process on this host in MB; 0 if there is no such process.
 inline double memory_mb(pid_t process) {
   std::ifstream status(fmt::format("/proc/{}/status", process));
   for (std::string word; status >> word;) {

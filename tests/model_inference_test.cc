@@ -1,4 +1,5 @@
-// A model's inference from a run's checkpoint gives the results that the run's evaluation sees.
+// Tests that a model's inference with a run's checkpoint gives the results that the run's
+// evaluation sees.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,7 @@ class InferenceTest : public ::testing::Test {
     cluster_.threads = 1;
   }
 
-  /// Grey images, lighter ones of the class "light", which differ in their sizes.
+  /// Writes grey images of different sizes; those of the class "light" are lighter.
   void write_images(const std::string& name) {
     for (int i = 0; i < 12; ++i) {
       const std::int64_t height = 30 + i, width = 40;
@@ -174,7 +175,7 @@ class TextInferenceTest : public InferenceTest {
                    {"unroll", "3"},
                    {"learning_rate", "0.5"}});
   }
-  /// The perplexity of one line in one step, by a session.
+  /// Returns the perplexity of one line in one step, computed by a session.
   double expected(const std::vector<std::int32_t>& words, std::int32_t end) const {
     Graph graph;
     const PtbConfig config = ptb_config(settings_);

@@ -1,5 +1,5 @@
-// Workers that mpirun starts: the sums of MPI as an engine, whole runs, and a rank that is lost.
-// Skipped where there is no mpirun, or the build has no plug-in for MPI.
+// Tests workers that mpirun starts: MPI's sums as an engine, whole runs, and a rank that is lost.
+// Skipped if there is no mpirun, or if the build has no plug-in for MPI.
 #include <gmock/gmock.h>
 
 #include <signal.h>
@@ -71,8 +71,8 @@ TEST_F(Mpi, TrainsWithoutAnyFlagOfACluster) {
   }
 }
 
-// When the processes are on several hosts, MPI exchanges the addresses; the links are Paceline's
-// own.
+// If the processes are on several hosts, MPI exchanges their addresses, but the links are
+// Paceline's own.
 TEST_F(Mpi, ExchangesTheAddressesOfSeveralHosts) {
   const Finished trained =
       run(3, join({{"env", "OMPI_COMM_WORLD_LOCAL_SIZE=1"},
@@ -82,7 +82,7 @@ TEST_F(Mpi, ExchangesTheAddressesOfSeveralHosts) {
   EXPECT_EQ(times_in(trained.output, "of 1 ps and 2 workers"), 3) << trained.output;
 }
 
-// Sparse variables, and a norm of the mean by which it is clipped.
+// The model has sparse variables, and the mean is clipped by its norm.
 TEST_F(Mpi, TrainsALanguageModel) {
   const TemporaryFolder folder;
   ASSERT_EQ(
@@ -93,7 +93,7 @@ TEST_F(Mpi, TrainsALanguageModel) {
   EXPECT_EQ(trained.status, 0) << trained.output;
 }
 
-// The first rank writes; the case measures MPI alone when mpirun has started it.
+// The first rank writes the file. Under mpirun, the case measures MPI alone.
 TEST_F(Mpi, TheBenchHasItsTimesBySize) {
   const TemporaryFolder folder;
   const std::string file = folder.path("figures.json");
@@ -106,7 +106,7 @@ TEST_F(Mpi, TheBenchHasItsTimesBySize) {
   EXPECT_GT(json["figures"][4]["value"]["median"], 0);
 }
 
-// The process of that test that mpirun has started as this rank; -1: none.
+// Returns the process of that test which mpirun has started as this rank; −1 if there is none.
 pid_t process_of_rank(int rank) {
   const std::string wanted = "OMPI_COMM_WORLD_RANK=" + std::to_string(rank);
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -140,7 +140,7 @@ TEST(MpiEngine, NeedsMpirun) {
   }
 }
 
-// A program that lies alone in its folder stands for a build without MPI.
+// A program alone in its folder finds no plug-in, like a build without MPI.
 TEST(MpiEngine, ABuildWithoutItSaysWhatToInstall) {
   const TemporaryFolder folder;
   const std::string alone = folder.path("paceline");

@@ -1,6 +1,6 @@
-// A job's workers, a training that goes on and an evaluation have the data that the job was, or the
-// checkpoint is, of: other classes, words or numbers of records are refused, and the first
-// difference is named.
+// Tests that a worker, a resumed training and an evaluation must have the same data as the job or
+// the checkpoint: other classes, words or numbers of records are refused, and the first difference
+// is named.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ constexpr seconds kEndsWithin{60};
 
 class OtherData : public ::testing::Test {
  protected:
-  // Writes this many images of each class; the name tells the folder.
+  // Writes `of_each` images of each class into the folder `name`.
   std::string images(const std::string& name, const Words& classes, int of_each = 4) const {
     const std::vector<std::uint8_t> grey(32 * 32 * 3, 128);
     for (const std::string& each : classes) {
@@ -119,14 +119,14 @@ TEST_F(OtherData, IsTakenByACheckpointWithoutClassesAndThatIsSaid) {
   EXPECT_THAT(run(eval), Not(HasSubstr("does not tell"))) << "step 4 does";
 }
 
-/// Two workers, with a ps or without, that are started one by one.
+/// Two workers that are started one by one, with a ps or without.
 class OtherDataOfAWorker : public OtherData, public ::testing::WithParamInterface<bool> {
  protected:
   std::unique_ptr<Process> start(const std::string& task, const Words& words) const {
     return std::make_unique<Process>(paceline_words(
         join({words, {"--cluster", spec_, "--cluster-id", "test", "--task", task}})));
   }
-  // Worker 1 is refused, and the chief goes on.
+  // Expects that worker 1 is refused, and that the chief goes on.
   void expect_worker_refused(const Words& chief, const Words& worker,
                              const std::string& difference) const {
     const auto ps = GetParam() ? start("ps:0", chief) : nullptr;

@@ -1,5 +1,5 @@
-// A program of one's own that is not to train: --dry-run, --predict, and what --strategy auto
-// compares.
+// Tests a user's own program that must not train: with --dry-run, with --predict, and in the pass
+// of --strategy auto that only compares.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-/// Runs a program that trains, and afterwards prints how far it came and its values.
+/// Runs a program that trains, and then prints its steps and its values.
 Finished run_own(const Words& flags) {
   Process process(join({{PACELINE_COUNTING_TASK}, flags}));
   const int status = process.wait_exit(std::chrono::seconds(120));

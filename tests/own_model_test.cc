@@ -1,5 +1,5 @@
-// The examples, and the program that docs/train-your-own.md writes, are projects of their own: each
-// is built against an installed Paceline, and runs alone and as a cluster.
+// Tests the examples, and the program that docs/train-your-own.md writes. Each is a project of its
+// own, which is built against an installed Paceline and runs alone and as a cluster.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,15 +20,15 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// Returns the file that a comment names: points.h of "// points.h: examples", CMakeLists.txt of
-// "# CMakeLists.txt". Empty when it names none.
+// Returns the file that a comment names: points.h for "// points.h: examples", CMakeLists.txt for
+// "# CMakeLists.txt". Empty if the comment names none.
 std::string file_named_in(const std::string& comment) {
   std::smatch name;
   const std::regex form("(//|#) ([a-zA-Z_]+\\.[a-z]+)(:.*)?");
   return std::regex_match(comment, name, form) ? name[2].str() : "";
 }
 
-/// Writes every block of the page that begins with a comment that names a file.
+/// Writes a file for every block of the page that begins with a comment which names the file.
 int write_files_of_page(const std::string& page, const std::string& folder) {
   std::ifstream input(std::string(PACELINE_SOURCE) + "/docs/" + page);
   std::ofstream file;
@@ -175,7 +175,7 @@ TEST(TrainedModel, IsUsedWithoutASession) {
   EXPECT_THAT(refused.output(), HasSubstr("trained_model: "));
 }
 
-// The generator's rule is one of its own, which a ps gets to know from the chief.
+// The generator has its own rule, which a ps learns from the chief.
 TEST(TwoPlayers, DrawTheRingAloneAndWithAPs) {
   if (sanitized()) GTEST_SKIP() << "the installed library would need the sanitizer's flags";
   const TemporaryFolder folder;

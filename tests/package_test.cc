@@ -1,4 +1,5 @@
-// The Debian packages are made, and the command runs where only what they depend on is.
+// Tests that the Debian packages can be made, and that the command runs where only its dependencies
+// are installed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
-// scripts/make_reports_page and scripts/make_curves, with a gnuplot that only keeps what it is
-// told, and a Paceline that only prints.
+// Tests scripts/make_reports_page and scripts/make_curves, with a gnuplot that only keeps its
+// input, and a Paceline that only prints.
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
@@ -97,7 +97,7 @@ TEST_F(Pages, TheReportsHaveATableByClusterAndOneByShape) {
   ASSERT_EQ(made.status, 0) << made.output;
   const std::string page = text_of_file("reports.md");
   EXPECT_THAT(page, HasSubstr("| one process | 175 | 47 | 60 | 64 | 0.94 | the devices"));
-  // A row that two files have is the last one's.
+  // If two files have the same row, the last file's counts.
   EXPECT_THAT(page, HasSubstr("| shape 4 | 3 | 23.1 | 22 (0.95) | 18 (0.75) |"));
   EXPECT_THAT(page, HasSubstr("up to 1 worker, 1600 µs of computing a step; not with 2 workers"));
   EXPECT_THAT(page, HasSubstr("reports-joining.svg"));
@@ -115,8 +115,8 @@ TEST_F(Pages, AReportWithoutRowsIsNamed) {
 
 class Curves : public Pages {
  protected:
-  // Two workers that find perplexities of 100 and 121, and one that sends 10 bytes in each of 100
-  // million steps, and receives 5.
+  // The reports have two workers with perplexities of 100 and 121, and one worker that made 100
+  // million steps, and in each sent 10 bytes and received 5.
   std::string paceline() const {
     return script("paceline", "echo \"$@\" >> " + folder_.path("calls") + R"(
 for report; do :; done

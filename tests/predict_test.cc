@@ -1,4 +1,4 @@
-// paceline predict, --predict, and what a run expects of itself.
+// Tests paceline predict, --predict, and the speed that a run predicts for itself.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +79,7 @@ TEST_F(PredictTest, KnowsHostsFromAFile) {
   EXPECT_THAT(wrong.output, HasSubstr("--hosts"));
 }
 
-// Without encryption all ways would be faster on hosts whose cores encrypt slowly.
+// Without encryption, all ways are faster on hosts whose cores encrypt slowly.
 TEST_F(PredictTest, CountsWhatEncryptionTakesBetweenHosts) {
   const std::string hosts = folder_.path("hosts.toml");
   write_text_file(
@@ -99,7 +99,7 @@ TEST_F(PredictTest, CountsWhatEncryptionTakesBetweenHosts) {
   EXPECT_GT(steps_per_s({"--insecure"}), 1.05 * steps_per_s({}));
 }
 
-/// `paceline predict` of a small model on this machine's cores, with a cache of its own.
+/// Runs `paceline predict` for a small model on this machine's cores, with its own cache.
 class PredictTrialTest : public PredictTest {
  protected:
   PredictTrialTest() { setenv("XDG_CACHE_HOME", folder_.path("cache").c_str(), 1); }
@@ -119,8 +119,8 @@ class PredictTrialTest : public PredictTest {
   }
 };
 
-// Hosts that multiply faster shorten the part of the measured time that the FLOPs explain, and
-// nothing else.
+// On hosts that multiply faster, only that part of the measured time shrinks which the FLOPs
+// explain.
 TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
   const auto predicted_ms = [&](int gflops, const std::string& how) {
     const std::string hosts = folder_.path("hosts.toml");
@@ -133,7 +133,7 @@ TEST_F(PredictTrialTest, ScalesWhatFlopsExplainToOtherHosts) {
   };
   const double of_costs = predicted_ms(200, "nothing was measured");
   predict({});
-  // The file has steps that took twice as long on as many threads.
+  // Now the file says that a step took twice the time which follows from its costs.
   const std::string path = file_of_paces();
   nlohmann::json all = nlohmann::json::parse(std::ifstream(path));
   const std::string any = all["paces"].begin().key();
@@ -294,7 +294,7 @@ TEST_F(PredictTest, ARunSaysWhatItExpectsAndWhatItMade) {
   EXPECT_FALSE(report.expected->limit.empty());
 }
 
-// Rates that were measured within ten minutes are believed, and older ones measured again.
+// A run trusts rates that were measured within the last ten minutes, and measures older ones again.
 TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
   const std::string cache = folder_.path("cache"), path = folder_.path("report.json");
   setenv("XDG_CACHE_HOME", cache.c_str(), 1);
@@ -306,8 +306,8 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
     EXPECT_EQ(made.status, 0) << made.output;
     return read_report(path).expected->steps_per_s;
   };
-  // The only file of hosts in the cache: its rates become a millionth, measured so much earlier,
-  // and wherever the cores were then.
+  // Changes the only file of hosts in the cache: its rates become a millionth of what they were,
+  // and it was measured this many seconds earlier, on any cores.
   const auto make_slow = [&](int seconds_earlier) {
     for (const auto& entry : std::filesystem::directory_iterator(cache + "/paceline")) {
       if (!entry.path().filename().string().starts_with("host-")) continue;
@@ -332,8 +332,8 @@ TEST_F(PredictTest, ARunExpectsWhatThisMachineWasLatelySeenToDo) {
   unsetenv("XDG_CACHE_HOME");
 }
 
-// Kernels are what takes the time: two workers with half of the cores each are hardly faster than
-// one process, which has all of them.
+// Kernels take most of the time, so two workers with half of the cores each are hardly faster than
+// one process with all cores.
 TEST_F(PredictTest, ARunComparesItselfWithOneProcessOnAllCores) {
   const std::string path = folder_.path("report.json"), roof = folder_.path("slow.toml");
   write_text_file(
@@ -352,7 +352,7 @@ TEST_F(PredictTest, ARunComparesItselfWithOneProcessOnAllCores) {
   EXPECT_LT(report.expected->steps_per_s, 1.3 * alone->second);
 }
 
-// Many workers with many messages take long to simulate, and leave no time for other ways.
+// Many workers with many messages take long to simulate, so that no time is left for other ways.
 TEST_F(PredictTest, ARunComparesItselfWithOneProcessHoweverLongItIsPredicted) {
   const std::string path = folder_.path("report.json");
   const Finished made = run_paceline(
@@ -446,7 +446,7 @@ TEST_F(PredictTest, TheNumberOfParameterServersIsTried) {
               AllOf(HasSubstr("async, 2 ps + 4 workers"), HasSubstr("allreduce, 4 workers")));
 }
 
-// A flag keeps what it fixes, and the numbers of tasks that it does not fix are tried.
+// What a flag fixes is kept, and numbers of tasks that no flag fixes are tried.
 TEST_F(PredictTest, TriesTheNumbersThatFlagsLeaveOpen) {
   const auto of = [&](const std::vector<std::string>& more) {
     const Finished table = run({"predict"}, more);
@@ -490,7 +490,7 @@ TEST_F(PredictTest, WaysAreTriedOnEmulatedHosts) {
     EXPECT_EQ(table.status, 0) << table.output;
     return table.output;
   };
-  // Each host has a link of 1 Gbit/s, and a worker unless their number is given.
+  // Each host has a link of 1 Gbit/s, and, unless the number of workers is given, one worker.
   EXPECT_THAT(of({"--lab-hosts", "3"}),
               AllOf(HasSubstr("host 0 to host 2, each"), HasSubstr("async, 1 ps + 1 worker "),
                     HasSubstr("allreduce, 3 workers"), Not(HasSubstr("4 workers"))));

@@ -1,4 +1,4 @@
-// `paceline probe` measures hosts, and what it writes is all that a prediction needs.
+// Tests `paceline probe`, which measures hosts and writes all that a prediction needs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

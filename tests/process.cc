@@ -41,7 +41,7 @@ std::vector<char*> argument_pointers(const std::vector<std::string>& arguments) 
 }  // namespace
 
 Process::Process(const std::vector<std::string>& arguments) {
-  // The tests share the command's measurements of this machine, apart from the user's own.
+  // The tests share measurements of this machine, separate from the user's own.
   const std::filesystem::path cache =
       std::filesystem::temp_directory_path() / "paceline-test-cache";
   setenv("XDG_CACHE_HOME", cache.c_str(), 0);
@@ -152,10 +152,10 @@ Words with_key(const TemporaryFolder& folder) {
 
 namespace {
 
-// These ports lie below those that the system gives to a program that binds port 0.
+// These ports lie below those that the system gives to programs which bind port 0.
 constexpr int kFirstPort = 10000, kPorts = 20000;
 
-/// Holds a port against other test programs until this one ends.
+/// Reserves a port against other test programs until this one ends.
 bool claim(int port) {
   const std::string name = "paceline-test-port-" + std::to_string(port);
   sockaddr_un address{};

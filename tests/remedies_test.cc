@@ -1,4 +1,4 @@
-// The remedy that a program names when it fails is taken, and the program then trains.
+// Tests that a program trains once the remedy that its error names has been applied.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,7 +44,7 @@ TEST_F(Remedies, AFolderWithACheckpointIsResumedOrOverwritten) {
   EXPECT_EQ(train({"--steps", "5", "--overwrite"}).status, 0);
 }
 
-// The predicted strategy, whichever it is, reads the checkpoint of any other.
+// The predicted strategy, whichever it is, can read the checkpoint of any other.
 TEST_F(Remedies, AutoGoesOnFromTheCheckpointOfAnyStrategy) {
   const Finished local =
       train({"--ps", "1", "--workers", "2", "--strategy", "local_sgd", "--steps", "40"});

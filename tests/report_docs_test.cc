@@ -1,4 +1,5 @@
-// docs/report.md and docs/dashboard.md list the fields of reports, and the metrics that they make.
+// Tests that docs/report.md and docs/dashboard.md list all fields of reports, and the metrics made
+// of them.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +15,7 @@
 namespace paceline::testing {
 namespace {
 
-/// Returns the part of a page from the first line with this beginning to the next blank line.
+/// Returns the part of a page from the first line that begins with `begin` to the next blank line.
 std::string part_of(const std::string& page, const std::string& begin) {
   std::ifstream file(std::string(PACELINE_SOURCE) + "/docs/" + page);
   std::string part;
@@ -43,7 +44,7 @@ std::set<std::string> code_words_in(const std::string& text) {
   return words;
 }
 
-/// The words of the first cells of a table, without its head.
+/// Returns the words in the first cells of a table, without its head.
 std::set<std::string> rows_of(const std::string& table) {
   std::set<std::string> rows;
   std::istringstream lines(table);
@@ -55,7 +56,8 @@ std::set<std::string> rows_of(const std::string& table) {
   return rows;
 }
 
-/// `within`: the members of this one, by the rest of their names; empty: all that are not in `use`.
+/// Returns the names of the members that begin with `within`, without that beginning; if it is
+/// empty, all names that are not in `use`.
 template <typename Record>
 std::set<std::string> names_of(const std::string& within = "") {
   std::set<std::string> names;
@@ -87,7 +89,7 @@ TEST(ReportDocs, EachFieldHasARow) {
   expect_table("report.md", "| field of `input` |", names_of<InputReport>());
   expect_table("report.md", "| field of `expected` |", names_of<ExpectedSpeed>());
   expect_table("dashboard.md", "| field of a task |", names_of<LiveTask>());
-  // `use` and `kept` have parts of their own, and a page may tell of sections, too.
+  // The page describes `use` and `kept` in parts of their own, and it may describe sections, too.
   std::set<std::string> of_task = names_of<TaskReport>();
   of_task.erase("kept");
   of_task.insert("use");

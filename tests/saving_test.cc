@@ -1,5 +1,5 @@
-// Checkpoints as a user meets them: resumed bit for bit, refused, on a full disk, after Ctrl-C and
-// after kill -9.
+// Tests checkpoints as users meet them: resumed bit for bit, refused, on a full disk, after Ctrl-C
+// and after kill -9.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -43,12 +43,13 @@ class Saving : public ::testing::Test {
     EXPECT_EQ(finished.status, status) << finished.output;
     return finished.output;
   }
-  /// Returns the report of an unbroken run of `steps` steps.
+  /// Returns the report of an uninterrupted run of `steps` steps.
   json unbroken(const Words& words, int steps) {
     run(join({words, {"--steps", std::to_string(steps), "--report", folder_.path("whole")}}));
     return json::parse(std::ifstream(folder_.path("whole")));
   }
-  /// Returns the report of the same run, cut at a step and resumed, perhaps as another cluster.
+  /// Returns the report of the same run, interrupted at a step and resumed, perhaps as another
+  /// cluster.
   json cut(const Words& words, int at, int steps, const Words& before, const Words& after) {
     std::filesystem::remove_all(out());
     const std::string saved =
@@ -59,7 +60,8 @@ class Saving : public ::testing::Test {
     EXPECT_THAT(resumed, HasSubstr("Goes on from step " + std::to_string(at)));
     return json::parse(std::ifstream(out() + "/report.json"));
   }
-  /// Returns the words that train on a corpus with some hundred steps of the test size in an epoch.
+  /// Returns the words that train on a corpus with some hundred steps of the size "test" in an
+  /// epoch.
   Words ptb() {
     run({"data", "corpus", "--out", folder_.path("corpus"), "--words", "20000"});
     return {
@@ -69,7 +71,7 @@ class Saving : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-/// Returns the words for a shell, with a space before each.
+/// Returns the words quoted for a shell, with a space before each.
 std::string quoted(const Words& words) {
   std::string text;
   for (const std::string& word : words) text += " '" + word + "'";
@@ -100,7 +102,8 @@ TEST_F(Saving, PtbGoesOnAfterAsManyWordsWithOtherBatches) {
                                  "(10,2) here"));
 }
 
-// The checkpoint has the state of the LSTM and, within an epoch, the sums of the perplexity.
+// The checkpoint has the state of the LSTM and, in the middle of an epoch, the sums of the
+// perplexity.
 TEST_F(Saving, PtbGoesOnBitForBitInEveryCluster) {
   const Words words = ptb();
   const json whole = unbroken(words, 700);
@@ -185,7 +188,7 @@ TEST_F(Saving, PassesOverATornOne) {
   EXPECT_THAT(output, HasSubstr("Goes on from step 20"));
 }
 
-// The corrupt checkpoint has the right size, and only the resume itself reads all bytes.
+// The corrupt checkpoint has the right size, and only a resume reads all its bytes.
 TEST_F(Saving, ACorruptOneIsNotTakenForTheNewestLater) {
   run(join({kMlp, {"--steps", "20", "--out", out()}}));
   run(join({kMlp, {"--steps", "30", "--out", out(), "--resume"}}));
@@ -268,7 +271,8 @@ TEST_F(Saving, TheStopOfAPsMakesTheChiefSave) {
   EXPECT_EQ(ps.wait_exit(seconds(60)), 130) << ps.output();
 }
 
-// A limit on the size of files, which a checkpoint exceeds, stands for a full disk, in one process.
+// For one process, a limit on the size of files, which a checkpoint exceeds, stands in for a full
+// disk.
 TEST_F(Saving, AFullDiskLeavesTheOldCheckpointAndTrainingGoesOn) {
   run(join({kMlp, {"--steps", "10", "--out", out()}}));
   Process training(
@@ -295,15 +299,15 @@ TEST_F(Saving, WhatCannotBeWrittenAtTheEndFailsTheRun) {
     EXPECT_THAT(output, HasSubstr("15 global steps"));
     EXPECT_THAT(output, HasSubstr(file + " cannot be written: File too large"));
   }
-  // The training of ptb ends with its data.
+  // Training of ptb ends where its data ends, and not at a number of steps.
   run({"data", "corpus", "--out", folder_.path("text"), "--words", "20000"});
   const Words ptb = {"train",    "ptb", "--size",  "test",  "--data", folder_.path("text"),
                      "--epochs", "1",   "--quiet", "--out", out()};
   EXPECT_THAT(on_full_disk(ptb), HasSubstr("paceline: error: "));
 }
 
-// Tasks share memory in files, to which such a limit applies as well. So their disk is a small one
-// that is full but for 20 KB.
+// Tasks share memory through files, to which a limit on the size of files would also apply. So
+// these tasks get a small disk, of which all but 20 KB are used.
 TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
   if (Process({"unshare", "-m", "true"}).wait_exit(seconds(20)) != 0) {
     GTEST_SKIP() << "needs root, to mount a disk of its own";
@@ -326,7 +330,7 @@ TEST_F(Saving, AFullDiskOfPsTasksLeavesTheOldCheckpointToo) {
   EXPECT_THAT(disk.output(), HasSubstr("Goes on from step 10"));
 }
 
-// A worker's own steps continue from the number that the ps has kept.
+// A restarted worker's own steps continue from the number that the ps has kept.
 TEST_F(Saving, ARestartedWorkerGoesOnAtItsNextStep) {
   const std::string spec =
       "ps=" + free_address() + ";worker=" + free_address() + "," + free_address();

@@ -1,5 +1,5 @@
-// The first Ctrl-C saves, however long that takes; a second one ends everything at once, and leaves
-// neither a process nor half a checkpoint.
+// Tests that the first Ctrl-C saves, however long that takes, and that a second one ends all tasks
+// at once, without leaving a process or half a checkpoint.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +29,7 @@ int processes_with(const std::string& text) {
   return count;
 }
 
-/// Trains in one process, and as a cluster that this machine launches.
+/// Trains in one process, or as a cluster that this machine launches.
 class TwoInterrupts : public ::testing::TestWithParam<Words> {
  protected:
   Words train(const Words& more) const {
@@ -40,7 +40,7 @@ class TwoInterrupts : public ::testing::TestWithParam<Words> {
     return paceline_words(words);
   }
   std::string out() const { return folder_.path("out"); }
-  /// The step of the checkpoint that was announced last.
+  /// Returns the step of the checkpoint that was announced last.
   static std::string announced(const std::string& output) {
     const std::regex pattern("Saving model to \\S*/step-(\\d+) ");
     std::string last;
@@ -90,7 +90,8 @@ TEST_P(TwoInterrupts, SignalsOfOneMomentAreTheFirst) {
 TEST_P(TwoInterrupts, TheSecondEndsAllTasksAtOnce) {
   interrupt_and_hold();
   int status = -1;
-  for (int i = 0; i < 60 && status < 0; ++i) {  // a signal too soon counts as part of the first
+  // A signal that comes too soon counts as a part of the first.
+  for (int i = 0; i < 60 && status < 0; ++i) {
     training_.signal(SIGINT);
     status = training_.wait_exit(seconds(1));
   }

@@ -1,5 +1,5 @@
-// Strangers at the port of a job whose hosts are apart: each is refused in words on both sides, and
-// the job trains on.
+// Tests strangers that call a job whose tasks are on several hosts: each is refused with a message
+// on both sides, and the job trains on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-/// A ps on host 0 and a worker on host 1 train with one key; host 2 is a stranger's.
+/// A ps on host 0 and a worker on host 1 train with one key; host 2 belongs to a stranger.
 class Security : public ::testing::Test {
  protected:
   void SetUp() override {

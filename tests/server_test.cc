@@ -1,4 +1,4 @@
-// `paceline server` serves job after job, of any model.
+// Tests `paceline server`, which serves one job after another, of any model.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ using ::testing::HasSubstr;
 
 class Server : public ::testing::Test {
  protected:
-  // A worker that died is waited for for a second, not for 30.
+  // The server waits for a dead worker for a second, and not for 30.
   Server()
       : process_(paceline_words(
             {"server", "--bind", address_, "--jobs", "3", "--reconnect-timeout", "1"})) {}
@@ -62,7 +62,7 @@ TEST_F(Server, AJobWaitsForTheOneThatIsServed) {
   Process second(
       paceline_words(job(mlp_, {"--workers", "1", "--cluster-id", "second", "--steps", "5"})));
   ASSERT_TRUE(second.wait_for("it serves job first", seconds(60))) << second.output();
-  // When the workers of the first job die, the server takes the second.
+  // When the workers of the first job die, the server begins to serve the second job.
   first.signal(SIGKILL);
   EXPECT_EQ(second.wait_exit(seconds(60)), 0) << second.output();
 }

@@ -1,4 +1,5 @@
-// Records that a job shares out among its tasks: each is used once, whichever of them is killed.
+// Tests records that a job shares out among its tasks: each is used once, no matter which task is
+// killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +24,8 @@ Words records_task(const Words& flags) {
   return join({{"env", "PACELINE_RECORD_MS=5", PACELINE_RECORDS_TASK, "--threads", "1"}, flags});
 }
 
-/// The records of a pipeline, or the batches of a text; and the flags of a strategy.
+/// The first parameter asks for the records of a pipeline, or for the batches of a text; the second
+/// has the flags of a strategy.
 class SharedRecordsOf : public ::testing::TestWithParam<std::tuple<const char*, Words>> {
  protected:
   static Words flags(const Words& more = {}) {
@@ -73,7 +75,7 @@ TEST(SharedRecords, TrainingResumesWithAnotherNumberOfWorkers) {
   }
 }
 
-// Two epochs have twice the batches of the text, whichever worker made each step.
+// Two epochs have twice as many batches as the text, no matter which worker made each step.
 TEST(SharedRecords, PtbReadsEachBatchOfItsTextOnceInAnEpoch) {
   const TemporaryFolder folder;
   ASSERT_EQ(

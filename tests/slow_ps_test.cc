@@ -1,5 +1,5 @@
-// A ps that stands still for a while, or is slow: the job goes on once it does, and neither the
-// workers nor the other ps pile up what it has not taken.
+// Tests a ps that stands still for a while, or is slow. The job goes on when the ps does, and
+// neither the workers nor the other ps pile up data for it.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -33,7 +33,7 @@ class SlowPs : public ::testing::TestWithParam<const char*> {
     }
   }
   Process& slow() { return *tasks_[1]; }
-  /// The tasks that the slow one keeps waiting.
+  /// Returns the memory of the tasks that the slow ps keeps waiting.
   std::vector<double> memory_of_others() const {
     return {memory_mb(tasks_[0]->pid()), memory_mb(tasks_[2]->pid()), memory_mb(tasks_[3]->pid())};
   }

@@ -1,4 +1,4 @@
-// For tests: the numbers of one training step of a model.
+// For tests: the numbers that one training step of a model reads and computes.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace paceline::testing {
 
-/// The values that a step reads: initial variables, zeros for locals, and inputs at random; ids
-/// from 0 to 9.
+/// Returns the values that a step reads: the variables' initial values, zeros for locals, and
+/// random inputs; ids are from 0 to 9.
 Feeds step_feeds(const Graph& graph);
-/// Returns feeds with variables as after a training: none is all zeros or ones, so that none can be
-/// taken for another.
+/// Returns feeds in which variables look as after a training: none has only zeros or ones, so that
+/// none can be mistaken for another.
 Feeds trained_feeds(const Graph& graph);
 
 struct Root {
   std::string name;
   Value value;
 };
-/// The values that a step computes: "loss", and by the variable's name each contribution, a sparse
-/// one as its rows.
+/// Returns the values that a step computes: "loss", and each contribution by its variable's name; a
+/// sparse contribution is given as its rows.
 std::vector<Root> roots_of(const Training& training);
 
 }  // namespace paceline::testing

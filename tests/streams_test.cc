@@ -1,5 +1,5 @@
-// A device, link or pipe that a run writes to stays what it is; and a run whose output nobody reads
-// any more saves, as an interrupted one does.
+// Tests that a device, link or pipe that a run writes to is not replaced, and that a run whose
+// output is no longer read saves like an interrupted run.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -23,7 +23,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 namespace fs = std::filesystem;
 
-/// Trains in one process, and as a cluster that this machine launches.
+/// Trains in one process, or as a cluster that this machine launches.
 class Streams : public ::testing::TestWithParam<Words> {
  protected:
   Streams() {

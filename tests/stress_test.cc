@@ -1,5 +1,5 @@
-// A short stress of each strategy with real processes (scripts/stress_workers): each contribution
-// counts once and training goes on, however workers end.
+// A short stress test of each strategy with real processes (scripts/stress_workers): each
+// contribution counts once and training goes on, no matter how workers end.
 #include <gtest/gtest.h>
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The event files of a run: as we read them, and as Python's tensorboard does. Python is
-// $PACELINE_PYTHON or python3.
+// Tests the event files of a run, as we read them, and as Python's tensorboard reads them.
+// $PACELINE_PYTHON names the interpreter; the default is python3.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -201,7 +201,7 @@ for node in events.Graph().node:
   }
 }
 
-// Gradients, activations and images, as TensorBoard reads them, in one process and in a cluster.
+// TensorBoard reads gradients, activations and images, from one process and from a cluster.
 TEST_F(SummariesOfARun, OfOneStepAreOpenedByTensorBoard) {
   if (const Finished has = run_python("import tensorboard"); has.status != 0) {
     GTEST_SKIP() << "Python has no package tensorboard: " << has.output;
@@ -246,7 +246,7 @@ for image in events.Images('images/images/2'):
   }
 }
 
-// The gradients include those of variables that are read by rows, in any task that computes the
+// The gradients include those of variables that are read by rows, no matter which task computes the
 // norm.
 TEST_F(SummariesOfARun, OfAllGradientsHaveTheNormThatIsClipped) {
   const std::string text = folder_.path("text");
@@ -361,7 +361,7 @@ TEST_F(SummariesOfARun, AreDrawn) {
   EXPECT_FALSE(std::filesystem::exists(full));
 }
 
-/// The picture of numbers that a program has written.
+/// Draws numbers that a program has written.
 class DrawnNumbers : public ::testing::Test {
  protected:
   void SetUp() override {

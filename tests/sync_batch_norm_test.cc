@@ -1,5 +1,5 @@
-// Batch norm of the whole batch (--sync-batch-norm), and of each part, in ResNet-8: by workers of
-// an all-reduce and by towers.
+// Tests batch norm of the whole batch (--sync-batch-norm), and of each part, in ResNet-8: with
+// workers of an all-reduce, and with towers.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -46,7 +46,7 @@ void fill(Feed& feed, const ResnetGraph& resnet, std::int64_t first, std::int64_
   }
 }
 
-/// `part` is this process's; its towers divide it.
+/// Trains on `part`, the images of this process, which its towers divide among themselves.
 Outcome train_in_parts(const Cluster& cluster, Part part, double rate, int steps = kSteps) {
   Graph graph;
   const std::int64_t count = part.count / cluster.towers;
@@ -80,7 +80,7 @@ Cluster alone(int towers = 1) {
   return cluster;
 }
 
-/// Trains each part as a worker of one all-reduce.
+/// Trains with a worker of one all-reduce for each part.
 std::vector<Outcome> train_together(const std::vector<Part>& parts, bool sync_batch_norm,
                                     double rate, int steps = kSteps) {
   const HeldPorts ports(int(parts.size()));

@@ -1,4 +1,4 @@
-// Synchronous rounds of real processes: workers that are stopped, continued and killed.
+// Tests synchronous rounds of real processes, in which workers are stopped, continued and killed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,7 +17,7 @@ using std::chrono::seconds;
 
 class SyncProcesses : public ::testing::Test {
  protected:
-  /// Two ps tasks and two workers, which make rounds until they are told to stop.
+  /// Starts two ps tasks and two workers, which make rounds until they are told to stop.
   void start() {
     spec_ = "ps=" + free_address() + "," + free_address() + ";worker=" + free_address() + "," +
             free_address();

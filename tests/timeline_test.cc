@@ -24,7 +24,7 @@ using ::testing::IsSupersetOf;
 using ::testing::UnorderedElementsAre;
 
 constexpr const char* kPath = "critical path";
-constexpr double kRounded = 0.0011;  // microseconds; the file has three digits of them
+constexpr double kRounded = 0.0011;  // in microseconds: the file rounds to three decimals
 
 class TimelineOfARun : public ::testing::Test {
  protected:
@@ -51,7 +51,7 @@ class TimelineOfARun : public ::testing::Test {
     expect_that_viewers_take_it();
   }
   // Expects what Perfetto needs of the trace event format: names of all processes and threads, and
-  // events of a thread that lie in one another or apart.
+  // events of a thread that either nest or do not overlap.
   void expect_that_viewers_take_it() const {
     std::set<std::pair<int, int>> named;
     std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> spans;
@@ -91,7 +91,7 @@ class TimelineOfARun : public ::testing::Test {
     }
     return pids;
   }
-  // The names of a task's events of a category.
+  // Returns the names of a task's events in a category.
   std::set<std::string> names(int pid, const std::string& category) const {
     std::set<std::string> names;
     for (const Json& event : events_) {
@@ -100,7 +100,7 @@ class TimelineOfARun : public ::testing::Test {
     }
     return names;
   }
-  // The names of the task's rules that were applied while one of its kernels ran.
+  // Returns the names of the task's rules that were applied while one of its kernels ran.
   std::set<std::string> rules_within_kernels(int pid) const {
     const auto begin = [](const Json& event) { return event["ts"].get<double>(); };
     const auto end = [&](const Json& event) { return begin(event) + event["dur"].get<double>(); };
@@ -119,7 +119,7 @@ class TimelineOfARun : public ::testing::Test {
     return names;
   }
 
-  // Expects arrows that go forward in time, from one span to another. Returns their names and the
+  // Expects that arrows go forward in time, from one span to another. Returns their names and the
   // categories of these spans: "push: frame > rule > frame > need".
   std::set<std::string> arrows() const {
     std::map<int, std::vector<Json>> ends;
@@ -154,7 +154,7 @@ class TimelineOfARun : public ::testing::Test {
     EXPECT_NE(shortest, nullptr) << end << " is in no span";
     return shortest == nullptr ? "" : (*shortest)["cat"].get<std::string>();
   }
-  // The time that all events of a category take.
+  // Returns the time that all events of a category take together.
   double time_of(const std::string& category, const std::string& name = "") const {
     double time = 0;
     for (const Json& event : events_) {
@@ -192,7 +192,7 @@ TEST_F(TimelineOfARun, ShowsTheStepsOfOneProcess) {
 }
 
 TEST_F(TimelineOfARun, ShowsRulesThatAreFused) {
-  // The variable layer2/w has 4 M elements, which is enough for its rule to be fused.
+  // The variable layer2/w has 4 M elements, enough for its rule to be fused.
   const std::vector<std::string> large = {"--hidden", "2048", "--batch",   "8",
                                           "--steps",  "12",   "--threads", "2"};
   train(large);
@@ -221,7 +221,7 @@ TEST_F(TimelineOfARun, PutsAllTasksIntoOneFile) {
   EXPECT_THAT(names(pids.at("ps:0"), "rule"), Contains("adam layer1/w"));
 }
 
-// Each row of the critical path has the steps of a worker, from their begin to their end.
+// Each row of the critical path shows the steps of one worker, from their begin to their end.
 TEST_F(TimelineOfARun, HasArrowsAndTheCriticalPathForEveryWayToTrain) {
   struct Way {
     std::vector<std::string> flags;
@@ -260,12 +260,12 @@ TEST_F(TimelineOfARun, KernelsOfASimulatedDeviceAreOnThePath) {
         kernels += event["dur"].get<double>();
       }
     }
-    // A device computes 20,000 us a step; a busy machine may add time beside that.
+    // The device computes for 20,000 us in a step; a busy machine may add time besides.
     EXPECT_GT(kernels, 2000.0 * steps);
   }
 }
 
-// A task in a time namespace of its own, whose clock is ahead by a known time.
+// Runs a task in its own time namespace, in which the clock is ahead by a known time.
 class ShiftedClock : public ::testing::Test {
  protected:
   static constexpr double kAheadMicroseconds = 1e9;
@@ -281,7 +281,7 @@ class ShiftedClock : public ::testing::Test {
                                  spec_, "--task", name, "--out", folder_.path("out")},
                                 flags}));
   }
-  // Trains with a worker whose clock is ahead, and merges what the tasks have left.
+  // Trains with a worker whose clock is ahead, and merges the timelines that the tasks have left.
   Json train(const std::vector<std::string>& servers, const Words& flags) {
     std::list<Process> others;
     for (const std::string& name : servers) others.emplace_back(task(name, flags));

@@ -1,4 +1,4 @@
-// Towers as a user meets them: --towers on the command, alone and with parameter servers.
+// Tests towers as users meet them: --towers on the command line, alone and with parameter servers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ using nlohmann::json;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-// Devices that compute, however few cores there are.
+// Simulated devices that compute, so that there can be more of them than cores.
 const Words kSim = {"--device", "sim",           "--sim-step-ms", "0.1", "--sim-copy-gbps",
                     "100",      "--sim-compute", "--threads",     "1"};
 
@@ -39,7 +39,7 @@ class TowersOfACommand : public ::testing::Test {
   std::string output_;
 };
 
-// Its rows are sparse, its gradient is clipped, and each tower has an LSTM state of its own.
+// The model has sparse rows, its gradient is clipped, and each tower has its own LSTM state.
 TEST_F(TowersOfACommand, TwoOfTenRowsReadAndLearnWhatOneDeviceDoesWithTwenty) {
   const Words ptb = join({{"ptb", "--data", made("corpus", {"--words", "200000"}), "--set",
                            "hidden=24", "--steps", "20"},

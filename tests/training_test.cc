@@ -1,4 +1,4 @@
-// The command trains: alone, launched as a cluster, and task by task.
+// Tests that the command trains: alone, launched as a cluster, and task by task.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -39,7 +39,7 @@ class Training : public ::testing::Test {
     output_ = run.output;
     return read_json(folder_.path(name));
   }
-  /// Makes a corpus that is just large enough. Returns its folder.
+  /// Makes a corpus that is just large enough, and returns its folder.
   std::string corpus() {
     const Finished made =
         run_paceline({"data", "corpus", "--out", folder_.path("corpus"), "--words", "200000"});
@@ -82,7 +82,8 @@ TEST_F(Training, OneWorkerOnTwoPsComputesTheLossesOfOneProcessBitForBitForPtb) {
   }
 }
 
-// Losses differ by at most 1%, the same in every run. Tasks that share memory round nothing.
+// Losses differ by at most 1%, and equally in every run. Between tasks that share memory, nothing
+// is rounded.
 TEST_F(Training, RoundedOnTheWireLossesStayCloseToFloat32) {
   const std::vector<std::string> ptb = {"train",  "ptb",     "--size", "test",      "--data",
                                         corpus(), "--steps", "200",    "--threads", "1"};
@@ -158,8 +159,7 @@ TEST_F(Training, ARunSaysHowNearItCameToTheRoofOfTheMachine) {
   EXPECT_GT(alone["bound"]["gbytes_per_s"].get<double>(), 0);
   EXPECT_GT(alone["bound"]["rule_gbytes_per_s"].get<double>(), 0);
   EXPECT_THAT(output_, ContainsRegex("GB/s would allow [0-9.,]+ steps/s"));
-  // The number of steps is so large that each worker makes some measured ones, though one may begin
-  // late.
+  // The run has so many steps that each worker makes some measured ones, even if it begins late.
   const json two =
       train("two", with(kSmallMlp, {"--steps", "2000", "--ps", "1", "--workers", "2"}));
   ASSERT_TRUE(two.contains("bound")) << output_;
@@ -259,7 +259,7 @@ TEST_F(Training, PtbReportsHowFarItCameWhenItIsInterruptedInItsFirstEpoch) {
   EXPECT_TRUE(report["perplexity"]["test"].is_null());
 }
 
-// A test would take a step of the device for each word.
+// A test of perplexity would take a device's step for each word.
 TEST_F(Training, PtbMakesNoTestOnADeviceThatOnlyTakesTheTime) {
   train("sim", {"train", "ptb", "--size", "test", "--data", corpus(), "--epochs", "1", "--set",
                 "unroll=10", "--batch", "100", "--device", "sim", "--sim-step-ms", "1"});
@@ -300,8 +300,8 @@ TEST_F(Training, FetchTimesOneShapeForTheStepsOrTheSecondsAskedFor) {
 TEST_F(Training, ASimulatedDeviceTakesItsTime) {
   const json report =
       train("sim", with(kSmallMlp, {"--steps", "40", "--device", "sim", "--sim-step-ms", "5"}));
-  // The median would be too low: after a sleep that was too long, steps take less until the time is
-  // made up.
+  // The test looks at p99, since the median would be too low: after a sleep that took too long,
+  // steps are shorter until the time is made up.
   EXPECT_GE(report["tasks"][0]["step_ms"]["p99"].get<double>(), 5.0);
 }
 

@@ -1,4 +1,4 @@
-// A value that cannot be is refused with the flag's name and what is allowed.
+// Tests that an impossible value is refused with the flag's name and the allowed values.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>

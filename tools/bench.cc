@@ -78,14 +78,14 @@ Run nothing else meanwhile. docs/benchmarks.md describes the layout of --json.)"
 struct BenchArguments {
   Arguments own;                   // flags of bench
   std::vector<std::string> cases;  // by name
-  Arguments step;                  // a model with its flags; may be empty
+  Arguments step;                  // the words after "step": a model with its flags; may be empty
 };
 
 bool is_case(const std::string& word) {
   return std::ranges::count(bench::all_cases(), word, &bench::Case::name) > 0;
 }
 
-// "fetch" is a case and a model. After "step" it is the model.
+// The word "fetch" names a case and a model. After "step" it is the model.
 bool is_model(const std::string& word) { return models::find_model(word) != nullptr; }
 
 const bench::Case& find_case(const std::string& name) {
@@ -137,7 +137,7 @@ CommandLine step_flags(const models::Model& model) {
   return line;
 }
 
-/// The case that the arguments describe; nothing when only the help was asked for.
+/// Returns the case that the arguments describe; nothing if they only asked for the help.
 std::optional<bench::StepCase> read_step(Arguments arguments, bench::GeneratedText& text) {
   const models::Model& model = named_model(arguments.front());
   const CommandLine line = step_flags(model);
@@ -155,8 +155,8 @@ std::optional<bench::StepCase> read_step(Arguments arguments, bench::GeneratedTe
   return one;
 }
 
-/// The steps are read before anything is measured, so that a mistake in the last flag does not cost
-/// the first figures.
+/// Reads all steps before anything is measured, so that a mistake in the last flag does not waste
+/// earlier measurements.
 std::optional<std::vector<bench::StepCase>> read_steps(const BenchArguments& arguments,
                                                        bench::GeneratedText& text) {
   std::vector<Arguments> lines(std::begin(kUsualSteps), std::end(kUsualSteps));

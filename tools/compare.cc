@@ -22,23 +22,27 @@
 namespace paceline {
 namespace {
 
-// Runs of one model beside each other: how fast, how well, and where the time went.
+// One of the runs of a model that are compared.
 
 struct ComparedRun {
-  std::string file;  // tells runs apart that have the same tasks
+  std::string file;  // distinguishes runs that have the same tasks
   Report report;
 };
 
 struct Comparison {
-  std::string title;              // "ptb small, generated text"
-  std::vector<ComparedRun> runs;  // at least one; the others are compared with the first
-  /// Two more, with a simulated device for each worker: one process, and the cluster.
+  std::string title;  // "ptb small, generated text"
+  // At least one; the others are compared with the first.
+  std::vector<ComparedRun> runs;
+  /// Reports of two more runs with a simulated device for each worker: of one process, and of the
+  /// cluster.
   std::optional<Report> simulated_alone, simulated_cluster;
-  std::string reported;  // a measurement of others, for the simulated line; may be empty
+  // A measurement of others, for the line of the simulated runs; may be empty.
+  std::string reported;
 };
 
-/// The table that `paceline compare` prints, ending in a newline. Throws kFailedPrecondition when
-/// the runs are of different models, or one failed or was too short to be timed.
+/// Returns the table that `paceline compare` prints, ending in a newline. Throws
+/// kFailedPrecondition if the runs are of different models, or if one failed or was too short to be
+/// timed.
 std::string comparison_text(const Comparison& comparison);
 
 const std::array<std::string_view, kActivityCount> kActivities = [] {
@@ -114,7 +118,7 @@ Progress perplexity_of(const Report& report) {
   return {report.value("perplexity", "first"), report.value("perplexity", "last")};
 }
 
-// True when every run has a perplexity, so that all can be compared by it.
+// True if every run has a perplexity, so that all can be compared by it.
 bool have_perplexity(const std::vector<ComparedRun>& runs) {
   return std::ranges::all_of(runs, [](const ComparedRun& run) {
     const Progress of = perplexity_of(run.report);
@@ -166,8 +170,8 @@ std::string row(const Run& run, double of_first, std::size_t width) {
   return text + "  " + run.progress + "\n";
 }
 
-// The machine spends 1 / rate on an example, whichever tasks share it; an activity's part of that
-// is what can be compared between a run of one task and a run of many.
+// The machine spends 1 / rate on an example, no matter how many tasks share it. An activity's part
+// of that time can be compared between a run of one task and a run of many.
 std::string loss_text(const Run& alone, const Run& cluster) {
   const double lost = 1 - cluster.examples_per_s / alone.examples_per_s;
   if (lost <= 0) return "Lost: nothing.";
@@ -180,7 +184,7 @@ std::string loss_text(const Run& alone, const Run& cluster) {
   return fmt::format("Lost: {:.0f}%, most of it in {}.", 100 * lost, kActivities[most]);
 }
 
-// Returns the speed-up to expect: more tasks on the same cores do not do more work.
+// Returns the speed-up to expect. More tasks on the same cores do no more work.
 std::string expectation(const std::vector<ComparedRun>& runs) {
   const std::optional<int>& first = runs.front().report.cores;
   for (const ComparedRun& run : runs) {
@@ -202,7 +206,7 @@ std::string losses_of_speed(const std::vector<Run>& runs) {
   return text;
 }
 
-// True when one run made many more steps than another, so that their ends do not compare. Workers
+// True if one run made so many more steps than another that their ends cannot be compared. Workers
 // of a cluster end a few steps apart.
 bool made_other_steps(const Report& a, const Report& b) {
   constexpr double kApart = 1.1;
@@ -210,8 +214,8 @@ bool made_other_steps(const Report& a, const Report& b) {
   return std::max(of_a, of_b) > kApart * std::min(of_a, of_b);
 }
 
-// Returns a line for each run that learned nothing or ended at a worse loss, however fast it was.
-// Windows of steps are compared, so that no single batch decides.
+// Returns a line for each run that learned nothing or ended with a worse loss, no matter how fast
+// it was. The losses are means over windows of steps, so that no single batch decides.
 std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
   constexpr double kWorse = 1.1;
   const Report& first = compared.front().report;
@@ -237,7 +241,7 @@ std::string worse_ends(const std::vector<ComparedRun>& compared, const std::vect
   return text;
 }
 
-// Returns a line for each thing by which a run is not to be compared with the first.
+// Returns a line for each reason why a run cannot be compared with the first.
 std::string not_comparable(const std::vector<ComparedRun>& compared, const std::vector<Run>& runs) {
   constexpr double kLoad = 0.1, kLeastLoad = 0.2;  // of the cores; cores
   const Report& first = compared.front().report;
@@ -267,7 +271,7 @@ std::string not_comparable(const std::vector<ComparedRun>& compared, const std::
   return text;
 }
 
-// Returns the runs. Those of the same tasks are named by their files as well.
+// Returns the runs. If several have the same tasks, their names include their files.
 std::vector<Run> runs_of(const std::vector<ComparedRun>& compared) {
   const bool perplexity = have_perplexity(compared);
   std::vector<Run> runs;

@@ -48,7 +48,7 @@ CommandLine eval_flags(const Model& model) {
   return with_settings(std::move(line), model.settings().declared());
 }
 
-// The best checkpoint of a run, which may still train.
+// Evaluates the best checkpoint of a run, which may still be training.
 void evaluate_best(const EvaluateCheckpoint& evaluate_it, RunOptions run, const std::string& best) {
   run.resume = run.quiet = true;
   run.evaluates = best;
@@ -67,7 +67,7 @@ int evaluate(const Model& model, const Arguments& arguments) {
   if (out.empty()) throw Error(ErrorCode::kUsage, "--out DIR is missing: the folder of the run");
   if (!std::filesystem::is_directory(out)) refuse_flag("--out", out, "there is no such folder");
   Settings settings = read_settings(model.settings().declared(), *values);
-  // Images for evaluation are enough, since nothing is trained.
+  // Only images for evaluation are needed, since nothing is trained.
   const std::map<std::string, std::string> set = settings.all_given();
   if (set.contains("eval_data") && !set.contains("data")) {
     settings.set("data", set.at("eval_data"), true);

@@ -1,4 +1,4 @@
-// Explains what held a finished run back, from its report.
+// `paceline explain`: says, from its report, what held a finished run back.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
@@ -32,13 +32,13 @@
 namespace paceline {
 namespace {
 
-// The speed that a run would have had, had it been distributed otherwise.
+// The speed that a run would have had if it had been distributed in another way.
 
-/// `changes` is "ps=2,gbps=10,workers=8,wire=bfloat16,strategy=sync,accumulate=2": some of them.
-/// The predictor says by how much that would change the speed, and the run says from which speed.
-/// Throws kUsage for changes that are not known or do not fit the run, and kFailedPrecondition for
-/// a run that cannot be predicted: of a program of one's own, or of tasks that were started one by
-/// one.
+/// `changes` has some of "ps=2,gbps=10,workers=8,wire=bfloat16,strategy=sync,accumulate=2". The
+/// predictor says by how much they would change the speed, and the run's own speed is multiplied by
+/// that. Throws kUsage for changes that are unknown or do not fit the run. Throws
+/// kFailedPrecondition for a run that cannot be predicted: of a user's own program, or of tasks
+/// that were started one by one.
 std::string what_if(const Report& run, const std::string& changes);
 
 /// Flags by their names; settings without dashes.
@@ -71,8 +71,8 @@ void check_predictable(const Report& run) {
                           flag));
 }
 
-// A setting with its default was not given, and may be refused beside one that was: the depth of
-// resnet is also said by its units.
+// Leaves out settings that have their default. The user did not give them, and together with a
+// given setting they might be refused: resnet's depth, for example, also follows from its units.
 Flags flags_of(const Report& run, const models::Model& model) {
   Flags flags(run.flags.begin(), run.flags.end());
   for (const auto& [name, value] : model.settings().listed()) {
@@ -99,8 +99,8 @@ int lab_hosts(const Flags& run) {
   return place == run.end() ? number(run, "--lab-hosts", 0) : parse_lab_place(place->second).hosts;
 }
 
-// Spreads tasks over the run's emulated hosts when their numbers differ from the run's. If each
-// task had a host of its own, it still does.
+// Places tasks anew on the run's emulated hosts if their numbers differ from the run's. If each
+// task had its own host, it still has.
 void place_anew(Flags& flags, const Flags& run) {
   const int hosts = lab_hosts(run), tasks = tasks_of(flags);
   flags.erase("--lab-place");
@@ -165,7 +165,7 @@ Flags changed(const Flags& run, const std::string& changes) {
   return flags;
 }
 
-// A prediction ignores the files that a run writes, and its end.
+// Leaves out the flags for the files that a run writes and for its end, which a prediction ignores.
 std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   std::vector<std::string> words;
   for (const auto& [name, value] : flags) {
@@ -184,7 +184,8 @@ std::vector<std::string> words_of(const CommandLine& line, const Flags& flags) {
   return words;
 }
 
-// Earlier versions did not tell what the run's machine can do; then this one is measured.
+// Reports of earlier versions do not say what the run's machine can do; then this machine is
+// measured.
 std::optional<PredictedHost> machine_of(const Report& run) {
   if (!run.expected || run.expected->machine.empty()) return {};
   return host_of(run.expected->machine);
@@ -208,8 +209,8 @@ std::string beginning_of_refusal(const GivenChange& given) {
                      (setting ? "=" : " ") + given.value);
 }
 
-// An error of a value names the change that gave it, and any other error names all of them: the
-// user gave none of the flags.
+// If a value is wrong, the error names the change that has it; any other error names all changes,
+// since the user gave none of the flags.
 Prediction prediction_of_changed(const models::Model& model, const Flags& run,
                                  const std::string& changes,
                                  const std::optional<PredictedHost>& machine) {

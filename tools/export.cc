@@ -69,7 +69,7 @@ void write_for_torch(const std::string& file, const CheckpointReader& reader,
                      const FlagValues& values) {
   const std::string pattern = values.given("--only") ? values.text("--only") : "*";
   const std::vector<std::string> names = reader.matching(pattern);
-  // What stands beside a variable decides its form, whether it is written or not.
+  // The form of a tensor depends on the variables beside it, even if these are not written.
   std::vector<TorchTensor> tensors = torch_tensors(all_variables(reader), reader.index().modules);
   std::erase_if(tensors, [&](const TorchTensor& tensor) {
     return std::ranges::find(names, tensor.variable) == names.end();
@@ -87,7 +87,7 @@ void write_for_torch(const std::string& file, const CheckpointReader& reader,
                   double(written.bytes) * 1e-6));
 }
 
-// What the model computes whose training has saved the checkpoint.
+// Returns the inference of the model whose training has saved the checkpoint.
 OnnxModel inference_of(const CheckpointReader& reader) {
   const CheckpointIndex& index = reader.index();
   models::SavedShapes shapes;
@@ -108,7 +108,7 @@ OnnxModel inference_of(const CheckpointReader& reader) {
                           reader.path(), name));
 }
 
-// What a user of the file may want to know: lists of names as JSON.
+// Returns what a user of the file may want to know; lists of names are JSON.
 std::map<std::string, std::string> metadata_of(const CheckpointIndex& index) {
   std::map<std::string, std::string> texts = index.notes;
   texts["global_step"] = std::to_string(index.global_step);

@@ -21,18 +21,20 @@
 namespace paceline {
 namespace {
 
-// Norms and differences of the values in checkpoints, for `paceline inspect`.
+// Norms and differences of values in checkpoints, for `paceline inspect`.
 
-/// The square root of the sum of squares, in double; `array` 0 is the value, 1 + s slot s. Reads a
-/// few MB at a time.
+/// Returns the square root of the sum of squares, in double. `array` 0 is the value, and 1 + s is
+/// slot s. Reads a few MB at a time.
 double norm_of(const CheckpointReader& checkpoint, const SavedVariable& variable,
                std::size_t array);
 
 struct Difference {
-  double largest = 0, mean = 0;  // of |a - b|; NaN when only one of the two is NaN somewhere
+  // The largest and mean |a − b|; NaN if somewhere only one of the two is NaN.
+  double largest = 0, mean = 0;
 };
 
-/// The difference between the values of a variable that has the same shape in both checkpoints.
+/// Returns the difference between the values of a variable that has the same shape in both
+/// checkpoints.
 Difference difference_of(const CheckpointReader& a, const CheckpointReader& b,
                          const SavedVariable& in_a, const SavedVariable& in_b);
 
@@ -78,7 +80,8 @@ struct Rows {
   std::int64_t first, count;
 };
 
-// Ranges of rows that hold about kElementsAtOnce. Rows without elements need none.
+// Returns ranges of rows with about kElementsAtOnce elements each; none if the shape has no
+// elements.
 std::vector<Rows> ranges_of(const Shape& shape) {
   if (shape.elements() == 0) return {};
   const std::int64_t all = row_count(shape);
@@ -157,8 +160,9 @@ Examples:
         "Flags"}}};
 }
 
-// Returns a table whose columns are as wide as their widest cell. Numbers (all columns after the
-// first `texts`) are aligned to the right. No name that a file has goes on in another line.
+// Returns a table whose columns are as wide as their widest cell. The first `texts` columns are
+// aligned to the left, and the others, with numbers, to the right. Control characters in names from
+// a file are replaced, so that a row stays one line.
 std::string table(std::vector<std::vector<std::string>> rows, std::size_t texts) {
   std::vector<std::size_t> widths;
   for (std::vector<std::string>& row : rows) {
@@ -261,7 +265,7 @@ void print_tasks(const CheckpointIndex& index) {
   say(fmt::format("\n{}", table(rows, 3)));
 }
 
-// Says of every checkpoint of a run whether it is whole.
+// Says for every checkpoint of a run whether it is whole.
 void check_all(const Checkpoints& checkpoints) {
   const std::vector<FoundCheckpoint> found = checkpoints.list(WholeCheck::kChecksums);
   for (const FoundCheckpoint& each : found) {

@@ -51,7 +51,7 @@ Examples:
                                                    std::generic_category().message(error)));
 }
 
-/// Makes the folders that lack, for the user alone.
+/// Makes the missing folders, which only the user may open.
 void make_folders(const std::filesystem::path& folder) {
   if (folder.empty() || ::mkdir(folder.c_str(), 0700) == 0 || errno == EEXIST) return;
   if (errno != ENOENT) fail(folder, errno);

@@ -31,7 +31,7 @@ constexpr const char* kLaunchersFlags[] = {
     "--lab-place", "--lab-gbps", "--lab-delay-ms", "--alone",     "--report",
     "--timeline",  "--quiet",    "--log-level",    "--log-format"};
 
-/// Keeps the given flags that training programs share. --hosts has another meaning there.
+/// Keeps the given flags that training programs have, too. --hosts has another meaning there.
 FlagValues of_training(const FlagValues& values) {
   FlagValues own;
   for (const char* const flag : kLaunchersFlags) {
@@ -40,7 +40,8 @@ FlagValues of_training(const FlagValues& values) {
   return own;
 }
 
-/// The tasks encrypt as their launcher does. The key comes through a pipe.
+/// Returns the flags that make tasks encrypt as their launcher does. They get the key through a
+/// pipe.
 std::vector<std::string> flags_of_tasks(const FlagValues& values) {
   std::vector<std::string> flags;
   for (const char* const flag : {"--tls", "--tls-cert", "--tls-key", "--tls-ca"}) {
@@ -50,7 +51,8 @@ std::vector<std::string> flags_of_tasks(const FlagValues& values) {
   return flags;
 }
 
-// A list has no slash, and no host a name like that of a file.
+// True for a file of hosts. A list of hosts has no slash, and no host has a name that ends like a
+// file's.
 bool is_file_of_hosts(const std::string& text) {
   return text.ends_with(".toml") || text.find('/') != std::string::npos;
 }

@@ -17,15 +17,15 @@
 namespace paceline {
 namespace {
 
-// Man pages from the tables that --help prints.
+// A man page, made of the tables that --help prints.
 
 struct ManPage {
   std::string name;  // "paceline-train-mlp"
   std::string text;  // roff, for man(7) in section 1
 };
 
-/// paceline(1) and one page for each command line, except where that of a longer one ("paceline
-/// bench step mlp") belongs to the page of the shorter.
+/// Returns paceline(1) and a page for each command line. A longer command line ("paceline bench
+/// step mlp") may be part of the page of a shorter one.
 std::vector<ManPage> man_pages();
 
 std::string dashed(std::string name) {
@@ -75,7 +75,7 @@ std::string title(const std::string& name) {
                      version.substr(0, version.find(' ')));
 }
 
-// The text as it stands, with its indentation.
+// Returns the text as it is, with its indentation.
 std::string verbatim(const std::string& text) {
   return text.empty() ? "" : fmt::format(".nf\n{}\n.fi\n", plain(text));
 }

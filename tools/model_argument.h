@@ -17,8 +17,9 @@ struct ModelCommand {
 };
 /// The models that it is for.
 std::vector<const models::Model*> models_of(const ModelCommand& command);
-/// Returns the model that the first argument names; null when that was --help, which is printed.
-/// Throws kUsage, with the usage, when there is none, or when the command is not for it.
+/// Returns the model that the first argument names; null if the argument was --help, after printing
+/// that. Throws kUsage, with the usage, if there is no argument, or if the command does not support
+/// the model.
 const models::Model* model_argument(const ModelCommand& command, const Arguments& arguments);
 
 }  // namespace paceline

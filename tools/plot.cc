@@ -28,7 +28,7 @@ namespace {
 
 // The script that gnuplot draws from.
 
-/// One run: its name on the command line, and what its tasks wrote.
+/// One run: its name on the command line, and what its tasks have written.
 struct PlottedRun {
   std::string name;
   std::vector<TaskSummaries> tasks;
@@ -36,20 +36,21 @@ struct PlottedRun {
 
 struct Plot {
   std::vector<PlottedRun> runs;
-  std::string title;       // above all panels
-  std::size_t smooth = 0;  // lines show the mean of this many points; 0: as many as suit
+  std::string title;  // above all panels
+  // Lines show the mean of this many points; 0: a number that suits the points.
+  std::size_t smooth = 0;
 };
 
-/// Panels below one another, over the global step: loss, perplexity and staleness where there are
-/// some, the model's own numbers, speed, and where the time of each task went when there is one
-/// run. `terminal`: "svg", "pngcairo".
+/// Returns a script that draws panels below one another, over the global step: loss, perplexity and
+/// staleness, if there are such numbers; the model's own numbers; the speed; and, for a single run,
+/// what each task spent its time on. `terminal` is "svg" or "pngcairo".
 std::string plot_script(const Plot& plot, const std::string& terminal, const std::string& output);
 
 constexpr int kWidth = 900, kPanelHeight = 240, kTitleHeight = 30;
 constexpr std::size_t kKeyWidth = 9, kNoKey = 3;  // of a line's sample, in characters
 constexpr std::string_view kSpeed = "speed/", kPerSecond = "_per_s", kShare = "share/";
-constexpr double kSeen = 5e-4;       // of the time; less is no area of the picture
-constexpr std::size_t kSeldom = 10;  // points of a curve that are shown as such
+constexpr double kSeen = 5e-4;       // a smaller share of the time would not be visible
+constexpr std::size_t kSeldom = 10;  // a curve with fewer points than this also shows the points
 constexpr std::size_t kSmoothed = 40, kPartOfAll = 20;  // points from which on it is smoothed
 
 bool is_ps(const TaskSummaries& task) { return task.task.starts_with("ps:"); }
@@ -62,8 +63,8 @@ std::string member_of(std::string_view tag) {
   return slash == tag.npos ? "" : std::string(tag.substr(slash + 1));
 }
 
-// True for tags that are drawn otherwise, or not at all: those of the fields of a report, and the
-// others of docs/summaries.md but for numbers of the program in the families of the loss and of the
+// True for tags that need no panel of their own: those of a report's fields, and others that
+// docs/summaries.md lists. The program's own numbers may belong to the families of the loss and the
 // perplexity.
 bool is_known(std::string_view tag) {
   constexpr std::string_view kOthers[] = {"learning_rate", "global_norm", "variables"};
@@ -74,7 +75,8 @@ bool is_known(std::string_view tag) {
          });
 }
 
-// Returns names that tell runs apart: their paths without the folders that hold all of them.
+// Returns names that distinguish the runs: their paths, without the folders that contain all of
+// them.
 std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
   if (runs.size() == 1) return {""};
   std::vector<std::string> names;
@@ -94,7 +96,8 @@ std::vector<std::string> short_names(const std::vector<PlottedRun>& runs) {
   return names;
 }
 
-// A curve does not cross a time of which nothing is known.
+// Returns the longest distance in steps that a curve may cross; where no numbers are known for
+// longer, it has a gap.
 std::int64_t widest_step(const std::vector<SummaryPoint>& points) {
   constexpr std::int64_t kTimes = 4;
   std::vector<std::int64_t> steps;
@@ -107,7 +110,7 @@ std::int64_t widest_step(const std::vector<SummaryPoint>& points) {
   return std::max<std::int64_t>(1, *middle) * kTimes;
 }
 
-// The text as a word of gnuplot, which interprets nothing in single quotes.
+// Returns the text in single quotes, in which gnuplot interprets nothing.
 std::string word(const std::string& text) {
   std::string quoted = "'";
   for (const char c : text) {
@@ -186,8 +189,8 @@ class Script {
                                   fmt::join(curves, ", \\\n  ")));
   }
 
-  /// Draws a curve for each of these tags that a task has, with the tag's name where there are
-  /// several, or it is `named`.
+  /// Draws a curve for each of these tags that a task has. A curve's name includes the tag if there
+  /// are several tags, or if `named`.
   void add_lines(const std::string& label, const std::vector<std::string>& tags,
                  const std::string& settings, bool named = true) {
     std::vector<std::string> curves;
@@ -210,7 +213,7 @@ class Script {
               "graph 0.5 center\n",
               {"NaN notitle"});
   }
-  // A field whose tag is of no family has a panel of its own.
+  // A field gets its own panel if its tag belongs to no family.
   void add_field(const ReportField<TaskReport>& field) {
     if (field.tag.empty() || field.tag.find('/') != field.tag.npos) return;
     add_lines(fmt::format("{}, {}", field.tag, field.unit), {std::string(field.tag)},
@@ -234,7 +237,7 @@ class Script {
                                  seldom ? "linespoints lw 2 pt 7 ps 0.5" : "lines lw 2", colour,
                                  name.empty() ? "notitle" : "title " + title(name)));
   }
-  // gnuplot leaves a gap at nan, and knows no infinity.
+  // gnuplot leaves a gap at nan, and does not know infinity.
   static std::string number_of(double value) {
     return std::isfinite(value) ? fmt::format("{}", value) : "nan";
   }
@@ -242,7 +245,7 @@ class Script {
     if (smooth_ > 0) return smooth_;
     return points.size() < kSmoothed ? 1 : points.size() / kPartOfAll;
   }
-  // Returns rows of a step, its value, and the mean of the values in the window that ends there.
+  // Returns rows with a step, its value, and the mean of the values in the window that ends there.
   static std::string rows_of(const std::vector<SummaryPoint>& points, std::size_t window) {
     const std::int64_t widest = widest_step(points);
     std::string rows;
@@ -275,7 +278,7 @@ class Script {
     }
     return tags;
   }
-  /// Returns the families of numbers that the program named itself.
+  /// Returns the families of numbers that the program itself has named.
   std::set<std::string> own_families() const {
     std::set<std::string> families;
     for (const std::string& tag : all_tags()) {
@@ -297,7 +300,7 @@ class Script {
     return tag.substr(kSpeed.size(), tag.size() - kSpeed.size() - kPerSecond.size()) + "/s";
   }
 
-  /// Adds a panel of the activities' shares, one above the other, in percent.
+  /// Adds a panel with the shares of the activities, stacked, in percent.
   void add_shares(const TaskSummaries& task) {
     std::vector<std::string_view> seen;
     std::map<std::int64_t, std::vector<double>> shares;  // by step, in the order of `seen`

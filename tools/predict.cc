@@ -51,21 +51,21 @@
 namespace paceline {
 namespace {
 
-// The prediction of a command that trains: it makes some steps in one process, and predicts.
+// Predicts a command that trains: the command makes some steps in one process, and then predicts.
 
-/// The flags of `paceline predict [FLAGS] -- COMMAND`.
+/// Returns the flags of `paceline predict [FLAGS] -- COMMAND`.
 CommandLine predicted_command_line();
 
-/// Runs the command after "--" with $PACELINE_PREDICT, which has it print the table of ways by
-/// these flags, and waits for it. Throws kUsage, kFailedPrecondition when the command has ended
-/// without a prediction, and kCancelled when the user has interrupted it.
+/// Runs the command after "--" and waits for it. $PACELINE_PREDICT makes the command print the
+/// table of ways for these flags. Throws kUsage; kFailedPrecondition if the command ended without a
+/// prediction; and kCancelled if the user has interrupted it.
 void predict_command_of(const Arguments& arguments);
 
 constexpr const char* kExample = "paceline predict --hosts hosts.toml -- python train.py";
 constexpr int kInterruptedStatus = 130;
 
 /// Starts a command, with the descriptors and the environment of this process, and waits for it.
-/// Signals that a terminal sends reach both of them; others are passed on.
+/// Signals from a terminal reach both processes; other signals are passed on.
 class Awaited {
  public:
   Awaited() {
@@ -114,7 +114,7 @@ class Awaited {
   sigset_t signals_ = {}, before_ = {};
 };
 
-// Wherever the command goes, paths are those of this process.
+// Paths are resolved here, since the command may change to another folder.
 std::string flags_in_json(const CommandLine& line, const FlagValues& values,
                           const std::string& json) {
   Arguments words;
@@ -200,17 +200,17 @@ void predict_command_of(const Arguments& arguments) {
   write_text_file("the prediction", values->text("--json"), read_text(ways, kMostBytes));
 }
 
-// A prediction for any system's model, of which only sizes are known.
+// Predicts a model of any system, of which only sizes are known.
 
 std::vector<Flag> sized_flags();
 /// Throws kUsage.
 SizedJob read_sized_job(const FlagValues& values);
 
-/// Returns what the flags fix of the ways that are compared.
+/// Returns what the flags fix about the ways that are compared.
 ShapesAsked read_sized_shapes(const FlagValues& values, const SizedJob& job);
 
-/// Prints the speed of the job's own way, and a table of the ways that were asked for, which grows
-/// for `limit_s` at most.
+/// Prints the speed of the job's own way, and a table of the ways that were asked for. The search
+/// for further ways takes `limit_s` seconds at most.
 void print_sized(const SizedJob& job, const ShapesAsked& asked, double limit_s);
 
 constexpr const char* kSizes = "Sizes only, of any system's model";
@@ -218,7 +218,7 @@ double positive(const FlagValues& values, const char* flag, double otherwise) {
   return values.positive_number(flag).value_or(otherwise);
 }
 
-/// The end of a number, which says what it measures.
+/// The end of a number's text, which gives its unit.
 struct Unit {
   std::string_view name;
   double scale;
@@ -265,7 +265,7 @@ void read_strategy(const FlagValues& values, SizedJob& job) {
   std::vector<std::string> names;
   for (const StrategyKind* const kind : strategies()) {
     const bool known = std::ranges::find(names, kind->name) != names.end();
-    // Leaves out strategies that split variables when the tensors are not known.
+    // If the tensors are not known, leaves out strategies that split variables.
     if (!known && !kind->splits_variables()) names.emplace_back(kind->name);
   }
   const std::string text = values.text("--strategy");
@@ -364,19 +364,19 @@ void print_sized(const SizedJob& job, const ShapesAsked& asked, double limit_s) 
   if (!note.empty()) say("\n" + note + "\n");
 }
 
-// A study of many learners that are uneven and fail now and then, by strategy.
+// Studies many learners with uneven speeds that sometimes fail, for each strategy.
 
 std::vector<Flag> learner_flags();
-/// Throws kUsage when a flag is given that would mean nothing: one of them without --learners, or
-/// one beside it that says nothing about many learners.
+/// Throws kUsage if a given flag would have no effect: a flag about learners without --learners, or
+/// a flag beside --learners that does not concern many learners.
 void check_learner_flags(const FlagValues& values);
-/// The step and the link are those of the job. Throws kUsage.
+/// Reads the study; the step and the link are those of the job. Throws kUsage.
 LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job);
 
 constexpr const char* kLearners = "Many learners";
 constexpr std::int64_t kMostLearners = 1'000'000, kMostUneven = 50;
 
-/// A flag about one job's way, and why it says nothing about many learners.
+/// A flag about one job's way, and the reason why it has no meaning for many learners.
 struct UnusedFlag {
   const char* flag;
   const char* why;
@@ -433,7 +433,7 @@ LearnerStudy read_learner_study(const FlagValues& values, const SizedJob& job) {
   study.mtbf_s = values.positive_number("--mtbf-hours").value_or(0) * 3600;
   study.restart_s = values.positive_number("--restart-s").value_or(usual.restart_s);
   study.notice_s = values.positive_number("--notice-s").value_or(usual.notice_s);
-  // Contributions go one way and values the other.
+  // Contributions go in one direction, and values in the other.
   if (job.gbps > 0 && job.parameters > 0) {
     study.exchange_s = job.parameters * sizeof(float) / (job.gbps * kPayloadOfGigabit) * 2;
   }

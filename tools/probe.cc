@@ -90,7 +90,7 @@ Exit status: 0 if all was measured, 1 if not, 2 if used wrongly.)",
   return line;
 }
 
-/// The words before --for, and those behind it.
+/// The words before --for, and those after it.
 struct ProbeWords {
   Arguments own, prediction;
 };
@@ -145,7 +145,7 @@ std::string with_port(const std::string& host) {
   return address;
 }
 
-/// The host's name alone where no other is called so.
+/// Returns the host's name without its port, if no other host has that name.
 std::string name_of(const std::string& address, const std::vector<std::string>& all) {
   const std::string host = host_of(address);
   const auto same =
@@ -218,7 +218,8 @@ void say_meaning(const Arguments& prediction, const std::string& hosts_text) {
                           parse_hosts(hosts_text, "hosts"), predicted->predictions));
 }
 
-/// Reports faults in the prediction's flags before anything is measured.
+/// Reads the flags of the prediction, so that faults in them are reported before anything is
+/// measured.
 bool are_read(const Arguments& prediction) {
   if (prediction.empty()) return true;
   const models::Model& model = named_model(prediction.front(), " --predict");
@@ -261,7 +262,8 @@ int measure_hosts(const FlagValues& values, const Arguments& prediction) {
   const bool writes = probed.is_whole() || (values.given("--partial") && !hosts.hosts.empty());
   if (writes) {
     const std::string text = hosts_file_text(hosts, comment_of(probed, seconds));
-    parse_hosts(text, out);  // so that nothing is written that cannot be read
+    // Checks the text, so that only a file that can be read is written.
+    parse_hosts(text, out);
     write_text_file("the file of hosts", out, text);
     say(fmt::format("Written to {}: paceline predict MODEL --hosts {}\n", out, shell_words({out})));
     if (!prediction.empty()) say_meaning(prediction, text);

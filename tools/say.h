@@ -1,4 +1,4 @@
-// Messages of commands about the data that they have read.
+// Messages of commands that may quote data from files or peers.
 #pragma once
 
 #include <fmt/format.h>
@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-/// Prints lines in which words of a file or a peer may stand.
+/// Prints lines that may contain words of a file or a peer.
 inline void say(std::string_view text) { fmt::print("{}", plain_lines(text)); }
 
 }  // namespace paceline

@@ -24,7 +24,7 @@ constexpr std::int64_t kMostThreads = 1024;
 // The chief may take long, because it saves before it leaves.
 constexpr Duration kWorkersMayTake = std::chrono::seconds(300);
 
-/// The flags of a training program that mean the same here.
+/// Returns the flags of a training program that have the same meaning here.
 std::vector<Flag> shared_flags() {
   std::vector<Flag> shared;
   for (const auto& flags : {cluster_flags(), run_flags()}) {
@@ -69,7 +69,7 @@ Exit status: 0 if stopped between two jobs or after --jobs, 130 if stopped durin
   return line;
 }
 
-// All but those that only join the threads of one.
+// Returns all links except those that only join threads of one process.
 std::vector<std::string> links_of_processes() {
   std::vector<std::string> names;
   for (const LinkKind& kind : link_kinds()) {
@@ -113,7 +113,7 @@ void say_end(const Log& log, const PsSummary& summary) {
                        counted(summary.applied, "step"), summary.seconds));
 }
 
-/// Serves one job. Returns false when the server was stopped between two jobs.
+/// Serves one job. Returns false if the server was stopped between two jobs.
 bool serve_next(const PsOptions& options, const Log& log) {
   PsSummary summary;
   try {
@@ -121,7 +121,7 @@ bool serve_next(const PsOptions& options, const Log& log) {
   } catch (const Error& error) {
     const bool idle = summary.job.empty();
     if (error.code() == ErrorCode::kCancelled && idle) return false;
-    // A job that all its workers have left is over; the server is not.
+    // If all workers have left, the job is over, but the server goes on.
     if (error.code() != ErrorCode::kUnavailable || idle) throw;
   }
   say_end(log, summary);

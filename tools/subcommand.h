@@ -1,4 +1,4 @@
-// The subcommands of `paceline`: one file each, one line each in subcommand.cc.
+// The subcommands of `paceline`. Each has one file, and one line in subcommand.cc.
 #pragma once
 
 #include <span>
@@ -17,12 +17,13 @@ struct Subcommand {
   std::string_view name, help;
   /// Returns the exit status, and throws Error.
   int (*run)(const Arguments&);
-  /// The command lines: one, or one for each word that may follow the name.
+  /// Returns the command lines: one, or one for each word that may follow the name.
   std::vector<CommandLine> (*lines)();
 };
 std::span<const Subcommand> all_subcommands();
-/// Returns the command after "--" in the arguments of a subcommand that starts it. A subcommand of
-/// this program needs no program's name. Throws kUsage, with the example, where there is none.
+/// Returns the command after "--" in the arguments of a subcommand that starts it. If the command
+/// is a subcommand of this program, the program's name may be left out. Throws kUsage, with the
+/// example, if there is no command.
 Arguments command_after(const Arguments& arguments, const std::string& example);
 /// The text of `paceline --help`.
 std::string help_of_paceline();

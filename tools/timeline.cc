@@ -1,4 +1,4 @@
-// Merges the timelines that the tasks of a run have left into one.
+// `paceline timeline`: merges the timelines that a run's tasks have left into one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -59,7 +59,8 @@ std::vector<std::string> parts_in(const std::string& run) {
 }
 
 void check_runs(const std::vector<std::string>& runs) {
-  std::error_code unseen;  // a file that may not be looked at counts as none
+  // Ignored: a file that may not be looked at counts as missing.
+  std::error_code unseen;
   for (auto run = runs.begin(); run != runs.end(); ++run) {
     if (!fs::exists(*run, unseen)) refuse_flag("RUN", *run, "there is no such file or folder");
     if (std::any_of(runs.begin(), run, [&](const std::string& other) {

@@ -56,7 +56,7 @@ Examples:
        {"--once", "", "Print the run as it is now, and end", "Top"}}};
 }
 
-// Browsers show the address of a page with a '/' at its end.
+// Browsers show the address of a page with a '/' at the end.
 std::string without_last_slash(std::string address) {
   if (address.ends_with('/')) address.pop_back();
   return address;
@@ -72,7 +72,8 @@ bool is_address(const std::string& text) {
 
 void check_run(const std::string& run) {
   if (is_http_url(run)) return;
-  std::error_code unseen;  // a file that may not be looked at counts as none
+  // Ignored: a file that may not be looked at counts as missing.
+  std::error_code unseen;
   if (!std::filesystem::exists(run, unseen) && is_address(without_last_slash(run))) {
     refuse_flag(
         "RUN", run,
@@ -81,7 +82,7 @@ void check_run(const std::string& run) {
   }
 }
 
-// Returns the address of the page that the run's folder names; empty: the run shows none.
+// Returns the address of the page that the run's folder names; empty if the run has no page.
 std::string url_of(const std::string& run) {
   if (is_http_url(run)) return run;
   std::string url;
@@ -90,13 +91,13 @@ std::string url_of(const std::string& run) {
   return url;
 }
 
-/// The state of a run and whether it goes on.
+/// The state of a run, and whether the run still goes on.
 struct State {
   std::string json;
   bool live = false;
 };
 
-// A folder may say where the page was of a run that was killed.
+// If a run was killed, its folder may still name the address of its page.
 State state_of(const std::string& run, const HttpCaller& caller) {
   const std::string url = url_of(run);
   std::optional<Error> not_reached;
@@ -133,12 +134,13 @@ winsize terminal_size() {
 
 bool is_terminal() { return isatty(STDOUT_FILENO) == 1; }
 
-// Only a terminal cuts lines; elsewhere a command in one stays whole.
+// Returns the width of the terminal. Elsewhere lines are not cut, so that a command in a line stays
+// whole.
 int columns() {
   return is_terminal() ? int(terminal_size().ws_col) : std::numeric_limits<int>::max();
 }
 
-// Returns as many rows of the text as the terminal has.
+// Returns the first rows of the text, as many as the terminal has.
 std::string first_rows(const std::string& text) {
   std::size_t end = 0;
   for (int row = 0; row < int(terminal_size().ws_row) && end != std::string::npos; ++row) {
@@ -147,7 +149,7 @@ std::string first_rows(const std::string& text) {
   return end == 0 ? text : text.substr(0, end);
 }
 
-// The terminal's other screen, so that the lines before are there again afterwards.
+// Shows the terminal's alternate screen, so that the earlier lines reappear afterwards.
 class Screen {
  public:
   Screen() { write("\x1b[?1049h\x1b[?25l"); }
@@ -164,7 +166,7 @@ class Screen {
   }
 };
 
-// Returns the last state that was seen once the run goes on no more, or the user has seen enough.
+// Shows the run until it has ended or the user stops. Returns the last state that was seen.
 State follow(const std::string& run, const HttpCaller& caller, State state) {
   const Interrupt interrupt;
   const Screen screen;
@@ -174,7 +176,8 @@ State follow(const std::string& run, const HttpCaller& caller, State state) {
     try {
       state = state_of(run, caller);
     } catch (const Error&) {
-      break;  // it has ended, and left no report here
+      // The run has ended, and left no report here.
+      break;
     }
   }
   return state;

@@ -31,8 +31,8 @@ namespace {
 
 using models::Model;
 
-// The flags of other models are known, so that they can be refused with a reason; --help does not
-// show them.
+// Adds the flags of other models, which --help does not show, so that they can be refused with a
+// reason.
 void add_flags_of_others(CommandLine& line) {
   for (const Model* model : models::all_models()) {
     for (Flag flag : own_flags(model->settings().declared())) {
@@ -131,7 +131,7 @@ Program program_run_of(const Model& model, const TrainJob& job) {
   return program;
 }
 
-// Describes all graphs whose steps the model times, without the model's data.
+// Describes the graphs of all steps that the model times. Does not need the model's data.
 std::string dry_run_of(const Model& model, const TrainJob& job) {
   const std::vector<models::StepGraph> graphs = model.step_graphs(job.settings);
   std::vector<DryStep> steps;

@@ -1,4 +1,4 @@
-// The flags of `paceline train MODEL`, which other commands that train use too.
+// The flags of `paceline train MODEL`, which other commands that train also use.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@
 namespace paceline {
 
 CommandLine train_flags(const models::Model& model);
-/// The model that a user named. Throws kUsage when there is none, and of a program of the user its
-/// own command with this flag.
+/// Returns the model that a user named. Throws kUsage if there is no such model; if the name is
+/// that of a user's program, the message says to give `flag` to that program's own command.
 const models::Model& named_model(const std::string& name, const std::string& flag = {});
 
 /// A training, as its flags describe it.

@@ -51,7 +51,8 @@ bool is_numpy(nb::handle array) {
   return nb::isinstance(array, nb::module_::import_("numpy").attr("ndarray"));
 }
 
-// NumPy exports arrays of ml_dtypes' bfloat16 only as another type of the same size.
+// NumPy cannot export arrays of ml_dtypes' bfloat16 directly, but only as another type of the same
+// size.
 bool is_numpy_bfloat16(nb::handle array) {
   return is_numpy(array) && nb::cast<std::string>(nb::str(array.attr("dtype").attr("name"))) ==
                                 std::string(name_of(DType::kBFloat16));

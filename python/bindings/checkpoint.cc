@@ -21,7 +21,8 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// The reader is not copied, which nanobind would find out only by trying.
+// Tells nanobind that the reader cannot be copied, which nanobind would otherwise find out only by
+// trying.
 struct OpenCheckpoint : CheckpointReader {
   explicit OpenCheckpoint(const std::string& path) : CheckpointReader(path) {}
   OpenCheckpoint(const OpenCheckpoint&) = delete;
@@ -42,7 +43,7 @@ const SavedVariable& variable_of(const OpenCheckpoint& reader, const std::string
   }
 }
 
-// Reads a variable without the GIL: that takes as long as the disk.
+// Reads a variable without the GIL, since this takes as long as the disk does.
 SavedRows read(const OpenCheckpoint& reader, const std::string& name) {
   variable_of(reader, name);
   const nb::gil_scoped_release released;
@@ -107,7 +108,7 @@ void bind_checkpoint(nb::module_& module) {
           nb::sig("def dlpack(self, name: str) -> typing.Any"))
       .def("slots", slots_of, nb::sig("def slots(self, name: str) -> dict[str, numpy.ndarray]"));
 
-  // The reader of the checkpoint that a path means, and what was passed over on the way.
+  // Returns the reader of a path's checkpoint, and the checkpoints that it passed over.
   module.def(
       "open_checkpoint",
       [](const std::string& path) {

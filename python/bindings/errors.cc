@@ -1,4 +1,4 @@
-// Each paceline::Error becomes the exception of python/paceline/_errors.py that Python's users
+// Turns each paceline::Error into the exception of python/paceline/_errors.py that Python's users
 // would catch, with the same message.
 #include "python/bindings/errors.h"
 
@@ -17,7 +17,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// The names in Python of all codes, in their order.
+// Python's names of all error codes, in the order of the codes.
 constexpr std::pair<const char*, ErrorCode> kCodes[] = {
     {"INVALID_ARGUMENT", ErrorCode::kInvalidArgument},
     {"USAGE", ErrorCode::kUsage},

@@ -7,7 +7,7 @@
 
 namespace paceline::python {
 
-/// A name that a mapping does not have: KeyError in Python.
+/// A name that a mapping does not have; in Python this is a KeyError.
 class NoSuchName : public Error {
  public:
   using Error::Error;

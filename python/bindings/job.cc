@@ -20,8 +20,9 @@ constexpr const char* kAbout =
     "Trains a model that Python computes, alone or as a task of a job that `paceline launch`, "
     "torchrun, srun or another launcher has started.";
 
-// What a job is told of an error of the program. A job that was told of a lost ps would begin
-// again, which the program does not; and an exception of Python ends only with the GIL.
+// Returns what the job is told of the program's error. If the job were told of a lost ps, it would
+// begin again, which the program does not. An exception of Python must not be kept either, since it
+// can be destroyed only with the GIL.
 std::exception_ptr for_the_job(const std::exception_ptr& error) {
   try {
     std::rethrow_exception(error);
@@ -79,8 +80,8 @@ bool Job::has_begun(double seconds) {
   return changed_.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return begun_; });
 }
 
-// A parameter server takes signals that all other threads block, and ends. If it has not begun, its
-// thread still waits for other processes, and ends with the process.
+// Lets the parameter server's thread take signals, which all other threads block, and end. If it
+// has not begun to serve, its thread still waits for other processes, and ends with the process.
 void Job::leave_signals_to_it() {
   sigset_t set, pending;
   sigemptyset(&set);
@@ -97,7 +98,7 @@ void Job::leave_signals_to_it() {
   }
   if (has_begun(0)) return thread_.join();
   thread_.detach();
-  sigset_t taken;  // here, so that it is not seen a second time
+  sigset_t taken;  // the signal is taken here, so that it is not seen a second time
   sigemptyset(&taken);
   sigaddset(&taken, SIGINT);
   const timespec now = {};

@@ -15,29 +15,29 @@
 
 namespace paceline::python {
 
-/// Throws what a Python signal handler raises, on the main thread; on others it does nothing. The
-/// caller does not hold the GIL.
+/// Throws what a Python signal handler raises. Only the main thread runs handlers; on other threads
+/// nothing happens. The caller must not hold the GIL.
 void check_signals();
 
-/// A ProgramTask whose beginning Ctrl-C can end: a thread of its own waits for the other processes
-/// of the job, or serves where this one is a parameter server. All functions are called without the
-/// GIL.
+/// A ProgramTask that Ctrl-C can end at its beginning: a separate thread waits for the job's other
+/// processes, or serves if this process is a parameter server. Call all functions without the GIL.
 class Job {
  public:
-  /// Waits until this process is to train, or has nothing to train any more. `words` are the
-  /// program's name and its flags. Throws what ProgramTask throws, and what check_signals throws: a
-  /// signal ends a parameter server in good order.
+  /// Waits until this process shall train, or has nothing left to train. `words` are the program's
+  /// name and its flags. Throws what ProgramTask throws, and what check_signals throws: a signal
+  /// makes a parameter server end in an orderly way.
   explicit Job(const std::vector<std::string>& words);
   ~Job();
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// False: the process is to end with status().
+  /// False if the process must end, with status().
   bool trains() const { return !task_->status(); }
   int status() const { return task_->status().value_or(0); }
   const Cluster& cluster() const { return task_->cluster(); }
   const RunOptions& run() const { return task_->run(); }
-  /// Says that training has ended, well or with what the program threw, which reports show.
+  /// Tells the job that training has ended: well, or with the error that the program threw, which
+  /// reports then show.
   void end(const std::exception_ptr& error);
 
  private:
@@ -46,7 +46,7 @@ class Job {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool begun_ = false;        // the thread is done; the rest is the thread's before
+  bool begun_ = false;        // true once the thread is done; until then the thread owns the rest
   std::exception_ptr error_;  // of the task's beginning
   std::unique_ptr<ProgramTask> task_;
   std::thread thread_;

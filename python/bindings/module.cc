@@ -1,4 +1,4 @@
-// The module paceline._paceline. Python's users see it through python/paceline/.
+// The module paceline._paceline, which Python's users see through python/paceline/.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -1,4 +1,4 @@
-// Rules: Adam, Sgd, … as classes of Python, with the numbers and the defaults of rule.h.
+// Rules as classes of Python (Adam, Sgd, …), with the numbers and the defaults of rule.h.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
@@ -23,7 +23,7 @@ namespace nb = nanobind;
 namespace paceline::python {
 namespace {
 
-// A rule, and the numbers that it was made of.
+// A rule together with the numbers that it was made from.
 template <typename Numbers>
 struct Made : Rule {
   explicit Made(const Numbers& made_of) : Rule(made_of), numbers(made_of) {}
@@ -37,7 +37,8 @@ struct Field {
   const char* doc;
 };
 
-// 1e-3f is 0.001 to Python's users, and not 0.0010000000474974513.
+// Returns the shortest double that a user would write: 0.001 for 1e-3f, and not
+// 0.0010000000474974513.
 double shortest(float value) { return std::strtod(fmt::format("{}", value).c_str(), nullptr); }
 template <typename T>
 auto python_number(T value) {
@@ -86,14 +87,14 @@ void bind_rule(nb::module_& module, const char* name, const char* doc,
   });
 }
 
-// An array over memory that is valid during the call alone.
+// Returns an array over memory that is valid only during the call.
 template <typename T>
 nb::object lent(T* data, std::int64_t elements) {
   const std::size_t shape[] = {std::size_t(elements)};
   return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, 1, shape), nb::rv_policy::reference);
 }
 
-// Makes a rule from a Python function. The thread that applies rules calls the function.
+// Makes a rule from a Python function. The thread that applies rules will call the function.
 Rule code_rule(const std::string& name, float learning_rate, const std::vector<std::string>& slots,
                nb::callable apply) {
   CodeRule rule{.name = name, .learning_rate = learning_rate, .slots = {}, .apply = {}};

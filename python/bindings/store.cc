@@ -1,4 +1,4 @@
-// The store in Python: an ExternalStore, and the job that it belongs to.
+// The store in Python: an ExternalStore, and the job to which it belongs.
 #include <fmt/format.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
@@ -47,7 +47,7 @@ struct GivenVariable {
 using Numbers = std::map<std::string, std::int64_t>;
 using Rows = std::vector<std::pair<std::string, nb::object>>;
 
-// Keeps an array until the store releases it, on any thread.
+// Keeps an array until the store releases it, which may happen on any thread.
 std::shared_ptr<const void> kept(HostArray array) {
   auto* const owner = new nb::ndarray<nb::ro>(std::move(array.owner));
   return {owner->data(), [owner](const void*) {
@@ -66,7 +66,7 @@ class Store {
     job_ = std::make_unique<Job>(words);
     while (job_->trains()) {
       try {
-        // A signal that ends the wait for other tasks ends the session that makes it.
+        // If a signal ends the wait for other tasks, it also ends the session that is being made.
         auto ended = std::make_shared<std::atomic<bool>>(false);
         RunOptions run = job_->run();
         own_program_run(run).resume_command = resume_command;
@@ -81,7 +81,7 @@ class Store {
         };
         store_ = std::make_unique<ExternalStore>(variables, rule, job_->cluster(), run, options);
         made_ = true;
-        bool started = true;  // not where a dry run or a prediction is all that is asked for
+        bool started = true;  // false in a dry run or a prediction, which starts nothing
         store_->with_session([&](Session& session) { started = session.started(); });
         if (started) return;
         store_.reset();
@@ -100,7 +100,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // False: this process was no worker, or had only to show something; it is to end with status().
+  // False if this process is no worker, or had only to describe the job; it must then end with
+  // status().
   bool trains() const { return store_ != nullptr; }
   int status() const { return job_->status(); }
   std::string strategy() const { return job_->cluster().strategy.name; }
@@ -124,10 +125,10 @@ class Store {
   bool keep_in(const std::string& name, nb::handle memory);
   void ready(const std::string& name, nb::handle gradient);
   void ready_rows(const std::string& name, nb::handle ids, nb::handle rows);
-  // Null where the job shares out no records.
+  // Returns the records that the job shares out; null if it shares out none.
   std::shared_ptr<RecordBlocks> record_blocks();
   void close();
-  // Ends the program's part in the job, since the program threw an exception.
+  // Ends the program's part in the job, because the program threw an exception.
   void fail(const std::string& why);
 
  private:
@@ -139,7 +140,7 @@ class Store {
   bool closed_ = false;
 };
 
-// The store has a copy of the initial value, which the program may go on to change.
+// The store copies the initial value, since the program may go on to change its own.
 ExternalVariable Store::external(const GivenVariable& given) {
   const std::string what = fmt::format("value of '{}'", given.name);
   const HostArray value = host_array(given.value, what);
@@ -191,7 +192,7 @@ TensorView Store::need(const std::string& name) {
   return store().need(index);
 }
 
-// `memory` is an array whose rows follow each other, and that may be written.
+// `memory` is an array that may be written, and whose rows are contiguous.
 bool Store::keep_in(const std::string& name, nb::handle memory) {
   const int index = index_of(name);
   HostArray array = host_array(memory, fmt::format("memory of '{}'", name));
@@ -228,14 +229,14 @@ std::shared_ptr<RecordBlocks> Store::record_blocks() {
   return blocks;
 }
 
-// The records of a job, of which a sampler takes the next ones when it needs some.
+// The records of a job, from which a sampler takes the next ones when it needs some.
 class SharedRecords {
  public:
   SharedRecords(std::shared_ptr<RecordBlocks> blocks, std::int64_t block)
       : blocks_(std::move(blocks)), taker_({.records = block, .blocks = 1, .limit = kForEver}) {}
 
-  // How often it has begun, and from which to which place in the order of all epochs records were
-  // taken; no places when there will be no more.
+  // Returns how often the records have begun anew, and the range of places that was taken, counted
+  // over all epochs; no range if there are no more records.
   std::tuple<int, std::int64_t, std::int64_t> take(std::int64_t most) {
     const nb::gil_scoped_release released;
     taker_.follow(blocks_);
@@ -243,7 +244,7 @@ class SharedRecords {
     return {taker_.begins(), taken.first, taken.end};
   }
   std::int64_t use(std::int64_t records) { return taker_.use(records); }
-  // A change says that what was taken and not used is others' by now.
+  // If this number changes, the records that were taken but not used now belong to others.
   int begins() {
     const nb::gil_scoped_release released;
     taker_.follow(blocks_);

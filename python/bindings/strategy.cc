@@ -1,4 +1,5 @@
-// Strategy: the names of the table of strategies, and the options of the list strategy_fields.
+// Strategies in Python: their names come from the table of strategies, and their options from
+// strategy_fields.
 #include "params/strategy/strategies.h"
 
 #include <fmt/format.h>

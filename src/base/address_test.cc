@@ -36,7 +36,7 @@ std::string fault_of(const std::string& text) {
   return error_of(ErrorCode::kInvalidArgument, [&] { parse_address(text); });
 }
 
-// The system would read these texts as addresses that they do not seem to be.
+// The system would read these texts as other addresses: "010.0.0.1" as 8.0.0.1, for example.
 TEST(Address, IsNotReadFromNumbersThatTheSystemTakesForOthers) {
   for (const char* text : {"010.0.0.1:1", "10.0.0.08:1", "10.00.0.1:1", "256.0.0.1:1", "10.1:1",
                            "1:1", "0x7f.0.0.1:1", "0x7f000001:1", "10.0.0.1.:1", "1.2.3.4.5:1"})

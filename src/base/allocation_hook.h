@@ -1,6 +1,6 @@
 // Counts every allocation of a test program: include it in exactly one of its source files. It
-// takes the place of malloc and its kin in the whole program, libraries included, and hands on to
-// glibc's own. operator new ends in malloc, so it needs no hook.
+// replaces malloc and its kin in the whole program, libraries included, and calls glibc's. operator
+// new calls malloc, so it needs no hook.
 #pragma once
 
 #include <atomic>

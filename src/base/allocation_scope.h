@@ -1,5 +1,5 @@
-// Marks allocations of our code apart from those of libraries, which we cannot prevent. Tests count
-// both (allocation_hook.h); elsewhere a scope costs two additions.
+// Tells allocations of our code from those of libraries, which we cannot prevent. Tests count both
+// (allocation_hook.h); in other programs a scope costs two additions.
 #pragma once
 
 #include <cstdint>
@@ -7,12 +7,12 @@
 namespace paceline {
 
 namespace detail {
-/// Per thread and never shared; the allocation hook must find it without being passed anything.
+/// A global of each thread, since the allocation hook that reads it takes no arguments.
 inline constinit thread_local int foreign_allocation_depth = 0;
 }  // namespace detail
 
-/// While it lives, allocations of this thread count as a library's own. Put it around oneDNN's
-/// execute, and around nothing else.
+/// While an object lives, allocations of its thread count as a library's own. Put it around
+/// oneDNN's execute, and around nothing else.
 class ForeignAllocations {
  public:
   ForeignAllocations() { ++detail::foreign_allocation_depth; }
@@ -21,15 +21,15 @@ class ForeignAllocations {
   ForeignAllocations& operator=(const ForeignAllocations&) = delete;
 };
 
-/// Allocations of all threads since the process began.
+/// The allocations of all threads since the process began.
 struct AllocationCounts {
   std::int64_t ours = 0;
   std::int64_t foreign = 0;
 };
 
-/// Only in programs with one source file that includes base/allocation_hook.h.
+/// Call it only in a program in which one source file includes base/allocation_hook.h.
 AllocationCounts allocation_counts();
-/// False where a sanitizer owns malloc: then nothing is counted.
+/// Returns false where a sanitizer replaces malloc, so that no allocation is counted.
 bool allocations_are_counted();
 
 }  // namespace paceline

@@ -42,7 +42,7 @@ void* map_zeros(std::size_t bytes) {
   void* const memory =
       ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
-  // The system may refuse: large pages are only faster.
+  // The system may refuse this, which matters little: large pages are only faster.
   static_cast<void>(::madvise(memory, bytes, MADV_HUGEPAGE));
   const std::lock_guard lock(all_mapped().mutex);
   all_mapped().by_begin[static_cast<std::byte*>(memory)] = {bytes};

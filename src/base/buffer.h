@@ -34,14 +34,14 @@ class PagePinner {
   ~PagePinner() = default;
 };
 
-/// Has `pinner` pin the memory of several MB in which this place lies; it is unpinned before it is
-/// given back. Does nothing for less memory, which is not taken page by page, and where somebody
-/// was asked before. Any thread.
+/// Has `pinner` pin the mapping in which `memory` lies; the mapping is unpinned before it is freed.
+/// Does nothing if a pinner was asked for this mapping before, and for memory of less than several
+/// MB, which has no mapping of its own. Any thread.
 void pin_pages(const void* memory, PagePinner& pinner);
-/// Has `pinner` unpin all that it pinned, before it goes.
+/// Has `pinner` unpin all memory that it pinned. Call it before the pinner is destroyed.
 void unpin_pages(PagePinner& pinner);
 
-/// Memory as that of allocate_shared_aligned, with one owner; may be empty.
+/// Memory like that of allocate_shared_aligned, but with one owner. A buffer may be empty.
 class Buffer {
  public:
   Buffer() = default;

@@ -1,4 +1,4 @@
-// Time as a passed context: the real clock, and one that tests turn by hand.
+// The clocks that code is given: the real one, and one that tests advance by hand.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class RealClock : public Clock {
   void sleep_until(TimePoint time) override;
 };
 
-/// Stands still until it is advanced; sleeping advances it. Safe to use from many threads.
+/// A clock that stands still until it is advanced; sleeping advances it. Any thread.
 class ManualClock : public Clock {
  public:
   TimePoint now() const override { return TimePoint(Duration(now_.load())); }

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-/// A hierarchy of groups that is mounted: that of v2, or one of v1 with its controllers.
+/// A mounted hierarchy of control groups: the one of v2, or one of v1 with its controllers.
 struct Hierarchy {
   std::string root, mount;               // the group that is mounted, and where
   std::vector<std::string> controllers;  // of v1; none: it is v2
@@ -37,9 +37,9 @@ std::vector<Hierarchy> mounted_hierarchies(const std::string& root) {
   return found;
 }
 
-// The path of this process's group below the mount: /proc/self/cgroup has lines
-// "4:cpu,cpuacct:/a/b", of v2 "0::/a/b". A path that the mount does not show ("/../x") begins at
-// the mount itself.
+// Returns the path of this process's group below the mount; empty if the mount does not show the
+// group, as with the path "/../x". /proc/self/cgroup has lines such as "4:cpu,cpuacct:/a/b" for v1,
+// and "0::/a/b" for v2.
 std::string path_of_group(const std::string& root, const Hierarchy& in) {
   std::ifstream lines(root + "/proc/self/cgroup");
   for (std::string line; std::getline(lines, line);) {
@@ -65,7 +65,7 @@ std::optional<std::int64_t> number_in(const std::string& path) {
   return std::nullopt;
 }
 
-// The number of a line "name 123" of a file.
+// Returns the number in the line "name 123" of a file.
 std::int64_t number_of(const std::string& path, std::string_view name) {
   std::ifstream lines(path);
   std::string word;
@@ -95,7 +95,7 @@ class Group {
   }
 
  private:
-  // "150000 100000" or "max 100000": microseconds of each period.
+  // cpu.max holds the quota and the period in microseconds: "150000 100000" or "max 100000".
   std::optional<double> cores_of_v2() const {
     double quota = 0, period = 0;
     if (std::ifstream(folder_ + "/cpu.max") >> quota >> period && period > 0) return quota / period;

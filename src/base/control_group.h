@@ -10,21 +10,22 @@ namespace paceline {
 /// One limit: the smallest of the process's own group and of all groups above it.
 struct GroupLimit {
   std::int64_t most = 0;
-  std::string file;       // that sets it, such as "/sys/fs/cgroup/job/memory.max"
-  std::int64_t used = 0;  // of it now, by all processes of that group; 0: it does not say
+  std::string file;  // that sets it, such as "/sys/fs/cgroup/job/memory.max"
+  // How much of the limit all processes of the group use now; 0: unknown.
+  std::int64_t used = 0;
 };
 
 struct ControlGroupLimits {
   std::optional<double> cores;          // seconds of processor time a second
   std::optional<GroupLimit> memory;     // bytes; `used` leaves out files that can be dropped
   std::optional<GroupLimit> processes;  // and threads
-  /// Processes that the kernel has killed so far since a group with a memory limit was full, or
-  /// where no group has one, since the machine's memory was.
+  /// The number of processes that the kernel has killed for lack of memory so far: in the groups
+  /// with a memory limit, or, if no group has one, on the whole machine.
   std::int64_t killed_for_memory = 0;
 };
 
-/// Reads them anew. A limit that is not set, or cannot be read, is left out. `root` stands before
-/// /proc and before the paths of its mounts: tests put files of their own there.
+/// Reads the limits anew. A limit that is not set, or cannot be read, is left out. `root` is put
+/// before /proc and before the mounts' paths, so that tests can supply files of their own.
 ControlGroupLimits control_group_limits(const std::string& root = "");
 
 }  // namespace paceline

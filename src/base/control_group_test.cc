@@ -70,7 +70,8 @@ TEST_F(ControlGroup, OfV1EachControllerHasItsHierarchy) {
   EXPECT_FALSE(found.processes);
 }
 
-// A container's mount may show its group alone, by the path that it has outside.
+// A container may see its own group alone, as the root of the mount. The mount's line then names
+// the group's path outside the container.
 TEST_F(ControlGroup, AContainersOwnGroupIsItsRoot) {
   write("/proc/self/mountinfo",
         "40 36 0:33 /docker/x /sys/fs/cgroup ro - cgroup2 cgroup2 rw,nsdelegate\n");

@@ -17,8 +17,8 @@ std::vector<std::uint8_t> pattern(std::size_t bytes) {
 
 using Copy = std::function<void(void* to, const void* from, std::size_t bytes)>;
 
-// Copies lengths around those of pieces and around the end of copying by pieces, from and to all
-// places in a cache line.
+// Copies lengths around one piece, and around the length from which copy_bytes copies whole again,
+// from and to every place in a cache line.
 void expect_that_it_copies_all_and_nothing_else(const Copy& copy) {
   constexpr std::size_t kGuard = 64;
   const std::size_t piece = 2048, mebibyte = 1 << 20;

@@ -53,10 +53,9 @@ PACELINE_STREAMS_TARGET std::uint64_t remainder_of(std::span<const std::byte> by
   return rest;
 }
 
-/// x^(bits − 33) as a remainder: multiplying by it goes past so many zero bits. The 33 powers that
-/// are missing are those by which a product is too high: it has 63 bits and lies in a word of 64,
-/// and 32 more come with the instruction (`past_zeros`), or since the factor lies in the lower half
-/// of a word (`folded`).
+/// Returns the remainder of x^(bits − 33): multiplying by it skips `bits` zero bits. The other 33
+/// powers come by themselves: one because a product has 63 bits in a word of 64, and 32 from the
+/// instruction (`past_zeros`), or because the factor lies in the lower half of a word (`folded`).
 constexpr std::uint32_t factor_past(std::size_t bits) {
   std::uint32_t power = 0x80000000;  // x^0
   for (std::size_t bit = 33; bit < bits; ++bit) power = times_x(power);
@@ -69,8 +68,9 @@ PACELINE_STREAMS_TARGET std::uint64_t past_zeros(std::uint64_t rest, std::uint32
   return _mm_crc32_u64(0, std::uint64_t(_mm_cvtsi128_si64(product)));
 }
 
-/// An instruction is begun with each cycle and takes three: three streams of `kStream` bytes keep
-/// the unit busy. Takes as many such blocks as there are off `bytes`.
+/// The processor begins one of these instructions in each cycle, and each takes three cycles, so
+/// three streams of `kStream` bytes keep the unit busy. Removes all whole blocks of three streams
+/// from the front of `bytes`.
 template <std::size_t kStream>
 PACELINE_STREAMS_TARGET std::uint64_t remainder_of_blocks(std::span<const std::byte>& bytes,
                                                           std::uint64_t rest) {
@@ -97,8 +97,8 @@ PACELINE_STREAMS_TARGET std::uint32_t crc32c_by_streams(std::span<const std::byt
   return ~std::uint32_t(remainder_of(bytes, rest));
 }
 
-/// Factors that move a word past `bits` zero bits: one for the second word, and one for the first,
-/// which moves past 64 bits more.
+/// Factors that move two words past `bits` zero bits: `second` is for the second word, and `first`
+/// for the first word, which moves past 64 bits more.
 struct Fold {
   constexpr explicit Fold(std::size_t bits)
       : first(factor_past(bits + 64)), second(factor_past(bits)) {}
@@ -120,7 +120,7 @@ PACELINE_VECTORS_TARGET __m512i folded(__m512i value, __m512i next, Fold fold) {
   return _mm512_xor_si512(products, next);
 }
 
-/// Returns the remainder of 64 bytes that also carry all bytes before them.
+/// Returns the remainder of 64 bytes into which all bytes before them are folded.
 PACELINE_VECTORS_TARGET std::uint64_t remainder_of(__m512i value) {
   constexpr Fold kPast128{128};
   alignas(64) __m128i parts[4];

@@ -7,8 +7,9 @@
 
 namespace paceline {
 
-/// The CRC with Castagnoli's polynomial (RFC 3720, appendix B.4) of all bytes so far, when `before`
-/// is that of those before these. The fastest of crc32c_methods().
+/// Returns the CRC with Castagnoli's polynomial (RFC 3720, appendix B.4), by the fastest of
+/// crc32c_methods(). If `before` is the CRC of earlier bytes, the result is that of the earlier
+/// bytes followed by `bytes`.
 std::uint32_t crc32c(std::span<const std::byte> bytes, std::uint32_t before = 0);
 
 /// A way to compute it.

@@ -20,9 +20,9 @@ class Deadline {
   static Deadline at(TimePoint time, const Clock& clock) {
     return after(std::min<Duration>(time - clock.now(), std::chrono::hours(24 * 365)));
   }
-  /// The same deadline, which also passes once `descriptor` can be read. A wait in a link and the
-  /// making of a connection watch the descriptor, but not while a name is looked up or a task of
-  /// this host is dialled.
+  /// Returns this deadline, which also passes once `descriptor` can be read. A link watches the
+  /// descriptor while it waits or connects, but not while it looks up a name or connects to a task
+  /// of the same host.
   Deadline or_when_readable(int descriptor) const {
     Deadline earlier = *this;
     earlier.descriptor_ = descriptor;

@@ -1,7 +1,7 @@
 // Numbers too small for float32's full precision (below 1.2e-38) count as zero where Paceline
-// computes: processors take some hundred cycles for each, and gradients of a softmax that is sure
-// of itself are full of them (a step of ptb small that took 4 times as long). TensorFlow's kernels
-// do the same.
+// computes. Processors take some hundred cycles for each, and the gradients of a softmax that is
+// sure of its answer are full of them: they made a step of ptb small 4 times as long. TensorFlow's
+// kernels do the same.
 #pragma once
 
 #ifdef __x86_64__
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// While it lives, this thread reads and writes denormals as zeros; then as before. Nests.
+/// While an object lives, its thread reads and writes denormals as zeros. Scopes may nest.
 class FlushDenormals {
  public:
 #ifdef __x86_64__

@@ -22,7 +22,8 @@ void expect_round_trips() {
   }
 }
 
-// The midpoint of two neighbours goes to the even one; a hair off it goes to the nearer.
+// The midpoint of two neighbours is rounded to the even one, and a number beside the midpoint to
+// the nearer one.
 template <typename Half>
 void expect_rounds_to_nearest_even(std::uint16_t last) {
   for (std::uint16_t bits = 0; bits < last; ++bits) {

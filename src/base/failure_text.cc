@@ -10,7 +10,8 @@ namespace {
 
 constexpr std::string_view kOfJson = "[json.exception.";
 
-// "[json.exception.parse_error.101] parse error at line 2, column 5: syntax error while …"
+// Shortens a message such as "[json.exception.parse_error.101] parse error at line 2, column 5:
+// syntax error while …".
 std::string text_of_json_error(std::string_view what) {
   constexpr std::string_view kParse = "parse error ";
   if (what.find("number overflow") != what.npos) return "a number is too large";

@@ -10,10 +10,10 @@ namespace paceline {
 /// that is less.
 std::uint64_t memory_of_machine();
 
-/// Throws kInvalidArgument, "WHAT 58,093 MB, this machine has 25,277 MB", when so many bytes and
-/// those that the process has already are more than the machine's, or with those of all processes
-/// of its control group more than that allows. To be asked before they are allocated: the system
-/// promises more than it has, and kills a process that takes it at its word.
+/// Throws kInvalidArgument, "WHAT 58,093 MB, this machine has 25,277 MB", if `bytes` and the memory
+/// that the process already has exceed the machine's, or if `bytes` and the memory of all processes
+/// of its control group exceed the group's limit. Call it before the memory is allocated: the
+/// system promises more than it has, and kills a process that uses all of it.
 void check_fits_machine(std::string_view what, double bytes);
 
 }  // namespace paceline

@@ -5,7 +5,8 @@
 
 namespace paceline {
 
-/// A file in memory, which no folder names: it ends with the process, however that ends.
+/// A file in memory that stands in no folder. The system removes it when the process ends, even if
+/// the process is killed.
 class MemoryFile {
  public:
   /// Throws kUnavailable.
@@ -14,7 +15,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  /// A path by which every process of this user opens it, "/proc/4711/fd/9".
+  /// Returns a path by which any process of this user can open the file: "/proc/4711/fd/9".
   std::string path() const;
   /// Everything that was written to it.
   std::string text() const;

@@ -7,7 +7,7 @@ namespace paceline {
 class MemorySpace {
  public:
   MemorySpace() = default;
-  /// `device` names the space and is never followed; null is the host.
+  /// `device` only identifies the space and is never dereferenced; null means the host.
   explicit MemorySpace(const void* device) : device_(device) {}
   bool host() const { return device_ == nullptr; }
   bool operator==(const MemorySpace&) const = default;

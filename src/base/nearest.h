@@ -14,7 +14,8 @@ namespace paceline {
 /// are equal.
 std::size_t edit_distance(std::string_view a, std::string_view b);
 
-/// The candidate with the smallest edit distance, the first of equals; empty without candidates.
+/// Returns the candidate with the smallest edit distance, the first of equals; empty if there are
+/// no candidates.
 std::string nearest(std::string_view word, const std::vector<std::string_view>& candidates);
 
 /// The same of any range of strings.
@@ -24,7 +25,8 @@ std::string nearest(std::string_view word, const Range& candidates) {
   return nearest(word, views);
 }
 
-/// "; did you mean 'x'?" for the end of a message; empty when no candidate resembles the word.
+/// Returns "; did you mean 'x'?" for the end of a message; empty when no candidate resembles the
+/// word.
 std::string did_you_mean(std::string_view word, const std::vector<std::string_view>& candidates);
 
 template <typename Range>

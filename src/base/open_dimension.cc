@@ -18,10 +18,12 @@ namespace {
 constexpr std::array<std::int64_t, 16> kPrimes = {94331, 94543, 94771, 95153, 95369, 95581,
                                                   95801, 96157, 96377, 96589, 96821, 97151,
                                                   97367, 97579, 97813, 98179};
-// A shape function may add at most this to an open dimension, as the margin of a window does.
+// The most that a shape function may add to an open dimension, for example for the margin of a
+// window.
 constexpr std::int64_t kMostAdded = 64;
 
-/// Names are only added. Whoever has seen the count may read so many of them.
+/// Names are only added, so a thread that has read `count` may read that many names without the
+/// lock.
 struct Names {
   std::mutex mutex;
   std::array<std::string, kPrimes.size()> by_prime;
@@ -33,10 +35,11 @@ Names& names() {
   return *names;
 }
 
-/// A dimension: a number, times open ones, plus a number.
+/// A dimension: `factor` times the open dimensions in `open`, plus `added`.
 struct Term {
   std::int64_t factor = 1, added = 0;
-  std::vector<std::size_t> open;  // indices of primes, each as often as it is a factor
+  // The indices of the primes; a prime that is a factor twice appears twice.
+  std::vector<std::size_t> open;
 };
 
 Term term_of(std::int64_t dimension) {

@@ -1,8 +1,9 @@
-// Dimensions whose sizes are known when a graph is computed only. In shapes a prime number stands
-// for each, so that functions which infer shapes multiply and add them as they do sizes: the
-// prime 94,331 for "batch" makes (batch·8) of (batch,8), and shapes of 16 axes of it still fit.
-// Sizes that are a multiple of one of these primes by chance are taken for open ones; there are 16,
-// none of them near a round number.
+// Dimensions whose sizes are known only when a graph is computed. In a shape, a prime number stands
+// for each open dimension, so that functions which infer shapes can multiply and add dimensions as
+// usual. With 94,331 for "batch", reshaping (batch,8) gives (batch·8).
+//
+// A size that is by chance a multiple of one of these primes is taken for an open dimension. There
+// are 16 of them, and none is near a round number.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +20,16 @@ using OpenSizes = std::map<std::string, std::int64_t, std::less<>>;
 /// Returns the number that stands for the open dimension of this name, in all graphs of the
 /// process. Throws kInvalidArgument when the name is empty, or no number is left for it.
 std::int64_t open_dimension(std::string_view name);
-/// Returns the name of an open dimension that stands alone; empty of all else.
+/// Returns the name of a dimension that is exactly one open dimension; empty for any other.
 std::string open_name(std::int64_t dimension);
-/// True of an open dimension, of products with it, and of one that a little was added to.
+/// True for an open dimension, for products with it, and for an open dimension plus at most 64.
 bool is_open(std::int64_t dimension);
 /// Returns the names that it depends on.
 std::vector<std::string> open_names(std::int64_t dimension);
-/// Returns it as text: "64", "batch", "batch·time", "8·batch", "time+1".
+/// Returns the dimension as text: "64", "batch", "batch·time", "8·batch", "time+1".
 std::string dimension_text(std::int64_t dimension);
-/// Returns the size of such a dimension where open ones have these sizes; those of other names stay
-/// open.
+/// Returns `dimension` with these sizes in place of its open dimensions. Open dimensions that have
+/// no size here stay open.
 std::int64_t sized(std::int64_t dimension, const OpenSizes& sizes);
 
 }  // namespace paceline

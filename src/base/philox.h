@@ -41,7 +41,7 @@ T to_uniform(std::uint32_t word, T low, T high) {
 }
 
 /// Two independent standard normal numbers from two words (Box & Muller, "A Note on the Generation
-/// of Random Normal Deviates", 1958); at most 5.8.
+/// of Random Normal Deviates", 1958). Their absolute values are at most 5.8.
 template <typename T>
 struct NormalPair {
   T first, second;
@@ -53,7 +53,8 @@ NormalPair<T> to_normal_pair(std::uint32_t a, std::uint32_t b) {
   return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
-/// A 64-bit key from a seed and a name (FNV-1a, then a finaliser), so that streams do not meet.
+/// Makes a 64-bit key of a seed and a name (FNV-1a, then a finaliser), so that streams of different
+/// names differ.
 std::uint64_t random_key(std::uint64_t seed, std::string_view name);
 
 }  // namespace paceline

@@ -16,12 +16,12 @@ class Pinned {
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
 
-  /// The calling thread, another one or that of a copy of this process, leaves the core.
+  /// The calling thread leaves the core. It may be another thread, or one of a forked process.
   void leave() const;
 
  private:
   cpu_set_t before_;
-  cpu_set_t others_;  // than the core; none: it is pinned nowhere
+  cpu_set_t others_;  // every core that the thread may use but this one; empty: it is not pinned
 };
 
 }  // namespace paceline

@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// The text with '?' in place of each control character (ASCII's, and C1's in UTF-8) but those of
-/// `kept`, so that it stays on its line and gives a terminal no commands.
+/// Returns the text with '?' in place of control characters (of ASCII, and C1 in UTF-8), except
+/// those in `kept`, so that it stays on its line and sends a terminal no commands.
 inline std::string plain_text(std::string_view text, std::string_view kept = {}) {
   std::string plain;
   plain.reserve(text.size());

@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Writes the text and flushes. The program goes on when its terminal is gone, its pipe closed or
-/// the disk full; the text is then lost.
+/// Writes the text and flushes. If the terminal is gone, the pipe closed or the disk full, the text
+/// is lost, and the program goes on.
 inline void print_text(std::FILE* stream, std::string_view text) noexcept {
   std::fwrite(text.data(), 1, text.size(), stream);
   std::fflush(stream);

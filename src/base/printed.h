@@ -13,12 +13,12 @@
 
 namespace paceline {
 
-/// The number to print: a NaN has no sign there, so that none is printed as "-nan".
+/// Returns the number to print: a NaN loses its sign, so that it is not printed as "-nan".
 inline double printed(double number) {
   return std::isnan(number) ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
-/// "1,235", "98.77", "40": a rate with its first digits, and never an exponent for a large one.
+/// Returns a rate with its first digits, "1,235", "98.77" or "40", and never with an exponent.
 inline std::string rounded(double number, int digits = 4) {
   const double least = 1000 - 0.5 * std::pow(10.0, 3 - digits);  // of what is rounded to 1,000
   const bool large = std::abs(number) >= least && std::abs(number) < 1e18;

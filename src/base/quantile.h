@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// The first bucket up to which `share` of all `count` are counted (nearest rank); the last one
-/// when there is none.
+/// Returns the first bucket at which `share` of all `count` values have been counted (nearest
+/// rank); the last bucket if there is no such bucket.
 inline std::size_t bucket_of_quantile(std::span<const std::int64_t> counts, std::int64_t count,
                                       double share) {
   const auto rank = std::max<std::int64_t>(std::int64_t(std::ceil(share * double(count))), 1);

@@ -9,8 +9,8 @@
 
 namespace paceline {
 
-/// A number below `limit`, each about equally likely, for place `at` of a stream (key, stream).
-/// `limit` is at least 1.
+/// Returns a number below `limit`, each about equally likely, for place `at` of a stream (key,
+/// stream). `limit` is at least 1.
 inline std::int64_t random_below(std::int64_t limit, std::uint64_t key, std::int64_t at,
                                  std::int64_t stream = 0) {
   const PhiloxBlock words = philox(key, std::uint64_t(at), std::uint64_t(stream));

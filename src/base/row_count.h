@@ -12,7 +12,8 @@ namespace paceline {
 /// Dimension 0; 1 of a scalar.
 inline std::int64_t row_count(const Shape& shape) { return shape.rank() == 0 ? 1 : shape[0]; }
 
-/// Returns the shape with another number of rows; that of a scalar stays as it is.
+/// Returns the shape with `rows` as its first dimension; the shape of a scalar is returned
+/// unchanged.
 inline Shape with_rows(const Shape& shape, std::int64_t rows) {
   if (shape.rank() == 0) return shape;
   std::vector<std::int64_t> dims(shape.dims().begin(), shape.dims().end());

@@ -22,9 +22,9 @@ constexpr int kMostLinks = 40;  // as many as the system follows
 
 /// The place to which the text for a path is written.
 struct Destination {
-  std::string path;               // the path behind symbolic links; what it names need not be there
-  bool through = false;           // it is written as it is, since nothing can take its place
-  std::optional<int> descriptor;  // of this process, such as 1 for /dev/stdout
+  std::string path;               // the path behind symbolic links; the file need not exist
+  bool through = false;           // true if the text is written to it, since no file can replace it
+  std::optional<int> descriptor;  // a descriptor of this process, such as 1 for /dev/stdout
 };
 
 bool holds_descriptors(const std::string& folder) {
@@ -53,7 +53,7 @@ Destination destination_of(const std::string& path) {
   for (int links = 0; links < kMostLinks; ++links) {
     const fs::path parent = file.has_parent_path() ? file.parent_path() : ".";
     const fs::path folder = fs::canonical(parent, none);
-    // A link to a descriptor leads to a description, and not to a file's name.
+    // A link in a folder of descriptors leads to an open file, and not to a file's name.
     if (holds_descriptors(folder)) return {file, true, descriptor_of(file, folder)};
     if (!fs::is_symlink(fs::symlink_status(file, none))) break;
     file = parent / fs::read_symlink(file, none);

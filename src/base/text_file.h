@@ -6,15 +6,15 @@
 
 namespace paceline {
 
-/// Writes PATH.part and renames it onto PATH; where PATH is a symbolic link, onto the file that it
-/// leads to, which need not be there yet. Nothing else is ever replaced: a pipe, a device or a
-/// descriptor (/dev/stdout, /dev/fd/63) is written to. Throws kUnavailable, "WHAT PATH cannot be
-/// written: No space left on device".
+/// Writes PATH.part and renames it to PATH. If PATH is a symbolic link, replaces the file that it
+/// leads to, which need not exist yet. A pipe, a device or a descriptor (/dev/stdout, /dev/fd/63)
+/// is written to and never replaced. Throws kUnavailable, "WHAT PATH cannot be written: No space
+/// left on device".
 void write_text_file(std::string_view what, const std::string& path, std::string_view text);
 
-/// True for a pipe, a device and a descriptor: a text that goes there takes no file's place.
+/// True for a pipe, a device and a descriptor, to which a text is written without replacing a file.
 bool is_written_through(const std::string& path);
-/// Returns why no file can be made beside `path`, as write_text_file does; empty: one can.
+/// Returns the reason why write_text_file could make no file beside `path`; empty if it can.
 std::string why_none_is_made_beside(const std::string& path);
 /// Returns the path to which `path` leads if it is a symbolic link, else `path`.
 std::string behind_links(const std::string& path);

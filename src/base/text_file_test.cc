@@ -79,7 +79,8 @@ TEST(TextFile, ThatCannotBeWrittenIsNamedWithTheReason) {
   const TemporaryFolder folder;
   const std::string path = folder.path("file");
   write_text_file("the list", path, "first");
-  // The first path is a folder, the second has no room: /dev/full.
+  // A folder takes the place of the first path's .part file, and the second path, /dev/full, has no
+  // room.
   std::filesystem::create_directory(path + ".part");
   EXPECT_THAT(error_of(ErrorCode::kUnavailable, [&] { write_text_file("the list", path, "x"); }),
               HasSubstr("the list " + path + " cannot be written: Is a directory"));

@@ -19,9 +19,9 @@
 namespace paceline {
 namespace {
 
-// Waits up to half a millisecond for a condition that is mostly true soon, and returns false when
-// it is not. A sleep would cost tens of microseconds, and more on a virtual machine. At first the
-// thread polls; then it yields its core to others that want it.
+// Waits up to half a millisecond for a condition that mostly becomes true soon; returns false if it
+// does not. A sleep would cost tens of microseconds, and more on a virtual machine. The thread
+// first polls, then yields its core to others that want it.
 template <typename Predicate>
 bool comes_soon(const Predicate& predicate) {
   using std::chrono::steady_clock;
@@ -40,10 +40,11 @@ bool comes_soon(const Predicate& predicate) {
 
 }  // namespace
 
-// A job is published by storing its number in `job`, and closed by storing 0 there. A thread joins
-// by counting itself into `inside` and then looking whether the job is still open, and the caller
-// closes it before it waits until nobody is inside: whichever comes first is seen by the other, so
-// a late thread never meets a dead function. Nobody takes the mutex but to sleep or to wake.
+// The caller publishes a job by storing its number in `job`, and closes it by storing 0 there. A
+// thread joins by counting itself into `inside` and then checking that the job is still open; the
+// caller closes the job before it waits until nobody is inside. Whichever comes first is seen by
+// the other, so a late thread never calls a function that no longer exists. Threads take the mutex
+// only to sleep or to wake others.
 struct ThreadPool::State {
   explicit State(std::size_t threads) : parts(threads) {}
   ~State() { stop(); }

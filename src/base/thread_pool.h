@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Calls `function(object, tile)`; a reference to a callable, never owning, never allocating.
+/// Calls `function(object, tile)`: a reference to a callable, which owns and allocates nothing.
 class TileFunction {
  public:
   template <typename F>
@@ -21,12 +21,12 @@ class TileFunction {
   void (*call_)(void*, std::int64_t);
 };
 
-/// `threads` threads in all, the calling one included: ThreadPool(1) starts none and runs
-/// everything in order in the caller. One caller at a time. Threads of its own flush denormals
-/// (denormals.h); a caller that computes does too.
+/// A pool of `threads` threads, the calling one included: ThreadPool(1) starts none and runs
+/// everything in order in the caller. One caller at a time. The pool's threads flush denormals
+/// (denormals.h), so a caller that computes should, too.
 class ThreadPool {
  public:
-  /// Throws kUnavailable when they cannot all be started.
+  /// Throws kUnavailable if some of the threads cannot be started.
   explicit ThreadPool(int threads);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -34,14 +34,15 @@ class ThreadPool {
 
   int threads() const { return threads_; }
   /// Calls function(0) … function(tiles − 1), each once, on any thread in any order, and returns
-  /// when all have returned. The first exception of a tile is thrown here. Allocates nothing.
-  /// Idle threads wait awake for half a millisecond, mostly leaving the core to others that want
-  /// it, then sleep.
+  /// when all calls have returned. Throws the first exception of a tile. Allocates nothing. Idle
+  /// threads stay awake for half a millisecond, mostly yielding their core to others that want it,
+  /// and then sleep.
   void run_tiles(std::int64_t tiles, TileFunction function);
 
-  /// As run_tiles, but each thread begins with a part of its own, the same in every call with as
-  /// many tiles: what it read then may still be in its cache. Then it takes what others have not
-  /// begun. `backwards`: from the end of each part; by turns, what was read last is read first.
+  /// Does what run_tiles does, but each thread begins with its own part of the tiles. Its part is
+  /// the same in every call with as many tiles, so what it read then may still be in its cache.
+  /// After that it takes tiles that others have not begun. If `backwards`, it goes through parts
+  /// from their end: a caller that alternates reads first what was read last.
   void run_own_tiles(std::int64_t tiles, bool backwards, TileFunction function);
 
   /// Splits [0, n) into ranges of at least `grain` and calls function(begin, end) for each.

@@ -184,7 +184,7 @@ TEST(ThreadPool, EachThreadBeginsWithItsOwnPart) {
   std::vector<std::thread::id> owners(3);
   for (int round = 0; round < 20; ++round) {
     const bool backwards = round % 2 == 1;
-    // The first tile of a part ends only when those of all parts have begun.
+    // The first tile of each part ends only when the first tiles of all parts have begun.
     std::barrier begun(3);
     auto tile = [&](std::int64_t i) {
       if ((i % 2 == 1) != backwards) return;
@@ -217,7 +217,7 @@ void limit_address_space(std::uint64_t more) {
   ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-// Stacks are 2 or 8 MB: some of the threads start, the others cannot.
+// Stacks take 2 or 8 MB each, so some of the threads start and the others cannot.
 TEST(ThreadPool, ThreadsThatCannotBeStartedAreAnError) {
   if (!allocations_are_counted()) GTEST_SKIP() << "a sanitizer needs the address space";
   EXPECT_EXIT(

@@ -1,5 +1,5 @@
-// Virtual time for what drives state machines without a clock, tests and the predictor: a heap of
-// events, and random numbers from a seed that replays exactly.
+// Virtual time for tests and the predictor, which drive state machines without a clock: a heap of
+// events, and random numbers from a seed, so that a run replays exactly.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,18 @@
 
 namespace paceline {
 
-/// Time moves from one event to the next. Events of one moment keep their order.
+/// Time moves from one event to the next. Events at the same time run in the order in which they
+/// were added.
 class VirtualTime {
  public:
   explicit VirtualTime(std::uint64_t seed = 1) : random_(seed) {}
 
   TimePoint now() const { return now_; }
   double seconds() const;
-  /// Calls `act` at that time, but never before now.
+  /// Calls `act` at that time, or now if the time has passed.
   void at(TimePoint time, std::function<void()> act);
   void after(Duration wait, std::function<void()> act) { at(now_ + wait, std::move(act)); }
-  /// Runs the next event. False when there is none.
+  /// Runs the next event. Returns false if there is none.
   bool run_one();
   void run() {
     while (run_one()) {
@@ -34,8 +35,8 @@ class VirtualTime {
   bool happens(double probability) { return uniform() < probability; }
   Duration between(Duration least, Duration most);
 
-  /// Return the number of events that have run, and a hash, which two runs share only if they were
-  /// alike.
+  /// Return the number of events that have run, and their hash, which two runs share only if they
+  /// were alike.
   std::uint64_t events() const { return events_; }
   std::uint64_t hash() const { return hash_; }
   /// Makes the number a part of the hash.
@@ -46,7 +47,7 @@ class VirtualTime {
     TimePoint at;
     std::uint64_t number;
     std::function<void()> act;
-    bool operator<(const Event& other) const {  // the earliest of a heap is on top
+    bool operator<(const Event& other) const {  // for a heap whose top is the earliest event
       return at != other.at ? at > other.at : number > other.number;
     }
   };

@@ -11,22 +11,22 @@
 
 namespace paceline {
 
-/// The one writer of a run's mark: its saver, or whoever holds the lock of the run's folder once
-/// the run has ended. A mark is replaced as a whole, before the checkpoint that it named before may
-/// be deleted, so that a whole checkpoint is marked at any moment. One thread at a time.
+/// The only writer of a run's mark: the run's saver, or, after the run, the holder of the lock of
+/// its folder. The mark is replaced as a whole, before the checkpoint that it named may be deleted,
+/// so that it names a whole checkpoint at any moment. One thread at a time.
 class BestKeeper {
  public:
   using Say = std::function<void(const std::string&)>;
-  /// Goes on from the mark that is there. Best values of another number, and of a checkpoint that
-  /// is no longer whole, begin anew, and `say` gets a line that tells it. Throws as Disk does, and
-  /// kDataLoss when the mark that is there cannot be read.
+  /// Goes on from the existing mark. If that is for another number, or names a checkpoint that is
+  /// no longer whole, the search for the best begins anew, and `say` gets a line about it. Throws
+  /// as Disk does, and kDataLoss if the existing mark cannot be read.
   BestKeeper(const Checkpoints& checkpoints, const BestBy& by, Say say);
 
   const BestMark& mark() const { return mark_; }
-  /// Marks the checkpoint of that step if its value is better than that of the best so far, and it
-  /// is there, whole. Returns true when it is marked now.
+  /// Marks the checkpoint of that step if its value is better than the best so far and the
+  /// checkpoint is whole. Returns true if it is marked now.
   bool note(std::int64_t step, double value);
-  /// Takes what evaluations beside the run have reported, and deletes their reports.
+  /// Reads the reports of evaluations that ran beside the run, and deletes them.
   void take_reports();
 
  private:
@@ -35,8 +35,8 @@ class BestKeeper {
   BestMark mark_;
 };
 
-/// Takes the reports that came after a run's end, if the run keeps its best checkpoint. To be
-/// called by the holder of the folder's lock.
+/// Reads the reports that arrived after a run's end, if the run keeps its best checkpoint. The
+/// caller must hold the folder's lock.
 void take_late_reports(const Checkpoints& checkpoints, const BestKeeper::Say& say);
 
 }  // namespace paceline

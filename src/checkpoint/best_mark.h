@@ -1,4 +1,5 @@
-// The mark of a run's best checkpoint and of the number that chose it: CHECKPOINTS/best.json.
+// The mark of a run's best checkpoint, with the number by which it is the best:
+// CHECKPOINTS/best.json.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@ namespace paceline {
 /// The number by which the checkpoints of a run are compared.
 struct BestBy {
   std::string name;      // "loss/valid"
-  bool largest = false;  // the largest is the best; else the smallest
+  bool largest = false;  // the largest number is the best; else the smallest
   /// False when `value` is infinite or NaN.
   bool better(double value, double than) const;
   bool operator==(const BestBy&) const = default;
 };
 
-/// The content of best.json. A run that keeps its best checkpoint writes one before its first
-/// evaluation, so that whoever evaluates beside it knows the number.
+/// The content of best.json. A run that keeps its best checkpoint writes the file before its first
+/// evaluation, so that an evaluator beside the run knows the number.
 struct BestMark {
   struct Checkpoint {
     std::int64_t step = 0;
@@ -36,7 +37,7 @@ struct BestMark {
   bool operator==(const BestMark&) const = default;
 };
 
-/// The numbers that an evaluation beside a run found for a checkpoint:
+/// The numbers that an evaluation beside a run found for a checkpoint, in
 /// CHECKPOINTS/evaluated-N.json.
 struct EvaluationReport {
   std::int64_t step = 0;

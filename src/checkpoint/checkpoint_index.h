@@ -1,4 +1,5 @@
-// The index of a checkpoint: what was saved and which file holds it. Format: docs/checkpoint.md.
+// The index of a checkpoint: what was saved, and which file holds it. docs/checkpoint.md describes
+// the format.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,8 @@
 
 namespace paceline {
 
-/// One slot of a rule. It is as large as the variable or its piece, or it is one int64 for each
-/// piece.
+/// One slot of a rule. A slot has as many elements as the variable or its piece, or it is one int64
+/// for each piece.
 struct SavedSlot {
   std::string name;  // "m"
   DType dtype = DType::kFloat32;
@@ -31,7 +32,7 @@ struct SavedPiece {
   bool operator==(const SavedPiece&) const = default;
 };
 
-/// The names behind the numbers of the data, by kind: "classes" in the order of their labels.
+/// The names that numbers in the data stand for, by kind: "classes" in the order of their labels.
 using DataNames = std::map<std::string, std::vector<std::string>>;
 
 /// A shared variable.
@@ -41,37 +42,39 @@ struct SavedVariable {
   Shape shape;
   std::string rule;  // its name; empty: not updated by one
   std::vector<SavedSlot> slots;
-  std::vector<SavedPiece> pieces;  // by row; every row is in exactly one
-  /// The rule of the workers' local steps, whose slots they keep; `rule` applies what several of
-  /// those steps have made. Empty: `rule` is that of a step.
+  std::vector<SavedPiece> pieces;  // ordered by rows; every row is in exactly one piece
+  /// The rule of the workers' local steps; the workers keep its slots. `rule` then applies what
+  /// several local steps have made. If this is empty, `rule` applies each step.
   std::string local_rule = {};
 
   bool makes_local_steps() const { return !local_rule.empty(); }
   const std::string& step_rule() const { return local_rule.empty() ? rule : local_rule; }
-  /// The value and the slots: array 0, 1, …
+  /// The arrays of a variable: array 0 is the value, and the slots follow.
   std::size_t arrays() const { return 1 + slots.size(); }
-  /// Returns the array of the slot of this name, or that of the value when there is none.
+  /// Returns the array of the slot of this name; that of the value if there is no such slot.
   std::size_t array_of_slot(std::string_view slot) const;
   bool operator==(const SavedVariable&) const = default;
 };
 
 /// The state that belongs to one task.
 struct SavedTask {
-  std::string task;                              // "worker:0"
-  std::int64_t step = 0;                         // its own step, on which its random numbers depend
-  std::int64_t applied = 0;                      // its steps that the shards have applied
-  std::map<std::string, std::int64_t> position;  // in its data: "epoch", "batch", … by its pipeline
-  std::string file;                              // with its local variables; empty: it has none
-  std::vector<TensorInfo> local;                 // their names tell graphs apart: "train/lstm/h"
-  std::map<std::string, double> sums = {};       // so far, by name: "cost"; finite
+  std::string task;          // "worker:0"
+  std::int64_t step = 0;     // the task's own step, on which its random numbers depend
+  std::int64_t applied = 0;  // its steps that the shards have applied
+  // Its place in its data, by the numbers that its pipeline reports: "epoch", "batch", …
+  std::map<std::string, std::int64_t> position;
+  // The file with its local variables; empty: it has none.
+  std::string file;
+  std::vector<TensorInfo> local;            // their names tell graphs apart: "train/lstm/h"
+  std::map<std::string, double> sums = {};  // so far, by name: "cost"; finite
   bool operator==(const SavedTask&) const = default;
 };
 
 struct CheckpointIndex {
   static constexpr int kVersion = 2;
-  /// Paceline 0.1.0 wrote this version, without a checksum of the index. It is still read.
+  /// The version that Paceline 0.1.0 wrote, without a checksum of the index. It can still be read.
   static constexpr int kVersionWithoutChecksum = 1;
-  /// The step of a single safetensors file, which has none.
+  /// The step of a single safetensors file, which does not name one.
   static constexpr std::int64_t kNoStep = -1;
 
   std::int64_t global_step = kNoStep;
@@ -79,8 +82,9 @@ struct CheckpointIndex {
   std::vector<WrittenFile> files;
   std::vector<SavedVariable> variables;
   std::vector<SavedTask> tasks;
-  DataNames data = {};       // empty: not known
-  ModuleNames modules = {};  // of its export; scopes that are not there keep their own names
+  DataNames data = {};  // empty: not known
+  // The names that an export gives to modules; scopes that are not listed keep their own names.
+  ModuleNames modules = {};
   std::map<std::string, std::string> settings = {};  // of the program, those that were given
 
   /// Throws kNotFound naming the nearest.
@@ -88,24 +92,24 @@ struct CheckpointIndex {
   const SavedTask* task(std::string_view name) const;  // null: not saved
 
   std::string to_json() const;
-  /// Throws kDataLoss that begins with `path` when the text is not what was written, or names the
-  /// variable, file or task that cannot be.
+  /// Reads the text of an index. Throws kDataLoss that begins with `path` if the text was changed,
+  /// or describes an impossible variable, file or task, which the message names.
   static CheckpointIndex from_json(std::string_view json, const std::string& path);
   bool operator==(const CheckpointIndex&) const = default;
 };
 
-/// Returns the text in UTF-8, as the index needs it; other bytes are replaced.
+/// Returns the text in valid UTF-8, as the index needs it; other bytes are replaced.
 std::string kept_text(const std::string& text);
 /// The same of names.
 DataNames kept_names(DataNames names);
 
-/// How an array of a piece stands in its file: the value of a whole variable as "w", its slot m as
-/// "w:m", those of rows 0 to 511 of a split one as "w[0:512]" and "w[0:512]:m". A scalar slot has
-/// the shape (1).
+/// Returns how an array of a piece appears in its file: the value of a whole variable as "w", and
+/// its slot m as "w:m"; the arrays for rows 0 to 511 of a split variable as "w[0:512]" and
+/// "w[0:512]:m". A scalar slot has the shape (1).
 TensorInfo piece_tensor(const SavedVariable& variable, const SavedPiece& piece, std::size_t array);
 
-/// Throws kDataLoss that begins with `path` when the parts do not fit together: names twice, rows
-/// of a variable that no piece or more than one holds, a file that is not listed.
+/// Throws kDataLoss that begins with `path` if the parts do not fit together: a name that appears
+/// twice, rows of a variable that no piece or several pieces hold, or a file that is not listed.
 void check_index(const CheckpointIndex& index, const std::string& path);
 
 }  // namespace paceline

@@ -49,7 +49,7 @@ TEST(CheckpointIndex, IsRefusedWhenALineIsMissingOrItsChecksumIs) {
               HasSubstr("it was changed since it was written"));
 }
 
-/// Returns the index as Paceline 0.1.0 wrote it.
+/// Returns the index in the form that Paceline 0.1.0 wrote.
 std::string without_checksum(std::string json) {
   json.replace(json.find("\"version\": 2"), 12, "\"version\": 1");
   return json.substr(0, json.rfind(",\n")) + "\n}\n";
@@ -85,7 +85,7 @@ TEST(CheckpointIndex, NamesTheNearestVariable) {
 }
 
 struct BadIndex {
-  std::string name, from, to;  // the text that is replaced in a good index
+  std::string name, from, to;  // `from` is the text of a good index that `to` replaces
   std::string says;
 };
 

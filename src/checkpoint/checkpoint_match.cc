@@ -23,8 +23,8 @@ std::string described(const SavedVariable& variable) {
                      rule_text(variable), slots.empty() ? "" : " with ", fmt::join(slots, ", "));
 }
 
-// Slots of one rule are the same unless it counts otherwise; those of different rules are the
-// affair of whoever resumes.
+// If both variables have the same rule, their slots must be equal. If the rules differ in their use
+// of local steps, the code that resumes deals with the slots.
 bool same(const SavedVariable& a, const SavedVariable& b) {
   return a.dtype == b.dtype && a.shape == b.shape && a.step_rule() == b.step_rule() &&
          (!of_same_rule(a, b) || a.slots == b.slots);
@@ -66,7 +66,7 @@ std::vector<std::string> differences(std::span<const SavedVariable> saved,
 
 namespace {
 
-// Returns a name that only the first one has.
+// Returns a name that only the first list has; null if there is none.
 const std::string* only_in(const std::vector<std::string>& a, const std::vector<std::string>& b) {
   const std::unordered_set<std::string_view> known(b.begin(), b.end());
   const auto found =

@@ -33,7 +33,8 @@ TEST(CheckpointMatch, NamesEveryVariableThatDiffers) {
                   "scale: only in the checkpoint, () float32, sgd"));
 }
 
-// The code that resumes decides how the slots of one rule serve the other.
+// Whether the rule is applied to local steps does not count: the code that resumes decides how the
+// slots of one rule serve the other.
 TEST(CheckpointMatch, TheRuleOverLocalStepsDoesNotCount) {
   const std::vector<SavedVariable> plain = sample_variables(1);
   std::vector<SavedVariable> local = plain;

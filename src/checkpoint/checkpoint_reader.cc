@@ -30,13 +30,14 @@ std::size_t bytes_of_row(const TensorInfo& tensor) {
   return rows == 0 ? 0 : std::size_t(tensor.bytes()) / std::size_t(rows);
 }
 
-// True when a piece holds some of the rows; for no rows, any piece does.
+// True if the piece holds some of the rows; if no rows are asked for, any piece does.
 bool overlaps(const SavedPiece& piece, std::int64_t first_row, std::int64_t rows) {
   return rows == 0 ||
          (piece.first_row < first_row + rows && first_row < piece.first_row + piece.rows);
 }
 
-// The folder of the checkpoint that a path names; empty: it names a file of tensors.
+// Returns the folder of the checkpoint that a path names; empty if the path names a file of
+// tensors.
 std::string folder_of(const std::string& path) {
   if (fs::is_directory(path)) return path;
   if (fs::path(path).filename() != kIndexName) return "";
@@ -82,7 +83,7 @@ void CheckpointReader::open_lone_file(const std::string& path) {
   files_[name] = std::move(file);
 }
 
-// The index is an object of names of tensors and of the files beside it that hold them.
+// This index is an object that maps names of tensors to the files beside it that hold them.
 void CheckpointReader::open_several_files(const std::string& path) {
   constexpr int kDepth = 4;
   const auto index = parse_strict(read_text(path, kMaxIndexBytes), path, kDepth);

@@ -1,4 +1,4 @@
-// Reads a checkpoint, however its variables were split when it was written.
+// Reads a checkpoint, no matter how its variables were split when it was written.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,19 @@
 
 namespace paceline {
 
-/// Rows of a variable and of its slots; a scalar slot is int64 (1).
+/// Rows of a variable and of its slots. A scalar slot is an int64 of shape (1).
 struct SavedRows {
   Tensor value;
   std::vector<Tensor> slots;
 };
 
-/// An open checkpoint; values are read when they are asked for. Any number of threads.
+/// An open checkpoint. Values are read when they are asked for. Any number of threads.
 class CheckpointReader {
  public:
-  /// `path`: a checkpoint's folder, its index, a lone safetensors file, or the index of several
-  /// (model.safetensors.index.json), whose tensors are then variables without slots. Throws
-  /// kNotFound when nothing is there, kDataLoss naming the file and the variable when the parts do
-  /// not fit together.
+  /// `path` is a checkpoint's folder, its index, a single safetensors file, or the index of several
+  /// safetensors files (model.safetensors.index.json). The tensors of such files are variables
+  /// without slots. Throws kNotFound if nothing exists there, and kDataLoss, naming the file and
+  /// the variable, if the parts do not fit together.
   explicit CheckpointReader(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -37,18 +37,20 @@ class CheckpointReader {
 
   /// Throws kNotFound naming the nearest variable.
   SavedRows read(std::string_view name) const;
-  /// Rows [first_row, first_row + rows), from as many files as hold some of them. A scalar slot is
-  /// the largest of their pieces. Throws kInvalidArgument when the variable has no such rows.
+  /// Reads rows [first_row, first_row + rows), from all files that hold some of them. A scalar slot
+  /// is the largest of those of the pieces. Throws kInvalidArgument if the variable has no such
+  /// rows.
   SavedRows read_rows(const SavedVariable& variable, std::int64_t first_row,
                       std::int64_t rows) const;
-  /// Reads one array of the variable (0: the value, 1 + s: slot s) into memory of exactly its size.
+  /// Reads one array of the variable (0: the value, 1 + s: slot s) into memory of exactly the right
+  /// size.
   void read_rows(const SavedVariable& variable, std::size_t array, std::int64_t first_row,
                  std::int64_t rows, std::span<std::byte> into) const;
-  /// A task's local variables, in the order of SavedTask::local.
+  /// Reads a task's local variables, in the order of SavedTask::local.
   std::vector<NamedTensor> read_local(const SavedTask& task) const;
 
-  /// The names that a shell pattern matches ("layer*/weights"; * also matches /), in the order
-  /// of the index. Throws kNotFound when there is none, naming some that there are.
+  /// Returns the names that match a shell pattern ("layer*/weights"; * also matches /), in the
+  /// order of the index. Throws kNotFound, with some existing names, if none matches.
   std::vector<std::string> matching(const std::string& pattern) const;
 
  private:
@@ -65,19 +67,21 @@ class CheckpointReader {
 };
 
 struct ChosenCheckpoint {
-  std::string path;                               // for a CheckpointReader
-  std::vector<FoundCheckpoint> passed_over = {};  // newer, and not whole: to be said to the user
+  std::string path;  // for a CheckpointReader
+  // Newer checkpoints that are not whole, about which the user must be told.
+  std::vector<FoundCheckpoint> passed_over = {};
 };
-/// Chooses `path` itself when it is a file or a checkpoint's folder, the tensors in a folder of
-/// safetensors files, and the newest whole checkpoint of a folder of checkpoints or the --out
-/// folder of a run. RUN:best is the one that --keep-best has kept. Throws kNotFound saying what
-/// there is instead, and kDataLoss when the checkpoint that was named is not whole.
+/// Chooses a checkpoint. If `path` is a file or a checkpoint's folder, chooses it; in a folder of
+/// safetensors files, chooses their tensors; in a folder of checkpoints or the --out folder of a
+/// run, chooses the newest whole checkpoint. RUN:best is the one that --keep-best has kept. Throws
+/// kNotFound, saying what exists instead, and kDataLoss if the named checkpoint is not whole.
 ChosenCheckpoint find_checkpoint(const std::string& path, WholeCheck check);
-/// "passes over a checkpoint that is not whole: WHY"
+/// Returns "passes over a checkpoint that is not whole: WHY".
 std::string passed_over_text(const FoundCheckpoint& torn);
-/// RUN of RUN:best; nothing when `path` names something else, or a file or folder of that name.
+/// Returns RUN for "RUN:best"; nothing if `path` names something else, or if a file or folder has
+/// that very name.
 std::optional<std::string> run_of_best(const std::string& path);
-/// The checkpoints that `path` names, when it is a folder of checkpoints or the --out folder of a
+/// Returns the checkpoints in `path`, if that is a folder of checkpoints or the --out folder of a
 /// run.
 std::optional<Checkpoints> checkpoints_in(const std::string& path);
 

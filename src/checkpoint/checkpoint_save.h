@@ -1,4 +1,4 @@
-// One checkpoint while one process, or several at once, write it.
+// One checkpoint while one process writes it, or several at once.
 #pragma once
 
 #include <cstdint>
@@ -12,24 +12,27 @@
 
 namespace paceline {
 
-/// The chief holds this while a checkpoint is written. How ps tasks write their shards in parallel:
+/// The chief holds this object while a checkpoint is written. ps tasks write their shards in
+/// parallel:
 ///
-///   1. The chief makes a CheckpointSave, which makes the folder, and tells its path to every ps.
+///   1. The chief makes a CheckpointSave, which makes the folder. The chief tells every ps the
+///      path.
 ///   2. Each ps opens a SafetensorsWriter for folder()/shard_name(i, n) with shard_tensors(…), and
-///      while training goes on takes piece after piece: the value and the slots of a piece at one
-///      moment, under that piece's lock, into a buffer that is as large as the largest piece; then
-///      writes them without the lock. finish() gives the WrittenFile that it answers with.
-///      Each worker with local variables does the same with folder()/local_name(task).
-///   3. The chief puts the answers into the index and calls finish(index): the index is written
-///      last, and the folder gets its name. Only now there is a checkpoint.
+///      goes through its pieces while training goes on. Under a piece's lock it copies the value
+///      and the slots into a buffer that is as large as the largest piece; then it writes them
+///      without the lock. finish() returns the WrittenFile with which the ps answers. Each worker
+///      with local variables does the same with folder()/local_name(task).
+///   3. The chief puts the answers into the index and calls finish(index). This writes the index
+///      last and gives the folder its name; only then the checkpoint exists.
 ///
-/// Where the hosts share no folder the chief writes all files itself, from what the shards send.
-/// An object that goes without finish() removes the folder: a ps that fails, a full disk. What a
-/// killed process leaves is removed by the next CheckpointSave. One thread; one at a time in a
-/// folder of checkpoints.
+/// If the hosts share no folder, the chief writes all files itself, from what the ps tasks send. If
+/// the object is destroyed without finish(), because a ps failed or the disk is full, it removes
+/// the folder. The next CheckpointSave removes what a killed process has left. For one thread; one
+/// object at a time in a folder of checkpoints.
 class CheckpointSave {
  public:
-  /// `checkpoints`: its folder, made with its parents where it is not there. Throws as Disk does.
+  /// Makes the folder of `checkpoints`, with its parents, if it does not exist. Throws as Disk
+  /// does.
   CheckpointSave(const Checkpoints& checkpoints, std::int64_t step,
                  const Disk& disk = Disk::machine());
   ~CheckpointSave();
@@ -38,9 +41,10 @@ class CheckpointSave {
 
   /// The folder for the new files: CHECKPOINTS/step-N.part.
   const std::string& folder() const { return folder_; }
-  /// Checks that every file is there with its size, and returns the checkpoint's path, of the step
-  /// that the index says: the shards may be a few steps on. A whole checkpoint of that step
-  /// stays as it is, and this one is dropped. Throws kDataLoss naming a file, or as Disk does.
+  /// Checks that every file exists with its size, and returns the checkpoint's path. The checkpoint
+  /// is that of the index's step: the shards may be a few steps ahead. If there is a whole
+  /// checkpoint of this step already, that one stays and this one is dropped. Throws kDataLoss
+  /// naming a file, or as Disk does.
   std::string finish(const CheckpointIndex& index);
 
  private:
@@ -54,7 +58,8 @@ class CheckpointSave {
 std::string shard_name(int shard, int shards);
 std::string local_name(const std::string& task);
 
-/// The tensors of one file: of each piece in it, in order of the variables, its arrays in order.
+/// Returns the tensors of one file: for each of its pieces, ordered by variable, the arrays in
+/// order.
 std::vector<TensorInfo> shard_tensors(std::span<const SavedVariable> variables,
                                       const std::string& file);
 

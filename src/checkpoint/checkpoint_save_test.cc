@@ -104,8 +104,8 @@ TEST(CheckpointSave, OfAStepThatIsThereChangesNothingUnlessItIsTorn) {
   EXPECT_EQ(CheckpointReader(path).index().variable("embedding").pieces.size(), 2u);
 }
 
-// A process that ends before any one of its calls to the file system leaves the older checkpoint
-// or the new one, whole, and the next save finds nothing in its way.
+// The process ends before any one of its calls to the file system. It must leave the older
+// checkpoint whole, or the new one, and the next save must find no obstacle.
 TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   const Folder folder;
   save_sample(folder.path(), 1, 2);
@@ -131,8 +131,8 @@ TEST(CheckpointSave, StoppedAnywhereItLeavesAWholeOne) {
   for (const std::string& name : folder.names()) EXPECT_THAT(name, HasSubstr("step-1000"));
 }
 
-// The same where the best one is kept beside the newest: a process that ends before any one of its
-// calls leaves a whole checkpoint marked, whose value is that of the mark.
+// The run also keeps its best checkpoint. Before whichever call to the file system the process
+// ends, the mark must name a whole checkpoint and its value.
 TEST(CheckpointSave, StoppedAnywhereItLeavesTheBestOneWhole) {
   const Folder folder;
   const BestBy by{"loss/valid", false};
@@ -181,7 +181,7 @@ TEST(CheckpointSave, AFailureAnywhereLeavesTheOlderOneAndNoFiles) {
   }
 }
 
-/// A file system of its own in a folder, where this process may mount one; gone with the process.
+/// Mounts a file system in a folder, if this process may do so. It disappears with the process.
 bool mount_small(const std::string& path, unsigned long flags, const char* options) {
   return unshare(CLONE_NEWNS) == 0 &&
          mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

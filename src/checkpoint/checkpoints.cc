@@ -29,7 +29,7 @@ std::optional<std::int64_t> step_of(std::string_view name) {
   std::int64_t step = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
   const bool number = error == std::errc() && end == name.data() + name.size();
-  // "step-007" is another folder than that of step 7.
+  // "step-007" is not the folder of step 7, whose name is "step-7".
   return number && std::to_string(step) == name ? std::optional(step) : std::nullopt;
 }
 
@@ -141,7 +141,7 @@ std::vector<std::string> Checkpoints::keep_last(int count,
 void Checkpoints::remove(std::int64_t step) const {
   const std::string path = path_of(step);
   if (!fs::exists(path)) return;
-  // The name must differ from that of a checkpoint that is being saved.
+  // The name must differ from that of a checkpoint which is being saved.
   const std::string deleted = fmt::format("{}.deleted{}", path, kUnfinished);
   disk_.remove(deleted);
   disk_.rename(path, deleted);

@@ -1,4 +1,4 @@
-// The checkpoints of a run, CHECKPOINTS/step-N/: which are there, which is the newest whole one,
+// The checkpoints of a run, CHECKPOINTS/step-N/: which ones exist, which is the newest whole one,
 // and which are no longer needed.
 #pragma once
 
@@ -17,13 +17,13 @@ namespace paceline {
 /// How thoroughly a checkpoint's files are compared with its index.
 enum class WholeCheck {
   kSizes,      // reads no file but the index
-  kChecksums,  // reads every byte; about a second for each GB that is not in memory
+  kChecksums,  // reads every byte; takes a second for each GB that is not in memory
 };
 
 struct FoundCheckpoint {
   std::string path;  // CHECKPOINTS/step-N
   std::int64_t step = 0;
-  std::string torn;  // why it is not whole; empty: it is
+  std::string torn;  // why the checkpoint is not whole; empty if it is
 };
 
 class Checkpoints {
@@ -33,8 +33,8 @@ class Checkpoints {
 
   const std::string& folder() const { return folder_; }
   std::string path_of(std::int64_t step) const;
-  /// Returns the checkpoints by step, the newest first, without one that is still being written.
-  /// Throws kNotFound when the folder is there and cannot be read, and as why_torn().
+  /// Returns the checkpoints, newest step first, without one that is still being written. Throws
+  /// kNotFound if the folder exists but cannot be read, and as why_torn() does.
   std::vector<FoundCheckpoint> list(WholeCheck check) const;
 
   struct Newest {
@@ -45,33 +45,34 @@ class Checkpoints {
   /// Returns the newest checkpoint, for the message of an error.
   std::optional<FoundCheckpoint> newest_to_name() const;
 
-  /// Deletes all but the last `count` whole ones, at least 1, the one that is marked as the best,
-  /// and those of the steps `also`; torn ones only where they are older than the newest whole one.
-  /// Returns the paths of those deleted. None is ever left half: it is renamed first. Throws
-  /// kDataLoss, and deletes nothing, when the mark of the best cannot be read.
+  /// Deletes checkpoints, and returns their paths. Keeps the last `count` whole ones (at least 1),
+  /// the one that is marked as the best, and those of the steps `also`. Torn ones are deleted only
+  /// if they are older than the newest whole one. A checkpoint is renamed before it is deleted, so
+  /// that half a checkpoint is never found. Throws kDataLoss, and deletes nothing, if the mark of
+  /// the best cannot be read.
   std::vector<std::string> keep_last(int count, std::span<const std::int64_t> also = {}) const;
-  /// Deletes the checkpoint of this step, if there is one.
+  /// Deletes the checkpoint of this step, if it exists.
   void remove(std::int64_t step) const;
-  /// Renames the checkpoint of this step, so that it no longer counts as one. The new name replaces
-  /// what has it. Returns the new path.
+  /// Renames the checkpoint of this step, so that it no longer counts as a checkpoint. Replaces a
+  /// folder that has the new name. Returns the new path.
   std::string put_aside(std::int64_t step) const;
-  /// Deletes what an ended process left unfinished. Only when nobody is saving here.
+  /// Deletes what a process that ended has left unfinished. Call it only when nobody saves here.
   void remove_unfinished() const;
 
-  /// Returns the mark of the best checkpoint; nothing when the run keeps none. Throws kDataLoss
-  /// when it cannot be read.
+  /// Returns the mark of the best checkpoint; nothing if the run keeps none. Throws kDataLoss if
+  /// the mark cannot be read.
   std::optional<BestMark> mark() const;
-  /// Replaces the mark as a whole. BestKeeper alone calls it.
+  /// Replaces the mark as a whole. Only BestKeeper calls it.
   void set_mark(const BestMark& mark) const;
-  /// Returns the checkpoint that is marked as the best, after this check. Throws kNotFound when
-  /// none is marked, kDataLoss when it is not whole.
+  /// Returns the checkpoint that is marked as the best, after this check. Throws kNotFound if none
+  /// is marked, and kDataLoss if it is not whole.
   FoundCheckpoint best(WholeCheck check) const;
-  /// Deletes the mark and all reports. No error when there are none.
+  /// Deletes the mark and all reports. It is no error if there are none.
   void remove_mark() const;
 
-  /// Reports what an evaluation beside the run found, in place of an older report of that step.
+  /// Reports the result of an evaluation beside the run. Replaces an older report of the same step.
   void report(const EvaluationReport& report) const;
-  /// Returns the paths of the reports that nobody has taken yet.
+  /// Returns the paths of the reports that BestKeeper has not read yet.
   std::vector<std::string> reports() const;
   EvaluationReport read_report(const std::string& path) const;
   void remove_report(const std::string& path) const;
@@ -83,9 +84,9 @@ class Checkpoints {
   const Disk& disk_;
 };
 
-/// Returns why the checkpoint in this folder is not whole: a file that is missing, short or
-/// changed; empty: it is whole. Throws kUnavailable, naming the file, when the system cannot read
-/// one that exists.
+/// Returns why the checkpoint in this folder is not whole: a file is missing, short or changed.
+/// Empty if it is whole. Throws kUnavailable, naming the file, if a file exists and the system
+/// cannot read it.
 std::string why_torn(const std::string& path, WholeCheck check);
 /// Reads PATH/index.json. Throws kNotFound or kDataLoss.
 CheckpointIndex read_index(const std::string& path);

@@ -1,4 +1,4 @@
-// The errors by which readers of this room report a damaged file.
+// The errors with which the readers of checkpoint/ report a damaged file.
 #pragma once
 
 #include <string>

@@ -63,7 +63,7 @@ void Disk::sync_folder(const std::string& path) const {
   if (folder < 0) fail(ErrorCode::kNotFound, "open the folder", path, errno);
   const int failed = fsync(folder) != 0 ? errno : 0;
   close(folder);
-  // Some network file systems have no sync of a folder.
+  // Some network file systems cannot sync a folder, which is no error.
   if (failed != 0 && failed != EINVAL) fail(ErrorCode::kUnavailable, "write", path, failed);
 }
 

@@ -9,18 +9,18 @@
 
 namespace paceline {
 
-/// Any thread. Every call but `remove` throws an Error that names the path and the system's reason:
-/// kNotFound when something cannot be made there, kUnavailable when it cannot be written or renamed
-/// (a full disk).
+/// The calls to the file system by which checkpoints are saved. Any thread. Every call but `remove`
+/// throws an Error that names the path and the system's reason: kNotFound if a file or folder
+/// cannot be made, kUnavailable if a file cannot be written or renamed (a full disk).
 class Disk {
  public:
   virtual ~Disk() = default;
   /// This machine's own.
   static const Disk& machine();
 
-  /// Makes the folder and its parents. The folder may exist already.
+  /// Makes the folder and its parents. It is no error if the folder exists already.
   virtual void make_folder(const std::string& path) const;
-  /// Creates an empty file, in place of one that is there. The caller closes it.
+  /// Creates an empty file, or replaces an existing one by it. The caller closes it.
   virtual int create(const std::string& path) const;
   virtual void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                         std::uint64_t offset) const;

@@ -16,12 +16,12 @@ namespace paceline {
 namespace {
 
 using Json = nlohmann::json;
-// Ordered, so that the file reads as its documentation does.
+// Members keep their order, so that the file has the order in which the documentation describes it.
 using Ordered = nlohmann::ordered_json;
 
 constexpr std::string_view kFormat = "paceline checkpoint";
 constexpr std::string_view kChecksumBegins = " \"crc32c\": \"";
-constexpr int kIndexDepth = 6;  // index, variables, variable, pieces, piece; and room for one more
+constexpr int kIndexDepth = 6;  // index, variables, variable, pieces, piece; and one level to spare
 
 Ordered json_of(const TensorInfo& tensor) {
   Ordered object;
@@ -90,7 +90,8 @@ Ordered json_of(const std::vector<T>& items) {
   return list;
 }
 
-// Writes one line for each item, so that a person can read the file and a tool can compare two.
+// Writes each item in its own line, so that people can read the file and tools can compare two
+// files.
 std::string lines_of(const Ordered& value) {
   if (!value.is_array() || value.empty()) return value.dump();
   std::vector<std::string> lines;
@@ -114,7 +115,7 @@ std::string text_at(const Json& object, const char* name, const std::string& wha
   return text_of(member(object, name, what), fmt::format("{}, {}", what, name));
 }
 
-// "PATH: variable 'w'", as soon as the name is known.
+// Reads a list. Once the name of an item is known, errors begin with it: "PATH: variable 'w'".
 template <typename T, typename Read>
 std::vector<T> list_at(const Json& object, const char* name, const std::string& what, Read&& read) {
   const Json& list = member(object, name, what);
@@ -222,7 +223,7 @@ SavedTask read_task(const Json& object, const std::string& what) {
   return task;
 }
 
-// The end of an index: the checksum of all bytes before this line.
+// Returns the last line of an index, which has the checksum of all bytes before it.
 std::string last_line_of(std::string_view text) {
   return fmt::format("{}{:08x}\"\n}}\n", kChecksumBegins, crc32c(std::as_bytes(std::span(text))));
 }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // stays in the cache between two uses
 
-// Tells a missing file from a file that the system cannot read now, for want of a permission, a
-// descriptor or a working disk.
+// Distinguishes a missing file from one that the system cannot read now, because a permission, a
+// descriptor or a working disk is missing.
 [[noreturn]] void refuse(const std::string& path, int why) {
   const bool missing = why == ENOENT || why == ENOTDIR || why == ELOOP;
   throw Error(missing ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
@@ -30,7 +30,7 @@ constexpr std::size_t kReadBytes = std::size_t{1} << 18;  // stays in the cache 
 }  // namespace
 
 InputFile::InputFile(std::string path) : path_(std::move(path)) {
-  // Opening a pipe without a writer must not wait.
+  // Opening a pipe that has no writer must not block.
   file_ = FileDescriptor(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file_) refuse(path_, errno);
   struct stat status {};

@@ -1,4 +1,4 @@
-// A file that is read at any place, and whose length is never trusted.
+// A file that can be read at any place. Its stated length is never trusted.
 #pragma once
 
 #include <cstddef>
@@ -10,17 +10,17 @@
 
 namespace paceline {
 
-/// A file open for reading, by any number of threads. It is not mapped, since a mapped file that
-/// another process cuts short would end this process.
+/// A file that is open for reading, by any number of threads. It is not mapped into memory: if
+/// another process shortened a mapped file, this process would be killed.
 class InputFile {
  public:
-  /// Throws, naming the path, kNotFound when it is missing or no file, and kUnavailable when the
-  /// system cannot read it.
+  /// Throws, naming the path: kNotFound if it is missing or no file, kUnavailable if the system
+  /// cannot read it.
   explicit InputFile(std::string path);
 
   const std::string& path() const { return path_; }
   std::uint64_t size() const { return size_; }
-  /// Fills `into`. Throws kDataLoss naming the path when the file ends before.
+  /// Fills `into`. Throws kDataLoss naming the path if the file ends earlier.
   void read_at(std::uint64_t offset, std::span<std::byte> into) const;
 
  private:
@@ -31,7 +31,7 @@ class InputFile {
 
 /// CRC-32C of the first `bytes` bytes.
 std::uint32_t checksum_of(const InputFile& file, std::uint64_t bytes);
-/// The whole file. Throws kDataLoss when it is larger than `most` bytes.
+/// Returns the whole file. Throws kDataLoss if it has more than `most` bytes.
 std::string read_text(const std::string& path, std::uint64_t most);
 
 }  // namespace paceline

@@ -11,8 +11,8 @@
 
 namespace paceline {
 
-/// Writes PATH.part and renames it when it is committed. The destructor removes a file that was not
-/// committed. For one thread. Throws as Disk does.
+/// Writes PATH.part, and renames it when it is committed. The destructor removes a file that was
+/// not committed. For one thread. Throws as Disk does.
 class NewFile {
  public:
   explicit NewFile(std::string path, const Disk& disk = Disk::machine());
@@ -22,9 +22,9 @@ class NewFile {
 
   const std::string& path() const { return path_; }
   void write_at(std::span<const std::byte> bytes, std::uint64_t offset);
-  /// CRC-32C of the first `bytes` bytes, read back.
+  /// Returns the CRC-32C of the first `bytes` bytes, which it reads back.
   std::uint32_t checksum(std::uint64_t bytes) const;
-  /// Brings the bytes to the device, then the name, then the folder that holds the name.
+  /// Syncs the bytes to the device, then the name, then the folder that holds the name.
   void commit();
 
  private:

@@ -1,5 +1,5 @@
-// The format's own library reads what we write, and we read what it writes. Python is
-// $PACELINE_PYTHON or python3.
+// Tests that the format's own Python library reads what we write, and that we read what it writes.
+// $PACELINE_PYTHON names the interpreter; the default is python3.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

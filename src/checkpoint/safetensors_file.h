@@ -1,4 +1,4 @@
-// Reads a safetensors file from any source of bytes.
+// Reads the tensors of a safetensors file.
 #pragma once
 
 #include <map>
@@ -13,24 +13,26 @@
 
 namespace paceline {
 
-/// An open file whose header was read and checked; values are read when they are asked for. Any
+/// An open file whose header was read and checked. Values are read when they are asked for. Any
 /// number of threads.
 class SafetensorsFile {
  public:
-  /// Throws kNotFound when the file cannot be read, and kDataLoss when its content is damaged. Both
+  /// Throws kNotFound if the file cannot be read, and kDataLoss if its content is damaged. Both
   /// name the path; kDataLoss also names the tensor.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return file_.path(); }
   const InputFile& file() const { return file_; }
-  /// The tensors in the order in which they lie in the file.
+  /// Returns the tensors in the order in which they lie in the file.
   std::span<const StoredTensor> tensors() const { return header_.tensors; }
   const std::map<std::string, std::string>& metadata() const { return header_.metadata; }
-  /// Throws kNotFound naming the path, the tensor and the nearest name.
+  /// Returns the tensor of this name. Throws kNotFound naming the path, the tensor and the nearest
+  /// name.
   const StoredTensor& tensor(std::string_view name) const;
 
   Tensor read(const StoredTensor& tensor) const;
-  /// Reads the bytes of a tensor from `offset` on. Throws kInvalidArgument when it has fewer.
+  /// Reads the bytes of a tensor from `offset` on. Throws kInvalidArgument if the tensor has fewer
+  /// bytes.
   void read(const StoredTensor& tensor, std::uint64_t offset, std::span<std::byte> into) const;
 
  private:

@@ -26,7 +26,7 @@ constexpr std::string_view kMetadata = "__metadata__";
 constexpr int kHeaderDepth = 3;  // header, tensor, shape
 constexpr std::size_t kHeaderMultiple = 64;
 
-// The format's names of types, indexed by DType.
+// The names that the format has for types, indexed by DType.
 constexpr std::array<std::string_view, kDTypeCount> kCodes = {"F32", "F64", "BF16", "F16",
                                                               "I32", "I64", "U8",   "BOOL"};
 
@@ -55,7 +55,7 @@ StoredTensor tensor_of(const std::string& name, const Json& value, std::uint64_t
                                 tensor.offset, end, data_bytes));
   }
   const std::uint64_t bytes = end - tensor.offset;
-  // The elements are checked first, since the number of their bytes may not fit.
+  // The number of elements is checked first, since the number of their bytes may overflow.
   if (std::uint64_t(tensor.shape.elements()) > bytes || tensor.bytes() != bytes) {
     data_loss(what, fmt::format("{} {} does not take the {} bytes that its data_offsets say",
                                 tensor.shape.str(), name_of(tensor.dtype), bytes));
@@ -72,7 +72,7 @@ std::map<std::string, std::string> metadata_of(const Json& value, const std::str
   return metadata;
 }
 
-// Tensors by offset hold every byte of the data once.
+// Checks that tensors, ordered by offset, cover every byte of the data exactly once.
 void check_cover(const std::vector<StoredTensor>& tensors, std::uint64_t data_bytes,
                  const std::string& path) {
   std::uint64_t end = 0;

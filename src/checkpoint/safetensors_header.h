@@ -1,5 +1,6 @@
-// The header of a safetensors file: which tensors it holds and where. The format is that of
-// https://github.com/huggingface/safetensors: 8 bytes N (little-endian), N bytes of JSON, data.
+// The header of a safetensors file, which says which tensors the file holds and where. The format
+// is that of https://github.com/huggingface/safetensors: 8 bytes N (little-endian), N bytes of
+// JSON, data.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ struct TensorInfo {
   bool operator==(const TensorInfo&) const = default;
 };
 
-/// Row-major at `offset` bytes from the start of the data.
+/// A tensor in row-major order, `offset` bytes from the start of the data.
 struct StoredTensor : TensorInfo {
   std::uint64_t offset = 0;
 };
@@ -32,21 +33,22 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;  // the file's own "__metadata__"
 };
 
-/// Bytes of the number N at the start of a file.
+/// The size in bytes of the number N at the start of a file.
 constexpr std::size_t kHeaderLengthBytes = 8;
-/// No header is longer; the limit of the format's first library.
+/// No header is longer. The format's first library has this limit.
 constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
-/// Lays tensors out one after the other in this order of element sizes, the largest first, so that
-/// each is aligned to its own; among equals in the order given.
+/// Lays tensors out one after the other, those with the largest elements first, so that each tensor
+/// is aligned to its elements. Tensors with elements of equal size keep their order.
 SafetensorsHeader lay_out(std::span<const TensorInfo> tensors,
                           std::map<std::string, std::string> metadata);
-/// N and the JSON, padded with spaces to a multiple of 64 bytes. Throws kInvalidArgument naming the
-/// tensor when a name is empty, given twice, no UTF-8 or "__metadata__".
+/// Returns N and the JSON, padded with spaces to a multiple of 64 bytes. Throws kInvalidArgument
+/// naming the tensor if a name is empty, appears twice, is no UTF-8, or is "__metadata__".
 std::string encode_header(const SafetensorsHeader& header);
-/// Reads the JSON of a file with `data_bytes` bytes behind it. Throws kDataLoss that begins with
-/// `path` and names the tensor: a dtype that Paceline has not, a shape that does not fit the
-/// offsets, offsets out of range, overlapping or leaving a hole, bytes that no tensor holds.
+/// Reads the JSON of a file in which `data_bytes` bytes follow it. Throws kDataLoss that begins
+/// with `path` and names the tensor: for a type that Paceline does not have, a shape that does not
+/// fit the offsets, offsets that are out of range, overlap or leave a hole, and bytes that no
+/// tensor holds.
 SafetensorsHeader parse_header(std::string_view json, std::uint64_t data_bytes,
                                const std::string& path);
 

@@ -13,7 +13,7 @@
 
 namespace paceline {
 
-/// The description of a file in an index.
+/// What an index says about a file.
 struct WrittenFile {
   std::string file;  // its name, without folders
   std::uint64_t bytes = 0;
@@ -21,9 +21,10 @@ struct WrittenFile {
   bool operator==(const WrittenFile&) const = default;
 };
 
-/// The names, types and shapes are known from the start; values arrive in any order of tensors, in
-/// pieces of any length, so that whoever writes needs no second copy of everything. Nothing is
-/// at `path` before finish(), and nothing is left when the object goes without it. One thread.
+/// Writes a safetensors file. Names, types and shapes are known from the start. Values may arrive
+/// in any order of tensors and in pieces of any length, so that the caller needs no second copy of
+/// all values. Nothing is at `path` before finish(), and nothing is left if the object is destroyed
+/// without it. One thread.
 class SafetensorsWriter {
  public:
   /// Throws as encode_header and Disk do.
@@ -33,8 +34,8 @@ class SafetensorsWriter {
 
   /// The tensors in the order in which they were given.
   std::span<const TensorInfo> tensors() const { return tensors_; }
-  /// The next bytes of tensors()[tensor]. Throws kInvalidArgument naming the tensor when it is
-  /// given more than it takes; else as Disk does.
+  /// Writes the next bytes of tensors()[tensor]. Throws kInvalidArgument naming the tensor if it
+  /// gets more bytes than it has; else as Disk does.
   void write(std::size_t tensor, std::span<const std::byte> bytes);
   /// Syncs the file and gives it its name. Throws kFailedPrecondition naming a tensor that is not
   /// complete.

@@ -17,7 +17,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Follows the parser's events and refuses texts that the parser would accept.
+// Follows the parser's events, and refuses some texts that the parser would accept.
 class Watch {
  public:
   Watch(const std::string& what, int depth) : what_(what), depth_(depth) {}

@@ -10,12 +10,13 @@
 
 namespace paceline {
 
-/// Parses an object. Throws kDataLoss, beginning with `what`, on anything else: text that is no
-/// JSON (with line and column), a name given twice in one object, nesting deeper than `depth`.
+/// Parses an object. Throws kDataLoss that begins with `what` for any other text: one that is no
+/// JSON (with line and column), one that has a name twice in an object, and one that is nested
+/// deeper than `depth`.
 nlohmann::json parse_strict(std::string_view text, const std::string& what, int depth);
 
-/// Members and values, each refused with kDataLoss, beginning with `what`, when it is not there or
-/// not of that kind.
+/// These functions return a member or a value. They throw kDataLoss that begins with `what` if it
+/// does not exist, or is not of the asked kind.
 const nlohmann::json& member(const nlohmann::json& object, const char* name,
                              const std::string& what);
 /// Returns an integer of at least 0.

@@ -19,7 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kLeaves[] = {
     {"offsets", "bias"},
     {"moving_mean", "running_mean"},
     {"moving_variance", "running_var"}};
-// Each of the two orders of gates is the inverse of the other.
+// This permutation turns either order of the gates into the other.
 constexpr std::int64_t kGates = 4;
 constexpr std::int64_t kGateOf[kGates] = {0, 2, 1, 3};
 
@@ -29,7 +29,7 @@ std::string torch_leaf(std::string_view leaf) {
   return std::string(found == std::end(kLeaves) ? leaf : found->second);
 }
 
-// Returns the module of a scope: that of the longest scope around it that has a name.
+// Returns the module of a scope: the module of the longest enclosing scope that has one.
 std::string module_of(const std::string& scope, const ModuleNames& modules) {
   for (std::size_t end = scope.size(); end != std::string::npos && end > 0;
        end = scope.rfind('/', end - 1)) {
@@ -49,7 +49,7 @@ std::string starred(const std::string& module, std::string_view leaf) {
   return name.replace(name.find(kLstmStar), 1, leaf);
 }
 
-/// Adds the tensors of one variable after the other.
+/// Adds the tensors of variables, one variable after the other.
 class Naming {
  public:
   Naming(std::span<const TensorInfo> variables, const ModuleNames& modules) : modules_(modules) {
@@ -101,7 +101,7 @@ class Naming {
   std::vector<TorchTensor> tensors_;
 };
 
-/// The place in the variable of one element of PyTorch's matrix.
+/// The place in the variable that one element of PyTorch's matrix has.
 struct Place {
   std::int64_t row, column;
 };
@@ -116,7 +116,8 @@ Place place_of(const TorchTensor& tensor, const Shape& variable, std::int64_t ro
   return {first + column, unit};
 }
 
-// Calls `copy` for each pair of an element of the tensor and its element of the variable.
+// Calls `copy` for each element of the tensor and the element of the variable that corresponds to
+// it.
 template <typename Copy>
 void for_each_element(const TorchTensor& tensor, const Shape& variable, Copy&& copy) {
   const std::int64_t columns = tensor.shape.rank() == 2 ? tensor.shape[1] : 1;

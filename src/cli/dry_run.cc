@@ -45,7 +45,7 @@ std::string threads_text(const Cluster& cluster) {
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
 
-// The ports of tasks on this machine are chosen when they are started.
+// The ports of tasks on this machine are not known yet: they are chosen when tasks start.
 std::string local_cluster_text(Cluster cluster) {
   const std::string address = "127.0.0.1:free";
   if (!cluster.existing_servers) {
@@ -162,7 +162,7 @@ class DryJob {
     return text + placement_text(on_ps_, pieces_) + dense_text();
   }
 
-  /// The variables that the workers reduce beside ps tasks.
+  /// Describes the variables that the workers reduce among themselves, beside ps tasks.
   std::string dense_text() const {
     if (!splits_) return "";
     double values = 0, slots = 0;
@@ -209,7 +209,8 @@ class DryJob {
                               bytes(work.gradients));
   }
 
-  // In a ring each number but the own part moves twice: as a partial sum, and as a whole one.
+  // In a ring, each number of the other workers moves twice: in a partial sum, and in the whole
+  // sum.
   std::string reduction_text(double contribution) const {
     const auto workers = double(std::max<std::size_t>(cluster_.spec.workers.empty()
                                                           ? std::size_t(cluster_.launch.workers)
@@ -222,7 +223,7 @@ class DryJob {
                            : "");
   }
 
-  // Assumes that the rows of a split sparse variable are spread evenly over it.
+  // Assumes that a step reads rows from all parts of a split sparse variable evenly.
   std::string link_text(const StepCost& work) const {
     std::vector<double> in(std::size_t(ps_count(cluster_))), out(in);
     for (const Piece& piece : pieces_) {

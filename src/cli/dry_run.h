@@ -1,4 +1,4 @@
-// The description of a job, from its flags and its graphs alone: --dry-run.
+// --dry-run: describes a job from its flags and its graphs alone.
 #pragma once
 
 #include <span>
@@ -11,18 +11,20 @@
 
 namespace paceline {
 
-/// One kind of step of a job. It borrows what the request points to.
+/// One kind of step of a job. The request's pointers must stay valid.
 struct DryStep {
-  std::string section;  // of the report that has this step's times; empty: the report itself
+  // The report's section that has this step's times; empty: the report itself.
+  std::string section;
   PlanRequest request;
 };
 
-/// The cluster; parameters; which ps keeps what; FLOPs and bytes of a step, and its bytes on links.
-/// Starts nothing and connects to nobody.
+/// Returns a description of the job: its cluster and parameters, which ps keeps what, and the
+/// FLOPs, the bytes and the bytes on links of a step. Starts no task and connects to none.
 std::string dry_run_text(std::string_view model, std::span<const DryStep> steps,
                          const Cluster& cluster, const RunOptions& run);
 
-/// Makes an observer that prints this of the first session that is planned, and lets none start.
+/// Makes an observer that prints this description of the first session that is planned, and lets no
+/// session start.
 MakeObserver show_dry_run();
 
 }  // namespace paceline

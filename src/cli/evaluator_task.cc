@@ -27,8 +27,7 @@ namespace paceline {
 
 namespace {
 
-// The folder is read at this interval, since it may be on a shared disk that tells nobody of new
-// files.
+// The folder is read at this interval, since it may lie on a shared disk that reports no new files.
 constexpr int kLookEveryMs = 2000;
 constexpr int kLowestPriority = 19;
 
@@ -60,13 +59,14 @@ bool CheckpointEvaluations::evaluate_newest() {
   try {
     last_ = evaluate_(run_);
   } catch (const Error&) {
-    // The run may have deleted the checkpoint, for a newer one, while it was read.
+    // While this checkpoint was read, the run may have deleted it for a newer one.
     const auto now = checkpoints_.newest_whole(WholeCheck::kSizes).whole;
     if (!now || now->step == newest->step) throw;
     return true;
   }
   looked_at_ = newest->step;
-  if (last_.global_step < looked_at_) {  // its sizes are right, and its bytes are not
+  // The files have the right sizes, but not the right bytes.
+  if (last_.global_step < looked_at_) {
     say_passed_over({newest->path, newest->step, why_torn(newest->path, WholeCheck::kChecksums)});
     if (last_.global_step == last_step_) return true;
   }
@@ -100,7 +100,8 @@ void CheckpointEvaluations::summarise() {
   }
 }
 
-// The run marks its best checkpoint. After the run, the holder of its folder's lock does.
+// Reports the numbers to the run, which marks its best checkpoint. After the run, whoever holds the
+// lock of its folder does so.
 void CheckpointEvaluations::report() {
   if (no_reports_) return;
   try {
@@ -119,7 +120,8 @@ void CheckpointEvaluations::report() {
     const FolderLock lock(out_);
     take_late_reports(checkpoints_, [this](const std::string& line) { log_.info(line); });
   } catch (const Error& error) {
-    if (error.code() == ErrorCode::kUsage) return;  // a run has just begun there, and takes it
+    // A new run has just begun in the folder, and reads the report.
+    if (error.code() == ErrorCode::kUsage) return;
     log_.warning(fmt::format("{}; the run is not told of this evaluation", error.what()));
   }
 }
@@ -136,11 +138,12 @@ void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
                 const Interrupt& interrupt, const FollowOptions& options) {
   const Deadline begins = Deadline::after(options.begins_within);
   for (bool first = true, began = false, ended = false;;) {
-    // The end of the run is checked first, so that the next look sees all that the run saved
-    // before.
+    // Checks first whether the run has ended, so that the next look sees all that the run has
+    // saved.
     const bool goes_on = options.ended < 0 ? is_locked(out) : !ended;
     const bool found = evaluations.evaluate_newest();
-    // A short run may begin and end between two looks, and leaves a checkpoint.
+    // A short run may begin and end between two looks; then the checkpoint that it left shows that
+    // it ran.
     began = began || goes_on || ended || (found && !first);
     first = false;
     if (found) continue;

@@ -23,14 +23,15 @@ using EvaluateCheckpoint = std::function<Evaluation(const RunOptions&)>;
 /// Evaluates the checkpoints in a run's folder. For one thread.
 class CheckpointEvaluations {
  public:
-  /// Summaries go into OUT/summaries/evaluator. `log` gets a line when they cannot be written. If
-  /// the run keeps its best checkpoint, it is told what was found; one that has ended is marked.
+  /// Writes summaries to OUT/summaries/evaluator; `log` gets a line if they cannot be written. If
+  /// the run keeps its best checkpoint, reports each evaluation to the run. If the run has already
+  /// ended, marks the best checkpoint itself.
   CheckpointEvaluations(const RunOptions& run, EvaluateCheckpoint evaluate, const Log& log);
 
-  /// Evaluates the newest whole checkpoint unless it has done so, and prints loss, precision and
-  /// best precision. Returns false when there is no new one.
+  /// Evaluates the newest whole checkpoint unless that was done before, and prints loss, precision
+  /// and best precision. Returns false if there is no new checkpoint.
   bool evaluate_newest();
-  /// Prints "precision 0.7312, best 0.7402 at step 6000". Throws kNotFound when there was no
+  /// Prints "precision 0.7312, best 0.7402 at step 6000". Throws kNotFound if there was no
   /// checkpoint.
   void print_last_line() const;
 
@@ -46,7 +47,8 @@ class CheckpointEvaluations {
   RunOptions run_;
   Evaluation last_, best_;
   std::int64_t last_step_ = -1;
-  std::int64_t looked_at_ = -1;         // the step of the newest one whose sizes are right
+  // The step of the newest checkpoint whose files have the right sizes.
+  std::int64_t looked_at_ = -1;
   std::set<std::int64_t> passed_over_;  // the steps of those that were named
   std::optional<EventWriter> summaries_;
   bool no_summaries_ = false, no_reports_ = false;
@@ -56,18 +58,18 @@ class CheckpointEvaluations {
 struct FollowOptions {
   /// The time within which the run may begin.
   Duration begins_within{};
-  /// A descriptor that is readable once the run has ended; below zero: the lock of the run's folder
-  /// tells.
+  /// A descriptor that becomes readable once the run has ended. If it is negative, the lock of the
+  /// run's folder shows whether the run goes on.
   int ended = -1;
 };
 
-/// Evaluates each new checkpoint until the run has ended. Throws kCancelled when it is interrupted.
+/// Evaluates each new checkpoint until the run has ended. Throws kCancelled if it is interrupted.
 void follow_run(CheckpointEvaluations& evaluations, const std::string& out,
                 const Interrupt& interrupt, const FollowOptions& options);
 
-/// The task "evaluator", whose standard input a launcher ends with the job: follows the run in
-/// RunOptions::out and prints the last line. It gives way to whatever else runs on its host. Throws
-/// kUsage without --out.
+/// Runs the task "evaluator": follows the run in RunOptions::out and prints the last line. A
+/// launcher ends the task's standard input when the job has ended. The evaluator has the lowest
+/// priority on its host. Throws kUsage without --out.
 void run_evaluator(const Cluster& cluster, const RunOptions& run, EvaluateCheckpoint evaluate,
                    const Log& log);
 

@@ -112,7 +112,8 @@ TEST_F(EvaluatorTask, ARunThatBeganAndEndedBetweenTwoLooksIsOver) {
   std::int64_t step = 0;
   CheckpointEvaluations evaluated = evaluations([&](const RunOptions&) {
     step += 10;
-    if (step == 10) save(20);  // by the run, whose lock is never seen
+    // The run saves this; the test never sees the run's lock.
+    if (step == 10) save(20);
     return Evaluation{1, 0.5, step};
   });
   save(10);

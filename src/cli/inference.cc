@@ -43,7 +43,8 @@ std::string csv_line(const std::vector<std::string>& cells) {
   return fmt::format("{}\n", fmt::join(texts, ","));
 }
 
-// Bytes that are no UTF-8, as in a file's name, are replaced; a number that is not finite is null.
+// Bytes that are no UTF-8, as in a file's name, are replaced. A number that is not finite becomes
+// null.
 std::string json_line(const InferenceRow& row) {
   nlohmann::ordered_json object;
   for (const auto& [column, value] : row) {
@@ -52,7 +53,7 @@ std::string json_line(const InferenceRow& row) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
-/// Prints results as they come, or writes the file of all of them.
+/// Prints each result at once, or collects all results and writes the file.
 class Results {
  public:
   Results(const std::string& file, bool json) : file_(file), json_(json) {}
@@ -81,13 +82,13 @@ class Results {
   std::string text_;
 };
 
-// Most settings say how to train: --set alone changes them here.
+// Most settings concern training, so here they have no flags of their own: only --set changes them.
 std::vector<AnySetting> without_flags(std::vector<AnySetting> settings) {
   for (AnySetting& setting : settings) setting.flag = false;
   return settings;
 }
 
-// A setting that the user gives now counts more than the run's.
+// A setting that the user gives now overrides the run's.
 Settings settings_of(const InferenceCommand& command, const SavedModel& saved,
                      const FlagValues& values) {
   Settings settings = read_settings(without_flags(command.settings), values);

@@ -1,4 +1,4 @@
-// The command `infer`: results of new data by a checkpoint of a run.
+// The command `infer`: computes results for new data with a checkpoint of a run.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace paceline {
 
-/// The command of one model, or of a program.
+/// The command `infer` of one model, or of a program.
 struct InferenceCommand {
   std::string name;        // "paceline infer resnet", as --help shows it
   std::string trained_by;  // "paceline train resnet"
-  std::string about;       // what it does, and what a row has
+  std::string about;       // what the command does, and what a row of results has
   std::string data;        // what --data takes
   std::string examples;    // the end of --help
   bool top = true;         // it has --top
@@ -26,8 +26,8 @@ struct InferenceCommand {
 /// The flags, as --help and completions list them.
 CommandLine inference_line(const InferenceCommand& command);
 /// Reads the flags, and prints the results on standard output or writes them to --to. Returns the
-/// exit status. Throws kUsage that names the flag, and what reading the checkpoint and `infer`
-/// throw.
+/// exit status. Throws kUsage that names the flag, and what `infer` and the reading of the
+/// checkpoint throw.
 int run_inference(const InferenceCommand& command, const std::vector<std::string>& words);
 
 }  // namespace paceline

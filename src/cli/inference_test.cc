@@ -1,4 +1,4 @@
-// A program's `infer` gives the results that its function makes of new data with a checkpoint.
+// Tests that a program's `infer` prints what its function computes from new data and a checkpoint.
 #include "cli/inference.h"
 
 #include <gmock/gmock.h>
@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 const Setting<std::int64_t> kPower = {
     .name = "power", .value = 1, .help = "The power", .flag = true};
 
-/// A program whose `infer` multiplies the numbers of a file by one that a run has learned, to a
-/// power that is a setting.
+/// A program whose `infer` multiplies the numbers of a file by a number that a run has learned,
+/// raised to a power that is a setting.
 class ProgramInference : public ::testing::Test {
  protected:
   ProgramInference() {

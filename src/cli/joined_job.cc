@@ -38,19 +38,20 @@
 namespace paceline {
 namespace {
 
-/// The tasks of a job whose launcher tells each process its rank and one common address: they meet
-/// there, and learn the addresses of all.
-/// Stays connected with the meeting point, or holds it, for all its life: a rank that is started
-/// again finds the others there, and one that was started twice is refused.
+/// A job whose launcher tells each process only its rank and one common address. The processes meet
+/// at that address, and learn the addresses of all tasks.
+///
+/// The object holds the meeting point, or stays connected to it, for its whole life. So a rank that
+/// is started again finds the others there, and a rank that was started twice is refused.
 class MeetingJob : public JoinedJob {
  public:
-  /// Waits for the others, for as long as `patience`. Throws kUsage when their links leave the host
-  /// and there is no key, kUnavailable when the meeting point is not there or its port is in use,
+  /// Waits for the others, for as long as `patience`. Throws kUsage if links leave the host and
+  /// there is no key, kUnavailable if nobody answers at the meeting point or its port is in use,
   /// and kFailedPrecondition with the meeting's reason, which names the ranks that are late.
   MeetingJob(const MeetingPlan& plan, const Security& security, Duration patience);
 
-  /// The flags that say the same: --cluster, --task, --placed, --threads, and --bind when there are
-  /// several hosts.
+  /// Returns the flags that describe this job: --cluster, --task, --placed, --threads, and --bind
+  /// if there are several hosts.
   std::vector<GivenFlag> flags() const;
 
  private:
@@ -67,7 +68,7 @@ class MeetingJob : public JoinedJob {
 
 bool is_ipv6(const Address& address) { return address.host.find(':') != std::string::npos; }
 
-/// Every address of this host, of the family and at the port of that one.
+/// Returns the text for all addresses of this host in the family of `address`, with its port.
 std::string everywhere_at(const Address& address) {
   return text_of({everywhere(address.host), address.port});
 }
@@ -109,7 +110,8 @@ void MeetingJob::hold_meeting(Duration patience) {
         plan_.one_host ? plan_.address : everywhere_at(parse_address(plan_.address)), plan_.size,
         plan_.ps, patience, security_);
   } catch (const Error& error) {
-    // Another process of this host was faster, or another program has the port: attending tells.
+    // Another process of this host may have been faster, or another program may have the port:
+    // attending the meeting shows which.
     if (!plan_.any_may_hold || error.code() != ErrorCode::kUnavailable) throw;
   }
 }
@@ -140,10 +142,10 @@ std::vector<GivenFlag> MeetingJob::flags() const {
   return flags;
 }
 
-// The tasks of a job that mpirun starts, when they exchange their addresses by MPI.
+// The tasks of a job that mpirun starts, if they exchange their addresses by MPI.
 
-/// Has joined the other processes of mpirun, and leaves them at the end of its life, unless an
-/// exception ends that: mpirun then ends the others.
+/// Joins the other processes of mpirun, and leaves them when the object is destroyed. If an
+/// exception destroys it, mpirun ends the others.
 class MpiJob : public JoinedJob {
  public:
   /// Waits for the others, and tells them where this task will listen. The first `ps` of them are
@@ -152,7 +154,7 @@ class MpiJob : public JoinedJob {
   ~MpiJob() override;
 
   /// Returns the flags that describe this job: --cluster, --task, --placed, --threads, and --bind
-  /// when there are several hosts.
+  /// if there are several hosts.
   std::vector<GivenFlag> flags() const;
 
  private:
@@ -164,10 +166,11 @@ class MpiJob : public JoinedJob {
   std::string port_text_;
 };
 
-/// When Open MPI has started this process, no flag says what its task is, and the processes are on
-/// several hosts or --collectives mpi is given: joins the others by MPI, and adds the flags that
-/// say so. Else returns null; without a plug-in for MPI, too, unless --collectives mpi asks for it:
-/// then it throws kFailedPrecondition.
+/// Joins the other processes by MPI, and adds the flags that describe the job. It does so if Open
+/// MPI has started this process, no flag says which task the process is, and either the processes
+/// are on several hosts or --collectives mpi is given. Otherwise returns null, and so it does
+/// without a plug-in for MPI; but if --collectives mpi asks for the plug-in, throws
+/// kFailedPrecondition.
 std::unique_ptr<JoinedJob> join_mpi_job(FlagValues& values);
 
 const char* const kPlace = "the environment of mpirun";

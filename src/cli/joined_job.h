@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// Lives as long as this process takes part.
+/// The object lives for as long as this process takes part in the job.
 class JoinedJob {
  public:
   JoinedJob() = default;
@@ -16,10 +16,10 @@ class JoinedJob {
   JoinedJob& operator=(const JoinedJob&) = delete;
 };
 
-/// When several processes were started by mpirun, torchrun or one of their like, and no flag says
-/// what the task of this one is: joins the others, and adds the flags that say so. Else returns
-/// null. Throws kUsage for what the environment alone shows, before anything is bound, and what
-/// MpiJob and MeetingJob throw.
+/// If mpirun, torchrun or a similar system started several processes, and no flag says which task
+/// this process is: joins the other processes, and adds the flags that say so. Otherwise returns
+/// null. Throws kUsage for faults that the environment alone shows, before any port is bound, and
+/// what MpiJob and MeetingJob throw.
 std::unique_ptr<JoinedJob> join_job(FlagValues& values);
 
 }  // namespace paceline

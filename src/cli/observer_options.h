@@ -13,9 +13,9 @@ struct ObserverOptions {
   PredictionOptions prediction;
   bool dry_run = false;
 
-  /// True when the job is described or predicted in place of being trained.
+  /// True if the job is only described or predicted, and not trained.
   bool only_plan() const { return dry_run || prediction.asked; }
-  /// Returns the observers of a run that trains, or those that replace its training.
+  /// Returns the observers of a run that trains, or the ones that replace training.
   std::vector<MakeObserver> observers() const;
 };
 

@@ -1,4 +1,4 @@
-// Flags can ask for a strategy that a program adds.
+// Tests that flags can ask for a strategy that a program adds.
 #include <gtest/gtest.h>
 
 #include "cli/flags/cluster_reader.h"

@@ -71,7 +71,7 @@ InferenceCommand inference_of(const std::string& name, const ProgramOptions& opt
       .infer = options.infer};
 }
 
-// The program borrows the options and the work, which must outlive it.
+// The returned program refers to the options and the work, which must outlive it.
 Program program_run_of(const FlagValues& values, const std::vector<std::string>& arguments,
                        const ProgramOptions& options, const Work& work) {
   const Settings settings = read_settings(options.settings, values);
@@ -98,7 +98,7 @@ Program program_run_of(const FlagValues& values, const std::vector<std::string>&
   return program;
 }
 
-// The ways that the program's first session compares.
+// Returns the predictions of the ways that the program's first session compares.
 std::vector<Prediction> compared_by(const Program& program) {
   std::vector<Prediction> predictions;
   const auto list = [&](std::vector<Prediction> compared) { predictions = std::move(compared); };
@@ -106,8 +106,8 @@ std::vector<Prediction> compared_by(const Program& program) {
   return predictions;
 }
 
-// Refuses to start tasks for a program that has no executable of its own, since tasks are started
-// from that.
+// Refuses to start tasks for a program that has no executable, since its tasks could not be
+// started.
 void check_starts_no_tasks(const Cluster& cluster) {
   if (cluster.process != Cluster::Process::kLauncher) return;
   throw Error(ErrorCode::kUsage,
@@ -115,7 +115,7 @@ void check_starts_no_tasks(const Cluster& cluster) {
               "--workers N -- COMMAND does");
 }
 
-// Returns the exit status, or throws what ends the process.
+// Returns the exit status, or throws the exception that ends the process.
 int run_with_flags(const std::vector<std::string>& words, const ProgramOptions& options,
                    const Work& work, bool starts_tasks) {
   const std::string name = std::filesystem::path(words.at(0)).filename();
@@ -204,7 +204,8 @@ class ProgramTask::Impl {
   const Cluster* cluster = nullptr;
   const RunOptions* run = nullptr;
   const Settings* settings = nullptr;
-  std::exception_ptr own_error, failure;  // of the program; of what came before it
+  // The program's own error, and the failure of what came before it.
+  std::exception_ptr own_error, failure;
   bool worked = false;
   std::thread thread;
 

@@ -1,4 +1,4 @@
-// The observers of run_program, in a program that has a main function of its own.
+// Tests the observers of run_program in a program that has its own main function.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Tasks of a job in a program whose main function is another's.
+// Tests tasks of a job in a program whose main function is not Paceline's.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

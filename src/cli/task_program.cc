@@ -42,7 +42,7 @@ int exit_status(ErrorCode code) {
   return 1;
 }
 
-// If a session has reported its progress, its report gets the error, unless it has one.
+// If a session has reported its progress, adds the error to its report, unless that has one.
 void report_failure(const Program& program, Report report, const std::string& error) {
   if (!report.error.empty()) return;
   if (report.tasks.empty()) {
@@ -55,7 +55,7 @@ void report_failure(const Program& program, Report report, const std::string& er
   write_reports(program.cluster, program.run, report);
 }
 
-/// The code and the message by which the user sees an exception.
+/// The code and the message with which the user sees an exception.
 struct Failure {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
@@ -68,7 +68,7 @@ Failure failure_of(const std::exception& exception) {
   return {ErrorCode::kInternal, failure_text(exception) + limit};
 }
 
-// With --log-format json the error is one more line of the log.
+// With --log-format json, the error is a line of the log.
 void print_error(const RunOptions& run, const std::string& message) {
   const ProgramRun& told = program_run_of(run);
   if (told.log_format == "json") return told.log->error(message);
@@ -76,8 +76,8 @@ void print_error(const RunOptions& run, const std::string& message) {
   print_text(stderr, plain_lines(fmt::format("paceline: error: {}\n", message)));
 }
 
-// Throws when there is no checkpoint to go on from after `lost`, or when the checkpoints of this
-// job are not made at all.
+// Throws if the run has no checkpoint from which it can go on after `lost`, or makes no checkpoints
+// at all.
 void check_can_begin_again(const RunOptions& run, const Error& lost) {
   const auto fail = [&](const std::string& why) {
     throw Error(ErrorCode::kUnavailable, fmt::format("{}; {}", lost.what(), why));
@@ -93,9 +93,9 @@ void check_can_begin_again(const RunOptions& run, const Error& lost) {
                   run.out));
 }
 
-// The run that goes on from the chief's newest checkpoint after `lost`, the loss of a ps with its
-// values, or with the values of the others, which have left this worker behind. Only the chief
-// reads a checkpoint.
+// Returns the options of the run that goes on after `lost`. If a ps was lost with its values, it
+// goes on from the chief's newest checkpoint, which only the chief reads. If the other tasks have
+// left this worker behind, it goes on with their values.
 RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Error& lost) {
   const bool left_behind = dynamic_cast<const LeftBehind*>(&lost) != nullptr;
   if (cluster.is_chief() && !left_behind) check_can_begin_again(run, lost);
@@ -120,8 +120,8 @@ RunOptions begin_again(const Cluster& cluster, const RunOptions& run, const Erro
   return again;
 }
 
-// Trains, and again when a ps was lost with its values or this worker was left behind. A ps that is
-// lost so often before a step is made is not waited for again.
+// Trains, and trains again if a ps was lost with its values, or if this worker was left behind.
+// After several losses without a step in between, it no longer waits for the ps.
 void train(const Program& program, RunOptions run) {
   constexpr int kMostInVain = 3;
   double seconds_counted = 0;
@@ -160,7 +160,7 @@ int evaluate(const Program& program, const Log& log) {
   return 0;
 }
 
-/// Returns why the launched tasks are on several hosts, in words; empty when they are not.
+/// Returns, in words, why the launched tasks are on several hosts; empty if they are not.
 std::string why_apart(const Program& program) {
   if (program.lab.hosts > 1) return "the tasks are on several emulated hosts";
   return program.ssh.several() ? "the tasks are on several hosts" : "";
@@ -222,7 +222,7 @@ int run_prepared(const Program& program, const Log& log) {
 
 int run_with(const Program& program, const Log& log) {
   if (program.cluster.process == Cluster::Process::kEvaluator) return evaluate(program, log);
-  // The tasks of somebody else's command look after the files of their run.
+  // For a command of any kind, the tasks themselves look after the files of their run.
   const auto lock =
       program.command.empty() ? prepare_run_folder(program.cluster, program.run) : nullptr;
   const int status = run_prepared(program, log);
@@ -230,7 +230,8 @@ int run_with(const Program& program, const Log& log) {
     const Checkpoints checkpoints(checkpoints_folder(program.run));
     try {
       take_late_reports(checkpoints, [&](const std::string& line) { log.info(line); });
-    } catch (const Error& error) {  // the run keeps the result with which it ended
+      // The run keeps the result that it ended with.
+    } catch (const Error& error) {
       log.warning(error.what());
     }
   }
@@ -267,7 +268,7 @@ int run_process(const Program& asked) {
   try {
     return run_with(program, log);
   } catch (const std::exception& exception) {
-    // The error is a line of the log like the others; as text, report_errors prints it.
+    // The error becomes a line of the log like any other; as text, report_errors prints it.
     const Failure failure = failure_of(exception);
     log.error(failure.message);
     return exit_status(failure.code);

@@ -1,4 +1,5 @@
-// Programs that train, once their command line is read: they launch tasks, serve as a ps, or work.
+// A program that trains, once its command line is read: it launches tasks, serves as a ps, or
+// works.
 #pragma once
 
 #include <functional>
@@ -19,34 +20,41 @@ struct Program {
   Cluster cluster;
   RunOptions run;
   ObserverOptions observers;
-  std::string model;                   // for the report of a ps, which knows no model; may be empty
-  std::vector<std::string> arguments;  // the command line as given, without the program's name
+  // The model's name for the report of a ps, which knows no model; may be empty.
+  std::string model;
+  // The command line as given, without the program's name.
+  std::vector<std::string> arguments;
   /// Trains, as the only process or as a worker.
   std::function<void(const Cluster&, const RunOptions&)> work;
-  /// Evaluates the newest whole checkpoint in RunOptions::out, for the task "evaluator"; empty when
+  /// Evaluates the newest whole checkpoint in RunOptions::out, for the task "evaluator"; empty if
   /// the program has no such task.
   EvaluateCheckpoint evaluate = {};
-  /// The changes that a ps of the program makes to variables after each read.
+  /// The changes that a ps of this program makes to variables after each read.
   AfterReads after_reads = {};
-  std::string placed = {};  // which task a launcher has made of this process; empty: none has
-  std::string old_name_hint = {};  // the new names of old ones in the flags
-  std::string key_hint = {};       // how its launcher's users give each task the job's key
-  LabOptions lab = {};             // emulated hosts for the tasks that it launches
-  SshOptions ssh = {};             // other hosts for tasks, if it launches any command
-  /// The command that it launches for each task; empty: itself, with its arguments.
+  // Says which task a launcher has made of this process; empty if no launcher has.
+  std::string placed = {};
+  // Tells the new names of flags or values that were given by old names.
+  std::string old_name_hint = {};
+  // Says how users of its launcher give each task the job's key.
+  std::string key_hint = {};
+  LabOptions lab = {};  // emulated hosts for the tasks that it launches
+  SshOptions ssh = {};  // other hosts for tasks, if it launches a command of any kind
+  /// The command that it launches for each task; if it is empty, the program launches itself, with
+  /// its arguments.
   std::vector<std::string> command = {};
   std::vector<std::string> command_flags = {};  // of its tasks
 };
 
-/// Works with an observer that lets no session start.
+/// Runs the program with an observer that lets no session start.
 void run_dry(const Program& program, MakeObserver observer);
 
-/// Does this process's work and returns the exit status. Reads the job's key first, and once. A
-/// task that fails writes a report with its error. Passes the task's exceptions on.
+/// Does the work of this process and returns the exit status. First reads the job's key, which can
+/// be read only once. A task that fails writes a report with its error. Passes the task's
+/// exceptions on.
 int run_process(const Program& program);
 
-/// Calls `main`, and turns an exception into a line on stderr and an exit status: 1 failed, 2 wrong
-/// usage, 130 interrupted.
+/// Calls `main`, and turns an exception into a line on stderr and an exit status: 1 for a failure,
+/// 2 for wrong usage, 130 for an interrupt.
 int report_errors(const std::function<int()>& main);
 
 }  // namespace paceline

@@ -6,12 +6,12 @@
 
 namespace paceline {
 
-/// Reads a file of one line: 16 to 256 letters, digits and '-', '.', '_', '~', which its owner
-/// alone may read. Throws as read_secret_file does, and kInvalidArgument for another text, which it
-/// does not tell.
+/// Reads the token from a file of one line that only its owner may read: 16 to 256 letters, digits
+/// and '-', '.', '_', '~'. Throws as read_secret_file does, and kInvalidArgument for any other
+/// text, which the message does not quote.
 std::string read_access_token(const std::string& path);
 
-/// Compares in a time that does not depend on where texts of one length differ.
+/// Compares the texts in a time that depends on their lengths only, and not on where they differ.
 bool is_same_token(std::string_view one, std::string_view other);
 
 }  // namespace paceline

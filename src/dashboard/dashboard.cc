@@ -46,7 +46,7 @@ Dashboard::~Dashboard() {
   if (!options_.address_file.empty()) std::filesystem::remove(options_.address_file, gone_already);
 }
 
-// The texts are made once for each look at the run, however often they are asked for.
+// The texts are made once for each new state of the run, and not for each request.
 void Dashboard::renew(LiveRun& run, TimePoint now) {
   run.add_point(now);
   auto state = std::make_shared<const std::string>(state_json(run, now));

@@ -11,20 +11,21 @@
 
 namespace paceline {
 
-/// Any thread may call. Its own threads end with it.
+/// Serves the page. Any thread may call; its own threads end with it.
 class Dashboard {
  public:
   struct Options {
     Address at;
     std::string token = {};  // that whoever asks must give; empty: none
-    /// PEM files of the certificate that the page shows, and of its private key. Empty: the page is
-    /// not encrypted.
+    /// PEM files with the certificate that the page shows, and with its private key. If they are
+    /// empty, the page is not encrypted.
     std::string certificate = {}, key = {};
-    /// Gets the address of the page for as long as it is served; empty: none. OUT/dashboard.
+    /// The file that holds the page's address while it is served (OUT/dashboard); if it is empty,
+    /// there is no such file.
     std::string address_file;
   };
-  /// Serves from now on, at first `run`. Throws kUsage naming --dashboard when it cannot listen,
-  /// and as HttpsContext does for --dashboard-cert and --dashboard-key.
+  /// Serves from now on, at first the state `run`. Throws kUsage naming --dashboard if it cannot
+  /// listen, and as HttpsContext does for --dashboard-cert and --dashboard-key.
   Dashboard(const Options& options, LiveRun run, TimePoint now);
   ~Dashboard();
   Dashboard(const Dashboard&) = delete;
@@ -33,7 +34,7 @@ class Dashboard {
   /// "http://127.0.0.1:8080".
   std::string url() const { return (encrypts() ? "https://" : "http://") + server_->address(); }
   bool encrypts() const { return !options_.certificate.empty(); }
-  /// Adds a point to the history of a run, and serves it such as it is now.
+  /// Adds a point to the history of `run`, and from now on serves its present state.
   void renew(LiveRun& run, TimePoint now);
 
  private:

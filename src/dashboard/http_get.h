@@ -14,12 +14,13 @@ struct HttpCaller {
   std::string authority = {};  // HttpsContext::of_caller; --dashboard-ca names it
 };
 
-/// True for the address of a page, "http://…" or "https://…".
+/// True for the URL of a page, "http://…" or "https://…".
 bool is_http_url(std::string_view text);
 
-/// `url`: "http://HOST:PORT/PATH" or "https://…"; the path may be missing. Throws kInvalidArgument
-/// for another text, kUnavailable when nobody listens there or the server does not prove to be that
-/// host, kDataLoss when the answer is no HTTP, or has more than 16 MiB, and as HttpsContext does.
+/// Gets a page. `url` is "http://HOST:PORT/PATH" or "https://…"; the path may be missing. Throws
+/// kInvalidArgument for another text; kUnavailable if nobody listens there, or if the server cannot
+/// prove to be that host; kDataLoss if the answer is no HTTP or has more than 16 MiB; and as
+/// HttpsContext does.
 HttpResponse http_get(const std::string& url, Deadline deadline, const HttpCaller& caller = {});
 
 }  // namespace paceline

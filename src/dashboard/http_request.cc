@@ -8,8 +8,8 @@
 namespace paceline {
 namespace {
 
-// The page has its style and its script within itself, asks only its own server, and stands in no
-// frame of another site.
+// The page contains its own style and script, sends requests only to its own server, and may not
+// appear in a frame of another site.
 constexpr std::string_view kFields =
     "Connection: close\r\n"
     "Cache-Control: no-store\r\n"

@@ -18,7 +18,7 @@
 namespace paceline {
 namespace {
 
-// While no descriptor is left, the server tries again after this.
+// While no descriptor is free, the server tries again at this interval.
 constexpr Duration kAcceptAgain = std::chrono::milliseconds(200);
 
 bool is_this_machine(const std::string& host) {
@@ -45,8 +45,8 @@ HttpServer::~HttpServer() {
   thread_.join();
 }
 
-// The server's thread runs at low priority. Where the job keeps all cores busy, a tenth of a core
-// is left for the page.
+// The server's thread runs at low priority. If the job keeps all cores busy, the page gets a tenth
+// of a core.
 void HttpServer::serve() {
   constexpr int kLowPriority = 10;
   setpriority(PRIO_PROCESS, id_t(gettid()), kLowPriority);
@@ -93,7 +93,8 @@ void HttpServer::accept() {
   clients_.push_back({.fd = std::move(fd), .deadline = Deadline::after(limits_.within)});
 }
 
-/// Bytes that the stream has already read do not make the socket readable.
+/// True if the stream holds bytes that it has already read; such bytes do not make the socket
+/// readable.
 bool HttpServer::holds_unread(const Client& client) {
   return client.open && client.need == ByteStream::Need::kReadable && client.stream->holds_unread();
 }
@@ -105,7 +106,7 @@ bool HttpServer::tend(Client& client) try {
   return false;
 }
 
-/// Returns false when it waits for the client.
+/// Returns false if the server must wait for the client.
 bool HttpServer::open(Client& client) const {
   if (!client.stream) {
     unsigned char first = 0;
@@ -128,7 +129,7 @@ bool HttpServer::send(Client& client) {
   if (bytes < 0) return errno == EAGAIN || errno == EINTR;
   client.sent += std::size_t(bytes);
   if (client.sent < client.answer.size()) return true;
-  // A connection that is closed while something of the request is unread loses the answer.
+  // If a connection is closed while a part of the request is unread, the client loses the answer.
   client.finished = true;
   client.need = ByteStream::Need::kReadable;
   client.stream->shut_writing();
@@ -159,8 +160,8 @@ HttpResponse HttpServer::answer_to(const Client& client) const {
     return {.status = 400, .body = "This page is encrypted: write https:// before its address.\n"};
   if (request->method != "GET" && request->method != "HEAD")
     return {.status = 405, .body = "This page can only be read: GET.\n"};
-  // Refuses pages of other sites whose names were made to lead here, since they could read this
-  // page.
+  // Refuses requests from other sites' pages whose names were made to lead here, since these pages
+  // could read this one.
   if (only_here_ && !is_this_machine(request->host))
     return {.status = 403, .body = "Ask for it by the name localhost or 127.0.0.1.\n"};
   return handled(*request);

@@ -1,5 +1,5 @@
-// A small HTTP server: one thread, few connections, each with a deadline, so that no client can
-// hold up anything else.
+// A small HTTP server: one thread, and few connections, each with a deadline, so that no client can
+// delay anything else.
 #pragma once
 
 #include <atomic>
@@ -24,9 +24,9 @@
 namespace paceline {
 
 struct HttpLimits {
-  /// With one connection more than this, the oldest ends.
+  /// If one connection more than this arrives, the oldest one is closed.
   std::size_t most_connections = 32;
-  /// A client sends its request and takes the answer within this, however it dawdles.
+  /// A client must send its request and receive the answer within this time, or is cut off.
   Duration within = std::chrono::seconds(5);
 };
 
@@ -34,8 +34,8 @@ struct HttpLimits {
 class HttpServer {
  public:
   using Handler = std::function<HttpResponse(const HttpRequest&)>;
-  /// Listens. `handle` is called on the server's thread. With `https` the server encrypts, and asks
-  /// callers that do not to do so. Throws as listen_at does.
+  /// Listens. Calls `handle` on the server's thread. With `https` the server encrypts, and tells
+  /// callers that do not encrypt to do so. Throws as listen_at does.
   HttpServer(const Address& at, Handler handle, const HttpLimits& limits = {},
              std::unique_ptr<const HttpsContext> https = nullptr);
   /// Ends all connections and joins the thread.
@@ -43,7 +43,7 @@ class HttpServer {
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// "127.0.0.1:8080", with the port that the system chose where none was asked for.
+  /// "127.0.0.1:8080", with the port that the system chose if none was given.
   const std::string& address() const { return listening_.address; }
 
  private:
@@ -56,14 +56,15 @@ class HttpServer {
     bool plain = false;  // it does not encrypt, as it should
     std::string request = {}, answer = {};
     std::size_t sent = 0;
-    bool finished = false;  // all was sent; what still arrives is thrown away until the other ends
+    // All was sent; further bytes are dropped until the client closes the connection.
+    bool finished = false;
   };
   void serve();
   std::vector<pollfd> descriptors() const;
   Deadline next_deadline() const;
   void accept();
   static bool holds_unread(const Client& client);
-  // These return false when the connection has ended. A faulty stream throws Error.
+  // These functions return false if the connection has ended. A faulty stream throws Error.
   bool tend(Client& client);
   bool open(Client& client) const;
   static bool send(Client& client);

@@ -40,7 +40,7 @@ class RawClient {
   void say(const std::string& text) const {
     static_cast<void>(::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL));
   }
-  /// Returns all that the server sends until it ends the connection.
+  /// Returns all that the server sends until it closes the connection.
   std::string hear() const {
     std::string heard;
     std::array<char, 4096> bytes;
@@ -137,7 +137,7 @@ TEST(HttpServer, APortThatIsTakenIsAnError) {
   EXPECT_THROW(HttpServer(parse_address(server.address()), path_of), Error);
 }
 
-/// A server that encrypts, with a certificate of an authority of its own.
+/// A server that encrypts, with a certificate of its own authority.
 class HttpsServer : public ::testing::Test {
  protected:
   std::string get(const std::string& path, const std::string& authority) const {

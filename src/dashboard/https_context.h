@@ -1,4 +1,4 @@
-// TLS under HTTP: the server shows a certificate, and asks callers for none.
+// TLS for HTTP: the server shows a certificate, and asks callers for none.
 #pragma once
 
 #include <memory>
@@ -9,19 +9,19 @@
 
 namespace paceline {
 
-/// Makes the streams of one server, or of one caller. Thread-safe.
+/// Makes the streams of one server or of one caller. Thread-safe.
 class HttpsContext {
  public:
   /// Throws as show_certificate does.
   static HttpsContext of_server(const FlaggedFile& certificate, const FlaggedFile& key);
-  /// Accepts the certificates of this authority; without a path, those of the system's. Throws as
-  /// trust_authority does.
+  /// Makes the context of a caller that accepts the certificates of this authority; without a path,
+  /// those that the system trusts. Throws as trust_authority does.
   static HttpsContext of_caller(const FlaggedFile& authority);
 
-  /// The stream of a socket that was accepted.
+  /// Returns the stream for a socket that the server has accepted.
   std::unique_ptr<ByteStream> answer(int fd) const;
-  /// The stream of a socket that was connected to this host, a name or an address. Its `open`
-  /// throws kUnavailable for a server that does not prove to be that host.
+  /// Returns the stream for a socket that is connected to this host, a name or an address. Its
+  /// `open` throws kUnavailable if the server cannot prove to be that host.
   std::unique_ptr<ByteStream> call(int fd, const std::string& host) const;
 
  private:

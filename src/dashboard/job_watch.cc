@@ -25,8 +25,8 @@ namespace paceline {
 namespace {
 
 constexpr Duration kLookEvery = std::chrono::seconds(1);
-// The interval grows by this for each task, so that looking at a large job takes no time from the
-// chief's steps.
+// The interval grows by this for each task, so that watching a large job costs the chief's steps no
+// time.
 constexpr Duration kPerTask = std::chrono::milliseconds(20);
 
 std::vector<std::string> names_of_tasks(const ClusterSpec& spec) {
@@ -44,7 +44,7 @@ RunAbout about_run(const PlannedSession& session) {
           .tasks = names_of_tasks(session.cluster.spec)};
 }
 
-/// The chief looks at the whole job, for the line that says what holds it back and for the page.
+/// The chief's view of the whole job, for the line that says what holds it back, and for the page.
 class JobWatch : public SessionObserver {
  public:
   explicit JobWatch(DashboardOptions options) : options_(std::move(options)) {}
@@ -77,7 +77,7 @@ class JobWatch : public SessionObserver {
     if (watch_ != nullptr) watch_->ask_with({});
   }
 
-  // The launcher says it of tasks that it started.
+  // For tasks that a launcher started, the launcher prints this.
   void summed_up(RunningSession& session) override {
     const Cluster& cluster = session.made_of().cluster;
     if (cluster.launch.launched) return;
@@ -115,7 +115,8 @@ class JobWatch : public SessionObserver {
   // The watch's thread calls it.
   void look(RunningSession& session, LiveRun& run, TimePoint now) {
     if (page_ != nullptr) page_->renew(run, now);
-    // Its last step is over, or the next one has not come.
+    // Looks only when this task has just made a step: otherwise its last step is over, or the next
+    // one has not ended.
     if (run.tasks().at(own_task_).moved != now) return;
     Report whole = run.report();
     const std::string line = causes_.look(whole, run.seconds(now));
@@ -126,7 +127,7 @@ class JobWatch : public SessionObserver {
     if (!line.empty()) session.print(line);
   }
 
-  /// The report of this task, with the others as this one heard of them last.
+  /// Returns this task's report together with the latest reports that it got from the others.
   Report with_others(Report whole) const {
     const std::lock_guard lock(hearing_);
     for (const TaskReport& task : heard_.tasks) {
@@ -140,7 +141,8 @@ class JobWatch : public SessionObserver {
   bool looks_ = false;  // at the job while it runs
   CauseWatch causes_;   // of the watch's thread
   mutable std::mutex hearing_;
-  Report heard_;  // of the whole job, as the watch heard it last
+  // The report of the whole job, when the watch last looked.
+  Report heard_;
   std::unique_ptr<Dashboard> page_;
   std::unique_ptr<RunWatch> watch_;
 };

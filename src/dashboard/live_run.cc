@@ -11,7 +11,8 @@
 namespace paceline {
 namespace {
 
-// The seconds over which speeds are measured: they follow a change, and do not jump with each step.
+// Speeds are measured over this many seconds: short enough to follow a change, and long enough not
+// to jump with each step.
 constexpr double kRecentSeconds = 10;
 
 const TaskReport& entry(const TaskProgress& progress) { return progress.report.tasks.front(); }
@@ -22,7 +23,7 @@ double bytes(const TaskReport& task, std::optional<double> LinkReport::*per_step
   return sum * double(task.steps);
 }
 
-// The seconds that went to an activity since the task's steps are timed.
+// Returns the seconds that an activity took since the task's steps have been timed.
 double spent(const TaskReport& task, const std::string& activity) {
   for (const auto& [name, share] : task.share) {
     if (name == activity) return share * task.seconds.value_or(0);
@@ -43,7 +44,7 @@ std::vector<std::pair<std::string, double>> share_between(const TaskReport& befo
   return share;
 }
 
-// The mean of those that are known; of shares by their names.
+// The mean of those values that are known. Shares are averaged by name.
 class Mean {
  public:
   void add(std::optional<double> value) {
@@ -101,7 +102,8 @@ double LiveRun::seconds(TimePoint now) const {
 void LiveRun::heard(const std::string& task, TaskProgress progress, TimePoint now) {
   const auto found = tasks_.find(task);
   if (found == tasks_.end() || progress.report.tasks.size() != 1) return;
-  progress.report.tasks.front().task = task;  // a ps that serves any job does not know its own
+  // A ps that serves any job does not know its own name.
+  progress.report.tasks.front().task = task;
   Task& known = found->second;
   const bool again = known.progress && progress.at < known.progress->at;  // it was restarted
   if (again) known.before.clear();
@@ -205,7 +207,7 @@ Report LiveRun::report() const {
   return merge(reports);
 }
 
-// Explains the last seconds. A run that has ended has none, and is explained as a whole.
+// Explains the last seconds. A run that has ended is explained as a whole.
 std::string LiveRun::cause(TimePoint now) const {
   if (std::string silent = silence(now); !silent.empty()) return silent;
   bool window = false, any = false;
@@ -223,7 +225,7 @@ std::string LiveRun::cause(TimePoint now) const {
   return explanation(report_between(merge(before), report()));
 }
 
-// While all are silent, it is the chief that stood still.
+// If all tasks seem silent, the chief itself stood still, and none is named.
 std::string LiveRun::silence(TimePoint now) const {
   std::string silent;
   bool all = true;

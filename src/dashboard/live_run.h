@@ -14,7 +14,7 @@
 
 namespace paceline {
 
-/// The facts of a run that are known before its first step.
+/// What is known about a run before its first step.
 struct RunAbout {
   std::string out;                    // --out; empty: nothing is written
   std::optional<std::int64_t> steps;  // the global step at which it ends
@@ -22,22 +22,22 @@ struct RunAbout {
   std::vector<std::string> tasks;     // all of them: "worker:0", "ps:0"
 };
 
-/// The run over the last seconds, at one moment.
+/// The run over the last seconds before one moment.
 struct RunPoint {
   double seconds = 0;  // since it began
   std::optional<double> steps_per_s, loss, staleness, sent, received;
-  /// The program's numbers by tag, each of the first worker that has told it.
+  /// The program's numbers by tag. Each is that of the first worker that reported it.
   std::map<std::string, double> numbers = {};
-  /// The mean shares of all workers and of all ps tasks.
+  /// The mean shares of time of all workers and of all ps tasks.
   std::vector<std::pair<std::string, double>> worker_share = {}, ps_share = {};
 };
 
-/// Takes what tasks say, and times; no thread, clock or socket is inside.
+/// Collects what tasks report, with the times at which they do. It has no thread, clock or socket.
 class LiveRun {
  public:
   LiveRun(RunAbout about, TimePoint now);
 
-  /// A task has said this of itself. What is said of any other task is left out.
+  /// Notes what a task has reported about itself. Entries about other tasks are ignored.
   void heard(const std::string& task, TaskProgress progress, TimePoint now);
   /// Adds a point to the history.
   void add_point(TimePoint now);
@@ -45,16 +45,18 @@ class LiveRun {
   struct Task {
     /// Nothing: it has not said anything yet.
     std::optional<TaskProgress> progress;
-    TimePoint heard{}, moved{};  // when it said something; when its steps last became more
-    std::deque<TaskProgress> before = {};  // what it said within the last seconds, the oldest first
+    // When it last reported something, and when its number of steps last grew.
+    TimePoint heard{}, moved{};
+    // What it reported within the last seconds, oldest first.
+    std::deque<TaskProgress> before = {};
   };
   const RunAbout& about() const { return about_; }
   const std::map<std::string, Task>& tasks() const { return tasks_; }
-  /// Returns points at equal distances, few enough for a page to draw: when there are more, every
-  /// second one is left out.
+  /// Returns points at equal distances, few enough for a page to draw. When there are too many,
+  /// every second one is removed.
   const std::vector<RunPoint>& history() const { return history_; }
   double seconds(TimePoint now) const;
-  /// All tasks as one report, as if the run ended now.
+  /// Returns all tasks as one report, as if the run ended now.
   Report report() const;
   static RecentTask recent(const Task& task);
   static LiveTask live(const Task& task, TimePoint now);
@@ -62,8 +64,8 @@ class LiveRun {
   RunPoint point(TimePoint now) const;
   /// Examples a second of all workers now.
   std::optional<double> examples_per_s() const;
-  /// A sentence that says what holds the run back; empty before it is known. While a task is silent
-  /// it is that: what the others wait for is then no other cause.
+  /// Returns a sentence that says what holds the run back; empty while that is not known. While a
+  /// task is silent, its silence is the cause, since the others wait for it.
   std::string cause(TimePoint now) const;
 
  private:
@@ -78,7 +80,7 @@ class LiveRun {
   std::size_t every_ = 1, skipped_ = 0;  // one of so many points is kept
 };
 
-/// A task that has said nothing for so long stands still, or cannot be reached.
+/// A task that has reported nothing for this long stands still, or cannot be reached.
 constexpr Duration kSilent = std::chrono::seconds(5);
 
 bool is_worker(const std::string& task);

@@ -89,7 +89,7 @@ class LiveRunTest : public ::testing::Test {
   static RunAbout about() {
     return {.out = "run", .steps = 1000, .seconds = {}, .tasks = {"worker:0", "worker:1", "ps:0"}};
   }
-  /// A worker that computes half of its time and then waits more and more.
+  /// Returns the progress of a worker that computes half of its time, and then waits more and more.
   static TaskProgress worker(double at, std::int64_t steps, double compute = 0.5) {
     TaskReport task;
     task.task = "worker:0";
@@ -139,7 +139,7 @@ TEST_F(LiveRunTest, SpeedAndSharesAreThoseOfTheLastSeconds) {
   EXPECT_THAT(recent.staleness, Optional(2.0));
   EXPECT_THAT(recent.sent, Optional(2000.0));
   EXPECT_THAT(recent.received, Optional(6000.0));
-  // 50.4 of 105 s so far, 50 of 100 before.
+  // It computed for 50.4 of 105 s so far, and for 50 of the first 100 s: 0.4 of the last 5 s.
   EXPECT_THAT(recent.share[0].second, DoubleNear(0.08, 1e-9));
   EXPECT_THAT(recent.share[1].second, DoubleNear(0.92, 1e-9));
   const std::vector<Report> before = {worker(100, 1000).report};
@@ -254,7 +254,7 @@ TEST_F(LiveRunTest, MetricsAreWhatPrometheusReads) {
   EXPECT_THAT(text, Not(HasSubstr("worker:1"))) << "it has said nothing";
 }
 
-// Prometheus finds metrics by name, so the names must stay the same in all versions.
+// Prometheus finds metrics by name, so their names must never change.
 TEST_F(LiveRunTest, MetricsAreThoseThatThereAlwaysWere) {
   const Report report = Report::from_json(kWrittenReport);
   LiveRun run({.out = "run", .steps = {}, .seconds = {}, .tasks = {"worker:0", "ps:0"}}, now_);

@@ -23,10 +23,10 @@ std::string escaped(const std::string& value) {
   return text;
 }
 
-/// Metrics of one name stand together, below what they are.
+/// Metrics of one name stand together, below the lines with their help and type.
 class Metrics {
  public:
-  /// Begins the metrics of this name. `shown_at` is their place among the others.
+  /// Begins the metrics of this name. `shown_at` is the place of the name among the others.
   void begin(int shown_at, const FieldMetric& metric) {
     if (metric.name.empty() || find(metric.name) != all_.end()) return;
     all_.push_back({shown_at, metric.name,
@@ -43,7 +43,7 @@ class Metrics {
     }
     text += fmt::format("{} {}\n", labels.empty() ? "" : "}", *value);
   }
-  /// Adds one metric, or none when the value is not known.
+  /// Adds one metric, or none if the value is not known.
   void add_one(int shown_at, const FieldMetric& metric, const Labels& labels,
                std::optional<double> value) {
     begin(shown_at, metric);
@@ -69,7 +69,7 @@ class Metrics {
   std::vector<Family> all_;
 };
 
-/// The metrics of the fields of a record, and of the records in it.
+/// Adds the metrics of a record's fields, and of the records in it.
 class FieldMetrics {
  public:
   explicit FieldMetrics(Metrics& metrics) : metrics_(metrics) {}
@@ -83,7 +83,7 @@ class FieldMetrics {
                   [&](const auto& place) { add_value(field.metric, labels, place.of(record)); });
     }
   }
-  /// Begins the metrics of lists that have no entries, so that they appear, too.
+  /// Begins the metrics of empty lists, so that their names appear, too.
   template <typename Record>
   void begin_all() {
     for (const ReportField<Record>& field : report_fields<Record>()) {
@@ -119,7 +119,7 @@ class FieldMetrics {
   void add_value(const FieldMetric& metric, const Labels& labels, const std::optional<T>& known) {
     if (known) add_value(metric, labels, *known);
   }
-  // A record in a list is told from the others by its first field.
+  // In a list, the first field of a record distinguishes it from the others.
   template <typename Record>
   void add_value(const FieldMetric&, const Labels& labels, const std::vector<Record>& records) {
     if constexpr (ReportRecord<Record>) {
@@ -145,7 +145,7 @@ class FieldMetrics {
   const TaskReport* task_ = nullptr;
 };
 
-// All tasks as one report, in the order of the run's.
+// Returns all tasks as one report, in the order in which the run lists them.
 Report ordered_report(const LiveRun& run) {
   Report report = run.report();
   std::map<std::string_view, std::size_t> places;

@@ -1,4 +1,4 @@
-// The live page, which needs nothing from elsewhere: src/dashboard/page/.
+// The live page, whose files are in src/dashboard/page/. It loads nothing from elsewhere.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace paceline {
 
-/// Its files as one, with marks where whole_page() puts lists in.
+/// The page's files joined into one text, with marks that whole_page() replaces by lists.
 extern const std::string_view kPage;
 std::string whole_page();
 

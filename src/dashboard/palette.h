@@ -1,4 +1,5 @@
-// The colours of pictures: those of the live page, which are written in page/page.css alone.
+// The colours of pictures. They are the colours of the live page, and only page/page.css defines
+// them.
 #pragma once
 
 #include <string>
@@ -6,10 +7,11 @@
 
 namespace paceline {
 
-/// "#009e73" for "compute": the colour of an activity, or "accent", on a light page. The name must
-/// be one that the page has.
+/// Returns the colour of an activity on a light page ("#009e73" for "compute"), or that of
+/// "accent". The page must have a colour of this name.
 std::string colour_of(std::string_view name);
-/// The colour of curve number `index` of a picture, which can be told apart with any colour vision.
+/// Returns the colour of curve number `index` in a picture. The colours can be told apart with any
+/// colour vision.
 std::string colour_of_curve(std::size_t index);
 
 }  // namespace paceline

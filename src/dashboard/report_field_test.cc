@@ -1,4 +1,5 @@
-// A field that is added to the list of a task's fields is everywhere that reports are shown.
+// Tests that a field which is added to the list of a task's fields appears wherever reports are
+// shown.
 #include "run/report/report_fields.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-/// The kilojoules that a task has taken, which no report of Paceline has.
+/// The kilojoules that a task has used, a field that Paceline's reports do not have.
 std::optional<double>& energy_of(const TaskReport& task) {
   static std::map<std::string, std::optional<double>> energy;
   return energy[task.task + task.unit];
@@ -104,7 +105,7 @@ TEST_F(AddedFieldTest, IsAColumnOfThePageAndOfTop) {
   EXPECT_THAT(view, ContainsRegex("worker:0 .* 12.5  "));
 }
 
-// Explanations of a part of a run read this field.
+// Explanations of a part of a run also read this field.
 TEST_F(AddedFieldTest, CountsForThePartOfARunThatIsExplained) {
   Report before = report_;
   TaskReport& earlier = before.tasks[0];

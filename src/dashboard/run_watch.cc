@@ -8,7 +8,7 @@
 namespace paceline {
 namespace {
 
-// A task that cannot be asked, or a run that cannot be shown, stops no training.
+// Ignores errors: if a task cannot be asked, or the run cannot be shown, training goes on.
 template <typename Part>
 void attempt(Part&& part) {
   try {
@@ -46,7 +46,7 @@ void RunWatch::ask() {
   if (ask_) ask_();
 }
 
-// A task whose answer makes no sense counts as one that did not answer.
+// A task whose answer makes no sense counts as a task that did not answer.
 void RunWatch::hear(TimePoint now) {
   for (const TaskWords& each : options_.hear()) {
     if (each.progress.empty()) continue;

@@ -1,4 +1,4 @@
-// A run as its chief sees it: what all tasks say of themselves, once a second.
+// A run as its chief sees it: what all tasks report about themselves, once a second.
 #pragma once
 
 #include <chrono>
@@ -14,25 +14,26 @@
 
 namespace paceline {
 
-/// Any thread may call. Its own thread ends with it.
+/// Watches a run. Any thread may call; its own thread ends with it.
 class RunWatch {
  public:
   struct Options {
     RunAbout about;
     const Clock* clock = nullptr;  // not null; it outlives this
-    /// Returns what tasks have said since the last call, and this one the last time.
+    /// Returns what the tasks have reported since the last call. The other tasks were asked in
+    /// between.
     std::function<std::vector<TaskWords>()> hear;
     Duration every = std::chrono::seconds(1);
   };
-  /// `look` is called, in the watch's own thread, each time that the tasks were heard.
+  /// The watch's own thread calls `look` each time that it has heard the tasks.
   using Look = std::function<void(LiveRun& run, TimePoint now)>;
   RunWatch(const Options& options, Look look);
   ~RunWatch();
   RunWatch(const RunWatch&) = delete;
   RunWatch& operator=(const RunWatch&) = delete;
 
-  /// Asks the other tasks once a second by this call from now on; empty: no more. Returns once a
-  /// call under way has ended.
+  /// From now on, calls `ask` once a second to ask the other tasks; an empty `ask` ends this.
+  /// Returns once a call under way has ended.
   void ask_with(std::function<void()> ask);
 
  private:

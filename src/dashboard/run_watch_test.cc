@@ -32,7 +32,8 @@ class RunWatchTest : public ::testing::Test {
     options.every = 1ms;
     return options;
   }
-  // Counts the looks, and keeps the steps that each task has made, −1 before it is heard.
+  // Counts the looks, and keeps how many steps each task has made; −1 if the task was not heard
+  // yet.
   RunWatch::Look look() {
     return [this](LiveRun& run, TimePoint) {
       const std::lock_guard lock(mutex_);

@@ -18,7 +18,7 @@ Json series(const std::vector<RunPoint>& points, std::optional<double> RunPoint:
   return list;
 }
 
-// The series of each activity; a point at which none is known has null.
+// Returns a series for each activity, with null for points at which its share is not known.
 Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares) {
   Json object = Json::object();
   for (const RunPoint& point : points) {
@@ -34,7 +34,7 @@ Json share_series(const std::vector<RunPoint>& points, Shares RunPoint::*shares)
   return object;
 }
 
-// The series of each tag; a point at which a number is not known has null.
+// Returns a series for each tag, with null for points at which its number is not known.
 Json number_series(const std::vector<RunPoint>& points) {
   Json object = Json::object();
   for (const RunPoint& point : points) {
@@ -107,7 +107,7 @@ std::string text_of(const Json& state) {
   return state.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A run whose tasks have all said at its end what its report says.
+// Returns a run in which each task has reported, at its end, what the report says of it.
 LiveRun run_of(const Report& report) {
   RunAbout about;
   for (const TaskReport& task : report.tasks) about.tasks.push_back(task.task);

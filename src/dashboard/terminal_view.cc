@@ -65,7 +65,7 @@ const Json& member(const Json& object, std::string_view name) {
   return found == object.end() ? none : *found;
 }
 
-// The member at a path: "use.cores" of a task.
+// Returns the member at a path: "use.cores" in a task.
 const Json& member_at(const Json& object, std::string_view path) {
   const std::size_t dot = path.find('.');
   if (dot == path.npos) return member(object, path);
@@ -80,14 +80,15 @@ std::string cell(const Json& record, const Column& column) {
   return number(value) + (column.unit == "us" ? " us" : "");
 }
 
-// "out/s": the unit of bytes follows their number, and what they are counted in does not.
+// Returns the head of a column. For bytes it ends in "/s" ("out/s"), since a number such as "1.2
+// MB" shows only the rest of the unit.
 std::string head_of(const Column& column) {
   std::string head(column.field.head);
   for (char& letter : head) letter = char(std::tolower(static_cast<unsigned char>(letter)));
   return column.unit == "bytes/s" ? head + "/s" : head;
 }
 
-// Characters, not bytes: a letter of UTF-8 goes on in bytes 10xxxxxx.
+// Counts characters and not bytes: in UTF-8, bytes 10xxxxxx continue a character.
 std::string cut(const std::string& line, int columns) {
   int count = 0;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -130,7 +131,7 @@ class View {
 
  private:
   void line(const std::string& line) { text_ += cut(line, columns_) + "\n"; }
-  // A sentence goes on in the next line.
+  // A sentence that is too long continues in the next line.
   void sentence(std::string text) {
     while (int(text.size()) > columns_) {
       const std::size_t blank = text.rfind(' ', std::size_t(columns_));

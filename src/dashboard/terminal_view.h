@@ -5,8 +5,8 @@
 
 namespace paceline {
 
-/// `state`: as state.json has it. No line has more than `columns` characters; shares are drawn as
-/// bars, in colours of a terminal if `colours`. Throws kDataLoss when the state is none.
+/// `state` has the form of state.json. No line has more than `columns` characters. Shares are drawn
+/// as bars, in a terminal's colours if `colours`. Throws kDataLoss if `state` is not of that form.
 std::string terminal_view(const std::string& state, int columns, bool colours);
 
 }  // namespace paceline

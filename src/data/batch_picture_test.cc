@@ -26,7 +26,7 @@ Example picture(const std::string& path) {
 
 TEST(WriteBatchPng, ShowsImagesSideBySideStretched) {
   const TemporaryFolder folder;
-  // Three images of 1×2; red of the first grows to the right, and the others are of one colour.
+  // Three images of 1×2. In the first, red grows to the right; the other two have one colour each.
   InputBatch batch;
   batch.values =
       Tensor::of<float>({3, 3, 1, 2}, {-1, 3, -1, -1, -1, -1, 5, 5, 5, 5, 5, 5, 7, 7, 7, 7, 7, 7});

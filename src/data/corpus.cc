@@ -1,8 +1,9 @@
-// Generated text. A sentence walks through the states of a small Markov chain; every word belongs
-// to one state, so the last word tells which words may follow. A topic, which lasts for many
-// words, chooses among the rarer words of a state, so a longer memory helps too. States, and the
-// topics within a state, get words of such frequencies in total that the text as a whole follows
-// Zipf's law (in Mandelbrot's form, 1 / (rank + 2.7)).
+// Generated text. A sentence walks through the states of a small Markov chain. Every word belongs
+// to one state, so the last word tells which words may follow. A topic, which lasts for many words,
+// chooses among the rarer words of a state, so a longer memory helps, too.
+//
+// Words are divided among the states, and among the topics of a state, so that the frequencies in
+// the text as a whole follow Zipf's law (in Mandelbrot's form, 1 / (rank + 2.7)).
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -23,7 +24,8 @@ constexpr int kWords = kTypes - 1;  // without <eos>; word 0 is <unk>
 constexpr std::int64_t kLeastWords = 20000;
 constexpr std::int64_t kBytesOfAWord = 4;  // about, with its blank
 constexpr int kStates = 24;
-constexpr int kFirstEndState = 20;  // sentences end after words of the last states only
+// A sentence ends only after a word of this state or of a later one.
+constexpr int kFirstEndState = 20;
 constexpr int kTopics = 10;
 constexpr int kCommonWords = 150;  // these belong to no topic
 constexpr double kEndSentence = 0.3;
@@ -34,7 +36,7 @@ constexpr std::array<double, 4> kSuccessorShares = {0.5, 0.25, 0.15, 0.1};
 constexpr std::int64_t kTrainShare = 929589, kValidShare = 73760, kTestShare = 82430;
 constexpr std::int64_t kAllShares = kTrainShare + kValidShare + kTestShare;
 
-/// Words of one state (and topic), drawn by frequency.
+/// The words of one state and topic, drawn by their frequencies.
 struct WordList {
   std::vector<int> words;
   std::vector<double> sums;  // of frequencies, ascending
@@ -62,7 +64,7 @@ struct Grammar {
 
 using Shares = std::array<double, kStates>;
 
-// Returns the share of time that the chain spends in each state, by repeated multiplication.
+// Returns how much of the time the chain spends in each state, by repeated multiplication.
 Shares long_run(const Grammar& grammar) {
   Shares shares{};
   shares[0] = 1;
@@ -88,7 +90,8 @@ void choose_successors(Grammar& grammar, RandomWords& random) {
   }
 }
 
-// Gives each word, the most frequent first, to the state that lacks most of its share.
+// Goes through the words from the most frequent on, and gives each to the state that lacks most of
+// its share.
 void share_out_words(Grammar& grammar) {
   Shares lacking = long_run(grammar);
   double all = 0;
@@ -119,7 +122,7 @@ class Writer {
  public:
   Writer(const Grammar& grammar, RandomWords& random) : grammar_(grammar), random_(random) {}
 
-  /// The next `count` words, the last one <eos>.
+  /// Returns the next `count` words, of which the last one is <eos>.
   std::vector<int> words(std::int64_t count) {
     std::vector<int> words;
     words.reserve(std::size_t(count));
@@ -165,7 +168,7 @@ class Writer {
   bool ended_ = false;
 };
 
-// Returns every index below n once; neighbours in the result are far apart.
+// Returns every index below n once, so that neighbours in the result are far apart.
 std::vector<std::size_t> scattered(std::size_t n) {
   auto stride = std::size_t(double(n) * 0.618);
   while (std::gcd(stride, n) != 1) ++stride;
@@ -174,7 +177,7 @@ std::vector<std::size_t> scattered(std::size_t n) {
   return order;
 }
 
-// Rare words that did not occur take the places of words that occurred more than once.
+// Gives rare words that did not occur the places of words that occurred more than once.
 class Completion {
  public:
   Completion(std::vector<int>& words, const Grammar& grammar) : words_(words), grammar_(grammar) {
@@ -186,8 +189,8 @@ class Completion {
     }
   }
 
-  // Places the words all over the text, in places of the same state while there are any, so that
-  // the grammar holds.
+  // Places the words all over the text. Each takes the place of a word of its own state, as long as
+  // there are such places, so that the grammar holds.
   void run() {
     const std::vector<std::size_t> order = scattered(words_.size());
     for (const std::size_t at : order) {
@@ -218,7 +221,7 @@ class Completion {
   std::array<std::vector<int>, kStates> missing_;
 };
 
-// Spells words pronounceably and all differently; the first hundred have one syllable.
+// Spells words so that they can be pronounced and all differ. The first hundred have one syllable.
 std::string spelling(int word) {
   constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz", kVowels = "aeiou";
   if (word == 0) return "<unk>";

@@ -109,7 +109,7 @@ TEST_F(Corpus, HasItsRareWordsAllOverTheText) {
   EXPECT_NEAR(rare(0) / rare(1), 1, 0.1);
 }
 
-// Bits per word of the training text under a model of its own counts.
+// The bits per word of the training text, in a model of the text's own counts.
 struct Entropies {
   double of_word = 0;
   double of_word_after_word = 0;
@@ -138,7 +138,7 @@ TEST_F(Corpus, FollowsZipfAndHasAGrammar) {
   const auto stream = words.read(out + "/ptb.train.txt");
   std::vector<double> counts(words.size(), 0);
   for (const std::int32_t id : stream) ++counts[std::size_t(id)];
-  // Zipf: ten times the rank, a tenth of the count.
+  // Zipf's law: ten times the rank means a tenth of the count.
   EXPECT_NEAR(counts[100] / counts[1000], 10, 2.5);
   // Penn Treebank's <eos> and <unk> are about a twentieth each.
   EXPECT_NEAR(counts[std::size_t(words.id("<eos>"))] / double(stream.size()), 0.05, 0.03);

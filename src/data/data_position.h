@@ -1,4 +1,4 @@
-// The place in the data as the numbers of a checkpoint.
+// Writes the place in the data as numbers of a checkpoint, and reads it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace paceline {
 
-/// The place that NAME.epoch, NAME.record, NAME.late (how many are) and NAME.late.1, … tell of data
-/// with `size` records in an epoch. When NAME.size says that an epoch had another number of
-/// records, the same part of the epoch is behind. Throws kInvalidArgument for numbers that cannot
-/// be.
+/// Returns the place in the data NAME, with `size` records in an epoch, from the numbers of a
+/// checkpoint: NAME.epoch, NAME.record, NAME.late (how many records are late) and NAME.late.1, … If
+/// NAME.size says that epochs had another number of records, returns the place behind the same part
+/// of the epoch. Throws kInvalidArgument for impossible numbers.
 DataPlace data_place(const TaskPosition& position, const std::string& name, std::int64_t size);
 /// Writes these numbers.
 void tell_place(const DataPlace& place, const std::string& name, std::int64_t size,

@@ -38,7 +38,7 @@ const ImageFormat& format_of(std::span<const std::uint8_t> file) {
   throw Error(ErrorCode::kDataLoss, "it is no JPEG, PNG or WebP file");
 }
 
-// Decodes the part to the example's `memory` at this size; `spare` is working memory.
+// Decodes the part at this size into the example's `memory`; `spare` is working memory.
 void decode_part(const ImageFormat& format, const ImagePart& part, std::int64_t height,
                  std::int64_t width, Example& example) {
   const DecodedPart decoded = format.decode(example.bytes, part, height, width, example.spare);

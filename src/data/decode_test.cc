@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 using ::testing::Le;
 using Bytes = std::vector<std::uint8_t>;
 
-/// A smooth image: red grows to the right, green downwards.
+/// A smooth image, in which red grows to the right and green downwards.
 Bytes slope(std::int64_t height, std::int64_t width) {
   Bytes pixels;
   for (std::int64_t y = 0; y < height; ++y) {
@@ -107,7 +107,8 @@ TEST(DecodeImage, TakesTheCentreForEvaluation) {
   const Bytes file = png_file(slope(40, 100), 40, 100);
   const Example example = decoded({.height = 20, .width = 20}, file);
   EXPECT_EQ(example.size, (ImageSize{20, 20, 3}));
-  EXPECT_NEAR(example.bytes[0], 255 * 0.305, 2);  // the left edge of the middle 40 columns
+  // The left edge of the middle 40 columns.
+  EXPECT_NEAR(example.bytes[0], 255 * 0.305, 2);
   EXPECT_NEAR(example.bytes[19 * 3], 255 * 0.69, 2);
 }
 
@@ -130,8 +131,8 @@ TEST(DecodeImage, DrawsPartsOfTheAreasAndRatiosThatWereAskedFor) {
   }
   EXPECT_NEAR(least, 0.08, 0.005);
   EXPECT_GT(most, 0.95);
-  // Areas are even from 0.08 to 1, but those above 3/4 do not fit at every ratio:
-  // ∫ a p(a) da ÷ ∫ p(a) da with p(a) = min(1, −ln a ÷ ln 4/3).
+  // Areas are drawn evenly from 0.08 to 1, but those above 3/4 do not fit at every aspect ratio. So
+  // the mean is ∫ a p(a) da ÷ ∫ p(a) da with p(a) = min(1, −ln a ÷ ln 4/3).
   EXPECT_NEAR(mean, 0.478, 0.02);
   EXPECT_NEAR(narrowest, 0.75, 0.01);
   EXPECT_NEAR(widest, 4.0 / 3, 0.01);
@@ -256,7 +257,7 @@ TEST_F(ImageFolderTest, TellsWhatAClassWithoutImagesHolds) {
               AllOf(HasSubstr("the class 'dog' of "), HasSubstr("it holds 1 .gif, 1 folder")));
 }
 
-// Linux shows them beside the others, so the user counts on them.
+// Linux lists them beside the other files, so the user expects them to be used.
 TEST_F(ImageFolderTest, NamesLinksToNowherePipesAndEmptyFiles) {
   write_two_classes();
   write("b/9-empty.png", {});

@@ -1,8 +1,10 @@
-// Distortions are computed in three passes over an image that stays in the first cache: its part is
-// cut out into planes of bytes; their exact sums give mean, deviation and so one linear function
-// for each channel; that function writes the values. Brightness adds the same to all values, which
-// standardising takes away again, so no number is drawn for it then. One core makes over a million
-// images of CIFAR-10 a second.
+// An image stays in the first-level cache while a distortion makes three passes over it. The first
+// pass cuts out the part into planes of bytes. The second computes their exact sums, which give
+// mean and deviation, and so one linear function for each channel. The third applies these
+// functions.
+//
+// If images are standardised, no brightness is drawn: it would add the same to all values, and
+// standardising would subtract it again. One core makes over a million images of CIFAR-10 a second.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +26,8 @@ constexpr std::int64_t kMostChannels = 4;
 
 /// The random choices for one image.
 struct Draws {
-  std::int64_t top = 0, left = 0;  // of the part, in the image with its zeros
+  // The place of the part in the image with its margin of zeros.
+  std::int64_t top = 0, left = 0;
   bool mirrored = false;
   double brightness = 0, contrast = 1;
 };
@@ -60,7 +63,7 @@ std::int64_t scaled_down(std::uint32_t word, std::int64_t below) {
   return std::int64_t((std::uint64_t(word) * std::uint64_t(below)) >> 32);
 }
 
-// A record is mirrored in one of two epochs in a row.
+// Mirrors each record in exactly one of two successive epochs.
 bool mirrors_by_turns(const Distortion& distortion, const Example& example) {
   const PhiloxBlock words =
       philox(random_key(distortion.seed, "mirror"), std::uint64_t(example.index), 0);
@@ -99,18 +102,18 @@ void copy_mirrored(const std::uint8_t* from, std::int64_t count, std::uint8_t* t
   std::reverse_copy(from, from + count, to);
 }
 
-// Returns the row or column inside the image that mirrors i, which may lie beyond both ends.
+// Returns the row or column inside the image that mirrors i. Index i may lie beyond either end.
 std::int64_t reflected(std::int64_t i, std::int64_t count) {
   return i < 0 ? -i : std::min(i, 2 * (count - 1) - i);
 }
 
-// Fills what lies before and after the pixels [begin, end) of a row with their reflection.
+// Fills the margins of a row, before and after the pixels [begin, end), with their reflection.
 void reflect_margins(std::uint8_t* row, std::int64_t begin, std::int64_t end, std::int64_t width) {
   for (std::int64_t i = 0; i < begin; ++i) row[i] = row[2 * begin - i];
   for (std::int64_t i = end; i < width; ++i) row[i] = row[2 * (end - 1) - i];
 }
 
-/// Cuts one row after the other out of an image.
+/// Cuts the part out of an image, row by row.
 class PartCutter {
  public:
   PartCutter(const Distortion& distortion, const Example& example, const ImageSize& part,
@@ -194,7 +197,7 @@ class PartCutter {
 
 using Lines = std::array<PixelLine, kMostChannels>;
 
-// The centre of each line is a whole number, so that an image of one colour becomes exact zeros.
+// The centre of each line is a whole number, so that an image of one colour becomes exactly zero.
 Lines lines_of(const Distortion& distortion, const Draws& draws,
                std::span<const std::uint8_t> planes, std::int64_t channels) {
   const std::size_t plane = planes.size() / std::size_t(channels);

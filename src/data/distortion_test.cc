@@ -19,7 +19,8 @@ namespace {
 
 /// The numbers that are random.
 struct NaiveDraws {
-  std::int64_t top = 0, left = 0;  // of the part, in the image with its zeros
+  // The place of the part in the image with its margin of zeros.
+  std::int64_t top = 0, left = 0;
   bool mirrored = false;
   double brightness = 0, contrast = 1;
 };
@@ -84,7 +85,8 @@ void standardise(Planes& image) {
   for (double& value : image.values) value = (value - mean) / deviation;
 }
 
-/// The values in the layout of the distortion, as its definition says it, one by one in float64.
+/// Computes the distortion as it is defined, value by value in float64, in the layout that the
+/// distortion asks for.
 std::vector<double> naive_distortion(const Distortion& distortion, const Example& example,
                                      const NaiveDraws& draws) {
   const std::int64_t pad = distortion.pad;
@@ -114,7 +116,7 @@ std::vector<double> naive_distortion(const Distortion& distortion, const Example
 using ::testing::Each;
 using ::testing::HasSubstr;
 
-/// An image of noise, the same for each number.
+/// An image of noise that depends on its number alone.
 struct Image {
   Image(std::uint64_t number, const ImageSize& size, PixelLayout layout = PixelLayout::kPlanar) {
     for (std::int64_t i = 0; i < size.values(); ++i) {
@@ -147,7 +149,7 @@ double greatest_difference(const std::vector<float>& values, const std::vector<d
   return values.size() == wanted.size() ? greatest : INFINITY;
 }
 
-/// The nearest naive result over all parts, mirrored or not, with this contrast.
+/// Among the naive results with this contrast, for all parts, mirrored or not: the nearest one.
 struct Nearest {
   double difference = INFINITY;
   NaiveDraws draws;
@@ -328,7 +330,7 @@ TEST(Distortion, IsAFunctionOfSeedEpochAndPlace) {
   EXPECT_NE(values(1, 2, 3), values(1, 2, 4));
 }
 
-// Every part and both directions are equally likely: 25 parts of a 36×36 image.
+// Every part and both directions are equally likely: a 36×36 image has 25 parts.
 TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
   Image image(11, {8, 8, 3});
   const Distortion distortion = {.pad = 2, .height = 8, .width = 8};
@@ -344,7 +346,8 @@ TEST(Distortion, DrawsEveryPartAndDirectionEquallyOften) {
 }
 
 TEST(Distortion, DrawsContrastEvenly) {
-  // Two channels of unlike mean, and without standardising: the spread of a channel is the factor.
+  // Without standardising, and with two channels of different means, the spread of a channel is the
+  // contrast's factor.
   Image image(12, {1, 2, 1});
   image.pixels = {100, 102};
   image.example.bytes = image.pixels;

@@ -7,9 +7,9 @@
 
 namespace paceline {
 
-/// Makes the folder, if it is not there. Throws kNotFound when that fails, kFailedPrecondition when
-/// one of the files is there already, since it may be the real data, and kInvalidArgument when the
-/// disk has no room for `records` of about so many bytes each.
+/// Makes the folder if it does not exist. Throws kNotFound if that fails; kFailedPrecondition if
+/// one of the files exists already, since it may hold real data; and kInvalidArgument if the disk
+/// has no room for `records` records of about `bytes_each` bytes.
 void make_folder_for(const std::string& folder, std::span<const char* const> files,
                      std::int64_t records, std::int64_t bytes_each);
 

@@ -1,5 +1,5 @@
-// Generated images: a shape with a texture before a plain ground, in random colours, so that
-// neither colour nor place tells the class.
+// Generated images: a textured shape in front of a plain ground, in random colours and places, so
+// that neither colour nor place tells the class.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -30,7 +30,7 @@ using Colour = std::array<double, 3>;
 
 enum class Figure : std::uint8_t { kDisc, kSquare, kTriangle, kRing, kCross };
 
-// x and y are in units of the figure's size, along its own axes.
+// Here x and y are coordinates along the figure's own axes, in units of its size.
 bool is_inside(Figure figure, double x, double y) {
   switch (figure) {
     case Figure::kDisc:
@@ -93,7 +93,7 @@ const Colour& colour_at(const Picture& picture, int column, int row) {
 
 int label_of(std::int64_t image) { return int(image % kClasses); }
 
-// Writes the planes of red, green and blue of an image, by its number.
+// Draws the image with this number, as planes of red, green and blue.
 void draw(std::int64_t image, std::uint64_t seed, std::uint8_t* pixels) {
   RandomWords random(random_key(seed, "images"), std::uint64_t(image));
   const Picture picture = random_picture(label_of(image), random);

@@ -33,7 +33,7 @@ bool leads_nowhere(const fs::directory_entry& entry) {
   return entry.is_symlink(ignored) && !entry.exists(ignored);
 }
 
-/// The sorted names in a folder, without those that begin with a dot.
+/// The sorted names in a folder, except those that begin with a dot.
 struct Listing {
   std::vector<std::string> folders, images, links_to_nowhere, others;
 
@@ -65,7 +65,7 @@ struct Listing {
   }
 };
 
-/// The files in folders that are not used.
+/// Files and folders in image folders that are not used.
 class LeftOut {
  public:
   void add_files(const std::vector<std::string>& names) {
@@ -80,7 +80,7 @@ class LeftOut {
     add_files(listing.others);
     folders_ += listing.folders.size();
   }
-  // "3 .gif, 1 without an ending, 2 folders"
+  // Returns a text such as "3 .gif, 1 without an ending, 2 folders".
   std::string str() const {
     std::string text;
     const auto add = [&text](std::size_t count, std::string_view what) {

@@ -1,4 +1,4 @@
-// The pixels that files decode to, by format, depth and the file's own statements.
+// Tests the pixels that files decode to, for each format, bit depth and piece of metadata.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <png.h>
@@ -20,8 +20,8 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-/// The contents of a PNG file. Values are those of a row after the other, channels side by side;
-/// of 16 bits two bytes each, the high one first.
+/// The contents of a PNG file. Values are given row by row, with the channels of a pixel side by
+/// side. A value of 16 bits takes two bytes, the high one first.
 struct PngParts {
   int height = 0, width = 0;
   int bits = 8;                      // of a value
@@ -99,7 +99,7 @@ Bytes with_exif(const Bytes& jpeg, const Bytes& exif) {
   return file;
 }
 
-/// Pixels of three channels, or of four with alpha, as a lossless WebP file.
+/// Encodes pixels of three channels, or of four with alpha, as a lossless WebP file.
 Bytes encode_webp(const Bytes& pixels, int height, int width, int channels) {
   std::uint8_t* bytes = nullptr;
   const std::size_t size =
@@ -132,7 +132,7 @@ Bytes ramp(int channels) {
   return values;
 }
 
-// Returns the values in 16 bits: 257 times as large, and up to 127 more, which rounding removes.
+// Returns the values in 16 bits: 257 times as large, plus up to 127, which rounding removes.
 Bytes in_16_bits(const Bytes& values) {
   Bytes wide;
   for (std::size_t i = 0; i < values.size(); ++i) {
@@ -224,8 +224,8 @@ TEST(WebpPixels, OfATruncatedFileAreRefused) {
               ::testing::HasSubstr("truncated"));
 }
 
-// Blocks of 16 × 16 pixels, so that JPEG keeps them apart: red, green, blue in the upper row, and
-// white, black, yellow below.
+// Colours in blocks of 16 × 16 pixels, so that JPEG does not mix them: red, green and blue in the
+// upper row, and white, black and yellow below.
 constexpr int kBlock = 16;
 constexpr std::uint8_t kColours[2][3][3] = {{{255, 0, 0}, {0, 255, 0}, {0, 0, 255}},
                                             {{255, 255, 255}, {0, 0, 0}, {255, 255, 0}}};
@@ -265,7 +265,7 @@ std::string letters_of(const Example& image) {
   return letters;
 }
 
-// The picture that each orientation makes of RGB above WKY (TIFF 6.0, page 36).
+// What each orientation makes of the picture with RGB above WKY (TIFF 6.0, page 36).
 constexpr const char* kShown[] = {"RGB/WKY/",  "RGB/WKY/",  "BGR/YKW/",  "YKW/BGR/", "WKY/RGB/",
                                   "RW/GK/BY/", "WR/KG/YB/", "YB/KG/WR/", "BY/GK/RW/"};
 
@@ -289,7 +289,7 @@ TEST(ExifOrientation, TurnsPngFiles) {
   }
 }
 
-// A part of a turned image is cut from the image as it is shown, at the requested size.
+// The part of a turned image is cut out of the image as it is shown, at the requested size.
 TEST(ExifOrientation, IsAppliedBeforeAPartIsTaken) {
   PngParts parts = {.height = 2 * kBlock, .width = 3 * kBlock};
   parts.exif = exif_of(6, false);

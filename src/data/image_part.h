@@ -16,17 +16,17 @@ struct ImagePart {
   double left = 0, top = 0, width = 0, height = 0;
 };
 
-/// The part of an image of this size that becomes the result.
+/// Returns the part that becomes the result, for an image of this size.
 ImagePart part_to_decode(const ImageDecoding& decoding, const ImageSize& image, std::int64_t epoch,
                          std::int64_t place);
 
-/// Decoded pixels of three interleaved channels that hold a part.
+/// Decoded pixels of three interleaved channels, which contain the wanted part.
 struct DecodedPart {
   std::int64_t height = 0, width = 0;
   ImagePart part;  // in these pixels
 };
 
-/// The pixels of an image above which it is not decoded.
+/// An image with more pixels than this is not decoded.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 26;
 
 /// The header of an encoded image.
@@ -35,9 +35,9 @@ struct ImageHeader {
   int orientation = 1;  // of EXIF (data/orientation.h)
 };
 
-/// A format of encoded images. `decode` writes the part, in pixels as they are stored, at least at
-/// `height` × `width` pixels, or as it is where these are larger. `header` and `decode` throw
-/// kDataLoss, naming the fault.
+/// A format of encoded images. `decode` writes the part, in the orientation in which pixels are
+/// stored. It may scale the part down, but not below `height` × `width` pixels, and never scales it
+/// up. `header` and `decode` throw kDataLoss, naming the fault.
 struct ImageFormat {
   std::string_view name;                      // "JPEG"
   std::span<const std::string_view> endings;  // of its files' names: ".jpg"
@@ -52,11 +52,11 @@ extern const ImageFormat kWebpFormat;  // by libwebp
 inline constexpr std::array<const ImageFormat*, 3> kImageFormats = {&kJpegFormat, &kPngFormat,
                                                                     &kWebpFormat};
 
-/// Makes pixels of three channels of such with alpha, which are shown on black.
+/// Turns pixels with alpha into pixels of three channels, as they look on black.
 void show_on_black(std::vector<std::uint8_t>& pixels);
 
-/// Bilinear interpolation of a part of three interleaved channels; pixels have their centres at
-/// halves. Beyond the edge lies what is at the edge.
+/// Scales a part of three interleaved channels by bilinear interpolation. The centres of pixels lie
+/// at halves, and the image continues beyond its edge with the pixels at the edge.
 void resize_part(std::span<const std::uint8_t> pixels, const DecodedPart& from, std::int64_t height,
                  std::int64_t width, std::uint8_t* to);
 

@@ -1,5 +1,5 @@
-// libjpeg reports faults by a jump over its own frames. So that no C++ object is skipped, all
-// objects live outside the function that sets the place to return to.
+// libjpeg reports faults by a jump that skips its callers. So that the jump skips no C++ object,
+// all objects live outside the function that sets the jump's target.
 #include <csetjmp>
 #include <cstddef>
 #include <cstdio>
@@ -43,8 +43,8 @@ struct Decoder {
     common->err->format_message(common, self->message);
     std::longjmp(self->back, 1);
   }
-  // Data that ends too soon is a fault; libjpeg would fill up with grey. Other warnings are about
-  // bytes that nobody needs.
+  // Data that ends too soon is a fault, although libjpeg would only fill the rest with grey. Other
+  // warnings concern bytes that nobody needs.
   static void warn(j_common_ptr common, int level) {
     const int code = common->err->msg_code;
     if (level < 0 && (code == JWRN_JPEG_EOF || code == JWRN_HIT_MARKER)) leave(common);
@@ -68,7 +68,7 @@ bool header_is_read(Decoder& decoder) {
   return decoder.read_header();
 }
 
-/// The pixels of the scaled image that are decoded, and where they go.
+/// The part of the scaled image that is decoded, and the memory that it goes to.
 struct Window {
   JDIMENSION left = 0, top = 0, width = 0, height = 0;
   std::vector<std::uint8_t>* to = nullptr;
@@ -100,7 +100,7 @@ std::int64_t scale_for(const ImagePart& part, std::int64_t height, std::int64_t 
   return 8;
 }
 
-// Photographs of four inks are stored inverted, as Adobe's programs write them.
+// Converts CMYK images. They are stored inverted, as Adobe's programs write them.
 void inks_to_colours(std::vector<std::uint8_t>& pixels) {
   std::size_t to = 0;
   for (std::size_t i = 0; i + 3 < pixels.size(); i += 4) {

@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-// libjpeg's default ends the process at a fault; only a lack of memory can be one here.
+// At a fault, libjpeg by default ends the process. The only possible fault here is a lack of
+// memory.
 std::vector<std::uint8_t> encode_jpeg(std::span<const std::uint8_t> pixels, std::int64_t height,
                                       std::int64_t width, int quality, int channels) {
   jpeg_compress_struct jpeg{};
@@ -26,7 +27,7 @@ std::vector<std::uint8_t> encode_jpeg(std::span<const std::uint8_t> pixels, std:
   jpeg_set_quality(&jpeg, quality, TRUE);
   jpeg_start_compress(&jpeg, TRUE);
   for (std::int64_t y = 0; y < height; ++y) {
-    // libjpeg does not write the row, but its type is not const.
+    // libjpeg does not change the row, although its parameter is not const.
     auto* row = const_cast<JSAMPROW>(pixels.data() + y * width * channels);
     jpeg_write_scanlines(&jpeg, &row, 1);
   }

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-/// Numbers in the byte order that a TIFF header names; 0 beyond its end.
+/// Reads numbers in the byte order that a TIFF header names; bytes beyond the end are 0.
 struct TiffBytes {
   std::span<const std::uint8_t> bytes;
   bool big_endian = false;

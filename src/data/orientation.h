@@ -1,4 +1,4 @@
-// The turning and mirroring of an image before it is shown, as EXIF gives it.
+// How an image must be turned and mirrored before it is shown, as its EXIF data says.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +9,24 @@
 
 namespace paceline {
 
-/// The orientation that EXIF data names: the bytes of a TIFF header and what follows. 1, as the
-/// image is stored, when they name none.
+/// Returns the orientation in EXIF data, which begin with a TIFF header; 1, for an image that is
+/// shown as it is stored, if they name none.
 int exif_orientation(std::span<const std::uint8_t> tiff);
 
-/// One of EXIF's eight orientations. The pixel of the shown image at (x, y) is the stored one at
-/// (x, y), or at (y, x) when `swapped`, counted from the right when `mirrored` and from below when
-/// `flipped`.
+/// One of EXIF's eight orientations. Pixel (x, y) of the shown image is the stored pixel (x, y), or
+/// (y, x) if `swapped`. It is counted from the right if `mirrored`, and from below if `flipped`.
 struct Orientation {
   bool swapped = false, mirrored = false, flipped = false;
 
-  /// `number` as EXIF counts, from 1; as the image is stored for any other number.
+  /// `number` is EXIF's number, which counts from 1. Any other number stands for the image as it is
+  /// stored.
   explicit Orientation(int number);
   bool changes() const { return swapped || mirrored || flipped; }
   /// The size of the shown image.
   ImageSize shown(const ImageSize& stored) const;
-  /// Returns the place in the stored image, of that size, of a part of the shown one.
+  /// Returns where a part of the shown image lies in the stored image, which has the size `stored`.
   ImagePart stored(const ImagePart& shown, const ImageSize& stored) const;
-  /// Writes the shown image; the stored one has three interleaved channels.
+  /// Writes the shown image to `to`. The stored one has three interleaved channels.
   void show(std::span<const std::uint8_t> stored, const ImageSize& size,
             std::vector<std::uint8_t>& to) const;
 };

@@ -11,16 +11,17 @@
 
 namespace paceline {
 
-/// Pixels (rows of three channels, interleaved) as the bytes of a PNG file.
+/// Returns pixels, in rows of three interleaved channels, as the bytes of a PNG file.
 std::string png_of(std::span<const std::uint8_t> pixels, std::int64_t height, std::int64_t width);
 
-/// Draws an image of one channel or three, stretched from its least to its greatest value; what is
-/// not finite is black. `corner` is the first pixel, of three bytes, in rows of `across` pixels.
+/// Draws an image of one or three channels. The least value becomes black and the greatest white;
+/// values that are not finite are black. `corner` is the first pixel, of three bytes, in rows of
+/// `across` pixels.
 void draw_image(std::span<const float> values, const ImageSize& size, PixelLayout layout,
                 std::uint8_t* corner, std::int64_t across);
 
-/// The size and layout of the images of a batch: (N,C,H,W) or (N,H,W,C), of one channel or three.
-/// Nothing: these are no images.
+/// The size and layout of the images in a batch: (N,C,H,W) or (N,H,W,C), with one channel or three.
+/// Nothing if the values are no images.
 struct ImageForm {
   ImageSize size;
   PixelLayout layout;

@@ -32,7 +32,7 @@ Pipeline::Pipeline(std::shared_ptr<const RecordSource> source) {
   if (plan_->records() == 0) refuse_stage("the data holds no record");
 }
 
-// Copies of a pipeline share the plan, so a change is made to a copy of the plan.
+// Copies of a pipeline share the plan, so each change is made in a copy of the plan.
 PipelinePlan& Pipeline::change() {
   const auto changed = std::make_shared<PipelinePlan>(*plan_);
   plan_ = changed;

@@ -1,4 +1,4 @@
-// A plan describes a pipeline: its source, its stages and their numbers.
+// A plan describes a pipeline: its source, its stages and their options.
 #pragma once
 
 #include <atomic>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-/// The cache stage of a pipeline keeps each record in memory as the stages before it have made it.
-/// Any number of threads. What is kept stays until the cache is destroyed.
+/// The cache stage of a pipeline: it keeps each record in memory as the stages before it have made
+/// it, until the cache is destroyed. Any number of threads may use it.
 class RecordCache {
  public:
   /// For a source of so many records.
@@ -24,11 +24,13 @@ class RecordCache {
   RecordCache(const RecordCache&) = delete;
   RecordCache& operator=(const RecordCache&) = delete;
 
-  /// Fills bytes, size, layout and label of the record `to.index`; false when it is not kept.
+  /// Fills in the bytes, size, layout and label of record `to.index`; returns false if the record
+  /// is not kept.
   bool find(Example& to) const;
-  /// Keeps a copy, unless that takes more memory than is allowed.
+  /// Keeps a copy of the record, unless the cache would take more memory than is allowed.
   void keep(const Example& example);
-  /// The part of the memory that is in use, or of the records, whichever is more.
+  /// Returns the fraction of the allowed memory that is in use, or of the records that are kept,
+  /// whichever is larger.
   double fill() const;
 
  private:
@@ -39,7 +41,7 @@ class RecordCache {
 };
 
 struct PipelinePlan {
-  /// A function, or a cache of what the stages before it make.
+  /// A stage: a function, or a cache of what the stages before it have made.
   struct Stage {
     std::string name;
     std::function<void(Example&)> function;
@@ -53,9 +55,10 @@ struct PipelinePlan {
   Shape shape;
   std::string into_name;
   std::function<void(Example&, std::span<float>)> into;
-  bool as_finished = false;  // some stage hands on its records as they are finished
-  bool shared_out = false;   // the job shares out its records
-  std::int64_t batch = 0;    // 0: not given
+  // Some stage hands on its records in the order in which they are finished.
+  bool as_finished = false;
+  bool shared_out = false;  // the job shares out its records
+  std::int64_t batch = 0;   // 0: not given
   LastBatch last = LastBatch::kDrop;
   int prefetch = 2;
   int threads = 0;

@@ -1,7 +1,9 @@
-// Threads claim records, a few at a time, take each through all stages, and write it into its slot
-// of a batch. Records that are handed on as they are finished get their slot only then. A thread
-// claims some 200 µs of work at a time, so that the lock costs nothing, and there are no queues
-// between the stages.
+// Takes records through the stages of a pipeline. A thread claims some records, takes each through
+// all stages, and writes it into its slot of a batch. Records that may be handed on as they are
+// finished get their slot only then.
+//
+// A thread claims some 200 µs of work at a time, so that the lock costs nothing, and there are no
+// queues between the stages.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,7 +42,7 @@ class BadRecords {
  public:
   explicit BadRecords(const PipelinePlan& plan) : plan_(plan) {}
   bool contains(std::int64_t index) const;
-  /// Counts a record once, and says so. Throws kDataLoss when there are too many.
+  /// Counts a bad record once, and prints a line about it. Throws kDataLoss if there are too many.
   void add(std::int64_t index, const std::string& why);
   std::int64_t count() const { return count_; }
 
@@ -51,7 +53,7 @@ class BadRecords {
   std::atomic<std::int64_t> count_ = 0;
 };
 
-/// Counts of a stage: the records that went through it, and their time.
+/// What is counted for a stage: how many records went through it, and how long they took.
 struct StageTimes {
   std::int64_t records = 0;
   Duration spent{};
@@ -63,13 +65,13 @@ class ExampleMaker {
   ExampleMaker(const PipelinePlan& plan, BadRecords& bad, const Clock& clock)
       : plan_(plan), bad_(bad), clock_(clock), times_(plan.stages.size() + 2) {}
 
-  /// Reads the record and takes it through all stages but the last; when it is bad, the next good
-  /// one of the source instead. False when another one stands in for it.
+  /// Reads the record and takes it through all stages but the last. If the record is bad, does this
+  /// with the source's next good one, and returns false.
   bool prepare(const Ticket& ticket);
   /// The last stage.
   void write(std::span<float> values);
   std::int32_t label() const { return example_.label; }
-  /// Adds the times of reading, each stage and the last one, which are then zero again.
+  /// Adds the times of reading and of each stage to `to`, and sets them to zero.
   void hand_over_times(std::vector<StageTimes>& to);
 
  private:
@@ -126,7 +128,7 @@ bool ExampleMaker::prepare(const Ticket& ticket) {
   throw Error(ErrorCode::kDataLoss, "all records of the data are bad");
 }
 
-// Returns the stage after the last cache that holds the record; 0 when none does.
+// Returns the index of the stage behind the last cache that holds the record; 0 if none does.
 std::size_t ExampleMaker::find_cached() {
   for (std::size_t stage = plan_.stages.size(); stage > 0; --stage) {
     const RecordCache* const cache = plan_.stages[stage - 1].cache.get();
@@ -175,7 +177,7 @@ void ExampleMaker::hand_over_times(std::vector<StageTimes>& to) {
   }
 }
 
-// The batches that a pipeline is making, in the order in which they are used.
+// The batches that a pipeline is making, in the order in which they will be used.
 
 /// One batch. Its memory is used again.
 struct BatchInWork {
@@ -183,14 +185,15 @@ struct BatchInWork {
   std::vector<std::int64_t> ordinals;  // of the records in its slots
   std::int64_t claimed = 0, done = 0;  // slots
   bool closed = false;                 // no more slots are claimed
-  std::exception_ptr error;            // of the record in slot `error_slot`, the first that has one
+  // The error of the record in slot `error_slot`, the first record with one.
+  std::exception_ptr error;
   std::int64_t error_slot = 0;
 
   bool ready() const { return closed && done == claimed; }
   void fail(std::int64_t slot, std::exception_ptr why);
 };
 
-/// No locks inside. Slots are claimed in order, across batches.
+/// The batches in work. Has no locks. Slots are claimed in order, across batches.
 class BatchRing {
  public:
   /// Throws kInvalidArgument for a pipeline without batches, or whose values have no shape.
@@ -198,20 +201,20 @@ class BatchRing {
 
   /// Slots that can still be claimed.
   std::int64_t free_slots() const;
-  /// Returns a batch that has a free slot; null when there is none.
+  /// Returns a batch with a free slot; null if there is none.
   BatchInWork* with_free_slot();
-  /// Claims a slot of that batch for a record.
+  /// Claims a slot of that batch for a record, and returns it.
   std::int64_t claim(BatchInWork& in_work, std::int64_t ordinal);
-  /// Closes the ring: no slot is claimed any more, and the last batch keeps its length.
+  /// Closes the ring: no more slots are claimed, and the last batch may stay shorter.
   void close();
-  /// True when the batch whose turn it is is ready.
+  /// True if the next batch in turn is ready.
   bool front_is_ready() const { return !in_work_.empty() && in_work_.front()->ready(); }
   /// True when there will be no more.
   bool over() const { return closed_ && in_work_.empty(); }
   std::int64_t ready_batches() const;
-  /// Returns the batch whose turn it is, which is ready, until it is given back.
+  /// Returns the next batch in turn, which must be ready. It stays valid until give_back().
   BatchInWork& take();
-  /// Frees the memory of the taken batch, to be filled again.
+  /// Frees the memory of the taken batch, so that it is filled again.
   void give_back();
 
  private:
@@ -290,7 +293,7 @@ void BatchRing::give_back() {
 
 namespace {
 
-// A thread claims this much work at a time, so that the lock costs nothing beside it.
+// A thread claims this much work at a time, so that the time for the lock does not matter.
 constexpr Duration kWorkOfClaim = std::chrono::microseconds(200);
 constexpr std::int64_t kBatchesOfMeasurement = 8;
 
@@ -323,10 +326,10 @@ class PipelineReader::Impl {
   InputReport report() const;
 
  private:
-  /// The next thing that a thread has to do.
+  /// The work that a thread claims next.
   struct Claim {
     std::vector<Ticket> tickets;
-    BatchInWork* to = nullptr;  // null: the slot is claimed when the record is made
+    BatchInWork* to = nullptr;  // null: each record gets its slot once it is made
     std::int64_t slot = 0;      // of the first ticket
   };
   void start_threads();
@@ -364,12 +367,12 @@ class PipelineReader::Impl {
   std::int64_t without_slot_ = 0;  // records under way that have none yet
   std::int64_t claim_size_ = 1;
   StageTimes order_times_;         // of deciding which record is next
-  std::vector<StageTimes> times_;  // of reading, each stage and the last one
+  std::vector<StageTimes> times_;  // the times of reading, of each stage, and of the last stage
   // These count the batches that were used.
   std::int64_t records_ = 0, batches_ = 0, ready_seen_ = 0;
   std::optional<TimePoint> first_asked_, left_;
   Duration waited_{};
-  // Since the number of threads was last decided.
+  // Measured since the number of threads was last decided.
   Duration work_{}, own_{};
   std::int64_t records_measured_ = 0, batches_measured_ = 0;
   std::vector<std::thread> threads_;
@@ -453,7 +456,8 @@ void PipelineReader::Impl::work(int thread) {
     BatchInWork& filled =
         next.to != nullptr ? fill(next, maker) : fill_when_made(next.tickets.front(), maker);
     const std::lock_guard lock(mutex_);
-    maker.hand_over_times(times_);  // before the batch is, so that its reader finds them counted
+    // Counts the times first, so that a reader of the batch finds them.
+    maker.hand_over_times(times_);
     work_ += clock_.now() - begun;
     records_measured_ += std::int64_t(next.tickets.size());
     filled.done += std::int64_t(next.tickets.size());
@@ -465,7 +469,7 @@ bool PipelineReader::Impl::can_claim() {
   return !exhausted_ && ring_.free_slots() > without_slot_ && tickets_.ready();
 }
 
-// Returns false when there was no record left.
+// Returns false if there was no record left.
 bool PipelineReader::Impl::claim(Claim& claim) {
   const TimePoint begun = clock_.now();
   claim.tickets.clear();
@@ -551,7 +555,7 @@ void PipelineReader::Impl::fail(BatchInWork& to, std::int64_t slot) {
   to.fail(slot, std::current_exception());
 }
 
-// Records that others have may never come, if the job ends meanwhile.
+// The records that other threads hold may never be finished, if the job ends meanwhile.
 void PipelineReader::Impl::wait_for_batch(std::unique_lock<std::mutex>& lock) {
   constexpr Duration kLookEvery = std::chrono::milliseconds(250);
   const auto come = [&] { return ring_.front_is_ready() || ring_.over(); };
@@ -581,7 +585,7 @@ BatchInWork* PipelineReader::Impl::take(TimePoint asked) {
   return whole ? &taken : nullptr;
 }
 
-// Decides how many threads work and how much each claims at a time.
+// Decides how many threads work, and how much each claims at a time.
 void PipelineReader::Impl::measure(Duration own) {
   own_ += own;
   if (++batches_measured_ < kBatchesOfMeasurement || records_measured_ == 0) return;

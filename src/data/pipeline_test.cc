@@ -21,7 +21,8 @@ using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// Records that are their own index, in files of these sizes; some cannot be read.
+/// A source whose records are their own indices, in files of these sizes. Some records cannot be
+/// read.
 class Numbers : public RecordSource {
  public:
   explicit Numbers(std::vector<std::int64_t> files, std::set<std::int64_t> bad = {})
@@ -46,7 +47,7 @@ std::shared_ptr<Numbers> numbers(std::vector<std::int64_t> files, std::set<std::
   return std::make_shared<Numbers>(std::move(files), std::move(bad));
 }
 
-/// Writes index, epoch and place of each record.
+/// Adds a stage that writes the index, epoch and place of each record as its values.
 Pipeline& with_facts(Pipeline& pipeline) {
   return pipeline.into({3}, "facts", [](Example& example, std::span<float> values) {
     values[0] = float(example.bytes[0] + 256 * example.bytes[1]);
@@ -98,7 +99,7 @@ TEST(Pipeline, FillsTheLastBatchWithZerosThatHaveNoWeight) {
   const Pipeline pipeline = with_facts(Pipeline(numbers({5}))).batch(3, LastBatch::kPad);
   EXPECT_EQ(pipeline.batches(), 2);
   EXPECT_EQ(pipeline.examples(), 5);
-  // The first batch's memory is used again, so what it held must be gone.
+  // The memory of the first batch is used again, so no value of that batch may remain in it.
   const Read all = read(Pipeline(pipeline).prefetch(1));
   EXPECT_THAT(all.labels, ElementsAre(ElementsAre(0, 1, 2), ElementsAre(3, 4, 0)));
   EXPECT_THAT(all.weights[1], ElementsAre(1, 1, 0));
@@ -152,7 +153,7 @@ TEST(Pipeline, ShowsEachRecordOncePerEpochAcrossShards) {
   EXPECT_EQ(std::set<std::int32_t>(seen.begin(), seen.end()).size(), 23u);
 }
 
-/// Holds back the record 0 until others have passed.
+/// Holds back record 0 until others have passed.
 class Gate {
  public:
   explicit Gate(int others) : others_(others) {}
@@ -188,7 +189,7 @@ TEST(Pipeline, DoesNotWaitForASlowRecordWhereOrderDoesNotMatter) {
   EXPECT_GE(std::ranges::find(labels, 0) - labels.begin(), 19);
   std::ranges::sort(labels);
   for (std::int32_t i = 0; i < 40; ++i) EXPECT_EQ(labels[std::size_t(i)], i);
-  // The record that is late is part of the place in the data.
+  // A record that is late is a part of the place in the data.
   EXPECT_EQ(all.after[0].numbers.at("data.late"), 1);
   EXPECT_EQ(all.after[0].numbers.at("data.late.1"), 0);
 }

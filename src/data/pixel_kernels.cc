@@ -32,7 +32,7 @@ HWY_INLINE hn::Vec<D> line_at(D d, const std::uint8_t* pixels, PixelLine line) {
   return hn::MulAdd(distance, hn::Set(d, line.scale), hn::Set(d, line.offset));
 }
 
-// The number of squares of 255 whose sum fits one lane of 32 bits.
+// This many squares of at most 255² add up to a sum that still fits a lane of 32 bits.
 constexpr std::size_t kMostInLane = 32768;
 
 PixelSums sums_of_block(const std::uint8_t* pixels, std::size_t count) {

@@ -23,10 +23,10 @@ struct Chunk {
   std::size_t begin = 0, end = 0;      // of all of it in the file
 };
 
-// Returns the file's first chunk of the type. The search ends at bytes that are no chunk; libpng
-// reports the fault.
+// Returns the file's first chunk of this type. The search stops at bytes that are no chunk; libpng
+// then reports the fault.
 std::optional<Chunk> find_chunk(std::span<const std::uint8_t> file, std::string_view type) {
-  constexpr std::size_t kAround = 12;  // bytes of a chunk beside its data: length, type, checksum
+  constexpr std::size_t kAround = 12;  // a chunk's bytes beside its data: length, type, checksum
   std::size_t at = std::size(kSignature);
   while (at + kAround <= file.size()) {
     const std::uint8_t* const begin = file.data() + at;
@@ -44,7 +44,7 @@ class PngImage {
  public:
   PngImage() { image_.version = PNG_IMAGE_VERSION; }
   // Reads values as sRGB whatever the file says, as other readers of training data do. So the
-  // file's gAMA is left out, and libpng does not take 16 bits for linear light.
+  // constructor removes the file's gAMA, since libpng would take 16 bits for linear light.
   explicit PngImage(std::span<const std::uint8_t> file) : PngImage() {
     if (const auto gamma = find_chunk(file, "gAMA")) {
       const auto from = file.begin();
@@ -85,8 +85,8 @@ DecodedPart decode_png(std::span<const std::uint8_t> file, const ImagePart& part
                        std::int64_t /*height*/, std::int64_t /*width*/,
                        std::vector<std::uint8_t>& to) {
   PngImage image(file);
-  // The most pixels that a byte of a file can hold, since nothing is compressed further. The check
-  // comes before memory is taken.
+  // No byte of a file can hold more pixels than this, since compression has a limit. The check
+  // comes before memory is allocated.
   constexpr std::size_t kMostPixelsOfByte = 1032 * 8;
   if (std::size_t(image->height) * image->width / kMostPixelsOfByte > file.size()) {
     throw Error(ErrorCode::kDataLoss, "it is too short for its number of pixels");

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// The numbers of a key and a stream, one after the other.
+/// The random numbers of a key and a stream, one after the other.
 class RandomWords {
  public:
   explicit RandomWords(std::uint64_t key, std::uint64_t stream = 0) : key_(key), stream_(stream) {}

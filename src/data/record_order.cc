@@ -1,5 +1,5 @@
-// The order is decided before any record is read. So a place in the data is two numbers, a shuffle
-// pool takes no memory for records, and a source only has to read any record by its number.
+// The order is decided before any record is read. So two numbers give a place in the data, a
+// shuffle pool needs no memory for records, and a source only has to read any record by its number.
 #include "data/record_order.h"
 
 #include <fmt/format.h>

@@ -7,32 +7,33 @@
 
 namespace paceline {
 
-/// The options by which the records of an epoch are ordered.
+/// The options that decide the order of an epoch's records.
 struct OrderOptions {
   std::vector<std::int64_t> files;  // records of each
-  int interleave = 0;               // files by turns; 0: all records in the order of their index
-  int part = 0, parts = 1;          // the shard
-  std::int64_t pool = 0;            // records of the shuffle pool; 0: none
+  int interleave = 0;  // how many files take turns; 0: all records are in the order of their index
+  int part = 0, parts = 1;  // the shard
+  std::int64_t pool = 0;    // records of the shuffle pool; 0: none
   std::uint64_t seed = 1;
 };
 
-/// Orders one epoch after the other, each as a function of (options, epoch). Only indices are
-/// shuffled, so going on in the middle of an epoch costs some nanoseconds for each record before
-/// it.
+/// Orders one epoch after another. The order is a function of the options and the epoch's number.
+/// Only indices are shuffled, so starting in the middle of an epoch costs some nanoseconds for each
+/// record before that place.
 class RecordOrder {
  public:
   struct Next {
     std::int64_t index = 0;  // of the record in the source
-    std::int64_t place = 0;  // in the epoch of all shards, after interleaving
+    // The place in the epoch of all shards, after interleaving.
+    std::int64_t place = 0;
   };
 
   explicit RecordOrder(OrderOptions options);
-  /// The number of the shard's records in an epoch; `next` may be called this many times after
-  /// `begin`.
+  /// Returns the number of the shard's records in an epoch: `next` may be called this many times
+  /// after `begin`.
   std::int64_t size() const;
   void begin(std::int64_t epoch);
   Next next();
-  /// The part of the shuffle pool that holds records; nothing without a pool.
+  /// Returns the fraction of the shuffle pool that holds records; nothing without a pool.
   std::optional<double> pool_fill() const;
 
  private:

@@ -76,7 +76,8 @@ TEST(RecordOrder, DrawsFromAPool) {
   const std::vector<std::int64_t> all = indices(order, 0);
   EXPECT_EQ(sorted(all), counted(1000));
   EXPECT_FALSE(std::ranges::is_sorted(all));
-  // The record at i has left a pool that holds none after i + 9.
+  // The record that leaves the pool at place i was in the pool, which then held no record above i +
+  // 9.
   for (std::int64_t i = 0; i < 1000; ++i) EXPECT_LT(all[std::size_t(i)], i + 10);
   EXPECT_NE(indices(order, 1), all);
   RecordOrder other({.files = {1000}, .pool = 10, .seed = 4});

@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-/// Two pixels between which a pixel of the result lies.
+/// The two pixels between which a pixel of the result lies.
 struct Between {
   std::int64_t first = 0, second = 0;
   float weight = 0;  // of the second

@@ -27,7 +27,8 @@ class RecordTaker::Impl {
   int begins() const { return begins_; }
   std::int64_t use(std::int64_t records) { return used_ += records; }
 
-  // Records that others have may never come, if the job ends meanwhile.
+  // Looks from time to time, since records that other workers hold may never come back if the job
+  // ends.
   RecordRange take(std::int64_t most, const std::function<void()>& check) {
     constexpr auto kLookEvery = std::chrono::milliseconds(250);
     while (true) {
@@ -80,8 +81,8 @@ RecordRange RecordTaker::take(std::int64_t most, const std::function<void()>& ch
 }
 std::int64_t RecordTaker::use(std::int64_t records) { return impl_->use(records); }
 
-// Batches are taken one by one, so that the next block is asked for with the last batch of this
-// one.
+// Takes batches one by one, so that it asks for the next block with the last batch of the present
+// block.
 class SharedBatches::Impl {
  public:
   Impl(std::int64_t batches, std::int64_t block, std::optional<std::int64_t> epochs)

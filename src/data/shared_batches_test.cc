@@ -17,7 +17,8 @@ using ::testing::ElementsAre;
 
 class SharedBatchesTest : public ::testing::Test {
  protected:
-  /// Uses what comes, as "epoch:index", with a "+" where it goes on with the state of the last one.
+  /// Uses all batches and returns them as "epoch:index". A "+" marks a batch that goes on with the
+  /// state of the batch before.
   std::vector<std::string> use_all() {
     std::vector<std::string> used;
     while (const auto batch = shared_.next(blocks_)) {

@@ -35,7 +35,7 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// Calls with each word and the number of its line in the file.
+// Calls `call` with each word and the number of its line in the file.
 template <typename F>
 void for_each_word(std::string_view text, F&& call) {
   constexpr std::string_view kBlank = " \t\r\n";

@@ -28,7 +28,8 @@ TEST(Vocabulary, OrdersTypesByCountThenWord) {
   const auto path = write_file("order.txt", " b a c \n a c \n c <unk> \n");
   const Vocabulary words = Vocabulary::from_file(path);
   ASSERT_EQ(words.size(), 5u);
-  // c and <eos> three times, "<" before "c"; a twice; then the rest.
+  // Order by frequency: c and <eos> occur three times ("<" sorts before "c"), a twice, and the
+  // others once.
   EXPECT_EQ(words.word(0), "<eos>");
   EXPECT_EQ(words.word(1), "c");
   EXPECT_EQ(words.word(2), "a");
@@ -99,7 +100,7 @@ TEST(Vocabulary, NamesTheLineOfAWordThatItDoesNotHave) {
 }
 
 TEST(TextBatches, LaysTheStreamOutAsRowsTimeFirst) {
-  // Two rows of 5: 0 1 2 3 4 and 5 6 7 8 9; the last word is dropped.
+  // Two rows of five words, 0 1 2 3 4 and 5 6 7 8 9; the last word is dropped.
   const TextBatches batches({0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, 2, 2);
   ASSERT_EQ(batches.size(), 2);
   std::vector<std::int32_t> inputs(4), targets(4);

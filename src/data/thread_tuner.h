@@ -3,13 +3,13 @@
 
 namespace paceline {
 
-/// Follows the measured times of batches. At first all threads work.
+/// Chooses the number of threads by the measured times of batches. At first all threads work.
 class ThreadTuner {
  public:
   explicit ThreadTuner(int most) : most_(most), threads_(most) {}
-  /// A batch took `work` seconds of all threads together, and whoever uses it `own` seconds,
-  /// without waiting for it. So many threads that batches are ready when they are wanted, with a
-  /// quarter to spare; more at once, fewer one by one.
+  /// Notes that a batch took `work` seconds of all threads together, and that its user took `own`
+  /// seconds without waiting for it. Returns the number of threads with which batches are ready in
+  /// time, with a quarter to spare. The number rises at once, and falls by one at a time.
   int update(double work, double own);
   int threads() const { return threads_; }
 

@@ -34,7 +34,7 @@ bool TicketStream::ready() {
 
 std::optional<Ticket> TicketStream::next() { return blocks_ ? next_of_block() : next_in_order(); }
 
-// The order is walked to the record, from the epoch's beginning if it lies behind.
+// Walks through the order up to the record; from the epoch's beginning if the record lies behind.
 std::optional<Ticket> TicketStream::next_of_block() {
   if (!ready() || block_.size() == 0) return {};
   const std::int64_t ordinal = block_.first++;

@@ -1,4 +1,4 @@
-// The records that a pipeline is still to give, and its place among them.
+// The records that a pipeline has yet to deliver, and its place among them.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Ticket {
   RecordOrder::Next record;
 };
 
-/// The used records: all before `next` except the late ones.
+/// Tells which records were used: all before `next`, except the late ones.
 struct DataPlace {
   std::int64_t next = 0;             // an ordinal
   std::set<std::int64_t> late = {};  // ordinals below it
@@ -27,17 +27,18 @@ struct DataPlace {
   bool operator==(const DataPlace&) const = default;
 };
 
-/// Gives the records that `from` has not used: late ones first, then one after the other.
+/// Delivers the records that `from` does not count as used: late ones first, then the others in
+/// order.
 class TicketStream {
  public:
   /// Without `epochs` it never ends.
   TicketStream(RecordOrder order, std::optional<std::int64_t> epochs, DataPlace from);
-  /// Gives the records that `blocks` has for this worker.
+  /// Delivers the records that `blocks` gives to this worker.
   TicketStream(RecordOrder order, std::shared_ptr<RecordBlocks> blocks);
-  /// True when next() has something to say; false while a block is waited for.
+  /// True if next() can answer; false while it waits for a block.
   bool ready();
   std::optional<Ticket> next();
-  /// The part of the shuffle pool that holds records; nothing without a pool.
+  /// Returns the fraction of the shuffle pool that holds records; nothing without a pool.
   std::optional<double> pool_fill() const { return order_.pool_fill(); }
 
  private:

@@ -72,7 +72,7 @@ TEST(DataPosition, IsReadAsItWasTold) {
   EXPECT_EQ(position.numbers["data.record"], 5);
   EXPECT_EQ(data_place(position, "data", 10), place);
   EXPECT_EQ(data_place(position, "other", 10), DataPlace());
-  // Numbers of an earlier position that are still there are of no account.
+  // Numbers that an earlier position has left do not matter.
   tell_place({.next = 30}, "data", 10, position);
   EXPECT_EQ(data_place(position, "data", 10), DataPlace{.next = 30});
 }

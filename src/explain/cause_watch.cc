@@ -15,7 +15,7 @@ bool same(const Finding& a, const Finding& b) { return a.cause == b.cause && a.t
 
 std::string CauseWatch::look(const Report& run, double seconds) {
   reports_.emplace_back(seconds, run);
-  // The newest report that is at least a window old stays as the first.
+  // The newest report that is at least one window old stays in front.
   while (reports_.size() > 1 && reports_[1].first <= seconds - kWindow) reports_.pop_front();
   if (seconds - reports_.front().first < kWindow) return "";
   const Report window = report_between(reports_.front().second, run);
@@ -27,7 +27,7 @@ std::string CauseWatch::look(const Report& run, double seconds) {
     seen_ = now;
     seen_since_ = seconds;
   }
-  // A task that stood still runs again by the time it is seen.
+  // A task that stood still is running again by the time this is noticed.
   const double stays = now.cause == Limit::kStopped ? 0 : kStays;
   if (same(now, told_) || seconds - seen_since_ < stays) return "";
   told_ = now;

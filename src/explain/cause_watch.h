@@ -1,4 +1,4 @@
-// Says what holds a run back while it runs, whenever that changes.
+// Says what holds a run back while it runs, whenever the cause changes.
 #pragma once
 
 #include <deque>
@@ -10,13 +10,12 @@
 
 namespace paceline {
 
-/// Gets the report of the run from time to time, and explains its last seconds.
+/// Gets reports of the run from time to time, and explains the last seconds.
 class CauseWatch {
  public:
-  /// `seconds` since the run began, which never go back. Returns a line for the user once a cause
-  /// has stayed for five seconds that was not the last one that was told, and at once when a task
-  /// stood still; else nothing. That nothing holds the run back any more is told, too, once
-  /// something had.
+  /// `seconds` is the time since the run began, and never goes back. Returns a line for the user
+  /// when the cause has changed and the new one has held for five seconds; or at once when a task
+  /// has stood still; else an empty text. Once a cause was told, its end is told, too.
   std::string look(const Report& run, double seconds);
 
  private:

@@ -1,4 +1,4 @@
-// The signs of each cause. Each function returns what it finds, however little it would bring.
+// The signs of each cause. Each function returns all it finds, even if the gain is small.
 #pragma once
 
 #include <optional>
@@ -33,9 +33,10 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts);
 // way_causes.cc
 std::vector<Finding> slow_way(const RunFacts& facts);
 
-/// The fastest of the ways that the predictor has compared with this one, by its flags, and what it
-/// would bring: no more than was expected of it beside this way, than it would be faster than the
-/// run, and than workers wait. Nothing without a prediction.
+/// The fastest of the other ways that the predictor compared, by its flags, and the gain that it
+/// would bring. The gain is the smallest of three: what the prediction expected of that way
+/// compared with the run's own way, what it would be compared with the measured speed, and what it
+/// would be if workers did not wait. Nothing without a prediction.
 struct BetterShape {
   std::string flags;
   double gain = 1;

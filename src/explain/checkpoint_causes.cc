@@ -10,8 +10,9 @@
 namespace paceline {
 namespace {
 
-constexpr double kLeastLate = 1, kLeastWaited = 2;      // seconds
-constexpr double kShareLate = 0.1, kShareWaited = 0.2;  // of the time in which steps were made
+constexpr double kLeastLate = 1, kLeastWaited = 2;  // seconds
+// Fractions of the time in which the run made steps.
+constexpr double kShareLate = 0.1, kShareWaited = 0.2;
 constexpr const char* kFasterDisk = "With --out on a faster disk, or a larger --save-every";
 
 }  // namespace
@@ -20,7 +21,7 @@ std::vector<Finding> slow_checkpoints(const RunFacts& facts) {
   const auto value = [&](const char* key) {
     return facts.run().value("checkpoints", key).value_or(0);
   };
-  // A task that stands still cannot write, so the time of its stops is not the disk's.
+  // A task that stands still cannot write, so this subtracts the time of its stops from the disk's.
   const double late = value("late_s") - facts.stood_still();
   const double waited = value("waited_s") - facts.stood_still();
   const bool is_late = late > std::max(kLeastLate, kShareLate * facts.seconds());

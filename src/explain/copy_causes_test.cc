@@ -1,4 +1,4 @@
-// Copies between host and device, and ops of the host.
+// Tests that copies between host and device, and ops on the host, are found as causes.
 #include <gtest/gtest.h>
 
 #include "explain/testing/staged_run.h"

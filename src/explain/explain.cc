@@ -9,14 +9,15 @@
 namespace paceline {
 namespace {
 
-constexpr double kMayExplain = 0.5;  // the share of the gain of another cause's cure
+// A cause from outside comes first if its gain is at least this share of the largest.
+constexpr double kMayExplain = 0.5;
 
 bool is_from_outside(Limit cause) {
   return cause == Limit::kOtherProcesses || cause == Limit::kShortMemory;
 }
 
-// Names a task that stood still however little it cost, and late checkpoints although they cost no
-// speed.
+// Returns the least gain for which a cause is named. Tasks that stood still are named however
+// little time it cost, and late checkpoints although they cost no speed.
 double least_gain(Limit cause) {
   return cause == Limit::kCheckpoints || cause == Limit::kStopped ? 1 : kWorthSaying;
 }
@@ -36,12 +37,12 @@ std::vector<Finding> findings_of(const Report& run) {
     return !std::isfinite(each.gain) || each.gain < least_gain(each.cause);
   });
   std::ranges::stable_sort(all, std::ranges::greater(), &Finding::gain);
-  // Causes from outside show in other numbers, too.
+  // Causes from outside the run come first, since they show in other numbers, too.
   const double most = all.empty() ? 1 : all.front().gain;
   std::stable_partition(all.begin(), all.end(), [&](const Finding& each) {
     return is_from_outside(each.cause) && each.gain - 1 >= kMayExplain * (most - 1);
   });
-  // A task that stands still is waited for, and so shows in all numbers.
+  // All tasks wait for one that stands still, so its stop shows in all numbers and comes first.
   std::stable_partition(all.begin(), all.end(),
                         [](const Finding& each) { return each.cause == Limit::kStopped; });
   return all;

@@ -8,13 +8,14 @@
 
 namespace paceline {
 
-/// All causes that the numbers show and whose cure would bring something, the one that would bring
-/// most first.
+/// Returns all causes that the numbers show and whose cure would bring something, the one with the
+/// largest gain first.
 std::vector<Finding> findings_of(const Report& run);
-/// Returns the first of these causes. Without one, returns a finding that is no alarm and tells how
-/// near the run came to the limit of its machine. Its sentence is empty when no step was timed.
+/// Returns the first of these causes. If there is none, returns a finding that is no alarm and
+/// tells how near the run came to the limit of its machine. Its sentence is empty if no step was
+/// timed.
 Finding explain(const Report& run);
-/// The text of `explain`, for the last lines of a run; empty when no step was timed.
+/// Returns the text of `explain`, for the last lines of a run; empty if no step was timed.
 std::string explanation(const Report& run);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Tests about a run as a whole; the tests of single causes stand beside the causes.
+// Tests explanations of a run as a whole; the tests of single causes stand beside the causes.
 #include "explain/explain.h"
 
 #include <gmock/gmock.h>
@@ -37,27 +37,27 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
       [](Report&) {},
       // A cluster in which nobody waits much.
       [](Report& run) { run.strategy = "sync"; },
-      // Tasks of the run wait for each other's cores only.
+      // The run's own tasks, and no other process, keep each other's threads waiting for cores.
       [](Report& run) {
         for (TaskReport& task : run.tasks) {
           task.use.pressure.queued = task.use.pressure.waited = 0.3;
         }
         run.tasks[0].use.cores = run.tasks[1].use.cores = 0.95;
       },
-      // Other processes keep threads waiting that delay no one.
+      // Other processes keep threads waiting, but these threads delay nobody.
       [](Report& run) {
         for (TaskReport& task : run.tasks) {
           task.use.pressure.queued = 0.6;
           task.use.cores = 0.1;
         }
       },
-      // In rounds the worker with the slowest device computes while the others wait.
+      // In rounds, the worker with the slowest device computes while the others wait.
       [](Report& run) {
         run.strategy = "sync";
         slow_down(run.tasks[1], "wait", 1);
         for (int i : {0, 1}) run.tasks[std::size_t(i)].steps_per_s = 9;
       },
-      // A machine whose system tells nothing, and a report of an earlier version.
+      // The machine's system tells nothing, as in a report of an earlier version.
       [](Report& run) {
         for (TaskReport& task : run.tasks) task.use = {};
         run.expected.reset();
@@ -71,14 +71,14 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
         run.tasks[0].use.pressure.machine_cores = 1.95;
         run.tasks[2].share[0].second = 0.7;
       },
-      // Copies take little, and the same for all; checkpoints are nearly in time.
+      // Copies take little time, and as much for each worker; checkpoints are hardly late.
       [](Report& run) {
         for (int i : {0, 1}) run.tasks[std::size_t(i)].copies_ms = 9;
         run.set("checkpoints", "late_s", 0.9);
         run.set("checkpoints", "waited_s", 1.9);
       },
-      // Threads that run shortly wait for others that do, and it is as fast as it was expected to
-      // be.
+      // Threads that run only briefly wait for other such threads, and the run is as fast as
+      // expected.
       [](Report& run) {
         run.tasks[2].use.pressure.queued = 0.7;
         run.tasks[2].use.cores = 0.1;
@@ -106,7 +106,7 @@ TEST(Explain, IsCalmAboutHealthyRuns) {
 
 TEST(Explain, IsNotMisledByNumbersThatAreNone) {
   const std::vector<std::function<void(Report&)>> odd = {
-      // The machine does not tell the traffic of its links.
+      // The machine does not tell how much its links carry.
       [](Report& run) {
         for (int i : {0, 1}) {
           TaskReport& task = run.tasks[std::size_t(i)];
@@ -158,7 +158,7 @@ TEST(Explain, NamesTheCoresThatTheTasksKeepBusyWhileWorkersWait) {
             "Nothing holds it back but the 2 cores, which its tasks keep 82% busy: 52% of the time "
             "went to waiting for values from the ps.");
   EXPECT_FALSE(explain(run).is_alarm());
-  // The cores of other machines are not told.
+  // How many cores the other machines have is not known.
   run.flags = {{"--cluster", "ps=a:1;worker=b:1,c:1"}};
   EXPECT_THAT(explanation(run), StartsWith("Nothing holds it back: "));
   run.flags.clear();

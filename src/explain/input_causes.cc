@@ -15,7 +15,8 @@ namespace paceline {
 namespace {
 
 constexpr double kLeastInput = 0.05;
-constexpr double kAmple = 1.25;  // times the step's own time: then the stages are not the limit
+// An input this many times as fast as the rest of the step is not limited by its stages.
+constexpr double kAmple = 1.25;
 constexpr double kManyBad = 0.1;
 constexpr double kCoreForInput = 0.6;
 
@@ -25,7 +26,7 @@ std::string rate_text(double rate, const std::string& unit) {
 
 class SlowInput {
  public:
-  /// `least` is the share of the time that the input takes of the worker of which it takes least.
+  /// `least` is the share of time that the input takes in the worker where it takes least.
   SlowInput(const RunFacts& facts, const TaskReport& worker, double least)
       : facts_(facts),
         worker_(worker),
@@ -37,7 +38,7 @@ class SlowInput {
   Finding finding() const {
     if (!worker_.input || worker_.input->slowest() == nullptr) return without_numbers();
     const InputReport& input = *worker_.input;
-    // An evaluation after training counts as its time, too.
+    // The steps' time also includes an evaluation after training.
     const double seconds = std::min(input.seconds, worker_.seconds.value_or(input.seconds));
     if (input.waited < 0.5 * share_ * seconds) return copies();
     const bool bad = double(input.bad) > kManyBad * double(input.bad + input.records);
@@ -62,7 +63,7 @@ class SlowInput {
   }
 
  private:
-  // An input that is as slow for the others is slow for all tasks.
+  // If the input is as slow for the other workers, it is slow for all.
   double gain(double saved) const {
     constexpr double kAlike = 0.6;
     const double all = least_ >= kAlike * share_ ? saved * least_ / share_ : 0;
@@ -77,7 +78,7 @@ class SlowInput {
             .gain = gain(share_)};
   }
   std::string threads() const { return counted(worker_.input->most_threads, "thread"); }
-  // "300 images/s, and the rest of the step could take 646 images/s"
+  // Returns "300 images/s, and the rest of the step could take 646 images/s".
   std::string rates() const {
     return fmt::format("{}, and the rest of the step could take {}",
                        rate_text(makes_, worker_.unit), rate_text(takes_, worker_.unit));
@@ -106,7 +107,7 @@ class SlowInput {
                             worker_.task, 100 * share_, threads(), rates()),
                 "With free cores, or fewer --threads for the kernels");
   }
-  // More threads make more batches, as far as there are cores for them.
+  // More threads make more batches, as long as there are free cores for them.
   Finding with_threads(Finding found) const {
     const int most = worker_.input->most_threads;
     const double free = facts_.cores() - worker_.use.pressure.machine_cores.value_or(0);

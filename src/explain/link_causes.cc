@@ -13,7 +13,8 @@ namespace {
 constexpr double kLeastForLinks = 0.15;  // of the time
 constexpr double kFull = 0.7;            // of what a link carries
 constexpr double kMuchSlower = 0.55;     // of what it could
-constexpr double kLeastBytes = 2e5;      // of a step: a smaller share is due to messages
+// The least bytes of a step for which links matter: if there are fewer, the time goes to messages.
+constexpr double kLeastBytes = 2e5;
 constexpr double kMegabyte = 1e6;
 
 /// The links of one worker that use the network.
@@ -21,13 +22,16 @@ struct Network {
   const TaskReport* worker = nullptr;
   double step_bytes = 0;                    // both ways
   double sent = 0, received = 0, most = 0;  // bytes a second
-  double rate = 0;     // bytes a second of the time in which it transferred, the busier way
-  double held_up = 0;  // the share of the time in which the worker, or its round, waited for that
+  // Bytes a second in the busier direction, while the worker transferred.
+  double rate = 0;
+  // The share of the time for which the worker, or its round, waited for the network.
+  double held_up = 0;
 
   double busier() const { return std::max(sent, received); }
 };
 
-// In rounds a transfer continues while the worker waits for the round, which cannot close before.
+// In rounds, a transfer continues while the worker waits for the end of the round, which cannot end
+// before the transfer does.
 Network network_of(const TaskReport& worker, bool in_step) {
   Network network{.worker = &worker};
   for (const LinkReport& link : worker.links) {
@@ -50,7 +54,8 @@ class Links {
   explicit Links(const RunFacts& facts) : facts_(facts) {
     for (const TaskReport* const worker : facts.workers()) {
       const Network network = network_of(*worker, facts.in_step());
-      const bool is_told = network.busier() > 0;  // some systems do not say what was carried
+      // Some systems do not tell how much their links carried.
+      const bool is_told = network.busier() > 0;
       if (network.step_bytes < kLeastBytes || !is_told) continue;
       networks_.push_back(network);
       most_ = std::max(most_, network.most);
@@ -77,7 +82,8 @@ class Links {
     return found;
   }
 
-  // The link is large enough if a narrower wire leaves hardly anything to wait for.
+  // Finds a full link. The link is wide enough if a narrower wire would leave hardly anything to
+  // wait for.
   Finding full_link(const std::string& task, double carries, double share) const {
     constexpr double kNearlyAll = 0.85;
     Finding found{
@@ -123,7 +129,7 @@ class Links {
     return {full_link(busiest, carries, share)};
   }
 
-  // A worker whose bytes take longer than those of others.
+  // Finds workers that transfer their bytes more slowly than others do.
   std::vector<Finding> slower_than_others() const {
     std::vector<Finding> found;
     double best = 0;
@@ -143,8 +149,8 @@ class Links {
     return found;
   }
 
-  // In rounds a contribution may still be on its way while its worker waits, as all others do for
-  // it. The prediction knows what is left to wait for.
+  // In rounds, a contribution may still be on its way while its worker waits, as all others do for
+  // this contribution. Only the prediction knows how much waiting remains without it.
   double gain_of_round(const Network& slow, double saved, const Others& wait) const {
     const double others = wait.least(RunFacts::share(*slow.worker, "wait"));
     const double own = RunFacts::gain_without(saved), all = RunFacts::gain_without(others);
@@ -153,7 +159,7 @@ class Links {
     return facts_.workers().size() < 2 ? own : std::max(own, std::min(all, most));
   }
 
-  // All of them are slower than the network is said to be: the one that they share is the cause.
+  // If all links are slower than the network is said to be, the link that they share is the cause.
   std::vector<Finding> slower_than_told() const {
     const double share = facts_.mean_transfer();
     if (most_ <= 0 || share < kLeastForLinks || !ps_are_idle()) return {};

@@ -23,12 +23,12 @@ double gain_of(const RunFacts& facts, const TaskReport& task, double share) {
   return RunFacts::gain_without(share);
 }
 
-// In rounds everybody also waits for a worker that stands still.
+// In rounds, all workers also wait for a worker that stands still.
 double gain_of_going_on(const RunFacts& facts, const TaskReport& task, double share) {
   return facts.in_step() ? RunFacts::gain_without(share) : gain_of(facts, task, share);
 }
 
-// The cores that the tasks of the run would use, if each had as many as it could.
+// Returns how many cores the tasks of the run would use if each had as many as it could use.
 double cores_wanted(const RunFacts& facts) {
   double wanted = 0;
   for (const TaskReport& task : facts.run().tasks) {
@@ -38,14 +38,16 @@ double cores_wanted(const RunFacts& facts) {
   return wanted;
 }
 
-// The share of the time in which a task would wait for a core because of other tasks of the run.
+// Returns the share of its time that a task would wait for a core because of other tasks of this
+// run.
 double queued_by_ourselves(const RunFacts& facts) {
   const double wanted = cores_wanted(facts);
   return wanted <= 0 ? 0 : std::max(0.0, 1 - double(facts.cores()) / wanted);
 }
 
-// Returns the share of the time in which a task waited for a core. Of a worker only the step thread
-// counts, since its other threads hold up nobody; of a ps as many threads count as run at once.
+// Returns the share of the time for which a task waited for a core. For a worker only the step
+// thread counts, since its other threads delay nobody. For a ps, as many threads count as run at
+// once.
 double waited(const TaskReport& task) {
   if (task.is_worker()) return task.use.pressure.waited.value_or(0);
   const double queued = std::min(0.95, task.use.pressure.queued.value_or(0));
@@ -58,7 +60,7 @@ std::string waiting_text(const TaskReport& task) {
                      100 * task.use.pressure.queued.value_or(0));
 }
 
-/// The numbers of a run that tell how much each task loses to others.
+/// Numbers of the run that tell how much time a task loses to other processes.
 struct Crowd {
   explicit Crowd(const RunFacts& facts)
       : others(facts.cores_of_others()),
@@ -83,8 +85,9 @@ double lost(const Crowd& crowd, const TaskReport& task) {
   return task.is_worker() ? share : std::min(share, crowd.transfer);
 }
 
-// Bounds the gain by the prediction's fastest speed, since the prediction knows no disturbance from
-// outside. In rounds the others may have gone on without a stopped task.
+// Bounds the gain by the fastest speed that the prediction thought possible, since the prediction
+// assumes no disturbance from outside. Beyond that, the time of a stopped task may be no loss: in
+// rounds, the others may have gone on without it.
 double bounded_by_prediction(const RunFacts& facts, double gain) {
   const auto& expected = facts.run().expected;
   if (!expected || facts.steps_per_s() <= 0) return gain;
@@ -92,8 +95,8 @@ double bounded_by_prediction(const RunFacts& facts, double gain) {
   return std::min(gain, expected->high / facts.steps_per_s());
 }
 
-// Returns the gain of a run whose tasks all wait for cores, if it also had the cores that other
-// processes keep busy.
+// Returns the gain if a run whose tasks all wait for cores also had the cores that other processes
+// keep busy.
 double gain_of_their_cores(const RunFacts& facts) {
   constexpr double kAllBusy = 0.95, kAllWait = 0.15;
   for (const TaskReport* const worker : facts.workers()) {
@@ -108,8 +111,9 @@ void raise_largest(std::vector<Finding>& found, double gain) {
   if (largest != found.end()) largest->gain = std::max(largest->gain, gain);
 }
 
-// The system counts the wait for a page as one for memory only where the page was in use shortly
-// before it was taken, and else as one for the disk. It reads several pages at once.
+// Returns the share of the time for which a task waited for memory. The system counts the wait for
+// a page as one for memory only if the page was used shortly before it was taken away, and as one
+// for the disk otherwise. It reads several pages at once.
 double memory_wait(const TaskReport& task) {
   constexpr double kPagesAtOnce = 8, kPageBytes = 4096, kMostly = 0.5;
   const Pressure& pressure = task.use.pressure;
@@ -119,16 +123,16 @@ double memory_wait(const TaskReport& task) {
   return std::max(of_memory, std::min(kMostWait, pressure.disk_wait.value_or(0)));
 }
 
-// Returns the share of a worker's time that its steps take beyond the usual step. The system takes
-// pages away in bursts, and reading them again takes cores, too.
+// Returns the share of a worker's time by which its steps exceed the usual step. The system takes
+// pages away in bursts, and reading them back uses cores, too.
 double beyond_usual(const TaskReport& task) {
   if (!task.is_worker()) return 0;
   const double usual = 1e-3 * task.step_ms_p50.value_or(0) * task.steps_per_s.value_or(0);
   return usual > 0 ? std::clamp(1 - usual, 0.0, kMostWait) : 0;
 }
 
-// The share of its time that a worker loses beside the fastest one; 0: it does not lag behind. A ps
-// holds all of them up alike.
+// Returns the share of its time that a worker loses compared with the fastest worker; 0 if it does
+// not lag behind. A ps delays all workers alike.
 double lag(const Crowd& crowd, const TaskReport& task) {
   constexpr double kLags = 0.75;
   const double most = crowd.fastest;
@@ -172,7 +176,8 @@ std::vector<Finding> cores_taken_by_others(const RunFacts& facts) {
     one_lags = one_lags || (lag(crowd, task) > 0 && waited(task) >= kLeastQueued);
   }
   for (const TaskReport& task : facts.run().tasks) {
-    // The ps has to make room on the other cores for a worker that waits longer, or lags behind.
+    // A ps is not named if a worker waits longer for cores, or lags behind: the ps then has to
+    // leave the cores to that worker.
     const bool makes_room = waited(task) < most || one_lags;
     if (waited(task) < kLeastQueued || (!task.is_worker() && makes_room)) continue;
     found.push_back(

@@ -115,7 +115,7 @@ const StagedRun kStagedMachines[] = {
 
 TEST(MachineCauses, AreToldWithTheirTask) { expect_told(kStagedMachines); }
 
-// Its pause shows in the times of others, and of checkpoints.
+// The pause of one task also shows in the times of other tasks and of checkpoints.
 TEST(MachineCauses, OfATaskThatStoodStillAreToldBeforeAllOthers) {
   Report run = sample_report();
   slow_down(run.tasks[0], "input", 0.8);

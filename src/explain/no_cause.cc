@@ -1,4 +1,4 @@
-// The words about a run that nothing holds back.
+// Words for a run that nothing holds back.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr double kNear = 0.85;      // of the bound
 constexpr double kMeasured = 1.02;  // of it: more is no noise
 constexpr double kHalfExpected = 0.5;
 constexpr double kLeastWaiting = 0.25;  // of the time, in which workers wait
-constexpr double kCoresBusy = 0.75;     // of all cores, by the tasks of the run
+constexpr double kCoresBusy = 0.75;     // the fraction of all cores that the tasks keep busy
 
 // "71% of the time went to kernels"
 std::string largest_share(const RunFacts& facts) {
@@ -33,7 +33,7 @@ std::string largest_share(const RunFacts& facts) {
   return fmt::format("{:.0f}% of the time went to {}", 100 * most, words);
 }
 
-// "212 GFLOP/s and 58.1 GB/s would allow 101 steps/s"
+// Returns "212 GFLOP/s and 58.1 GB/s would allow 101 steps/s".
 std::string bound_text(const Report& run, double allowed) {
   return fmt::format("{:.0f} GFLOP/s and {:.1f} GB/s would allow {} steps/s",
                      run.value("bound", "gflops_per_s").value_or(0),
@@ -48,20 +48,20 @@ bool workers_wait(const RunFacts& facts) {
   return facts.mean_transfer() + facts.mean_share("wait") > kLeastWaiting;
 }
 
-// True for a run with less than half of the expected speed whose workers wait: something else must
-// be the cause.
+// True if a run has less than half of the expected speed and its workers wait, so that there must
+// be another cause.
 bool is_mysterious(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() < kHalfExpected * expected->low && workers_wait(facts);
 }
 
-// Workers wait for tasks that have work, and hardly any core is left for it.
+// True if workers wait for tasks that have work to do, while hardly any core is free for that work.
 bool waits_for_cores(const RunFacts& facts) {
   return workers_wait(facts) && facts.is_on_one_machine() &&
          facts.own_cores() >= kCoresBusy * facts.cores();
 }
 
-// Workers wait as long as the prediction said, which says for what.
+// True if workers wait as long as the prediction said; the prediction also says what they wait for.
 bool waits_as_predicted(const RunFacts& facts) {
   const auto& expected = facts.run().expected;
   return workers_wait(facts) && expected && !expected->limit.empty() &&
@@ -76,10 +76,11 @@ std::string beginning(const RunFacts& facts) {
                      100 * facts.own_cores() / facts.cores());
 }
 
-// Finds a worker that was there all the time and made far fewer steps than others: too few for
-// timed steps, so no number says where its time went.
+// Finds a worker that was there all the time but made far fewer steps than others. It made too few
+// for timed steps, so no number says where its time went.
 std::optional<Finding> untimed_worker(const RunFacts& facts) {
-  constexpr double kFew = 0.5, kAllTheTime = 0.5;  // of the steps, and of the time, of others
+  // Relative to the steps and the time of other workers.
+  constexpr double kFew = 0.5, kAllTheTime = 0.5;
   const auto least = std::ranges::min_element(facts.workers(), {}, &TaskReport::steps);
   for (const TaskReport& task : facts.run().tasks) {
     const bool untimed = task.is_worker() && !task.steps_per_s && task.steps > 0;
@@ -100,7 +101,7 @@ std::optional<Finding> untimed_worker(const RunFacts& facts) {
 
 Finding no_cause(const RunFacts& facts) {
   if (facts.workers().empty()) return {};
-  // A failed task does not report its steps, which explains much.
+  // A task that failed does not report its steps, which by itself explains much.
   const bool whole = facts.run().error.empty() && !facts.is_short();
   if (whole && is_mysterious(facts)) {
     return {.cause = Limit::kNotKnown,

@@ -19,12 +19,13 @@ double busy(const TaskReport& ps) {
   return RunFacts::share(ps, "apply") + RunFacts::share(ps, "queue");
 }
 
-// The work of a ps for one step of a worker, in milliseconds.
+// Returns the work of a ps for one step of a worker, in milliseconds.
 double step_ms(const TaskReport& ps) {
   return ps.steps > 0 ? 1e3 * ps.seconds.value_or(0) * busy(ps) / double(ps.steps) : 0;
 }
 
-// Frames that arrive slowly count as queued, so that only shared memory shows a lock.
+// True if all links are shared memory. Elsewhere frames that arrive slowly count as queued, so that
+// a lock does not show.
 bool share_memory(const RunFacts& facts) {
   return std::ranges::all_of(facts.workers(), [](const TaskReport* worker) {
     return std::ranges::all_of(
@@ -36,7 +37,7 @@ bool cores_are_free(const RunFacts& facts) {
   return facts.busy_cores() <= double(facts.cores()) - kCoreForPs;
 }
 
-// True when the ps is busier than others since it keeps more, which is one variable.
+// True if the ps is busier than others because it keeps more, and most of that is one variable.
 bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
   constexpr double kMostly = 0.8;
   if (!ps.kept || ps.kept->largest_bytes < kMostly * ps.kept->bytes) return false;
@@ -45,9 +46,9 @@ bool keeps_one_variable(const RunFacts& facts, const TaskReport& ps) {
   });
 }
 
-// The gain by a share of a step that another ps of this machine takes over, as far as cores are
-// free for it. A second core brought 0.6 to 1.2 of the first one where it was tried: both share the
-// memory, and smaller parts of a variable fit into caches.
+// Returns the gain if another ps of this machine took over a share of a step, limited by the free
+// cores. In measurements a second core brought 0.6 to 1.2 of the first one: both share the memory,
+// but smaller parts of a variable fit into caches.
 double gain_of_sharing(const RunFacts& facts, double saved) {
   const double gain = RunFacts::gain_without(saved), used = facts.busy_cores();
   return used <= 0 ? gain : std::min(gain, std::max(1.0, double(facts.cores()) / used));
@@ -75,8 +76,8 @@ Finding hot_shard(const TaskReport& ps, double others, double gain) {
           .gain = gain};
 }
 
-// A rule that asks for its whole variable passes over it on all cores, while other contributions
-// wait. Another ps adds to that only what cores are free.
+// A rule that needs its whole variable runs on all cores, while other contributions wait. So
+// another ps helps only as far as cores are free.
 Finding locked(const TaskReport& ps, double gain) {
   return {.cause = Limit::kLock,
           .task = ps.task,
@@ -88,15 +89,15 @@ Finding locked(const TaskReport& ps, double gain) {
           .gain = gain};
 }
 
-// True when the predictor has said about this speed, and so the work of the ps.
+// True if the predictor said about this speed, and so about this work of the ps.
 bool was_predicted(const RunFacts& facts) {
   constexpr double kNear = 0.7;
   const auto& expected = facts.run().expected;
   return expected && facts.steps_per_s() > kNear * expected->low;
 }
 
-// A second ps brings something on a machine with free cores only, unless the predictor knows
-// better. How long a rule of one's own takes it does not know.
+// A second ps helps only on a machine with free cores, unless the predictor knows better. The
+// predictor does not know how long a user's own rule takes.
 std::optional<Finding> too_few(const RunFacts& facts, const TaskReport& ps, double saved) {
   Finding found{.cause = Limit::kRules,
                 .task = ps.task,
@@ -133,7 +134,8 @@ std::vector<Finding> busy_ps(const RunFacts& facts) {
     const auto tell = keeps_one_variable(facts, hottest) ? unsplit : hot_shard;
     return {tell(hottest, others, gain_of_sharing(facts, even))};
   }
-  constexpr double kMostlyQueue = 0.5;  // of two threads one always waits for the other
+  // If this holds, one of two threads always waits for the other.
+  constexpr double kMostlyQueue = 0.5;
   const double queue = RunFacts::share(hottest, "queue");
   if (share_memory(facts) && queue > kMostlyQueue * RunFacts::share(hottest, "apply")) {
     return {locked(hottest, gain_of_sharing(facts, saved))};

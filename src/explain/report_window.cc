@@ -9,8 +9,8 @@
 namespace paceline {
 namespace {
 
-/// Computes the average over the rest of a time, from those over its first seconds and over all of
-/// it.
+/// Computes the average over the rest of a time from two averages: over its first seconds, and over
+/// all of it.
 class Rest {
  public:
   Rest(double before, double now) : before_(before), now_(now) {}
@@ -75,7 +75,7 @@ class Between {
   void take(std::vector<StageReport>& now, const std::vector<StageReport>& before, OverTime) const {
     take_each(now, before, &StageReport::name);
   }
-  // The others are as the later report has them.
+  // Takes fields of other types as the later report has them.
   template <typename T>
   void take(T&, const T&, OverTime) const {}
 
@@ -94,7 +94,7 @@ class Between {
 TaskReport between(const TaskReport& before, TaskReport task) {
   const bool used = task.use.seconds > before.use.seconds;
   Between(before, TaskReport(task)).take(task, before);
-  if (!used) task.use = {};  // it reported nothing in this time, so it does not count
+  if (!used) task.use = {};  // the task reported no use in this time, so its use does not count
   return task;
 }
 

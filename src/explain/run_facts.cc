@@ -29,7 +29,7 @@ RunFacts::RunFacts(const Report& run) : run_(run) {
   read_shapes();
 }
 
-// A report keeps ways as the flags that a user would give.
+// A report stores each way as the flags with which a user would ask for it.
 void RunFacts::read_shapes() {
   if (!run_.expected) return;
   if (!run_.expected->way.empty()) own_shape_ = shape_of(run_.expected->way);
@@ -66,7 +66,7 @@ double RunFacts::mean_share(std::string_view activity) const {
   return workers_.empty() ? 0 : sum / double(workers_.size());
 }
 
-// Each task measures over a time of its own; the longest of these is used.
+// Each task measures its use over its own time; the longest of these times is taken.
 void RunFacts::count_cores() {
   double longest = 0;
   for (const TaskReport& task : run_.tasks) {
@@ -79,8 +79,8 @@ void RunFacts::count_cores() {
   cores_of_others_ = std::clamp(busy_cores_ - own_cores(), 0.0, double(cores()));
 }
 
-// A killed or stopped task is missing in the report, or has stopped reporting. An evaluator is in
-// no report.
+// A killed or stopped task is missing from the report, or no longer reports. An evaluator is in no
+// report.
 bool RunFacts::all_tell_their_use() const {
   const auto asked = [&](std::string_view flag) {
     const auto given =
@@ -115,7 +115,7 @@ double RunFacts::gain_without(const TaskReport& worker, double share_of_step) co
     const double own = *worker.steps_per_s;
     return steps_per_s_ > 0 ? (steps_per_s_ - own + own / (1 - saved)) / steps_per_s_ : 1;
   }
-  // The slowest worker sets the pace, and all wait for the work that follows its own.
+  // The slowest worker sets the pace, and all workers wait for the work that follows its own.
   const double own = own_share(worker), others = workers_.size() > 1 ? own_shares_.most(own) : 0;
   return gain_without(std::max(own, others) - std::max(own - saved, others));
 }

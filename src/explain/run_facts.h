@@ -1,4 +1,4 @@
-// The numbers of a report that causes are told by.
+// The numbers of a report by which causes are found.
 #pragma once
 
 #include <algorithm>
@@ -13,9 +13,9 @@
 
 namespace paceline {
 
-/// A number of each task, seen from one of them. Sorts them once, so that a job of thousands of
-/// tasks is explained at once. `own` is one of the numbers; where there is no other, it is what is
-/// returned.
+/// One number of each task, compared with those of the others. The numbers are sorted once, so that
+/// a job of thousands of tasks is explained quickly. `own` is one of the numbers; if it is the only
+/// one, the functions return it.
 class Others {
  public:
   explicit Others(std::vector<double> all) : all_(std::move(all)) { std::ranges::sort(all_); }
@@ -25,7 +25,7 @@ class Others {
   double median(double own) const { return beside(own, all_.empty() ? 0 : (all_.size() - 1) / 2); }
 
  private:
-  // The number at this index once `own` is taken out.
+  // Returns the number at this index after `own` is taken out.
   double beside(double own, std::size_t index) const {
     if (all_.size() < 2) return own;
     return own <= all_[index] ? all_[index + 1] : all_[index];
@@ -34,7 +34,7 @@ class Others {
   std::vector<double> all_;
 };
 
-/// A way to distribute that the predictor has compared with that of the run.
+/// Another way to distribute the run, which the predictor compared with the run's own.
 struct PredictedShape {
   std::string flags;              // that ask for it
   std::optional<JobShape> shape;  // nothing: this version does not know its strategy
@@ -47,47 +47,47 @@ class RunFacts {
   explicit RunFacts(const Report& run);
 
   const Report& run() const { return run_; }
-  /// True for a worker whose steps were timed.
+  /// True for a worker that has timed steps.
   static bool is_timed(const TaskReport& task);
   /// All of these.
   const std::vector<const TaskReport*>& workers() const { return workers_; }
   /// The parameter servers that have applied something.
   const std::vector<const TaskReport*>& ps() const { return ps_; }
   double steps_per_s() const { return steps_per_s_; }
-  /// True when the steps took so little time that what the system counts says nothing.
+  /// True if the steps took so little time that the system's counters say nothing.
   bool is_short() const { return seconds_ < 0.5; }
-  /// The longest time in which the timed steps of a worker were made.
+  /// Returns the time of the timed steps, for the worker where they took longest.
   double seconds() const { return seconds_; }
   int cores() const { return run_.cores.value_or(1); }
-  /// True when one command started all tasks, on its machine.
+  /// True if one command started all tasks, on its own machine.
   bool is_on_one_machine() const { return run_.flag_of_other_commands().empty(); }
 
-  /// Returns the share of a task's time that the activity took; 0 when it is not known.
+  /// Returns the share of a task's time that the activity took; 0 if it is not known.
   static double share(const TaskReport& task, std::string_view activity);
-  /// The share of a worker's time in which it waits for values or hands contributions over.
+  /// Returns the share of a worker's time in which it waits for values or hands over contributions.
   static double transfer(const TaskReport& worker);
-  /// The share of a worker's time in which its device copied from and to the host's memory.
+  /// Returns the share of a worker's time in which its device copied from or to the host's memory.
   static double copies(const TaskReport& worker);
   static double host_ops(const TaskReport& worker);
   /// The mean over all workers.
   double mean_share(std::string_view activity) const;
   double mean_transfer() const { return mean_share("pull") + mean_share("push"); }
-  /// Returns the busy cores of the machine that all tasks run on; 0 when it is not known.
+  /// Returns how many cores were busy on the machine that runs all tasks; 0 if it is not known.
   double busy_cores() const { return busy_cores_; }
-  /// The cores that the tasks kept busy, and those that other processes did; 0 while a task has not
-  /// reported its use, since its cores would count as those of others.
+  /// Return how many cores the tasks kept busy, and how many other processes did. The latter is 0
+  /// while a task has not reported its use, since its cores would count as those of others.
   double own_cores() const { return std::min(used_cores_, busy_cores_); }
   double cores_of_others() const { return cores_of_others_; }
-  /// The time for which tasks of the run stood still, all together, in seconds.
+  /// Returns the seconds for which tasks of the run stood still, all tasks together.
   double stood_still() const;
-  /// True when no worker makes more steps than another, since they wait for each other.
+  /// True if no worker makes more steps than another, because they wait for each other.
   bool in_step() const;
-  /// Return the run's own way, if its strategy is known and it was predicted, and the others.
+  /// Return the run's own way, if its strategy is known and it was predicted; and the other ways.
   const std::optional<JobShape>& own_shape() const { return own_shape_; }
   const std::vector<PredictedShape>& other_shapes() const { return other_shapes_; }
 
-  /// Returns how many times as fast the run would be if one worker's own part of a step were
-  /// shorter by this share of the step: 1.25 for a quarter faster.
+  /// Returns how many times as fast the run would be if one worker's own part of a step took this
+  /// share of the step less: 1.25 for a gain of a quarter.
   double gain_without(const TaskReport& worker, double share_of_step) const;
   /// The same, if every worker's step did.
   static double gain_without(double share_of_step);
@@ -101,7 +101,8 @@ class RunFacts {
   std::vector<const TaskReport*> workers_, ps_;
   double steps_per_s_ = 0, seconds_ = 0;
   double busy_cores_ = 0, used_cores_ = 0, cores_of_others_ = 0;
-  Others own_shares_{{}};  // of the workers: of a step in which they do not wait for each other
+  // For each worker: the share of a step in which it does not wait for other workers.
+  Others own_shares_{{}};
   std::optional<JobShape> own_shape_;
   std::vector<PredictedShape> other_shapes_;
 };

@@ -1,4 +1,5 @@
-// Other ways to distribute: the predictor has compared them with this one before the first step.
+// Finds faster ways to distribute, which the predictor compared with the run's own before the first
+// step.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,12 +9,12 @@
 namespace paceline {
 namespace {
 
-constexpr double kLeastIdle = 0.15;  // of a worker's time, in which it does not compute
+constexpr double kLeastIdle = 0.15;  // the fraction of a worker's time in which it does not compute
 
 double idle(const RunFacts& facts) { return facts.mean_transfer() + facts.mean_share("wait"); }
 
 // In a run that is slower than expected, another way may be slower than expected, too. A run that
-// is faster than expected has less to gain.
+// is faster than expected has less to gain. So the smaller gain counts.
 template <typename Counts>
 std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   if (facts.steps_per_s() <= 0) return {};
@@ -29,7 +30,7 @@ std::optional<BetterShape> fastest(const RunFacts& facts, Counts&& counts) {
   return BetterShape{flags.empty() ? "One process, without --ps and --workers" : flags, gain};
 }
 
-// True when the shapes differ only in the wire, whose type is smaller than float32.
+// True if the shapes differ only in the wire, and its type is smaller than float32.
 bool only_narrows_wire(JobShape shape, const JobShape& own) {
   const bool narrower = shape.wire.numbers.type != DType::kFloat32 && own.wire.exact();
   shape.wire = own.wire;
@@ -38,7 +39,7 @@ bool only_narrows_wire(JobShape shape, const JobShape& own) {
 
 }  // namespace
 
-// Ways with local steps come last, since each step learns less.
+// Ways with local steps come last, since each of their steps learns less.
 std::optional<BetterShape> best_other_shape(const RunFacts& facts) {
   const auto exact = fastest(facts, [](const PredictedShape& each) {
     return !each.shape || !each.shape->makes_local_steps();
@@ -59,7 +60,7 @@ std::optional<BetterShape> narrower_wire(const RunFacts& facts) {
 std::vector<Finding> slow_way(const RunFacts& facts) {
   auto shape = best_other_shape(facts);
   if (!shape || idle(facts) < kLeastIdle) return {};
-  // The smaller change is told where it brings nearly as much.
+  // The smaller change is named if it brings nearly as much.
   constexpr double kNearlyAsMuch = 0.85;
   const auto wire = narrower_wire(facts);
   const bool only_wire =

@@ -24,20 +24,21 @@ double compute_ms(const TaskReport& worker) {
   return 1e3 * RunFacts::share(worker, "compute") / *worker.steps_per_s;
 }
 
-// A thread that waits for a core computes longer, and a device does not compute while it copies.
+// Returns the time of a step without disturbance: a thread that waits for a core computes longer,
+// and a device does not compute while it copies.
 double undisturbed_ms(const TaskReport& worker) {
   const double waited = 1e3 * worker.use.pressure.waited.value_or(0) / *worker.steps_per_s;
   return std::max(0.0, compute_ms(worker) - waited - worker.copies_ms.value_or(0));
 }
 
-// The share of a step that does not depend on its batch.
+// Returns the share of a step that does not depend on the size of its batch.
 double share_of_values(const RunFacts& facts) {
   const double rules = facts.run().value("bound", "rules_share").value_or(0);
   return std::max(rules, facts.mean_transfer() + facts.mean_share("apply"));
 }
 
-// In rounds a device of its own computes while its worker already waits for the others, so only the
-// device that all wait for shows in the times.
+// In rounds, a device with its own queue computes while its worker already waits for the others, so
+// the times show only the device that all wait for.
 std::vector<Finding> awaited_device(const RunFacts& facts) {
   const auto wait = [](const TaskReport* worker) { return RunFacts::share(*worker, "wait"); };
   const TaskReport& slowest = **std::ranges::min_element(facts.workers(), {}, wait);
@@ -49,8 +50,8 @@ std::vector<Finding> awaited_device(const RunFacts& facts) {
   const double saved = std::min(computes, others - wait(&slowest));
   const auto& expected = facts.run().expected;
   if (computes < kMostlyComputes || saved < kLongerWait || !expected) return {};
-  // An awaited worker need not have a slow device: all may be slower than expected, or the
-  // prediction may already know.
+  // The worker that all wait for need not have a slow device: all may be slower than expected, or
+  // the prediction may already include its slowness.
   const bool known = expected->limit.starts_with(slowest.task + ",");
   const double most = known ? HUGE_VAL : expected->steps_per_s / facts.steps_per_s();
   const double gain = std::min(RunFacts::gain_without(saved), most);
@@ -78,7 +79,8 @@ std::vector<Finding> slow_devices(const RunFacts& facts) {
   std::vector<Finding> found;
   for (const TaskReport* const worker : facts.workers()) {
     const double own = undisturbed_ms(*worker), usual = ms.median(own);
-    // Others may compute while they wait for values, and then make fewer steps than this one.
+    // Other workers may compute while they wait for values, and then make fewer steps than this
+    // one.
     const double speed = *worker->steps_per_s;
     const bool slower = speed < kFewerSteps * speeds.median(speed);
     if (usual <= 0 || own < kSlower * usual || !slower) continue;
@@ -94,9 +96,9 @@ std::vector<Finding> slow_devices(const RunFacts& facts) {
   return found;
 }
 
-// How much longer a step of so many times the examples takes. Kernels of a small batch take longer
-// than their FLOPs do, and so hardly longer for more examples; the examples that are added take
-// their FLOPs at what a large batch reaches.
+// Returns how much longer a step with kLargerBatch times the examples takes. Kernels of a small
+// batch take longer than their FLOPs need, so a few more examples cost hardly anything; further
+// examples take the time that their FLOPs need at the pace of a large batch.
 double longer_step(const RunFacts& facts, double fixed) {
   constexpr double kReached = 0.8;  // of the roof
   const auto bound = facts.run().value("bound", "steps_per_s");

@@ -21,7 +21,7 @@ struct DeviceOptions {
   int index = 0;
   int threads = 1;
   double sim_step_ms = 0;  // sim: ms of one run of a plan, spread over its ops by FLOPs
-  double sim_gflops = 0;   // sim: if that is 0, computes FLOPs at this rate
+  double sim_gflops = 0;   // sim: the rate at which it computes FLOPs if sim_step_ms is 0
   /// sim: the device has its own memory, and copies to and from it run at this rate; 0: it shares
   /// the host's memory.
   double sim_copy_gbps = 0;

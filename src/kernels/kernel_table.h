@@ -34,7 +34,7 @@ std::unique_ptr<Kernel> make_kernel_of(const Node& node, ThreadPool& pool) {
   return std::make_unique<K>(node, pool);
 }
 
-/// Makes such a kernel if it computes in float32, and null for other types.
+/// Makes a kernel of class K if the node's outputs are float32; returns null for other types.
 template <typename K>
 std::unique_ptr<Kernel> make_float_kernel_of(const Node& node, ThreadPool& pool) {
   for (const ValueType& type : node.outputs()) {

@@ -57,8 +57,8 @@ class KernelMeter {
 };
 
 /// Wraps `device` so that `meter`, which must outlive the device and its kernels, times the
-/// kernels. Other steps cost a comparison for each kernel. On a device with its own queue, the time
-/// is that of queueing.
+/// kernels. In steps that are not timed, each kernel costs one comparison more. On a device with
+/// its own queue, the measured time is that of queueing.
 std::unique_ptr<Device> make_metered_device(std::unique_ptr<Device> device, KernelMeter& meter);
 
 }  // namespace paceline

@@ -150,9 +150,9 @@ TEST_F(RewriteValuesTest, ProductsInBfloat16ReadEachValueCastOnce) {
   const std::vector<Value> roots = roots_of(minimize(loss, Adam{}, {.clip_norm = 1}));
   const RewrittenGraph result = rewritten(roots, 0.02, options);
   EXPECT_EQ(count(*result.graph, "matmul"), 0U);
-  // Two forward products, two by the weights, one by h.
+  // Two forward products, two gradients by the weights, and one by h.
   EXPECT_EQ(count(*result.graph, "matmul_bfloat16"), 5U);
-  // x, h, two weights and the gradients of two products.
+  // Casts of x, h, two weights, and the gradients of two products.
   EXPECT_EQ(count(*result.graph, "cast"), 6U);
   EXPECT_EQ(count(*result.graph, "bias_activation"), 2U);
   for (const Value& root : result.roots) EXPECT_EQ(root.dtype(), DType::kFloat32);
@@ -198,7 +198,7 @@ TEST_F(RewriteValuesTest, ProductsOfConvolutionsInBfloat16) {
     ++convolutions;
     EXPECT_TRUE(node->attributes().get<bool>("bfloat16_products")) << node->op().name;
   }
-  EXPECT_EQ(convolutions, 5);  // two forward convolutions, two by the weights, one by y
+  EXPECT_EQ(convolutions, 5);  // two forward convolutions, two gradients by the weights, one by y
 }
 
 // A residual unit with a strided shortcut, between a convolution and a mean.

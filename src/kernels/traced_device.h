@@ -9,7 +9,7 @@
 namespace paceline {
 
 /// Wraps `device`, and adds an event for each run of a kernel, with its op, node, shapes, and the
-/// bytes of its inputs and outputs. On a device with its own queue, the event is the time of
+/// bytes of its inputs and outputs. On a device with its own queue, the event shows the time of
 /// queueing. `timeline` must outlive the device and its kernels.
 std::unique_ptr<Device> make_traced_device(std::unique_ptr<Device> device, Timeline& timeline);
 

@@ -41,7 +41,8 @@ Pipe make_pipe(const TaskCommand& command) {
   return {ends[0], ends[1]};
 }
 
-// Returns the end to read. A pipe holds a key without anybody who takes it out.
+// Returns the read end of a pipe that already holds the key, so that nobody needs to write to it
+// later.
 FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   const Pipe ends = make_pipe(command);
   FileDescriptor read_end(ends.read_end);
@@ -53,7 +54,7 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   return read_end;
 }
 
-// Runs between fork and exec, where only some calls are safe. `key` may be −1.
+// Runs in the child between fork and exec, where only some calls are safe. `key` may be −1.
 [[noreturn]] void become(const char* program, char* const* arguments, char* const* environment,
                          int in, int out, int err, int key, int parent) {
   setpgid(0, 0);
@@ -76,7 +77,7 @@ FileDescriptor pipe_with(const SecretKey& key, const TaskCommand& command) {
   _exit(kCannotExecute);
 }
 
-/// Returns the environment of this process, with `more` in place of variables of the same names.
+/// Returns the environment of this process, in which `more` replaces variables of the same names.
 std::vector<std::string> environment_with(const std::vector<std::string>& more) {
   std::vector<std::string> all = more;
   for (char** one = environ; *one != nullptr; ++one) {
@@ -174,7 +175,8 @@ ChildProcess::~ChildProcess() {
   }
 }
 
-// A command may have started the program that trains as a process of its own.
+// Signals the whole group, since a command may have started the program that trains as its own
+// child.
 void ChildProcess::send_signal(int signal) {
   if (running()) kill(-pid_, signal);
 }
@@ -204,7 +206,7 @@ void ChildProcess::note_stops() {
 
 void ChildProcess::forward(Stream& stream) {
   std::array<char, 16384> chunk;
-  // A task that writes without end must not keep the others waiting.
+  // A task that writes without end must not keep the other tasks waiting.
   for (int turn = 0; stream.fd >= 0 && turn < kMostChunks; ++turn) {
     const ssize_t got = read(stream.fd, chunk.data(), chunk.size());
     if (got > 0) {

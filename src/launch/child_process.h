@@ -1,4 +1,5 @@
-// A task that was started on this host: its process, and the pipes that bring its output.
+// A task that was started on this host: its process, and the pipes through which its output
+// arrives.
 #pragma once
 
 #include <signal.h>
@@ -12,8 +13,8 @@
 
 namespace paceline {
 
-/// Makes a descriptor readable when a child of this process was stopped, or went on. One per
-/// process, made before any other thread and any child is started.
+/// Makes a descriptor readable when a child of this process was stopped or continued. Make one
+/// object per process, before any other thread or child is started.
 class ChildSignals {
  public:
   /// Throws kUnavailable.
@@ -30,8 +31,8 @@ class ChildSignals {
   FileDescriptor fd_;
 };
 
-/// Starts the process in a process group of its own (a terminal's Ctrl-C reaches only the launcher,
-/// which passes it on); it is killed when the thread that made this object ends.
+/// Starts the process in its own process group, so that a terminal's Ctrl-C reaches only the
+/// launcher, which passes it on. The process is killed when the thread that made this object ends.
 class ChildProcess : public RunningTask {
  public:
   /// Throws kUnavailable.
@@ -41,14 +42,15 @@ class ChildProcess : public RunningTask {
   void note_stops() override;
   void send_signal(int signal) override;
   void end_input() override { in_ = FileDescriptor(); }
-  /// The pipe to its standard input; −1 once it was ended.
+  /// The pipe to the process's standard input; −1 once that input was ended.
   int in_fd() const { return in_.get(); }
   void watch(std::vector<pollfd>& watched) const override;
   /// The same of its outputs alone.
   void watch_outputs(std::vector<pollfd>& watched) const;
   void forward_output() override;
   bool has_ended() const override;
-  /// True when all who have its outputs have closed them: what it has started has ended, too.
+  /// True when all processes that hold its outputs have closed them, so that those which it started
+  /// have ended, too.
   bool outputs_ended() const { return out_.fd < 0 && err_.fd < 0; }
   void reap() override;
 

@@ -21,7 +21,7 @@ namespace {
 
 constexpr Duration kLookUpWithin = std::chrono::seconds(5);
 
-/// The bytes of an IP address, without its port; empty of another family.
+/// Returns the bytes of an IP address, without its port; empty for addresses of other families.
 std::string ip_of(const sockaddr* address) {
   const auto bytes = [&](const auto& ip) {
     return std::string(reinterpret_cast<const char*>(&ip), sizeof ip);
@@ -55,7 +55,7 @@ std::vector<std::string> ips_of_this_host() {
                   why, hint.empty() ? "" : " (" + hint + ")", kGivenUp));
 }
 
-/// The first task whose address belongs to another host, in words.
+/// Returns, in words, the first task whose address belongs to another host.
 std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
   const auto find = [](const char* role, const std::vector<std::string>& addresses) {
     const auto at = std::ranges::find_if_not(addresses, is_of_this_host);
@@ -67,7 +67,7 @@ std::optional<std::string> task_elsewhere(const ClusterSpec& spec) {
   return ps ? ps : find("worker", spec.workers);
 }
 
-/// Returns why links of the job are encrypted, in words; empty when none is.
+/// Returns, in words, why links of the job are encrypted; nothing if none is.
 std::optional<std::string> why_encrypted(const Cluster& cluster, const std::string& apart) {
   const Tls tls = cluster.links.security.tls;
   if (tls == Tls::kNever) return std::nullopt;

@@ -1,4 +1,4 @@
-// The security of a job's links: which leave this host, and the proof that they need.
+// The security of a job's links: which of them leave this host, and the proof that they need.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace paceline {
 
-/// True when the address ("host:port") belongs to this host: to its loopback or to one of its
-/// interfaces. A name that cannot be resolved belongs to another host.
+/// True if the address ("host:port") belongs to this host: to its loopback or to one of its
+/// interfaces. A name that cannot be resolved counts as another host's.
 bool is_of_this_host(const std::string& address);
 
-/// Reads the proof that the cluster names (load_security); null for a process without links.
-/// `apart` says why tasks are on several hosts, where their addresses do not show it. If a
-/// launcher's tasks need a proof and none is given, it makes a key for its job. Throws kUsage when
-/// the proof cannot be read, when a link needs a proof and none is given (`hint` says how tasks of
-/// this job get one), and when MPI would send unencrypted to other hosts.
+/// Reads the proof that the cluster names (load_security); null for a process without links. If the
+/// tasks of a launcher need a proof and none is given, the launcher makes a key for its job.
+/// `apart` says why tasks are on several hosts if their addresses do not show it, and `hint` says
+/// how tasks of this job get a proof. Throws kUsage if the proof cannot be read, if a link needs a
+/// proof and none is given, and if MPI would send unencrypted to other hosts.
 std::shared_ptr<const LinkSecurity> secure_job(const Cluster& cluster, const std::string& apart,
                                                const std::string& hint = "");
 
-/// Makes the security of a server that listens at `bind`, which the flag `flag` names, for any
-/// caller.
+/// Makes the security of a server that listens at `bind`, which the flag `flag` names, for
+/// `callers`.
 std::shared_ptr<const LinkSecurity> secure_server(const Security& security, const std::string& bind,
                                                   const char* flag = "--bind",
                                                   const char* callers = "workers");
@@ -32,8 +32,8 @@ std::shared_ptr<const LinkSecurity> secure_server(const Security& security, cons
 std::shared_ptr<const LinkSecurity> secure_calls(const Security& security,
                                                  const std::vector<std::string>& addresses);
 
-/// The same for the processes of a launcher that meet at `elsewhere`, which may be another host;
-/// empty: all are on this one. `hint` says how such processes are given a key.
+/// Makes the security of a launcher's processes that meet at `elsewhere`, an address that may be on
+/// another host; if it is empty, all are on this host. `hint` says how such processes get a key.
 std::shared_ptr<const LinkSecurity> secure_meeting(const Security& security,
                                                    const std::string& elsewhere,
                                                    const std::string& hint);

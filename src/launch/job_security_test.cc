@@ -104,7 +104,7 @@ TEST_F(JobSecurity, ALauncherMakesAKeyForTheTasksThatNeedOne) {
   EXPECT_FALSE(secure_job(insecure, kApart)->key);
 }
 
-// The servers would not have a key that this launcher makes.
+// The servers would not know a key that this launcher makes.
 TEST_F(JobSecurity, ALauncherForServersElsewhereNeedsTheirKey) {
   Cluster cluster = launcher();
   cluster.existing_servers = true;

@@ -144,8 +144,7 @@ void TaskGroup::take_exits() {
       child.explain(memory_kills_.newly_killed());
     ended.push_back(task);
   }
-  // A task that was killed is the cause of those that ended because of it, if both are seen at
-  // once.
+  // If several tasks have ended at once, a killed one comes first: the others ended because of it.
   std::stable_partition(ended.begin(), ended.end(),
                         [&](std::size_t task) { return children_[task]->status().signal != 0; });
   for (const std::size_t task : ended) judge(task);
@@ -167,7 +166,8 @@ void TaskGroup::judge(std::size_t task) {
   if (child.is_ps() && any_running(false)) end_without(child);
 }
 
-// Its variables are lost, and the workers would wait in vain until somebody starts it again.
+// The variables of this ps are lost, and the workers would wait in vain until somebody starts it
+// again.
 void TaskGroup::end_without(const RunningTask& ps) {
   if (options_.say) {
     options_.say(fmt::format(
@@ -178,8 +178,8 @@ void TaskGroup::end_without(const RunningTask& ps) {
   ask_all(SIGTERM, options_.stop_within);
 }
 
-// Returns false for a task that would fail again: its command is wrong, or its processes end as
-// soon as they have begun.
+// Starts the task again. Returns false for a task that would fail again: its command is wrong, or
+// its processes end as soon as they have begun.
 bool TaskGroup::start_again(std::size_t task) {
   const RunningTask& child = *children_[task];
   Start& start = starts_[task];
@@ -203,13 +203,13 @@ void TaskGroup::after_workers() {
   if (asked_) {
     ask_ps();
   } else {
-    // A ps may wait for a worker that failed and does not return, which only the launcher knows.
+    // A ps may wait for a worker that has failed and does not return; only the launcher knows this.
     next_ = now() + options_.outlives_the_other_job;
   }
 }
 
-// They end only when training is over and nobody is connected. A worker that still runs then
-// started too late and waits for them in vain.
+// The ps tasks end only when training is over and nobody is connected. A worker that still runs
+// then was started too late, and waits for them in vain.
 void TaskGroup::after_ps() {
   const bool has_ps = std::ranges::any_of(children_, &RunningTask::is_ps);
   if (ps_over_ || asked_ || !has_ps || any_running(true)) return;
@@ -217,7 +217,8 @@ void TaskGroup::after_ps() {
   next_ = now() + options_.outlives_the_other_job;
 }
 
-// Whoever has trained with them ends by itself. One that was started again may wait in vain.
+// A worker that has trained with the ended tasks ends by itself, but one that was started again may
+// wait in vain for them.
 void TaskGroup::after_peers() {
   int left = 0, ended_well = 0;
   for (const auto& child : children_) {
@@ -237,13 +238,14 @@ void TaskGroup::after_job() {
   for (const auto& child : children_) child->end_input();
 }
 
-// Workers are waited for first, then ps tasks, and then the evaluator.
+// The launcher waits for the workers first, then for the ps tasks, and then for the evaluator.
 bool TaskGroup::is_waited_for(const RunningTask& child) const {
   if (!child.running()) return false;
   return child.is_evaluator() ? !any_running() : child.is_ps() == workers_over_;
 }
 
-// A task that is stopped hears nothing. Whoever has stopped all tasks wants them to pause.
+// A stopped task hears nothing, so it must be killed. But if all tasks are stopped, the user wants
+// them to pause.
 void TaskGroup::after_the_others() {
   const bool some_ended = std::ranges::any_of(
       children_, [](const auto& child) { return !child->running() && !child->is_evaluator(); });
@@ -270,7 +272,8 @@ void TaskGroup::after_the_others() {
   }
 }
 
-// A worker whose ps ended before it would report a lost ps instead of what it was asked to do.
+// Workers are asked first: a worker whose ps ended earlier would report a lost ps instead of doing
+// what it was asked to do.
 void TaskGroup::ask_all(int signal, Duration within) {
   asked_ = true;
   signal_ = signal;
@@ -380,23 +383,26 @@ std::string cause_of(const TaskFailure& failure, const TaskFiles& files) {
   return fmt::format("{}{} failed first: {}", failure.task, where, cause);
 }
 
-// Returns the global step of the newest checkpoint, 0 before the first one; empty when the run
-// keeps none.
+// Returns the global step of the newest checkpoint, or 0 before the first one; nothing if the run
+// keeps no checkpoints.
 std::optional<std::int64_t> kept_step(const RunOptions& run) {
   if (run.out.empty() || run.save_every.never()) return std::nullopt;
   return saved_step(run).value_or(0);
 }
 
 struct StepsMade {
-  std::int64_t made = 0;           // in this run, also those that were lost and made again
-  std::int64_t reached = 0;        // the global step, of the newest checkpoint where there are any
+  // The steps of this run, including those that were lost and made again.
+  std::int64_t made = 0;
+  // The global step that the run reached; if there are checkpoints, that of the newest one.
+  std::int64_t reached = 0;
   std::int64_t lost = 0;           // global steps after that
   std::vector<std::string> parts;  // of each worker
   bool complete = false;           // the parts are all that was made
 };
 
-// Steps that no worker's report has, since it failed, are known to ps 0, which counts them. In
-// rounds a step of each is one global step; --accumulate K makes one of K steps.
+// Counts the steps of a run. ps 0 also counts the steps of workers that failed and left no report.
+// In rounds, one step of each worker is one global step; with --accumulate K, a global step takes K
+// steps.
 StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64_t> kept) {
   const bool together = in_rounds(merged);
   StepsMade steps;
@@ -416,9 +422,9 @@ StepsMade steps_made(const Report& merged, int workers, std::optional<std::int64
   return steps;
 }
 
-// The steps of a run: "3,000 global steps (1,500 + 1,500)", or "9,000 global steps, 3,000 of them
-// in this run (…)" after a resume, or those that its checkpoints keep, if that is not all of them.
-// It is empty when nothing was trained.
+// Returns the steps of a run: "3,000 global steps (1,500 + 1,500)"; or "9,000 global steps, 3,000
+// of them in this run (…)" after a resume; or how many steps the checkpoints keep, if steps were
+// lost. Empty if nothing was trained.
 std::string steps_text(const Report& merged, int workers, std::optional<std::int64_t> kept) {
   if (!merged.first_loss) return "";
   const StepsMade steps = steps_made(merged, workers, kept);
@@ -434,7 +440,8 @@ std::string steps_text(const Report& merged, int workers, std::optional<std::int
   return text + "\n";
 }
 
-// A run whose task failed is not told that nothing held it back.
+// Returns the last lines of a run. If a task failed, they do not say that nothing held the run
+// back.
 std::string last_lines(const Report& merged, int workers, std::optional<std::int64_t> kept,
                        bool failed) {
   const auto line = [](const std::string& text) { return text.empty() ? "" : text + "\n"; };
@@ -467,8 +474,8 @@ TaskCommand command_of(const Cluster& cluster, const RunOptions& run, const Laun
 }
 
 void check_tasks_allowed(std::size_t tasks) {
-  // The threads that a task with one computing thread was seen to have: its own, a link's,
-  // heartbeats and timers.
+  // A task with one computing thread was seen to have this many threads: its own, and those of a
+  // link, of heartbeats and of timers.
   constexpr std::int64_t kLeastThreads = 6;
   check_processes_allowed(counted(std::int64_t(tasks), "task"),
                           kLeastThreads * std::int64_t(tasks));
@@ -554,7 +561,7 @@ Ending ending_of(const TaskGroupResult& result, const StepsMade& steps, const Ru
     ending = {1, fmt::format("{} was stopped (SIGSTOP) and was ended, and with it steps are lost",
                              fmt::join(result.stopped, ", "))};
   }
-  // Without --out, a line about resuming is printed only when the user ended the run. A job that
+  // Without --out, a line about resuming is printed only if the user ended the run. A job that
   // failed before its first step would fail again.
   const bool would_fail_again = steps.complete && steps.made == 0;
   const bool told =
@@ -563,7 +570,7 @@ Ending ending_of(const TaskGroupResult& result, const StepsMade& steps, const Ru
   return ending;
 }
 
-// With --log-format json the error is one more line of the log.
+// With --log-format json, the error is a line of the log.
 void print_end(const std::string& steps, bool failed, const std::string& error,
                const RunOptions& run) {
   print_text(stdout, steps);
@@ -677,7 +684,8 @@ int launch(const Cluster& asked, const RunOptions& run, const LaunchProgram& pro
   const HeldPorts ports(lab || !here ? 0 : int(tasks.size()));
   const TaskFiles files(!run.timeline.empty());
   RemoteHosts remote(program.ssh);
-  TaskGroup group(options);  // from here on a signal is kept for the tasks
+  // From here on, a signal is kept for the tasks.
+  TaskGroup group(options);
   if (!here) connect(remote, asked, tasks, program, files, options, group.ending_fd());
   const Places places =
       here ? places_with(files, asked, lab ? lab_addresses(hosts, tasks) : ports.addresses())

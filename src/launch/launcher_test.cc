@@ -25,7 +25,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-// Tasks are shells: $task is their name, $report where their report goes.
+// The tasks are shells, in which $task is the task's name and $report the file for its report.
 constexpr const char* kReadArguments = R"(
 while [ $# -gt 0 ]; do
   case $1 in --task) task=$2; shift;; --report) report=$2; shift;; --threads) threads=$2; shift;;
@@ -65,7 +65,8 @@ class Launcher : public testing::Test {
     return {"/bin/sh", {"-c", kReadArguments + script, "task"}};
   }
 
-  // Launches in a process of its own, so that signals can be sent to it; its output goes to files.
+  // Launches from a process of its own, to which the test can send signals; its output goes to
+  // files.
   pid_t launch_apart(const std::string& script) { return launch_apart(shell(script)); }
   pid_t launch_apart(const LaunchProgram& program) {
     const pid_t pid = fork();
@@ -90,7 +91,7 @@ class Launcher : public testing::Test {
   }
 
   Outcome launch_shells(const std::string& script) { return wait_for(launch_apart(script)); }
-  /// The tasks are shells that read in a variable which task they are.
+  /// The tasks are shells that learn from a variable which task they are.
   pid_t launch_commands_apart(const std::string& script) {
     return launch_apart({.path = "sh", .arguments = {"-c", script}, .by_variable = true});
   }
@@ -123,7 +124,7 @@ TEST_F(Launcher, PrefixesLinesAndMergesReports) {
   EXPECT_EQ(report.error, "");
 }
 
-// A worker of --accumulate 3 makes 1,500 steps, which are 500 contributions.
+// With --accumulate 3, the 1,500 steps of a worker are 500 contributions.
 TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
   const Outcome outcome = launch_shells(
       R"(more='"accumulate":3,'; if [ $task = ps:0 ]; then steps=1000; fi; write_report '')");
@@ -131,8 +132,8 @@ TEST_F(Launcher, CountsContributionsAsGlobalSteps) {
   EXPECT_THAT(outcome.out, testing::EndsWith("\n1,000 global steps (500 + 500)\n"));
 }
 
-// Without rounds the local steps of all workers together are the global steps; in rounds those of
-// each worker are.
+// Without rounds, the local steps of all workers together are the global steps; in rounds, the
+// local steps of each worker are.
 TEST_F(Launcher, CountsLocalStepsByWhetherTheyHaveRounds) {
   const char* const local = R"(more='"strategy":"local_sgd",'; write_report '')";
   EXPECT_THAT(launch_shells(local).out,
@@ -151,7 +152,7 @@ TEST_F(Launcher, StopsTheOthersAndNamesTheFirstCause) {
   EXPECT_EQ(read_report(report_).error, "worker:1 failed first: no data");
 }
 
-// A task that fails before its first step would fail again.
+// A task that failed before its first step would fail again, so resuming is not advised.
 TEST_F(Launcher, ResumingIsAdvisedOnlyWhereStepsWereMade) {
   const TemporaryFolder out;
   cluster_.launch.workers = 1;
@@ -260,7 +261,7 @@ write_report '')");
               HasSubstr("worker:1 has ended (killed by signal 9 (Killed)): it is started again\n"));
 }
 
-// The key takes one pipe more in each task, also when it is started again.
+// The key takes one more pipe in each task, also in a task that is started again.
 TEST_F(Launcher, GivesEachProcessTheKeyThroughAPipeOfItsOwn) {
   options_.on_failure = OnFailure::kRestart;
   const TemporaryFolder folder;
@@ -299,7 +300,8 @@ TEST_F(Launcher, PassesOnASignalAndEndsWith130) {
   ASSERT_EQ(mkfifo(ready.c_str(), 0600), 0);
   const pid_t pid = launch_apart("trap 'echo asked; exit 130' INT; echo x > " + ready +
                                  "; while :; do sleep 0.05; done");
-  // The fifo is open for writing too, so that the line of one task stays until the next opens it.
+  // The test also opens the fifo for writing, so that a line stays in it until the next task opens
+  // it.
   std::fstream fifo(ready, std::ios::in | std::ios::out);
   std::string line;
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(std::getline(fifo, line));
@@ -336,7 +338,7 @@ TEST_F(Launcher, AWorkerThatCameTooLateIsNoFailure) {
   EXPECT_LT(outcome.seconds, 30);
 }
 
-// Stops worker:0 after the others have ended, or before.
+// worker:0 stops itself after the other tasks have ended, or before.
 constexpr const char* kStopsTheChief = R"(
 case $task in
   worker:0) kill -STOP $$;;
@@ -410,7 +412,7 @@ case $task in ps:0) steps=3035;; *) steps=50; more='"global_step":2950,';; esac;
               testing::EndsWith("\n3,000 global steps (1,500 + 1,500)\n"));
 }
 
-// A worker that would wait for the others is told that they have ended.
+// A worker that would otherwise wait for the other tasks learns that they have ended.
 TEST_F(Launcher, TellsAWorkerThatNobodyIsLeft) {
   options_.outlives_the_other_job = std::chrono::minutes(10);
   for (const bool meet : {false, true}) {
@@ -434,7 +436,7 @@ TEST_F(Launcher, TasksDieWithIt) {
   EXPECT_EQ(wait_for(pid).status, -SIGKILL);
   while (std::getline(alive, line)) {
   }
-  // The fifo is at its end, so nobody holds it open for writing any more.
+  // The fifo is at its end, so no task holds it open for writing any more.
   EXPECT_TRUE(alive.eof());
   std::filesystem::remove(fifo);
 }
@@ -473,7 +475,7 @@ TEST_F(Launcher, TellsACommandInAVariableWhichTaskItIs) {
                              HasSubstr(R"("task":"worker:1")"), HasSubstr(" | 80\n")));
 }
 
-// The shell's own child holds the fifo open, and nothing but a signal tells it to end.
+// The shell's own child holds the fifo open, and only a signal makes it end.
 TEST_F(Launcher, EndsWhatACommandHasStarted) {
   const std::string fifo = report_ + ".alive";
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);

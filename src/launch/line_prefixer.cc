@@ -9,7 +9,7 @@ namespace paceline {
 
 namespace {
 
-// A task that never ends its line must not take all memory: the line is cut here.
+// A line longer than this is cut, so that a task that never ends its line does not take all memory.
 constexpr std::size_t kLongestLine = 1 << 20;
 
 }  // namespace

@@ -8,14 +8,14 @@
 
 namespace paceline {
 
-/// Turns the output of one task, which arrives in chunks cut anywhere, into whole lines
-/// "worker:1 | …", and writes each at once. The descriptor stays open.
+/// Turns the output of one task, which arrives in chunks cut anywhere, into whole lines "worker:1 |
+/// …", and writes each line at once. The descriptor stays open.
 class LinePrefixer {
  public:
   LinePrefixer(std::string prefix, int fd) : prefix_(std::move(prefix)), fd_(fd) {}
 
   void add(std::string_view chunk);
-  /// Ends a last line that has no end.
+  /// Writes a last line that has no newline, and ends it.
   void finish();
 
  private:
@@ -26,7 +26,7 @@ class LinePrefixer {
   std::string unfinished_;
 };
 
-/// The lines of one output of a task, through a LinePrefixer.
+/// Returns an output that writes a task's lines through a LinePrefixer.
 TaskOutput prefixed_lines(const std::string& prefix, int fd);
 
 }  // namespace paceline

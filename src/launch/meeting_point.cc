@@ -19,12 +19,13 @@ namespace {
 
 constexpr Duration kOneTry = std::chrono::seconds(2);
 constexpr Duration kBetweenTries = std::chrono::milliseconds(200);
-/// The meeting point names the late ranks at the deadline; a guest waits this long for its answer.
+/// At the deadline the meeting point says which ranks are late; a guest waits this much longer for
+/// that answer.
 constexpr Duration kForItsWord = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
-/// The most callers that have not yet said their rank, beside one of each rank.
+/// How many callers that have not yet said their rank are admitted, beyond one for each rank.
 constexpr std::size_t kMostStrangers = 64;
-/// An ended connection is deleted after this time, when no thread can be inside it any more.
+/// An ended connection is deleted after this time, when no thread can still be inside it.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 
 TimePoint present() { return std::chrono::steady_clock::now(); }
@@ -164,7 +165,8 @@ class MeetingGuest::Call : public MeetingInbox {
     changed_.notify_all();
   }
 
-  /// Returns the roster; empty when the connection ended or the deadline passed before it arrived.
+  /// Returns the roster; nothing if the connection ended or the deadline passed before the roster
+  /// arrived.
   std::optional<Roster> wait(Deadline deadline) {
     std::unique_lock lock(mutex_);
     changed_.wait_until(lock, deadline.time(),

@@ -1,4 +1,4 @@
-// The two ends of a meeting: the process that holds it, and its guests.
+// The two sides of a meeting: the process that holds it, and the processes that attend it.
 #pragma once
 
 #include <condition_variable>
@@ -16,7 +16,7 @@
 
 namespace paceline {
 
-/// Takes the frames of a meeting into memory of its own.
+/// Receives the frames of a meeting into memory of its own.
 class MeetingInbox : public Receiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override;
@@ -25,11 +25,11 @@ class MeetingInbox : public Receiver {
   std::vector<std::byte> bytes_;
 };
 
-/// Holds a meeting at an address. The destructor ends it, and tells those who wait there. Drives
-/// the machine `Meeting` by the frames of a link.
+/// Holds a meeting at an address, by driving the state machine `Meeting` with the frames of a link.
+/// The destructor ends the meeting, and tells the processes that wait there.
 class MeetingPoint {
  public:
-  /// Expects `size` ranks, for as long as `patience`. Throws what Link::listen throws.
+  /// Waits for `size` ranks, for as long as `patience`. Throws what Link::listen throws.
   MeetingPoint(const std::string& address, int size, int ps, Duration patience,
                const std::shared_ptr<const LinkSecurity>& security);
   ~MeetingPoint();
@@ -54,7 +54,7 @@ class MeetingPoint {
   std::jthread clock_;
 };
 
-/// Comes to a meeting, and stays connected with it.
+/// Attends a meeting, and stays connected to it.
 class MeetingGuest {
  public:
   explicit MeetingGuest(const std::shared_ptr<const LinkSecurity>& security);
@@ -62,9 +62,9 @@ class MeetingGuest {
   MeetingGuest(const MeetingGuest&) = delete;
   MeetingGuest& operator=(const MeetingGuest&) = delete;
 
-  /// Waits for the roster; calls again and again while nobody is there. Throws
-  /// kFailedPrecondition with the reason of the meeting, and kUnavailable when it is not found
-  /// until the deadline.
+  /// Waits for the roster; while the address does not answer, calls it again and again. Throws
+  /// kFailedPrecondition with the meeting's reason, and kUnavailable if nobody answers by the
+  /// deadline.
   Roster attend(const std::string& address, const Attendance& attendance, Deadline deadline);
 
  private:

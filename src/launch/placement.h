@@ -10,10 +10,10 @@ struct Placement {
   std::vector<int> ps = {}, workers = {};
 };
 
-/// Spreads tasks over hosts: each on a host of its own where there are enough, the parameter
-/// servers first; else parameter servers and workers each go round the hosts. `room` says how many
-/// workers fit on each host; a host that it does not name takes any number. Throws kInvalidArgument
-/// when there is not room enough.
+/// Spreads tasks over hosts. If there are enough hosts, each task gets its own, the parameter
+/// servers first; otherwise parameter servers and workers each go round the hosts. `room` says how
+/// many workers fit on each host; a host that it does not mention takes any number. Throws
+/// kInvalidArgument if there is not enough room.
 Placement spread_tasks(int hosts, int ps, int workers, std::vector<int> room = {});
 
 }  // namespace paceline

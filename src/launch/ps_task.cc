@@ -23,12 +23,12 @@
 namespace paceline {
 namespace {
 
-/// Event files of a ps, for TensorBoard. Writes the numbers of a ps since the last call
-/// (docs/summaries.md), on one thread.
+/// Writes the event files of a ps for TensorBoard: its numbers since the last call
+/// (docs/summaries.md). For one thread.
 class PsSummaries {
  public:
-  /// `folder` is DIR/summaries. `log`, which may be null, gets one line when they cannot be
-  /// written.
+  /// `folder` is DIR/summaries. `log`, which may be null, gets one line if the event files cannot
+  /// be written.
   PsSummaries(const std::string& folder, const TaskId& task, const Log* log)
       : folder_(folder + "/" + task.str()), log_(log) {}
   void add(const PsSummary& now);
@@ -49,7 +49,7 @@ const Shares kShares = {{"share/apply", &PsSummary::apply_share},
                         {"share/queue", &PsSummary::queue_share},
                         {"share/idle", &PsSummary::idle_share}};
 
-// Shares are of all the time until then.
+// The shares cover all the time until `now`.
 std::vector<SummaryValue> values_between(const PsSummary& last, const PsSummary& now) {
   std::vector<SummaryValue> values;
   const double seconds = now.seconds - last.seconds;
@@ -86,7 +86,7 @@ void PsSummaries::add(const PsSummary& now) {
 }
 
 void PsSummaries::write(const PsSummary& now) {
-  // A job that is resumed has made the steps before.
+  // In a resumed job, earlier runs have made the steps before.
   if (!writer_) writer_.emplace(folder_, now.global_step - now.applied);
   std::vector<SummaryValue> values = values_between(last_, now);
   if (!values.empty()) writer_->add({.step = now.global_step, .values = std::move(values)});

@@ -11,11 +11,11 @@
 
 namespace paceline {
 
-/// Serves, prints what it did, writes the report. Throws what serve throws.
+/// Serves as a ps, prints what it did, and writes the report. Throws what serve throws.
 void run_ps(const Cluster& cluster, const RunOptions& run, const std::string& model,
             const AfterReads& after_reads);
 
-/// A ps's answer when the chief asks for its progress (TaskProgress); the log may be null.
+/// Returns the ps's answer when the chief asks for its progress (TaskProgress). `log` may be null.
 std::string ps_progress(const PsSummary& summary, const Cluster& cluster, const Log* log);
 
 }  // namespace paceline

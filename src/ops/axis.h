@@ -7,12 +7,13 @@
 
 namespace paceline {
 
-/// `axis` of a tensor of `rank` dimensions, from 0 on: a negative one is counted from the end.
+/// Returns `axis` of a tensor of `rank` dimensions, counted from 0. A negative axis counts from the
+/// end.
 constexpr int axis_from_start(std::int64_t axis, int rank) {
   return int(axis < 0 ? axis + rank : axis);
 }
 
-/// The attribute "axis" of concat and split, whose inputs and outputs have one rank.
+/// Returns the attribute "axis" of concat or split, whose inputs and outputs have the same rank.
 inline int axis_of(const Node& node) {
   return axis_from_start(node.attributes().get<std::int64_t>("axis"),
                          node.outputs()[0].shape.rank());

@@ -1,4 +1,4 @@
-// Batch normalisation of the channels of images. Those with an activation are made by fusion.
+// Batch normalisation of the channels of images. Fusion makes the variants with an activation.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-/// Fails unless input i is one number for each channel.
+/// Fails unless input i has one number for each channel.
 void expect_channels(const OpInputs& in, int i, const char* what, const ImageShape& image) {
   expect_shape(in, i, what, Shape{image.c});
 }
@@ -26,7 +26,7 @@ void expect_epsilon(const OpInputs& in) {
   in.fail(fmt::format("epsilon is {}; it must be above 0", epsilon));
 }
 
-/// The attributes of a fused activation: relu is leaky_relu with slope 0.
+/// Checks the slope of a fused activation; relu counts as leaky_relu with slope 0.
 void expect_slope(const OpInputs& in) {
   const double slope = in.attributes.get<double>("slope");
   if (!(slope >= 0) || !std::isfinite(slope)) {
@@ -34,7 +34,7 @@ void expect_slope(const OpInputs& in) {
   }
 }
 
-/// x, gains, offsets and `count` − 3 statistics of channels.
+/// Checks the inputs: x, gains, offsets, and `count` − 3 statistics of the channels.
 ImageShape expect_normalized(const OpInputs& in, std::size_t count) {
   in.expect_count(count);
   expect_one_float_type(in, count);
@@ -45,7 +45,7 @@ ImageShape expect_normalized(const OpInputs& in, std::size_t count) {
   return x;
 }
 
-// y, and mean and biased variance of each channel.
+// Outputs: y, and the mean and biased variance of each channel.
 std::vector<ValueType> infer_batch_norm(const OpInputs& in) {
   const ImageShape x = expect_normalized(in, 3);
   if (x.n == 0) in.fail("no statistics of no images: " + in.shape(0).str());
@@ -58,8 +58,8 @@ std::vector<ValueType> infer_batch_norm_inference(const OpInputs& in) {
   return {in.types[0]};
 }
 
-// dy, x, gains, means, variances, and offsets where an activation follows → the gradients of x,
-// gains and offsets.
+// Inputs: dy, x, gains, means, variances, and, if an activation follows, offsets. Outputs: the
+// gradients of x, gains and offsets.
 std::vector<ValueType> infer_batch_norm_grad_of(const OpInputs& in, std::size_t count) {
   in.expect_count(count);
   expect_one_float_type(in, count);

@@ -1,4 +1,5 @@
-// bias, and bias with an activation in one pass: made by fusion, so it has no gradient.
+// The ops bias, and bias with an activation in one pass. Fusion makes the latter, so it has no
+// gradient.
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "paceline/ops.h"
@@ -25,7 +26,7 @@ std::vector<Gradient> gradient_of_bias(const Node& node, std::span<const Value> 
   return {dy[0], db};
 }
 
-/// "activation": the name of a unary op; "slope" beside leaky_relu.
+/// The attribute "activation" names a unary op; "slope" belongs to leaky_relu.
 std::vector<ValueType> infer_bias_activation(const OpInputs& in) {
   const std::string& activation = in.attributes.get<std::string>("activation");
   if (activation == "leaky_relu") {

@@ -21,7 +21,7 @@ struct Operands {
   Value a, b;
 };
 
-/// Makes the gradient of a binary op, from functions that return those of operands with the
+/// Makes the gradient of a binary op. `derivatives` returns the gradients of both operands in the
 /// output's shape.
 template <typename F>
 auto gradient_of(F derivatives) {
@@ -38,21 +38,21 @@ Op binary(const char* name, F derivatives) {
   op.infer = infer_binary;
   op.gradient = gradient_of(derivatives);
   op.cost = fusable_cost(name);
-  // An operand that repeats is smaller than the output, so its memory is never taken.
+  // If an operand repeats, it is smaller than the output, so its memory is never used.
   op.in_place = {0, 1};
   return op;
 }
 
 Value apply_binary(const char* op, Value a, Value b) { return a.graph().apply(op, {a, b}); }
 
-/// Operand a gets the gradient where `condition` is not zero, b elsewhere.
+/// Gives the gradient to operand a where `condition` is not zero, and to b elsewhere.
 Operands divided(Value condition, Value dy) {
   const Value zero = scalar_like(dy, 0);
   return {where(condition, dy, zero), where(condition, zero, dy)};
 }
 
-/// By the base b·a^(b−1), 0 where the exponent is; by the exponent a^b·ln a, 0 where a is not above
-/// 0, since real powers are not defined beside integers there.
+/// By the base: b·a^(b−1), or 0 where b is 0. By the exponent: a^b·ln a, or 0 where a is not above
+/// 0: there only some exponents are allowed, so no derivative exists.
 Operands derivatives_of_pow(const Node& node, Value dy) {
   const Value a = node.input(0), b = node.input(1), zero = scalar_like(dy, 0);
   const Value by_base = where(b, mul(b, pow(a, b - 1)), zero);
@@ -62,7 +62,7 @@ Operands derivatives_of_pow(const Node& node, Value dy) {
 
 Op comparison(const char* name) {
   Op op = binary(name, [](const Node&, Value) { return Operands{}; });
-  // The function is constant between its jumps, so its gradient is 0.
+  // The function only jumps and is otherwise constant, so its gradient is 0.
   op.gradient = [](const Node&, std::span<const Value>) { return std::vector<Gradient>(2); };
   return op;
 }

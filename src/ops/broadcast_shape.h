@@ -1,4 +1,5 @@
-// NumPy broadcasting: dimensions are matched from the last; a missing one or one of size 1 repeats.
+// NumPy's broadcasting: dimensions are matched from the last one; a dimension that is missing or
+// has size 1 repeats.
 #pragma once
 
 #include <optional>

@@ -1,13 +1,15 @@
-// The list of the library's ops: one line a family, each in the file of that name.
+// The list of the library's ops, with one line for each family. Each family has the file of its
+// name.
 #pragma once
 
 #include "paceline/op.h"
 
 namespace paceline {
 
-void add_source_ops(OpRegistry& ops);       // input, variable, local, constant
-void add_binary_ops(OpRegistry& ops);       // add, sub, …, pow, comparisons
-void add_elementwise_ops(OpRegistry& ops);  // scale, relu, …, square and the ops of their gradients
+void add_source_ops(OpRegistry& ops);  // input, variable, local, constant
+void add_binary_ops(OpRegistry& ops);  // add, sub, …, pow, comparisons
+// scale, relu, …, square and the ops of their gradients
+void add_elementwise_ops(OpRegistry& ops);
 void add_where_ops(OpRegistry& ops);
 void add_cast_ops(OpRegistry& ops);
 void add_bias_ops(OpRegistry& ops);   // bias, bias_activation

@@ -1,5 +1,5 @@
-// Convolutions of images, and the convolution with an activation in one pass: made by fusion, so it
-// has no gradient.
+// Convolutions of images, and a convolution with an activation in one pass. Fusion makes the
+// latter, so it has no gradient.
 #include <fmt/format.h>
 
 #include "ops/builtin_ops.h"
@@ -21,7 +21,7 @@ Window2d window_over(const OpInputs& in, const Shape& weights) {
   return window;
 }
 
-/// Fails unless weights of this shape make `outputs` channels of an image's.
+/// Fails unless weights of this shape turn the image's channels into `outputs` channels.
 void expect_weights(const OpInputs& in, const ImageShape& image, const Shape& weights) {
   const std::int64_t groups = in.attributes.get<std::int64_t>("groups");
   const bool good = groups > 0 && weights[0] > 0 && weights[2] > 0 && weights[3] > 0 &&
@@ -32,7 +32,7 @@ void expect_weights(const OpInputs& in, const ImageShape& image, const Shape& we
                       weights.str(), groups, groups == 1 ? "" : "s"));
 }
 
-// x, weights and, where there are three inputs, biases.
+// Inputs: x, weights and, if there are three, biases.
 std::vector<ValueType> infer_conv2d(const OpInputs& in) {
   const bool biased = in.types.size() != 2;
   if (biased) in.expect_count(3);
@@ -47,7 +47,7 @@ std::vector<ValueType> infer_conv2d(const OpInputs& in) {
   return {{in.dtype(0), y.shape(channels_last(in.attributes))}};
 }
 
-/// dy of windows over images (n,c,h,w); fails when it has another shape.
+/// Checks input i, the dy of a convolution's windows over images (n,c,h,w).
 void expect_conv_gradient(const OpInputs& in, int i, const ImageShape& x, const Shape& weights) {
   expect_weights(in, x, weights);
   const auto [h, w] = expect_windows(in, window_over(in, weights), x);
@@ -55,7 +55,7 @@ void expect_conv_gradient(const OpInputs& in, int i, const ImageShape& x, const 
                ImageShape{x.n, weights[0], h, w}.shape(channels_last(in.attributes)));
 }
 
-// dy, weights → dx; "extents": height and width of x.
+// Inputs: dy and weights. Output: dx. The attribute "extents" is the height and width of x.
 std::vector<ValueType> infer_conv2d_input_grad(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, 2);
@@ -68,8 +68,8 @@ std::vector<ValueType> infer_conv2d_input_grad(const OpInputs& in) {
   return {{in.dtype(0), x.shape(channels_last(in.attributes))}};
 }
 
-// x, dy → the gradient of the weights, and with the attribute "biased" that of the biases. "size":
-// height and width of the weights.
+// Inputs: x and dy. Outputs: the gradient of the weights and, with the attribute "biased", that of
+// the biases. "size" is the height and width of the weights.
 std::vector<ValueType> infer_conv2d_weights_grad(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, 2);
@@ -99,7 +99,7 @@ std::vector<Gradient> conv2d_gradient(const Node& node, std::span<const Value> d
   return gradients;
 }
 
-/// "activation": relu or leaky_relu, which has a "slope".
+/// The attribute "activation" is relu or leaky_relu; the latter has a "slope".
 std::vector<ValueType> infer_conv2d_activation(const OpInputs& in) {
   const std::string& activation = in.attributes.get<std::string>("activation");
   if (activation != "relu" && activation != "leaky_relu") {
@@ -109,7 +109,8 @@ std::vector<ValueType> infer_conv2d_activation(const OpInputs& in) {
   return infer_conv2d(in);
 }
 
-/// `dy`: the value of the output's shape; each element of it meets all weights of its channel.
+/// `dy` is the value with the output's shape. Each of its elements is multiplied by all weights of
+/// its output channel.
 Cost conv2d_cost(const Node& node, const Value& dy, const Shape& weights) {
   const double products = double(weights[1] * weights[2] * weights[3]);
   return {2 * products * double(dy.shape().elements()), moved_bytes(node)};

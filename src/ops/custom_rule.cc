@@ -1,4 +1,4 @@
-// Makes the program of a rule of one's own from the values that its update returns.
+// Makes the program of a user's own rule from the values that its update returns.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -45,7 +45,8 @@ class RuleProgramWriter {
   static Key key(const Value& value) { return {value.node().id(), value.output()}; }
 
   bool is_number(const Value& value) const { return value.shape().elements() == 1; }
-  /// A whole rule may have matrices of other sizes between its terms and its results.
+  /// If the rule needs the whole variable, matrices between its terms and its results may have
+  /// other sizes.
   bool is_element(const Value& value) const {
     return program_.whole ? value.shape().rank() == 2 : value.shape() == element_;
   }
@@ -97,7 +98,7 @@ class RuleProgramWriter {
     });
   }
 
-  /// Adds a step that is not element-wise. Returns false when the node is of another op.
+  /// Adds a step that is not element-wise. Returns false if the node's op is none of these steps.
   bool add_matrix_step(const Node& node) {
     FusedStep step{node.op().name, {}, 0};
     const Attributes& attributes = node.attributes();
@@ -135,7 +136,7 @@ class RuleProgramWriter {
     return {Kind::kInput, program_.scalar_input(index)};
   }
 
-  // A result that is neither a step nor the value it replaces needs a step that copies it.
+  // A result that is neither a step, nor the value that it replaces, needs a step that copies it.
   void add_result(const Value& value) {
     FusedOperand result = element_operand(value);
     if (result.kind == Kind::kInput && result != RuleProgram::replaced(program_.results.size())) {
@@ -153,7 +154,7 @@ class RuleProgramWriter {
 
 RuleTerms terms_in(Graph& graph, const RuleProgram& program) {
   const std::span<const SlotSpec> slots = program.slots;
-  // Any shape of more than one element; the dimensions of a matrix are told apart.
+  // Any shape with more than one element serves; the two dimensions of a matrix must differ.
   const Shape elements = program.whole ? Shape{2, 3} : Shape{2};
   RuleTerms terms{graph.input("value", elements),
                   graph.input("gradient", elements),

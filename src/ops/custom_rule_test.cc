@@ -1,4 +1,4 @@
-// Rules of one's own, from the values of their update to the program that travels.
+// Tests users' own rules, from the values of their update to the program that is sent.
 #include <gtest/gtest.h>
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The mask is a function of (seed, stream, task, step): the gradient makes it again under the
+// The mask is a function of (seed, stream, task, step). The gradient computes it again from the
 // stream of the forward node, so nothing is kept between the two.
 #include <fmt/format.h>
 
@@ -10,7 +10,7 @@ namespace paceline {
 
 namespace {
 
-// The attribute `stream` is set where the mask of another node is wanted, by its name.
+// The attribute `stream`, if it is set, names the node whose mask is repeated.
 std::vector<ValueType> infer_dropout(const OpInputs& in) {
   in.expect_count(1);
   expect_one_float_type(in, 1);
@@ -29,7 +29,7 @@ std::vector<Gradient> dropout_gradient(const Node& node, std::span<const Value> 
 }
 
 Cost dropout_cost(const Node& node) {
-  // Each four random words take ten rounds of some eight operations.
+  // Every four random words take ten rounds of some eight operations.
   return {20.0 * double(node.outputs()[0].shape.elements()), moved_bytes(node)};
 }
 

@@ -16,7 +16,7 @@ std::vector<ValueType> infer_unary(const OpInputs& in) {
   return {in.types[0]};
 }
 
-/// dy and x or y, of one shape.
+/// Inputs: dy, and x or y. All have one shape.
 std::vector<ValueType> infer_gradient(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, in.types.size());
@@ -29,7 +29,7 @@ std::vector<ValueType> infer_with_number(const OpInputs& in, const char* attribu
   return in.types.size() == 2 ? infer_gradient(in) : infer_unary(in);
 }
 
-/// `derivative` gives dx from the node and dy.
+/// `derivative` returns dx from the node and dy.
 template <typename F>
 Op unary(const char* name, F derivative) {
   Op op;

@@ -1,4 +1,4 @@
-// Rows of a table: reading some, and adding gradients to some.
+// Ops on rows of a table: reading rows, and adding gradients to rows.
 #include <fmt/format.h>
 
 #include "ops/builtin_ops.h"
@@ -43,7 +43,8 @@ std::vector<Gradient> embedding_lookup_gradient(const Node& node,
   return {table, {}};
 }
 
-// ids (n) and rows (n,…), of a table whose rows are given as attribute `table`.
+// Inputs: ids (n) and rows (n,…) of a table. The attribute that `table` names is the table's number
+// of rows. Returns this number.
 std::int64_t expect_rows(const OpInputs& in, const std::string& table) {
   in.expect_count(2);
   expect_int32(in, 0, "ids");
@@ -56,8 +57,8 @@ std::int64_t expect_rows(const OpInputs& in, const std::string& table) {
   return rows;
 }
 
-// Outputs: unique ascending ids (n), the sums of their rows (n,…), and how many are valid; the
-// rest is zero.
+// Outputs: unique ascending ids (n), the sums of their rows (n,…), and how many of these are valid;
+// all others are zero.
 std::vector<ValueType> infer_sum_rows(const OpInputs& in) {
   expect_rows(in, "table_rows");
   return {in.types[0], in.types[1], {DType::kInt32, Shape{}}};

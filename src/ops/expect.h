@@ -1,4 +1,4 @@
-// Checks that several ops make of their inputs, and the memory that every op moves.
+// Checks that several ops use for their inputs, and the cost functions of ops.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +21,20 @@ void expect_int32(const OpInputs& in, int i, std::string_view what);
 /// Returns `axis` of a tensor of `rank` dimensions; a negative one counts from the end. Fails when
 /// there is no such axis.
 int expect_axis(const OpInputs& in, std::int64_t axis, int rank);
-/// "(3,4) with (5,6)" of inputs 0 and 1.
+/// Returns "(3,4) with (5,6)" for the shapes of inputs 0 and 1.
 std::string shapes_str(const OpInputs& in);
 
-/// Returns the element of `whole` at which its part of `size` at `begin` begins, or −1 when the
-/// part is empty or not contiguous.
+/// Returns at which element of `whole` its part of `size` at `begin` begins; −1 if the part is
+/// empty or not contiguous.
 std::int64_t first_of_part(const Shape& whole, std::span<const std::int64_t> begin,
                            std::span<const std::int64_t> size);
 /// Inputs and outputs, once each.
 double moved_bytes(const Node& node);
 /// Elements of output 0.
 double output_elements(const Node& node);
-/// The cost function of an op that does `flops` operations for each element of output 0.
+/// Returns the cost function of an op that takes `flops` operations for each element of output 0.
 std::function<Cost(const Node&)> elementwise_cost(double flops);
-/// Returns the cost of an op that fusion knows: that of one step of a chain.
+/// Returns the cost function of an op that fusion knows; its cost is that of one step of a chain.
 std::function<Cost(const Node&)> fusable_cost(std::string_view op);
 
 }  // namespace paceline

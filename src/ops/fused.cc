@@ -1,4 +1,4 @@
-// A chain of element-wise ops in one pass, as graph/fused_program.h describes. Made by fusion.
+// A chain of element-wise ops in one pass, as graph/fused_program.h describes it. Fusion makes it.
 #include "graph/fused_program.h"
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// The shapes that ops on images infer, and their errors for shapes that do not fit.
+// Tests the shapes that ops on images infer, and their errors for shapes that do not fit.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// The probabilities that a loss wants of the classes.
+/// The probabilities of the classes that a loss aims at.
 struct WantedProbabilities {
   double of_label = 1;  // beside `of_each`
   double of_each = 0;   // of every class, the label's too

@@ -11,17 +11,17 @@ namespace paceline {
 
 namespace {
 
-/// The shape of x without its last dimension: one element a row.
+/// Returns the shape of x without its last dimension: one element for each row.
 Shape rows_of(const Shape& x) { return Shape(x.dims().first(x.dims().size() - 1)); }
 
-/// Input i is x (…,n); fails unless its rows have elements.
+/// Fails unless input i, which is x (…,n), has rows with elements.
 void expect_nonempty_rows(const OpInputs& in, int i) {
   const Shape& x = in.shape(i);
   if (x.rank() == 0) in.fail("x is a scalar; at least one dimension is needed");
   if (x[-1] == 0) in.fail(fmt::format("rows of {} are empty", x.str()));
 }
 
-// Outputs 1 and 2 are mean and 1/√(variance + epsilon) of each row: the gradient needs them.
+// Outputs 1 and 2 are the mean and 1/√(variance + epsilon) of each row, which the gradient needs.
 std::vector<ValueType> infer_layer_norm(const OpInputs& in) {
   in.expect_count(3);
   expect_one_float_type(in, 3);
@@ -46,7 +46,7 @@ std::vector<Gradient> layer_norm_gradient(const Node& node, std::span<const Valu
   return {grad.output(0), grad.output(1), grad.output(2)};
 }
 
-// dy, x, gains, means, scales → the gradients of x, gains and offsets.
+// Inputs: dy, x, gains, means, scales. Outputs: the gradients of x, gains and offsets.
 std::vector<ValueType> infer_layer_norm_grad(const OpInputs& in) {
   in.expect_count(5);
   expect_one_float_type(in, 5);
@@ -86,7 +86,7 @@ Value layer_norm(Value x, Value gains, Value offsets, double epsilon) {
 Value layer_norm(Value x, std::string_view name, double epsilon) {
   Graph& graph = x.graph();
   const auto scope = graph.scope(name);
-  // A scalar x is refused by the op.
+  // If x is a scalar, the op refuses it.
   const Shape columns{x.shape().rank() == 0 ? 1 : x.shape()[-1]};
   const Value gains = graph.variable("gains", columns, Initializer::constant(1), x.dtype());
   const Value offsets = graph.variable("offsets", columns, Initializer::zeros(), x.dtype());

@@ -48,7 +48,8 @@ std::vector<Gradient> local_response_norm_gradient(const Node& node, std::span<c
 
 }  // namespace
 
-// A power counts as ten operations. Sums over channels go on from one channel to the next.
+// A power counts as ten operations. The sum over a channel's neighbours is updated from one channel
+// to the next, and not summed anew.
 void add_local_response_norm_ops(OpRegistry& ops) {
   Op norm;
   norm.name = "local_response_norm";

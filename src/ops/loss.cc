@@ -21,7 +21,7 @@ void expect_logits_and_labels(const OpInputs& in) {
   in.fail(fmt::format("smoothing is {}; it must be at least 0 and below 1", smoothing));
 }
 
-// Output 1 is log Σ exp(logits) of each row: with it the gradient needs one pass.
+// Output 1 is log Σ exp(logits) of each row; with it, the gradient needs only one pass.
 std::vector<ValueType> infer_softmax_cross_entropy(const OpInputs& in) {
   in.expect_count(2);
   expect_logits_and_labels(in);
@@ -96,7 +96,8 @@ std::vector<ValueType> infer_mean_squared_error_grad(const OpInputs& in) {
   return {in.types[0]};
 }
 
-/// `per_element`: FLOPs for each element of input 0; an exponential counts as eight.
+/// `per_element` is the number of FLOPs for each element of input 0; an exponential counts as
+/// eight.
 auto cost_per_element(double per_element) {
   return [per_element](const Node& node) {
     return Cost{per_element * double(node.input(0).shape().elements()), moved_bytes(node)};

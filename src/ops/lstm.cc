@@ -15,7 +15,7 @@ struct LstmSizes {
 
 LstmSizes sizes_of(const Shape& x, const Shape& state) { return {x[0], x[1], x[2], state[1]}; }
 
-// Checks the inputs x, state h, state c and weights, which forward and gradient share.
+// Checks the inputs that the op and its gradient share: x, state h, state c and weights.
 LstmSizes expect_lstm_inputs(const OpInputs& in) {
   expect_rank(in, 0, "x", 3);
   expect_rank(in, 1, "state h", 2);
@@ -42,8 +42,8 @@ std::vector<ValueType> infer_lstm(const OpInputs& in) {
   return {sequence, state, state, gates, sequence};
 }
 
-// The gradient's inputs after the seven values: those of the outputs' gradients that exist, which
-// the attributes has_outputs, has_h and has_c tell.
+// The gradient op's inputs are these seven values, then the gradients of those outputs that have
+// one; the attributes has_outputs, has_h and has_c say which do.
 std::vector<Gradient> lstm_gradient(const Node& node, std::span<const Value> output_gradients) {
   if (output_gradients[3] || output_gradients[4]) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -64,7 +64,7 @@ std::vector<Gradient> lstm_gradient(const Node& node, std::span<const Value> out
   return gradients;
 }
 
-// Outputs: the gradients of x, state h, state c, weights, biases.
+// Outputs: the gradients of x, state h, state c, weights and biases.
 std::vector<ValueType> infer_lstm_grad(const OpInputs& in) {
   std::size_t count = 7;
   for (const char* name : {"has_outputs", "has_h", "has_c"}) {
@@ -86,7 +86,8 @@ std::vector<ValueType> infer_lstm_grad(const OpInputs& in) {
   return {in.types[0], in.types[1], in.types[2], in.types[3], {in.dtype(0), Shape{4 * s.hidden}}};
 }
 
-// `products`: matrix products with all weights; about thirty FLOPs a cell for the activations.
+// `products` is how many times all weights are multiplied; activations take about thirty FLOPs for
+// each cell.
 auto lstm_cost(double products) {
   return [products](const Node& node) {
     const LstmSizes s = sizes_of(node.input(0).shape(), node.input(1).shape());

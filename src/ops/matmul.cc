@@ -57,7 +57,7 @@ std::vector<ValueType> infer_matmul(const OpInputs& in) {
   return {{in.dtype(0), product_shape(in)}};
 }
 
-// A sum of many products needs more digits than its factors have.
+// The result is float32, since a sum of many products needs more digits than its factors have.
 std::vector<ValueType> infer_bfloat16_matmul(const OpInputs& in) {
   in.expect_count(2);
   for (int i = 0; i < 2; ++i) {
@@ -153,7 +153,8 @@ Value dense(Value x, std::int64_t units, std::string_view name, Initializer weig
             Initializer biases) {
   Graph& graph = x.graph();
   const auto scope = graph.scope(name);
-  // matmul refuses a wrong x with a message that has its shape; the inner size is a guess there.
+  // If x is wrong, matmul refuses it with a message that has its shape; the inner size is then a
+  // guess.
   const std::int64_t inputs = x.shape().rank() == 0 ? 1 : x.shape()[-1];
   const Value w = graph.variable("w", Shape{inputs, units}, weights, x.dtype());
   const Value b = graph.variable("b", Shape{units}, biases, x.dtype());

@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-/// Returns the attribute "pads" (top, left, bottom, right) of windows of `reach` elements over the
-/// last two dimensions of x. Returns zeros for an x or numbers that are not allowed, so that the op
-/// reports them.
+/// Returns the attribute "pads" (top, left, bottom, right) for windows of `reach` elements over the
+/// last two dimensions of x. For an x or numbers that are not allowed, returns zeros, so that the
+/// op reports the fault.
 std::vector<std::int64_t> pads_of(const Padding& padding, const Shape& x,
                                   std::array<std::int64_t, 2> reach,
                                   std::array<std::int64_t, 2> strides);

@@ -1,4 +1,4 @@
-// Maxima and means of the windows of each channel of an image.
+// Ops for the maximum and the mean of windows in each channel of an image.
 #include <fmt/format.h>
 
 #include "ops/builtin_ops.h"
@@ -14,10 +14,10 @@ namespace {
 
 using Extents = std::vector<std::int64_t>;
 
-// The place of a maximum in its window is one byte.
+// One byte stores the place of a maximum in its window.
 constexpr std::int64_t kMostWindowElements = 256;
 
-/// The shape of the pool of x. Each window must have an element within the image.
+/// Returns the shape of the pool of x. Each window must have an element within the image.
 Shape expect_pool(const OpInputs& in, const ImageShape& x) {
   const Window2d window = Window2d::of(in.attributes);
   const auto [h, w] = expect_windows(in, window, x);
@@ -39,14 +39,14 @@ std::vector<ValueType> infer_avg_pool2d(const OpInputs& in) {
   return {{in.dtype(0), expect_pool(in, expect_image(in, 0, "x"))}};
 }
 
-// Output 1 is the place of each maximum in its window, row by row: the gradient needs it.
+// Output 1 is the place of each maximum in its window, counted row by row; the gradient needs it.
 std::vector<ValueType> infer_max_pool2d(const OpInputs& in) {
   const std::vector<ValueType> y = infer_avg_pool2d(in);
   return {y[0], {DType::kUInt8, y[0].shape}};
 }
 
-// The maxima of relu(x). A window without an element above zero has the place kNoPlace, which is
-// that of no element, so that the gradient of such a window is zero.
+// The maxima of relu(x). A window without an element above zero gets the place kNoPlace, which no
+// element has, so that the gradient of the window is zero.
 std::vector<ValueType> infer_relu_max_pool2d(const OpInputs& in) {
   std::vector<ValueType> y = infer_max_pool2d(in);
   const Window2d window = Window2d::of(in.attributes);
@@ -57,7 +57,7 @@ std::vector<ValueType> infer_relu_max_pool2d(const OpInputs& in) {
   return y;
 }
 
-/// Extents of x from the attribute "extents": height and width.
+/// Returns the image x of a gradient; the attribute "extents" has its height and width.
 ImageShape pooled_image(const OpInputs& in) {
   const ImageShape dy = expect_image(in, 0, "gradient");
   const Extents& extents = in.attributes.get<Extents>("extents");
@@ -73,7 +73,7 @@ std::vector<ValueType> infer_avg_pool2d_grad(const OpInputs& in) {
   return {{in.dtype(0), pooled_image(in).shape(channels_last(in.attributes))}};
 }
 
-// dy and the places of the maxima → dx.
+// Inputs: dy and the places of the maxima. Output: dx.
 std::vector<ValueType> infer_max_pool2d_grad(const OpInputs& in) {
   in.expect_count(2);
   expect_one_float_type(in, 1);
@@ -98,7 +98,7 @@ std::vector<Gradient> avg_pool2d_gradient(const Node& node, std::span<const Valu
   return {node.graph().apply("avg_pool2d_grad", {dy[0]}, gradient_attributes(node))};
 }
 
-/// `pooled`: 0 when the output is the smaller image, 1 when input 0 is.
+/// Returns the cost of a pool. The smaller image is the output if `forward`, else input 0.
 auto pool_cost(bool forward) {
   return [forward](const Node& node) {
     const Window2d window = Window2d::of(node.attributes());

@@ -13,7 +13,7 @@ Shape declared_shape(const OpInputs& in) {
   return Shape(in.attributes.get<std::vector<std::int64_t>>("shape"));
 }
 
-// Real numbers in float32, or in float64 when the attribute `dtype` says so.
+// Real numbers in float32, or in the type that the attribute `dtype` names.
 std::vector<ValueType> infer_real(const OpInputs& in) {
   const DType dtype =
       in.attributes.has("dtype") ? in.attributes.get<DType>("dtype") : DType::kFloat32;

@@ -44,7 +44,7 @@ std::vector<ValueType> infer_reduce(const OpInputs& in) {
   return {{in.dtype(0), reduced_shape(in.shape(0), reduced, in.attributes.get<bool>("keep"))}};
 }
 
-/// The mean and the maximum of nothing are not defined.
+/// The mean and the maximum of no elements are not defined.
 std::vector<ValueType> infer_reduce_some(const OpInputs& in) {
   std::vector<ValueType> types = infer_reduce(in);
   if (in.shape(0).elements() == 0 && types[0].shape.elements() > 0) {
@@ -63,7 +63,7 @@ std::vector<std::int64_t> reduced_dimensions(const Node& node) {
   return dims;
 }
 
-/// Repeats `y`, which has the reduced shape, over the reduced dimensions.
+/// Repeats `y`, which has the reduced shape, along the reduced dimensions.
 Value spread(const Node& node, Value y) {
   const Shape& x = node.input(0).shape();
   const Shape kept = reduced_shape(x, reduced_axes(node.attributes(), x.rank()), true);
@@ -87,7 +87,7 @@ Op reduction(const char* name, F derivative) {
   return op;
 }
 
-/// dy and y of the reduced shape with ones kept or not, x.
+/// Inputs: dy and y, both of the reduced shape (with or without dimensions of size 1), and x.
 std::vector<ValueType> infer_max_gradient(const OpInputs& in) {
   in.expect_count(3);
   expect_one_float_type(in, in.types.size());

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Returns for each axis of an input of `rank` whether it is reduced, from the attribute "axes"; an
-/// empty one names all.
+/// Returns, for each axis of an input of `rank` dimensions, whether the attribute "axes" reduces
+/// it. An empty "axes" reduces all.
 std::vector<bool> reduced_axes(const Attributes& attributes, int rank);
 
 }  // namespace paceline

@@ -1,4 +1,5 @@
-// Inputs that do not fit are refused when the node is added, with the op and the shapes.
+// Tests that inputs which do not fit are refused when the node is added, with the op and the
+// shapes.
 #include <gmock/gmock.h>
 
 #include "base/testing/error_of.h"

@@ -13,7 +13,7 @@ namespace paceline {
 
 namespace {
 
-// The op works over the last dimension; softmax() transposes for others.
+// The op works along the last dimension; for others, softmax() transposes.
 std::vector<ValueType> infer_softmax(const OpInputs& in) {
   in.expect_count(1);
   expect_one_float_type(in, 1);

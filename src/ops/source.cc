@@ -1,5 +1,5 @@
-// Ops of values from outside the graph. They have no kernels, since an executor knows where the
-// values are.
+// Ops whose values come from outside the graph. They have no kernels, since an executor knows where
+// the values are.
 #include "ops/builtin_ops.h"
 
 namespace paceline {
@@ -30,7 +30,7 @@ Op source(const char* name, std::vector<ValueType> (*infer)(const OpInputs&)) {
 }  // namespace
 
 void add_source_ops(OpRegistry& ops) {
-  // Two inputs of one shape are still two values: only constants may be merged.
+  // Two inputs of one shape are still two values, so only constants may be merged.
   for (const char* name : {"input", "variable", "local"}) {
     Op op = source(name, infer_declared);
     op.stateful = true;

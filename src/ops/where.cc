@@ -12,7 +12,7 @@ namespace paceline {
 
 namespace {
 
-/// The shape to which all inputs can be broadcast.
+/// Returns the shape to which all inputs can be broadcast.
 Shape common_shape(const OpInputs& in) {
   Shape shape = in.shape(0);
   for (const ValueType& type : in.types) {

@@ -24,9 +24,9 @@ struct SeenHost {
   std::string discarded = {};
 };
 
-/// The last measurements of this machine. A measurement made while other programs had the cores is
-/// marked, and is no longer used once another one can be made: it would say what the machine can do
-/// beside them.
+/// The last measurements of this machine. A measurement that was made while other programs had the
+/// cores is marked, since it only shows what the machine can do beside these programs. It is no
+/// longer used once an undisturbed one can be made.
 class HostCache {
  public:
   static constexpr std::int64_t kFresh = 600, kKept = 3600;  // seconds

@@ -1,4 +1,4 @@
-// Hosts and what lies between them, as a .toml file describes them; and the file that keeps one
+// Hosts and the network between them, as a .toml file describes them; and the file that keeps one
 // host's roof.
 #pragma once
 
@@ -24,7 +24,7 @@ struct HostPair {
 
 struct DescribedHosts {
   std::vector<PredictedHost> hosts;
-  std::vector<HostPair> pairs = {};  // hosts for which more is known than their links
+  std::vector<HostPair> pairs = {};  // pairs of hosts about which more is known than their links
 };
 
 /// Reads a text such as
@@ -57,8 +57,8 @@ DescribedHosts read_hosts(const std::string& path);
 /// Returns the text that parse_hosts reads, after these lines of comment.
 std::string hosts_file_text(const DescribedHosts& all, std::span<const std::string> comment);
 
-/// The numbers of a host by their names in such a file; unknown ones are left out. Names that
-/// belong to no number of a host are ignored.
+/// A host's numbers, by the names that a hosts file gives them. numbers_of leaves out numbers that
+/// are not known, and host_of ignores names that such a file does not have.
 using HostNumbers = std::vector<std::pair<std::string, double>>;
 HostNumbers numbers_of(const PredictedHost& host);
 PredictedHost host_of(const HostNumbers& numbers);

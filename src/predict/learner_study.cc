@@ -47,8 +47,8 @@ std::unique_ptr<LearnerRule> async_rule();
 /// Every contribution counts, and by BoundedStaleness nobody gets more than `lead` contributions
 /// ahead.
 std::unique_ptr<LearnerRule> bounded_rule(int learners, std::int64_t lead);
-/// Rounds of contributions of `replicas` learners, by RoundCoordinator; late ones count nowhere. 0:
-/// of all learners that are there.
+/// Rounds of `replicas` contributions, by RoundCoordinator; late contributions do not count. If
+/// `replicas` is 0, a round waits for all learners that are there.
 std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas);
 
 class AsyncRule : public LearnerRule {
@@ -91,7 +91,7 @@ class BoundedRule : public LearnerRule {
 
  private:
   struct Learner {
-    std::int64_t step = 0, limit = -1;  // its next step, and the last that it may begin
+    std::int64_t step = 0, limit = -1;  // its next step, and the last step that it may begin
     bool waits = false;
   };
   void release(int learner, LearnerDecisions& out) {
@@ -185,12 +185,12 @@ std::unique_ptr<LearnerRule> rounds_rule(int learners, int replicas) {
   return std::make_unique<RoundsRule>(learners, replicas);
 }
 
-// Simulates this many contributions of all learners together, within the most and the least of each
-// learner.
+// The simulation makes this many contributions of all learners together, but not more or fewer of
+// each learner than these limits.
 constexpr double kContributions = 1e7, kMostOfEach = 10'000, kLeastOfEach = 20;
 constexpr std::int64_t kStaleness = 3;
 constexpr double kQuorum = 0.95;
-// No step takes less than this part of the usual time.
+// No step takes less than this fraction of the usual time.
 constexpr double kLeastTime = 0.2;
 // Fewer failures than this tell little about a strategy.
 constexpr std::int64_t kFewFailures = 20;
@@ -210,7 +210,8 @@ struct Happening {
 struct Learner {
   Doing doing = Doing::kWaits;
   double since = 0;
-  double pace = 1;      // of the learner's steps, as a part of the usual time
+  // The learner's own speed factor: the time of its steps relative to the usual time.
+  double pace = 1;
   double computed = 0;  // work whose fate is not yet decided
   std::uint32_t incarnation = 1;
 };
@@ -242,7 +243,8 @@ class LearnersAtWork {
   }
 
  private:
-  // As many learners are away as at any other moment, and the others know of most of them.
+  // At the begin, as many learners are away as at any later time, and the others already know of
+  // most of these failures.
   void begin() {
     const double all = study_.mtbf_s + study_.restart_s;
     const double away = study_.mtbf_s > 0 ? study_.restart_s / all : 0;

@@ -1,4 +1,4 @@
-// How much of their time many learners use, if they are uneven and fail from time to time.
+// Studies how much of their time many learners use, if their speeds differ and they sometimes fail.
 #pragma once
 
 #include <cstdint>
@@ -12,12 +12,12 @@ namespace paceline {
 struct LearnerStudy {
   int learners = 1;
   double step_s = 1;
-  /// The standard deviation of a step's time, as a part of that time. Half of the variance stays
-  /// with a learner; the other half is new in each step.
+  /// The standard deviation of a step's time, as a fraction of the mean time. Half of the variance
+  /// is a learner's own and stays; the other half is drawn anew in each step.
   double uneven = 0;
   double mtbf_s = 0;      // a learner's mean time between failures; 0: none fails
   double restart_s = 60;  // until a failed learner is back
-  double notice_s = 5;    // until the others know that it is gone
+  double notice_s = 5;    // the time until the others know that a learner has failed
   double exchange_s = 0;  // for sending a contribution and its answer
   int local_steps = 20;
   std::uint64_t seed = 1;

@@ -47,7 +47,7 @@ std::optional<Roof> roof_of(const RoofJson& entry) {
       !is_rate(entry, "rule_bytes_per_s") || !is_rate(entry, "cache_bytes")) {
     return std::nullopt;
   }
-  // Versions that noted no share may have measured beside other programs.
+  // Versions that did not note this share may have measured beside other programs.
   const auto others = entry.find("others_share");
   const bool noted = others != entry.end() && others->is_number();
   return Roof{.flops_per_s = entry["flops_per_s"].get<double>(),
@@ -214,7 +214,8 @@ TcpRates TcpMeter::measure(StreamEnds ends) const {
 
 namespace {
 
-constexpr double kLeastOfThread = 0.6;  // of the memory's rate, on every machine measured so far
+// A fraction of the memory's rate that every machine so far has reached.
+constexpr double kLeastOfThread = 0.6;
 
 std::string file_in_cache(const std::string& kind) {
   const std::string folder = cache_folder();

@@ -26,8 +26,8 @@ class RoofCache {
       : file_(std::move(path), "roofs"), measure_(std::move(measure)) {}
 
   std::optional<Roof> find(DType precision, int threads) const;
-  /// Measures the roof and keeps it. Of each rate, the highest so far stays: a program beside a
-  /// measurement can only have lowered it. Throws as measure_roof does.
+  /// Measures the roof and keeps it. For each rate, the highest one so far is kept, since a program
+  /// beside a measurement can only have lowered it. Throws as measure_roof does.
   Roof measure(DType precision, int threads) const;
   /// Returns the kept roof, or measures it. A roof that was measured beside other programs is
   /// measured again.

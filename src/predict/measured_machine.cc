@@ -38,7 +38,7 @@ class MeasuredMachine : public SessionObserver {
       add_bound(session);
       keep_pace(session);
     } catch (const std::exception&) {
-      // oneDNN may lack such a product, or memory may be short: the bound is then not known.
+      // oneDNN may have no such product, or memory may be short; then the bound is not known.
     }
   }
 

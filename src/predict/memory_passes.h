@@ -45,7 +45,7 @@ class MemoryPasses {
   void in_parts(const Part& part);
 
   std::unique_ptr<ThreadPool> pool_;
-  Buffer own_, second_;  // the second is made at its first use
+  Buffer own_, second_;  // the second array is made when it is first used
   std::span<std::byte> first_;
   std::uint32_t sum_ = 0;  // stored, since otherwise the compiler would remove the reads
 };

@@ -134,7 +134,8 @@ RunPrediction predict_run(const PredictedStep& step, const Cluster& cluster,
                           const std::optional<PredictedHost>& here) {
   constexpr Duration kPatience = std::chrono::milliseconds(250);
   constexpr double kWorthSaying = 1.1;
-  constexpr double kFasterAlone = 1.03;  // for one process, which needs no more machines
+  // One process is named if it is this many times as fast, since it needs no further machines.
+  constexpr double kFasterAlone = 1.03;
   const ShapePredictor predictor(step, cluster, options, here);
   const Prediction alone = predict_alone(predictor.job());
   RunPrediction made{.own = predict(predictor.job(), predictor.own_shape(), alone),

@@ -50,9 +50,10 @@ struct PredictedHost {
   double tcp_send_bytes_per_s = 0, tcp_receive_bytes_per_s = 0;
   // The bytes that two tasks on one core send and receive; 0: the rates above.
   double core_tcp_send_bytes_per_s = 0, core_tcp_receive_bytes_per_s = 0;
-  double cipher_bytes_per_s = 0;   // that a core encrypts or decrypts; 0: this takes no time
-  double core_trip_s = 0;          // time of a word from one core to another; 0: not known
-  double others_share = 0;         // share of measuring time in which others had cores
+  // The bytes that a core encrypts or decrypts; 0: this takes no time.
+  double cipher_bytes_per_s = 0;
+  double core_trip_s = 0;          // the time of a word from one core to another; 0: not known
+  double others_share = 0;         // the share of measuring time in which other programs had cores
   int devices = 1;                 // the number of workers that fit
   double link_bytes_per_s = 0;     // payload, each way; 0: no limit
   double receive_bytes_per_s = 0;  // payload that it receives; 0: link_bytes_per_s
@@ -72,14 +73,16 @@ struct StepOf {
 struct PredictedJob {
   std::function<SimulatedStep(const StepOf&)> step;
   std::vector<PredictedHost> hosts;
-  std::vector<SimulatedPair> pairs = {};  // hosts for which more is known than their links
+  // Pairs of hosts about which more is known than their links.
+  std::vector<SimulatedPair> pairs = {};
   TransportCosts costs = {};
   bool share_memory = true;
   Tls tls = Tls::kOffHost;                    // which links are encrypted
   KernelsFrom kernels = KernelsFrom::kSteps;  // the source of the kernels' time
   /// Steps per second that the input of all workers together allows; 0: the input is no limit.
   double input_steps_per_s = 0;
-  /// Asked from time to time during a prediction; true if nobody waits for more predictions.
+  /// Called from time to time during a prediction; returns true if nobody waits for more
+  /// predictions.
   std::function<bool()> gives_up = {};
   /// The worker whose device takes straggler_times as long as those of the others.
   int straggler = 0;

@@ -33,7 +33,7 @@ class PredictionObserver : public SessionObserver {
       machine_ = seen.host;
       if (!seen.discarded.empty()) session.print(seen.discarded);
     } catch (const std::exception&) {
-      // The prediction itself then fails, and says why.
+      // The error is dropped here: the prediction itself then fails, and says why.
     }
   }
 
@@ -88,8 +88,8 @@ class PredictionObserver : public SessionObserver {
     report.expected->machine = numbers_of(expected.machine);
     report.expected->workers = own.shape.workers;
     for (const Prediction& other : expected.others) {
-      // Speeds count in batches of this run: a shape with another number of towers has another
-      // batch.
+      // The speeds are in batches of this run, since a shape with another number of towers has
+      // another batch.
       report.expected->other_ways.emplace_back(
           flags_of(other.shape), own.steps_per_s * other.times_alone / own.times_alone);
     }

@@ -27,7 +27,7 @@ struct PredictionOptions {
   std::vector<int> worker_hosts;  // the emulated host of each worker
   /// The worker whose simulated device is slower than those of the others.
   int straggler = 0;
-  double straggler_times = 1;  // the factor by which its steps take longer; 1: none is slower
+  double straggler_times = 1;  // how many times as long its steps take; 1: no device is slower
   bool any_ps = false;         // the launcher's number of parameter servers may be chosen
   bool any_workers = false;    // the launcher's number of workers may be chosen
   bool this_strategy = false;  // the table of shapes has only the job's strategy

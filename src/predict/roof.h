@@ -15,8 +15,8 @@ namespace paceline {
 /// Rates of all threads together.
 struct Roof {
   double flops_per_s = 0;       // products
-  double bytes_per_s = 0;       // memory, in one array that is read and written
-  double rule_bytes_per_s = 0;  // memory, in several arrays at once, as rules pass over them
+  double bytes_per_s = 0;       // memory, for passes over one array that is read and written
+  double rule_bytes_per_s = 0;  // memory, for passes over several arrays at once, as rules make
   double link_bytes_per_s = 0;  // one way; 0: no link
   std::size_t cache_bytes = 0;  // smaller arrays stay in the caches
   double others_share = 0;      // the share of measuring time in which other programs had the cores

@@ -270,8 +270,8 @@ ShapePredictor::ShapePredictor(const PredictedStep& step, const Cluster& cluster
   };
 }
 
-// A simulated device makes its kernels here. The kernels of the cores decide how images are laid
-// out.
+// For a job on cores, the plan is made for the cores' device, since its kernels decide how images
+// are laid out. For other devices, the naive device serves.
 void ShapePredictor::make_plans() {
   specs_ = variable_specs({&step_.request.graph, 1}, step_.request.training);
   if (step_.plan != nullptr) {
@@ -369,7 +369,7 @@ std::vector<std::string> ShapePredictor::place_tasks() {
 void ShapePredictor::take_hosts_of_cluster(const std::vector<std::string>& names) {
   const bool emulated = options_.link_gbps > 0;
   PredictedHost host = here_;
-  // The cluster says which host each task runs on; if it does not, each host has one worker.
+  // The options say which host each task runs on; if they do not, each host has one worker.
   host.devices = options_.open_hosts > 0 ? 1 : 1 << 20;
   host.latency_s = options_.link_delay_ms * 1e-3 / 2 + 15e-6;
   host.link_bytes_per_s = (emulated ? options_.link_gbps : network_gbps()) * kPayloadOfGigabit;

@@ -26,7 +26,7 @@ namespace paceline {
 struct PredictedStep {
   std::string model;
   PlanRequest request;
-  double examples = 0;  // in a batch; 0: the first dimension of the inputs
+  double examples = 0;  // the examples in a batch; 0: the first dimension of the inputs says it
   /// The plan of a session that is about to train; null: the predictor makes plans from the
   /// request.
   std::shared_ptr<const Plan> plan = nullptr;
@@ -45,7 +45,7 @@ class ShapePredictor {
   const PredictedHost& here() const { return here_; }
   /// The cluster's own shape; one process if it has none.
   JobShape own_shape() const;
-  /// The shapes to compare it with; all, if the cluster does not say.
+  /// The shapes to compare with the cluster's own; all shapes if the cluster fixes none.
   ShapesAsked asked() const;
   /// Places the tasks of another shape where the cluster's own shape has them, as far as it has
   /// that many. If each task has its own emulated host, so do the additional ones. If the number of
@@ -87,10 +87,10 @@ class ShapePredictor {
   std::string unknown_pairs_;                 // lines about pairs without known facts
   std::vector<VariableSpec> specs_;
   std::vector<int> ps_hosts_, worker_hosts_;
-  int own_hosts_ = 0;        // later hosts are spare, for other shapes' tasks
+  int own_hosts_ = 0;  // how many hosts the cluster has; later hosts are spare, for other shapes
   std::vector<Pace> paces_;  // paces of the step's kernels
   int timed_ = 0;            // steps timed before this prediction
-  std::string untimed_;      // why no step was timed; empty: nobody wanted it
+  std::string untimed_;      // why no step was timed; empty if no timing was asked for
 };
 
 /// Prints the table of shapes, each as soon as it is predicted, with the command line of the best;

@@ -12,7 +12,7 @@ struct SizedJob {
   double parameters = 0, step_ms = 0;
   int tensors = 10, workers = 1, ps = 1;
   Strategy strategy = {};
-  double gbps = 0;         // of each host's link, one task on each; 0: one host has all
+  double gbps = 0;         // the rate of each task's link; 0: one host has all tasks
   double latency_us = 15;  // of the link
   /// The transport: the rate of a stream, for both directions together, and the time in which a ps
   /// handles a message and its answer, one after another. 0: no limit.

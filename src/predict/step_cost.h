@@ -13,9 +13,10 @@ namespace paceline {
 /// The work of one step of one worker.
 struct StepCost {
   std::vector<Cost> ops;      // of the rewritten graph, in order
-  std::int64_t reorders = 0;  // how many of them only change the layout of images
-  double rule_bytes = 0;      // variables, slots and whole gradients that updates read and write
-  double link_bytes_in = 0;   // values that a worker fetches in each step
+  std::int64_t reorders = 0;  // how many of the ops only change the layout of images
+  // The bytes of variables, slots and whole gradients that updates read and write.
+  double rule_bytes = 0;
+  double link_bytes_in = 0;   // the bytes of values that a worker fetches in each step
   double link_bytes_out = 0;  // its contributions
   std::vector<VariableSpec> specs;
   std::vector<double> bytes_in, bytes_out;  // link_bytes_in and link_bytes_out, by variable

@@ -18,20 +18,21 @@ using std::chrono::duration_cast, std::chrono::milliseconds, std::chrono::second
 constexpr Duration kCallWithin = seconds(5), kAnswerWithin = seconds(10);
 constexpr int kRoundTrips = 64;
 constexpr Duration kRoundTripsWithin = seconds(3);
-/// A stream reaches its pace after this time plus some round trips, and at the latest after
+/// A stream reaches its full pace after this time plus some round trips, at the latest after
 /// kLongestWarm.
 constexpr Duration kWarm = milliseconds(300), kLongestWarm = seconds(5);
 constexpr int kWarmRoundTrips = 10;
-/// The extra time for which a stream is filled, beyond its measurement.
+/// The streams are filled for this much longer than the measurement takes.
 constexpr Duration kMargin = milliseconds(100);
-/// The time in which the last bytes arrive after a measurement has ended.
+/// The last bytes must arrive within this time after a measurement has ended.
 constexpr Duration kDrainWithin = seconds(10);
 
 TimePoint moment() { return std::chrono::steady_clock::now(); }
 
 double in_seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// The clock that hosts show their users, which may be set; how it runs meanwhile counts little.
+/// Returns the time of the clock that a host shows its users. The clock may be set; how it runs
+/// during a measurement matters little.
 TimePoint shown_time() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   return TimePoint(duration_cast<Duration>(now));
@@ -114,7 +115,7 @@ ProbeCount PairMeter::their_count() {
   return decode_probe_count(lead_->wait(ProbeType::kCount, within(kAnswerWithin)).payload);
 }
 
-// The counts are taken once the streams have reached their pace, and at the end.
+// The bytes count from the time when the streams have reached their pace until the end.
 double PairMeter::rate_of(const ProbeCount (&counts)[3]) const {
   const auto& [begin, before, after] = counts;
   const double bytes = double(after.bytes) - double(before.bytes);

@@ -14,19 +14,19 @@ namespace paceline {
 
 class PairMeter {
  public:
-  /// The other host serves this session at `address`. After a request to `stop`, waits for the
+  /// The other host serves this session at `address`. Once `stop` is requested, waits for the
   /// figures end.
   PairMeter(Link& link, std::string address, std::uint64_t session, std::string process,
             std::stop_token stop = {});
   ~PairMeter();
 
-  /// Measures each of four rates for the time `each`. Throws kDeadlineExceeded when the network is
-  /// too slow for that, kCancelled when it was stopped, and the errors of calls.
+  /// Measures each of four rates for the time `each`. Throws kDeadlineExceeded if the network is
+  /// too slow for that, kCancelled if it was stopped, and the errors of calls.
   PairFigures measure(Duration each);
 
   /// The longest that it takes.
   static Duration longest(Duration each);
-  /// The time that it takes on a network without much delay.
+  /// Returns the time that a measurement takes on a network without much delay.
   static Duration usual(Duration each);
 
  private:
@@ -36,7 +36,7 @@ class PairMeter {
   double rate_in(int streams, Duration each);
   ProbeCount their_count();
   void let_pass(Duration duration);
-  /// Returns the deadline after `duration`, or that of the whole measurement if it is earlier.
+  /// Returns the deadline after `duration`, or that of the whole measurement if that is earlier.
   Deadline within(Duration duration) const;
   double rate_of(const ProbeCount (&counts)[3]) const;
 

@@ -1,4 +1,4 @@
-// A call of a host that lets itself be measured.
+// A call of a host that can be measured.
 #pragma once
 
 #include <condition_variable>
@@ -34,18 +34,18 @@ class ProbeTally {
   ProbeCount count_;
 };
 
-/// The parts that a call is made with. Once `stop` was asked for, waits end with kCancelled.
-/// `tally`, which may be null, counts the bytes that fill the stream, and must live longer.
+/// What a call is made with. Once `stop` is requested, waits end with kCancelled. `tally`, which
+/// may be null, counts the bytes that fill the stream, and must outlive the call.
 struct ProbeCalling {
   Deadline deadline;
   std::stop_token stop = {};
   ProbeTally* tally = nullptr;
 };
 
-/// Is connected from its constructor to its destructor.
+/// The call is connected from its constructor to its destructor.
 class ProbeCall : public Receiver {
  public:
-  /// Says hello and waits until it is welcome. Throws kFailedPrecondition with the reason of a
+  /// Sends a hello and waits for the welcome. Throws kFailedPrecondition with the reason of a
   /// refusal, and what Link::connect throws.
   ProbeCall(Link& link, const std::string& address, const ProbeHello& hello, ProbeCalling calling);
   ~ProbeCall() override;
@@ -54,12 +54,12 @@ class ProbeCall : public Receiver {
 
   void send(ProbeType type, const std::vector<std::byte>& payload = {}, std::uint64_t step = 0);
   /// Waits for the next frame of that type. Throws kDeadlineExceeded, the error that has ended the
-  /// connection, and kFailedPrecondition with the reason of a refusal.
+  /// connection, or kFailedPrecondition with the reason of a refusal.
   ProbeFrame wait(ProbeType type, Deadline deadline);
   const std::shared_ptr<Connection>& connection() const { return connection_; }
-  /// Why the connection has ended; empty: it has not.
+  /// Why the connection has ended; empty while it has not.
   std::string ended() const;
-  /// Waits until this time. Throws the error that ends the connection or the wait earlier.
+  /// Waits until this time. If the connection or the wait ends earlier with an error, throws it.
   void rest(TimePoint until);
 
   std::span<std::byte> place_payload(const FrameHeader& header) override;

@@ -1,5 +1,5 @@
-// Decides which callers may measure this host. A plain state machine: its inputs are the callers'
-// messages and the time, its outputs the answers.
+// Decides which callers may measure this host. A plain state machine: its inputs are the messages
+// of callers and the time, and its outputs the answers.
 #pragma once
 
 #include <chrono>
@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-/// A host serves one session at a time, so that nothing disturbs what is measured. A session begins
-/// with its asker and ends with it; the leaders and the streams of its measurements name it.
+/// A host serves one session at a time, so that nothing disturbs a measurement. A session begins
+/// and ends with its asker. The leaders and the streams of its measurements name the session.
 class ProbeDesk {
  public:
   using Caller = std::uint64_t;
@@ -25,26 +25,28 @@ class ProbeDesk {
   static constexpr Duration kLongestSession = std::chrono::hours(24);
   static constexpr std::size_t kMostCallers = 64;
 
-  /// Notes a new caller. Returns why the desk takes no more callers; empty: it takes this one.
+  /// Notes a new caller. Returns the reason if the desk takes no more callers; empty if it takes
+  /// this one.
   std::string called(Caller caller, TimePoint now);
-  /// Notes a caller's hello. Returns why the desk refuses it; empty: it is welcome.
+  /// Notes a caller's hello. Returns the reason if the desk refuses it; empty if it is welcome.
   std::string hello(Caller caller, const ProbeHello& hello, TimePoint now);
   /// Notes a caller's message other than hello. Throws kDataLoss when the caller's role has no such
   /// message.
   void sent(Caller caller, ProbeType type);
-  /// The asker wants the host to measure (ask_roof, measure). Throws kDataLoss while it does so
-  /// already.
+  /// Notes that the asker wants the host to measure (ask_roof, measure). Throws kDataLoss if the
+  /// host is already measuring.
   void begin_work(Caller caller);
   void end_work() { works_ = false; }
-  /// Notes that a caller has gone. Returns the callers that go with it: if it was the asker, all of
-  /// its session.
+  /// Notes that a caller has gone. Returns the callers that must go, too: if the caller was the
+  /// asker, all of its session.
   std::vector<Caller> left(Caller caller);
-  /// Returns the callers whose time is over: they said no hello, or their session took too long.
+  /// Returns the callers whose time is over: those that have sent no hello, and those whose session
+  /// took too long.
   std::vector<Caller> late(TimePoint now) const;
-  /// Returns the time of the next call of late(); the end of time if none is due.
+  /// Returns the time at which late() must be called next; the end of time if there is no need.
   TimePoint due() const;
 
-  /// Returns the asker that the host serves, in words; empty: none.
+  /// Returns, in words, the asker that the host serves; empty if it serves none.
   const std::string& served() const { return process_; }
 
  private:

@@ -9,9 +9,9 @@
 
 namespace paceline {
 
-/// Lines about a model of so many bytes of values on these hosts: what its steps send, how long
-/// that takes between the two hosts with the slowest way, and what the predictions, the fastest
-/// first, say of the ways to distribute. There is at least one prediction.
+/// Returns lines about a model on these hosts: how many bytes its steps send (of `value_bytes` of
+/// values), how long that takes between the two hosts with the slowest way, and what the
+/// predictions, the fastest first, say of the ways to distribute. There is at least one prediction.
 std::string meaning_text(const std::string& model, double value_bytes, const DescribedHosts& hosts,
                          std::span<const Prediction> predictions);
 

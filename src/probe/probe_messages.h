@@ -13,7 +13,7 @@
 namespace paceline {
 
 constexpr std::uint32_t kProbeVersion = 1;
-/// The bytes of a frame that only fills a stream.
+/// The payload in bytes of a frame that only fills a stream.
 constexpr std::uint32_t kProbeFillBytes = 1u << 17;
 /// No other payload is longer.
 constexpr std::uint32_t kMostProbeBytes = 1u << 14;
@@ -22,30 +22,33 @@ constexpr int kProbeStreams = 4;
 /// A stream is filled for no longer.
 constexpr std::uint32_t kMostFillMilliseconds = 120'000;
 
-/// No number is that of a message of a job (params/wire/message.h), so that neither side takes the
-/// other's for its own.
+/// These numbers differ from those of a job's messages (params/wire/message.h), so that neither
+/// side takes the other's messages for its own.
 enum class ProbeType : std::uint16_t {
-  kHello = 200,     // caller → server: who I am
-  kWelcome = 201,   // server → caller
-  kRefuse = 202,    // server → caller: why not; the server then closes
-  kPing = 203,      // caller → server: what does your clock show? (step: mine does)
-  kPong = 204,      // server → caller: this (offset), when I was asked (step)
+  kHello = 200,    // caller → server: who I am
+  kWelcome = 201,  // server → caller
+  kRefuse = 202,   // server → caller: why not; the server then closes
+  // caller → server: what does your clock show? `step` is what the caller's clock shows
+  kPing = 203,
+  // server → caller: `offset` is what the server's clock shows, and `step` that of the question
+  kPong = 204,
   kAskRoof = 205,   // asker → server: what can your host do?
   kRoof = 206,      // server → asker
-  kMeasure = 207,   // asker → server: measure the way between you and that host
-  kMeasured = 208,  // server → asker: what was found, or why it was not
-  kFill = 209,      // caller → server, of a stream: fill it for so long
-  kBytes = 210,     // both ways, of a stream: nothing but bytes
-  kFilled = 211,    // both ways, of a stream: these were all
-  kAllHere = 212,   // server → caller, of a stream: and they are here
-  kAskCount = 213,  // leader → server: how much has come on the streams of my session?
-  kCount = 214,     // server → leader
+  kMeasure = 207,   // asker → server: measure the network between you and that host
+  kMeasured = 208,  // server → asker: the figures, or why there are none
+  kFill = 209,      // caller → server, for a stream: fill it for so long
+  kBytes = 210,     // both ways, on a stream: only bytes to fill it
+  kFilled = 211,    // both ways, on a stream: the last bytes were sent
+  kAllHere = 212,   // server → caller, on a stream: the last bytes have arrived
+  // leader → server: how many bytes have arrived on the streams of my session?
+  kAskCount = 213,
+  kCount = 214,  // server → leader
 };
 
 std::string name_of(ProbeType type);
 
 enum class ProbeRole : std::uint8_t {
-  kAsks,    // for all that is measured in a session
+  kAsks,    // asks for all that is measured in a session
   kLeads,   // a measurement between two hosts
   kStream,  // is one of its streams
 };
@@ -59,7 +62,7 @@ struct ProbeHello {
   bool operator==(const ProbeHello&) const = default;
 };
 
-/// The abilities of a host, by the names of a hosts file.
+/// What a host can do, by the names that a hosts file uses.
 struct ProbeRoof {
   std::map<std::string, double> numbers;
   bool operator==(const ProbeRoof&) const = default;
@@ -71,12 +74,13 @@ struct ProbeMeasure {
   bool operator==(const ProbeMeasure&) const = default;
 };
 
-/// The network between the host that has measured, "here", and the other one.
+/// The network between "here", the host that has measured, and the other one.
 struct PairFigures {
-  // Payload in a second: of one stream and of several together, to the other host and from it.
+  // Payload bytes per second, of one stream and of several together, to the other host and from it.
   double one_out = 0, all_out = 0, one_in = 0, all_in = 0;
   double best_round_trip_s = 0, usual_round_trip_s = 0;  // of a small frame
-  double clock_ahead_s = 0, clock_doubt_s = 0;           // of the other host's clock; give or take
+  // How far the other host's clock is ahead, and the largest error of that number.
+  double clock_ahead_s = 0, clock_doubt_s = 0;
   bool encrypted = false;
   bool operator==(const PairFigures&) const = default;
 };
@@ -87,8 +91,8 @@ struct ProbeMeasured {
   bool operator==(const ProbeMeasured&) const = default;
 };
 
-/// The bytes that have arrived on the streams of a session until its last frame, and the time of
-/// that, by the counting host's clock.
+/// The bytes that had arrived on the streams of a session with its last frame, and the time of that
+/// frame by the clock of the counting host.
 struct ProbeCount {
   std::int64_t bytes = 0, nanoseconds = 0;
   bool operator==(const ProbeCount&) const = default;
@@ -101,8 +105,8 @@ std::vector<std::byte> encode(const ProbeMeasured& message);
 std::vector<std::byte> encode(const ProbeCount& message);
 std::vector<std::byte> encode_probe_text(const std::string& text);
 std::vector<std::byte> encode_milliseconds(std::uint32_t milliseconds);
-/// All throw kDataLoss naming the message. Of a hello of another version only the version is read;
-/// figures and roofs are finite numbers from zero on, clocks apart.
+/// All these functions throw kDataLoss naming the message. If a hello has another version, only its
+/// version is read. The numbers in figures and roofs are finite, and, except clocks, not negative.
 ProbeHello decode_probe_hello(std::span<const std::byte> payload);
 ProbeRoof decode_probe_roof(std::span<const std::byte> payload);
 ProbeMeasure decode_probe_measure(std::span<const std::byte> payload);
@@ -111,7 +115,7 @@ ProbeCount decode_probe_count(std::span<const std::byte> payload);
 std::string decode_probe_text(std::span<const std::byte> payload, ProbeType type);
 std::uint32_t decode_milliseconds(std::span<const std::byte> payload);
 
-/// Throws kDataLoss when a frame of that type has no such length.
+/// Throws kDataLoss if a frame of that type cannot have this length.
 void check_probe_length(const FrameHeader& header);
 
 }  // namespace paceline

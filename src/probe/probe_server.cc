@@ -209,7 +209,7 @@ void ProbeServer::answer(const Work& work, ProbeType type, const std::vector<std
   if (caller != callers_.end()) send_frame(*caller->second->connection, type, payload);
 }
 
-// Ends the connections of those whose time is over, and forgets who has gone.
+// Closes the connections of callers whose time is over, and deletes callers that have gone.
 void ProbeServer::keep_house(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   while (!stop.stop_requested()) {
@@ -222,7 +222,8 @@ void ProbeServer::keep_house(const std::stop_token& stop) {
     for (const auto& connection : closing) connection->close(Deadline::after(kFarewell));
     gone.clear();
     lock.lock();
-    // A session that is late is first asked to go, and then gets its farewell.
+    // A late caller's connection is first closed in an orderly way, which may take kFarewell; so
+    // the next look comes no sooner than that.
     const TimePoint due = std::max<TimePoint>(desk_.due(), time_of_now() + kFarewell);
     changed_.wait_until(lock, stop, due,
                         [&] { return !to_close_.empty() || !gone_.empty() || desk_.due() < due; });

@@ -1,4 +1,4 @@
-// A server by which others with the job's key measure this host.
+// A server through which processes with the job's key measure this host.
 #pragma once
 
 #include <condition_variable>
@@ -25,17 +25,17 @@ struct ProbeServing {
   std::shared_ptr<const LinkSecurity> security;
   /// Measures what this host can do.
   std::function<PredictedHost()> roof;
-  /// Is called with lines for the user, on any thread.
+  /// Gets lines for the user, on any thread.
   std::function<void(const std::string&)> say;
 };
 
-/// Makes the link by which hosts are measured. `say` is called with a line for each caller that is
+/// Makes the link through which hosts are measured. `say` gets a line for each caller that is
 /// refused.
 std::unique_ptr<Link> probe_link(const std::shared_ptr<const LinkSecurity>& security,
                                  const std::function<void(const std::string&)>& say);
 
-/// Serves from its constructor to its destructor. Drives the machine `ProbeDesk` by the frames of a
-/// link.
+/// Serves from its constructor to its destructor, by driving the state machine `ProbeDesk` with the
+/// frames of a link.
 class ProbeServer {
  public:
   /// Throws what Link::listen throws.

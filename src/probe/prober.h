@@ -1,4 +1,4 @@
-// Measures hosts and what lies between each two of them.
+// Measures hosts, and the network between each two of them.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +20,27 @@ namespace paceline {
 /// A host that is to be measured.
 struct ProbedHost {
   std::string name;
-  std::string address;  // where it is served; empty: it is this one
+  std::string address;  // the address at which it is served; empty for this host
 };
 
 struct Probing {
-  std::vector<ProbedHost> hosts;  // this one, if it is among them, is the first
+  std::vector<ProbedHost> hosts;  // this host is the first, if it is one of them
   Duration each{};                // of each measurement of a rate
   std::shared_ptr<const LinkSecurity> security;
   std::function<PredictedHost()> roof;          // of this host
   std::function<void(const std::string&)> say;  // what is under way, line by line
 };
 
-/// The findings. The figures of a pair are those of its first host.
+/// What was found. The figures of a pair are measured from its first host.
 struct ProbedPair {
   int first = 0, second = 0;
   std::optional<PairFigures> figures;
   std::string missing = {};  // why there are none
 };
 struct Probed {
-  std::vector<PredictedHost> hosts;       // with their roofs
-  std::vector<std::string> missing = {};  // why the roof of each is not known; empty: it is
+  std::vector<PredictedHost> hosts;  // with their roofs
+  // For each host: why its roof is not known; empty if it is.
+  std::vector<std::string> missing = {};
   std::vector<ProbedPair> pairs = {};
 
   bool is_whole() const;
@@ -50,14 +51,15 @@ class Prober {
   explicit Prober(Probing probing);
   ~Prober();
 
-  /// "3 hosts and the 3 pairs of them"
+  /// Returns "3 hosts and the 3 pairs of them".
   std::string subject() const;
   /// Return the longest and the usual duration of the whole measurement.
   Duration longest() const;
   Duration usual() const;
 
-  /// Calls all hosts, then measures one after the other, so that nothing disturbs it. Throws
-  /// kUnavailable with all hosts that cannot be called, and why, before anything is measured.
+  /// Calls all hosts, and then takes one measurement after another, so that they do not disturb
+  /// each other. Before any measurement, throws kUnavailable that names all hosts which cannot be
+  /// called, and why.
   Probed measure();
 
  private:
@@ -77,10 +79,10 @@ class Prober {
   std::vector<Server> servers_;
 };
 
-/// Hosts and pairs as a hosts file describes them. The link of a host is the fastest pair that it
-/// is in, each way.
+/// Returns the hosts and pairs in the form of a hosts file. In each direction, the rate of a host's
+/// link is that of the fastest pair that the host is in.
 DescribedHosts described(const Probed& probed);
-/// A table with a line for each pair and way: rates, round trips, clocks.
+/// Returns a table with a line for each direction of each pair: rates, round trips, clocks.
 std::string probed_text(const Probed& probed);
 
 }  // namespace paceline

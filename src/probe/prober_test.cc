@@ -39,7 +39,7 @@ std::shared_ptr<const LinkSecurity> secured(const SecretKey& key) {
   return std::make_shared<LinkSecurity>(security);
 }
 
-/// Servers and an asker of one process, over loopback.
+/// Servers and an asker in one process, over loopback.
 class ProberTest : public ::testing::Test {
  protected:
   std::unique_ptr<ProbeServer> serve() {
@@ -170,8 +170,8 @@ TEST_F(ProberTest, FramesThatMakeNoSenseEndTheirConnectionAlone) {
   const std::unique_ptr<Link> link = probe_link(nullptr, [](const std::string&) {});
   const Deadline soon = Deadline::after(std::chrono::seconds(20));
   ProbeHello hello{.session = 5, .seconds = 60, .process = "a stranger"};
-  // Calls in a session each. The server may not yet know that the last one has ended, and refuses
-  // the next one until then.
+  // Makes each call in a new session. The server refuses it until it knows that the last session
+  // has ended.
   const auto called = [&] {
     for (++hello.session;;) {
       try {
@@ -203,7 +203,8 @@ TEST_F(ProberTest, FramesThatMakeNoSenseEndTheirConnectionAlone) {
   EXPECT_TRUE(Prober(probing({server->address()})).measure().is_whole()) << "it serves on";
 }
 
-/// 1 Gbit/s joins a and b, a tenth of it joins c to them, and the way from c to a carries less.
+/// Links of 1 Gbit/s join a and b, a link of a tenth of that joins c to them, and the direction
+/// from c to a carries even less.
 Probed three_hosts() {
   Probed probed;
   for (const char* const name : {"a", "b", "c"}) {

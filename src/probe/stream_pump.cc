@@ -12,11 +12,11 @@
 namespace paceline {
 namespace {
 
-/// The number of frames on their way to the system at once, so that it always has one.
+/// How many frames are passed to the system at a time, so that it always has one to send.
 constexpr int kAtOnce = 3;
 
-/// Lives as long as the pump, or as a frame that the connection has not given back. No network can
-/// make the bytes fewer.
+/// The state lives as long as the pump, and as long as a frame that the connection has not given
+/// back. The bytes are random, so that no network can compress them.
 struct Taken {
   Taken() {
     std::minstd_rand random;

@@ -9,8 +9,9 @@
 
 namespace paceline {
 
-/// Sends frames of bytes over a connection for so long, each as soon as the system has taken one
-/// before it, and at last the message that these were all. The destructor ends it earlier.
+/// Sends frames of bytes over a connection for a given time. Each frame is sent as soon as the
+/// system has taken an earlier one, and at last the message kFilled. The destructor ends this
+/// sooner.
 class StreamPump {
  public:
   StreamPump(std::shared_ptr<Connection> to, Duration duration);

@@ -28,8 +28,8 @@ sigset_t ending_signals() {
   return set;
 }
 
-// Replaces an output by /dev/null when its reader has gone, so that printing fails no one. Returns
-// true when it did.
+// Replaces each output whose reader is gone by /dev/null, so that later prints do not fail. Returns
+// true if it replaced one.
 bool drop_output_without_reader() {
   bool any = false;
   for (const int output : {STDOUT_FILENO, STDERR_FILENO}) {
@@ -43,8 +43,8 @@ bool drop_output_without_reader() {
   return any;
 }
 
-// Handles the signal of a broken pipe, which goes to the writing thread, where no signalfd sees it.
-// Calls only functions that a signal handler may call.
+// Handles SIGPIPE, which goes to the writing thread and not to the signalfd. Calls only functions
+// that a signal handler may call.
 void on_broken_pipe(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int error = errno;
   const bool from_outside = info->si_code == SI_USER && info->si_pid != getpid();

@@ -7,13 +7,13 @@
 
 namespace paceline {
 
-/// The time within which a second signal is the same request: timeout(1) and other programs signal
-/// a process and then its whole group.
+/// A second signal within this time is the same request: timeout(1) and other programs signal a
+/// process and then its whole group.
 constexpr Duration kSameRequest = std::chrono::milliseconds(200);
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do nothing but make a descriptor readable; SIGHUP
-/// only where it was not ignored (nohup). When whoever read this process's output is gone, a
-/// SIGTERM takes the place of SIGPIPE, and further output is dropped. One per process, made before
+/// While an object lives, SIGINT, SIGTERM and SIGHUP only make a descriptor readable; SIGHUP stays
+/// ignored where it was ignored (nohup). When the reader of this process's output is gone, SIGTERM
+/// is raised instead of SIGPIPE, and further output is dropped. Make one object per process, before
 /// any other thread is started, so that every thread inherits the mask.
 class EndingSignals {
  public:

@@ -24,7 +24,7 @@ struct Ran {
   std::string output;
 };
 
-// gnuplot's script and its messages are in files of memory.
+// Runs gnuplot; its script and its messages are files in memory.
 Ran run_gnuplot(const std::string& script) {
   const MemoryFile script_file, said;
   std::string program = "gnuplot", script_path = script_file.path();
@@ -47,7 +47,7 @@ Ran run_gnuplot(const std::string& script) {
   return ran;
 }
 
-// Checks the end of the picture, since gnuplot reports no error when there is no room.
+// Checks that the picture has its end, since gnuplot reports no error when there is no room.
 bool is_whole(std::string_view picture) {
   constexpr std::size_t kEndBytes = 16;
   if (picture.size() < kEndBytes) return false;

@@ -6,14 +6,15 @@
 
 namespace paceline {
 
-/// Makes the script for a terminal ("svg", "pngcairo") and the file that the picture goes to.
+/// Makes the script that draws on a terminal ("svg", "pngcairo") into the file `picture`.
 using GnuplotScript =
     std::function<std::string(const std::string& terminal, const std::string& picture)>;
 
-/// The terminal for a picture FILE.svg or FILE.png. Throws kUsage, naming `flag`, for others.
+/// Returns gnuplot's terminal for a picture FILE.svg or FILE.png. Throws kUsage, naming `flag`, for
+/// other files.
 std::string terminal_for(const std::string& flag, const std::string& out);
 
-/// Returns the picture, whole. Throws kNotFound when gnuplot is not installed, kUnavailable when it
+/// Returns the whole picture. Throws kNotFound if gnuplot is not installed, and kUnavailable if it
 /// could not draw `out`.
 std::string drawn_by_gnuplot(const std::string& out, const GnuplotScript& script);
 

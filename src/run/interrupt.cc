@@ -34,7 +34,8 @@ void raise_event(int fd) {
   [[maybe_unused]] const ssize_t written = write(fd, &one, sizeof one);
 }
 
-// Waits until a descriptor is readable or the time is over. Returns the descriptor; −1 for none.
+// Waits until a descriptor is readable or the time is over. Returns the descriptor; −1 if none is
+// readable.
 int wait_for(std::initializer_list<int> fds, int timeout_ms) {
   std::vector<pollfd> all;
   for (const int fd : fds) all.push_back({fd, POLLIN, 0});
@@ -58,7 +59,8 @@ Interrupt::Interrupt(int nobody_left) : nobody_left_(nobody_left) {
 Interrupt::~Interrupt() {
   raise_event(ended_);
   thread_.join();
-  if (interrupted()) signals_.drain();  // or the rest of the request would end the process
+  // Drops repeated signals of this request, which would end the process.
+  if (interrupted()) signals_.drain();
   for (const int fd : {asked_, takes_time_, ended_}) close(fd);
 }
 

@@ -8,16 +8,17 @@
 
 namespace paceline {
 
-constexpr int kInterruptedStatus = 130;  // how a process ends that a signal ended
+// The exit status of a process that a signal has ended.
+constexpr int kInterruptedStatus = 130;
 
-/// While it lives, the signals of EndingSignals do not end the process: the first asks it to
-/// finish, the second (ending_signals.h) ends it at once with status 130, as does a first that was
-/// not heeded within 10 s, unless it is said that it takes time. One per process, made before any
-/// other thread is started.
+/// While an object lives, the signals of EndingSignals do not end the process at once. The first
+/// asks the process to finish. A second one (ending_signals.h) ends it immediately with status 130,
+/// and so does the first if the process has not finished within 10 s, unless take_time() was
+/// called. Make one object per process, before any other thread is started.
 class Interrupt {
  public:
-  /// `nobody_left` is a descriptor that becomes readable once no task is left that this one could
-  /// join; below zero: there is none.
+  /// `nobody_left` is a descriptor that becomes readable once no task is left that this task could
+  /// join; a negative number means that there is none.
   explicit Interrupt(int nobody_left = -1);
   ~Interrupt();
   Interrupt(const Interrupt&) = delete;
@@ -25,9 +26,10 @@ class Interrupt {
 
   /// True when a signal has arrived. A worker asks once per step, and then throws kCancelled.
   bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
-  /// True when nobody is left whom this task could join. A task asks while it waits for others.
+  /// True if no task is left that this task could join. A task asks while it waits for others.
   bool left_alone() const;
-  /// Says that ending is under way and may take long: only a second signal then ends the process.
+  /// Tells that the end is under way and may take long: from now on only a second signal ends the
+  /// process.
   void take_time() const;
   /// Returns a descriptor for poll that is readable from the first signal on. Callers must not read
   /// from it.

@@ -90,7 +90,7 @@ TEST(Interrupt, SecondSignalEndsTheProcess) {
         Interrupt interrupt;
         kill(getpid(), SIGINT);
         readable(interrupt.fd(), 10'000);
-        interrupt.take_time();  // or the first would end it, too, in the end
+        interrupt.take_time();  // otherwise the first signal would end the process after 10 s
         while (true) {
           kill(getpid(), SIGINT);
           std::this_thread::sleep_for(std::chrono::milliseconds(20));

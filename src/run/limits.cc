@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-// Errors of the system reach this place as the system's text.
+// Errors of the system arrive here as the system's text.
 bool says(std::string_view message, int reason) {
   return message.find(std::generic_category().message(reason)) != message.npos;
 }
@@ -26,8 +26,7 @@ std::string limit_text(__rlimit_resource resource, const char* format, std::uint
   return fmt::format(fmt::runtime(format), grouped_digits(std::int64_t(limit.rlim_cur / unit)));
 }
 
-// Returns the limit on processes and threads: the smaller one of the user's and the control
-// group's.
+// Returns the limit on processes and threads: the smaller of the user's and the control group's.
 std::string process_limit_text(const ControlGroupLimits& groups) {
   rlimit user = {};
   const bool known = getrlimit(RLIMIT_NPROC, &user) == 0 && user.rlim_cur != RLIM_INFINITY;
@@ -49,7 +48,8 @@ std::string limit_behind(const std::exception& error, const ControlGroupLimits& 
   std::string addresses =
       limit_text(RLIMIT_AS, "; ulimit -v allows this process {} KB of addresses", 1024);
   if (says(message, EAGAIN)) {
-    // A thread needs addresses for its stack, and ulimit -u is never without a number.
+    // A thread needs addresses for its stack; and ulimit -u always has a number, so it is named
+    // only if ulimit -v has none.
     return addresses.empty() ? process_limit_text(groups) : addresses;
   }
   if (says(message, EFBIG)) {

@@ -1,4 +1,4 @@
-// Finds the limit of a process or of its control groups that is behind an error.
+// Finds the limit of this process, or of its control groups, that caused an error.
 #pragma once
 
 #include <cstdint>
@@ -9,22 +9,22 @@
 
 namespace paceline {
 
-/// "; ulimit -n allows this process 64 open files", when the error says that descriptors, threads
-/// or memory ran out and a limit of this process, or of its control groups, is behind it; else
+/// Returns "; ulimit -n allows this process 64 open files" if the error says that descriptors,
+/// threads or memory ran out because of a limit of this process or of its control groups; else
 /// empty.
 std::string limit_behind(const std::exception& error,
                          const ControlGroupLimits& groups = control_group_limits());
 
-/// Throws kFailedPrecondition when the control groups allow fewer processes and threads than `what`
-/// ("1 ps + 2 workers") takes at least.
+/// Throws kFailedPrecondition if the control groups allow fewer processes and threads than `least`,
+/// the number that `what` ("1 ps + 2 workers") needs at least.
 void check_processes_allowed(const std::string& what, std::int64_t least,
                              const ControlGroupLimits& groups = control_group_limits());
 
-/// Notices that the kernel has killed processes since memory ran out.
+/// Notices that the kernel has killed processes because memory ran out.
 class MemoryKills {
  public:
-  /// Returns why, for a process that was just seen to be killed: "; memory ran out: …"; empty when
-  /// the kernel has killed nobody since the last call, or since this was made.
+  /// Returns "; memory ran out: …", the reason for a process that was just seen to be killed; empty
+  /// if the kernel has killed no process since the last call, or since this object was made.
   std::string newly_killed();
 
  private:

@@ -41,7 +41,7 @@ std::string name_of(spdlog::level::level_enum level) {
   return {name.data(), name.size()};
 }
 
-/// The part that both formats share: the time.
+/// What both formats share: the line's time.
 class LineFormatter : public spdlog::formatter {
  public:
   explicit LineFormatter(const LogOptions& options)
@@ -121,7 +121,7 @@ LogOptions log_options(const Cluster& cluster, const RunOptions& run) {
   if (told.log_level == "debug") options.level = LogLevel::kDebug;
   if (told.log_level == "warning") options.level = LogLevel::kWarning;
   if (told.log_level == "error") options.level = LogLevel::kError;
-  // A line that a launcher passes on begins with the task's name already.
+  // A launcher already prefixes the lines that it passes on with the task's name.
   if (options.json || !cluster.launch.launched) options.task = name_of_process(cluster);
   return options;
 }

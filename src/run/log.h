@@ -1,6 +1,5 @@
-// The log of a task on standard error: lines such as who joined, who was lost, and what it waits
-// for. The results of a program (losses, speeds, perplexities) are printed and do not go to the
-// log.
+// The log of a task on standard error: who joined, who was lost, what the task waits for. The
+// results of a program (losses, speeds, perplexities) are printed and do not go to the log.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,16 @@ enum class LogLevel : std::uint8_t { kDebug, kInfo, kWarning, kError };
 struct LogOptions {
   LogLevel level = LogLevel::kInfo;  // nothing below it is written
   bool json = false;                 // one object a line
-  std::string task;                  // "ps:0"; of a text line empty when its prefix says it
-  int fd = 2;                        // borrowed
+  // "ps:0"; empty for text lines that a launcher prefixes with the task's name
+  std::string task;
+  int fd = 2;  // borrowed
 };
 
 /// Lines with a time in UTC:
 ///     2026-11-21T15:53:01.123Z warning ps:0: lost worker:1 at …
 ///     {"time":"2026-11-21T15:53:01.123Z","level":"warning","task":"ps:0","message":"lost …"}
-/// Each line is one write, so that lines of several tasks on one descriptor do not mix; a message
-/// of several lines becomes one. Any thread may call.
+/// Each line is one write, so that lines of several tasks on one descriptor do not mix. A message
+/// of several lines is written as one line. Any thread may call.
 class Log {
  public:
   explicit Log(const LogOptions& options);
@@ -41,10 +41,10 @@ class Log {
   void error(std::string_view message) const { write(LogLevel::kError, message); }
   void write(LogLevel level, std::string_view message) const;
 
-  /// Keeps a line that the task has printed elsewhere beside its own: the last ones are shown while
-  /// it runs.
+  /// Keeps a line that the task has printed elsewhere, together with the log's own lines. The page
+  /// shows the last lines while the task runs.
   void remember(std::string_view line) const;
-  /// Returns the last lines of all levels, the oldest first.
+  /// Returns the last lines of all levels, oldest first.
   std::vector<std::string> remembered() const;
 
  private:
@@ -52,7 +52,7 @@ class Log {
   std::unique_ptr<Impl> impl_;
 };
 
-/// The options that --log-level and --log-format give the task of this process.
+/// Returns the options that --log-level and --log-format ask for, for the task of this process.
 LogOptions log_options(const Cluster& cluster, const RunOptions& run);
 
 }  // namespace paceline

@@ -22,7 +22,7 @@ using testing::MatchesRegex;
 
 constexpr const char* kTime = "20[0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9:]{8}\\.[0-9]{3}Z";
 
-/// A pipe, and the text that was written to it.
+/// A pipe, and the lines that were written to it.
 class Written {
  public:
   Written() { EXPECT_EQ(pipe2(ends_.data(), O_CLOEXEC), 0); }

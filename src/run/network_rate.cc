@@ -11,7 +11,8 @@ double network_gbps() {
   double most = 0;
   std::error_code ignored;
   for (const auto& card : std::filesystem::directory_iterator("/sys/class/net", ignored)) {
-    // Bridges and pairs of virtual cards tell speeds that no cable has.
+    // Skips cards without a device: bridges and pairs of virtual cards tell speeds that no cable
+    // has.
     if (!std::filesystem::exists(card.path() / "device", ignored)) continue;
     std::ifstream file(card.path() / "speed");
     double megabits = 0;

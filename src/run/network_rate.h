@@ -3,11 +3,11 @@
 
 namespace paceline {
 
-/// The bytes of payload that a link of 1 Gbit/s carries in a second, each way. The rest are
-/// headers: 118.9 MB/s of 125 are left where both ways are busy (iperf3 --bidir).
+/// The bytes of payload that a link of 1 Gbit/s carries per second in each direction. Headers take
+/// the rest: with both directions busy, 118.9 of 125 MB/s are left (iperf3 --bidir).
 constexpr double kPayloadOfGigabit = 1e9 / 8 * 118.9 / 125;
 
-/// The rate of the fastest network card in Gbit/s; 0 when the system does not say.
+/// Returns the rate of the fastest network card in Gbit/s; 0 if the system does not tell it.
 double network_gbps();
 
 }  // namespace paceline

@@ -19,40 +19,40 @@ struct Report;
 
 /// RunOptions::program. What it points to must outlive the run.
 struct ProgramRun {
-  /// It reports SIGINT, SIGTERM and SIGHUP. If it is null, nobody watches for them.
+  /// Reports SIGINT, SIGTERM and SIGHUP. If it is null, nobody watches for these signals.
   const Interrupt* interrupt = nullptr;
-  /// The task's log, for lines about joins and waits. If it is null, they are printed.
+  /// The task's log, for lines about joins and waits. If it is null, these lines are printed.
   const Log* log = nullptr;
   std::string log_level = "info";   // debug, info, warning or error
   std::string log_format = "text";  // or json: one object a line
   std::string resume_command;       // the command that resumes the run; empty: not known
-  /// The global step of this task when a ps was lost with its values; the run goes on from a
-  /// checkpoint since then. Empty: none was lost.
+  /// The global step of this task when a ps was lost together with its values; empty if no ps was
+  /// lost. The run has since gone on from a checkpoint.
   std::optional<std::int64_t> lost_at;
-  /// The last report is kept here, to which run_program adds the error of a program that fails. If
-  /// it is null, the report is not kept.
+  /// Receives the last report, to which run_program adds the error of a program that fails. If it
+  /// is null, the report is not kept.
   Report* last_report = nullptr;
-  /// The seconds that a session has counted towards RunOptions::seconds; run_program goes on
-  /// counting after a ps was lost. If it is null, they are not kept.
+  /// Receives the seconds that a session has counted towards RunOptions::seconds, so that
+  /// run_program goes on counting after a ps was lost. If it is null, the seconds are not kept.
   double* seconds_counted = nullptr;
-  /// It is called with a message when a session at its end cannot save, or cannot write its report
-  /// or timeline; run_program then prints the message and returns 1. If it is empty, the session
+  /// Called with a message when a session cannot save at its end, or cannot write its report or
+  /// timeline; run_program then prints the message and returns 1. If it is empty, the session
   /// prints the message.
   std::function<void(const std::string&)> on_failed_end;
   double link_gbps = 0;  // the rate of each emulated host's link; 0: no host is emulated
-  /// The flags of the command line and of its files by name, and the settings of the program with
-  /// their values, for the report.
+  /// For the report: the flags of the command line and of its files by name, and the program's
+  /// settings with their values.
   std::vector<std::pair<std::string, std::string>> flags;
 };
 
-/// Returns the ProgramRun of the run; if it has none, one that says nothing.
+/// Returns the ProgramRun of the run; an empty one if the run has none.
 inline const ProgramRun& program_run_of(const RunOptions& run) {
   static const ProgramRun none;
   return run.program == nullptr ? none : *run.program;
 }
 
-/// Returns the ProgramRun of these options alone, to be changed. Copies of the options keep their
-/// own.
+/// Returns a ProgramRun of these options alone, which the caller may change. Copies of the options
+/// keep the earlier one.
 inline ProgramRun& own_program_run(RunOptions& run) {
   auto own = std::make_shared<ProgramRun>(program_run_of(run));
   run.program = own;

@@ -11,7 +11,7 @@ namespace paceline {
 
 void prepare_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // open() takes the lowest free number, which is this stream's.
+    // open() takes the lowest free number, which is that of the closed stream.
     if (fcntl(stream, F_GETFD) == -1) [[maybe_unused]]
       const int taken = open("/dev/null", O_RDWR);
   }

@@ -3,11 +3,14 @@
 
 namespace paceline {
 
-/// A stream that is closed (`>&-`) leads nowhere: else the first file that the program opens would
-/// take its number and all that is printed. Lines of standard output are written when they are
-/// whole: those of a task must reach its launcher then, not when a buffer is full. A file that
-/// grows beyond `ulimit -f` is an error of the write, which is reported, and not a signal that
-/// kills.
+/// Prepares the three streams.
+///
+/// - A closed stream (`>&-`) is opened to /dev/null; otherwise the first file that the program
+///   opens would get its number, and all that is printed.
+/// - Standard output is written line by line, since a launcher must get a task's lines at once, and
+///   not when a buffer is full.
+/// - A file that grows beyond `ulimit -f` makes the write fail with an error, which is reported; a
+///   signal would kill the process.
 void prepare_standard_streams();
 
 }  // namespace paceline

@@ -7,15 +7,16 @@
 
 namespace paceline {
 
-/// The device that a task gets, the first one where it has towers, such as "sim:1"; empty for a ps.
+/// Returns the device of a task, such as "sim:1"; the first one if the task has towers, and empty
+/// for a ps.
 std::string device_of(const Cluster& cluster, const TaskId& task);
 /// Returns the devices as the user reads them: "device sim:1", "devices sim:2 to sim:3", or "no
 /// device".
 std::string devices_of(const Cluster& cluster, const TaskId& task);
-/// Returns the number of threads of each of `workers` workers that share `cores`.
+/// Returns the number of threads for each of `workers` workers that share `cores` cores.
 int threads_of_worker(const Cluster& cluster, int cores, int workers);
-/// True for a task whose launcher has started all of them on its own machine, on emulated hosts of
-/// it or not: on other hosts they listen elsewhere than at their addresses.
+/// True for a task if its launcher has started all tasks on its own machine, on emulated hosts or
+/// not. On other hosts, tasks listen at addresses other than those that the cluster names.
 bool is_on_one_machine(const Cluster& cluster);
 
 }  // namespace paceline

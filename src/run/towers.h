@@ -6,8 +6,8 @@
 
 namespace paceline {
 
-/// Throws kUsage, naming --towers, when it is not from 1 to kMostTowers, or when the towers are
-/// groups of cores and this machine has fewer `cores`, or the task fewer threads.
+/// Throws kUsage, naming --towers, if the number is not from 1 to kMostTowers; and, for towers that
+/// are groups of cores, if this machine has fewer `cores` or the task fewer threads.
 void check_towers(const Cluster& cluster, int cores);
 
 }  // namespace paceline

@@ -20,7 +20,8 @@ constexpr std::string_view kInstructionSets[] = {
     "avx512f",  "avx512bw", "avx512vl", "avx512_vnni", "avx512_bf16", "avx512_fp16",
     "amx_tile", "amx_bf16", "asimd",    "sve"};
 
-// "key : value" of the first processor; empty where the machine does not say.
+// Returns the value of the line "key : value" for the first processor; empty if the machine does
+// not tell it.
 std::string cpu_info(std::string_view key) {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {

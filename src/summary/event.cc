@@ -46,7 +46,7 @@ Histogram Histogram::of(std::span<const float> values) {
 
 namespace {
 
-// Field numbers of TensorFlow's public messages Event, SessionLog, Summary, Image and
+// The numbers of the fields in TensorFlow's public messages Event, SessionLog, Summary, Image and
 // HistogramProto.
 enum EventField : int { kWallTime = 1, kStep, kVersion, kGraph, kSummary, kSessionLog = 7 };
 enum SessionLogField : int { kStatus = 1 };
@@ -132,7 +132,7 @@ SummaryImage decode_image_field(std::string_view message) {
   return image;
 }
 
-// None: of a kind that we do not write (a sound, a tensor).
+// Returns nothing for a kind of value that we do not write, such as a sound or a tensor.
 std::optional<SummaryValue> decode_value(std::string_view message) {
   SummaryValue value;
   bool known = false;

@@ -10,8 +10,8 @@
 
 namespace paceline {
 
-/// How many values of a tensor lie where.
-/// Buckets of equal width from the least to the greatest value. What is not finite is left out.
+/// How a tensor's values are distributed, in buckets of equal width from the least to the greatest
+/// value. Values that are not finite are left out.
 struct Histogram {
   double min = 0, max = 0, count = 0, sum = 0, sum_squares = 0;
   std::vector<double> limits;  // upper ends, ascending
@@ -29,7 +29,7 @@ struct SummaryImage {
   bool operator==(const SummaryImage&) const = default;
 };
 
-/// A number, a histogram, or a picture, under a name.
+/// A named number, histogram or picture.
 struct SummaryValue {
   std::string tag;
   std::variant<float, Histogram, SummaryImage> value;
@@ -41,13 +41,14 @@ struct SummaryEvent {
   double wall_time = 0;      // seconds since 1970
   std::int64_t step = 0;     // the global step
   std::string version = {};  // of the file, in its first event
-  bool start = false;        // a run began: later steps of earlier files do not count any more
-  std::string graph = {};    // a GraphDef
+  // A run began here: later steps in earlier files no longer count.
+  bool start = false;
+  std::string graph = {};  // a GraphDef
   std::vector<SummaryValue> values = {};
   bool operator==(const SummaryEvent&) const = default;
 
   std::string encode() const;
-  /// Kinds of values that we do not write are left out. Throws kDataLoss.
+  /// Reads an event. Leaves out kinds of values that we do not write. Throws kDataLoss.
   static SummaryEvent decode(std::string_view message);
 };
 

@@ -59,7 +59,7 @@ TEST_F(EventFile, IsReadAsItWasWritten) {
   EXPECT_GT(events[3].wall_time, 1.6e9);
 }
 
-// The published example of a masked checksum: that of a record's length 0.
+// The first checksum is the published example of a masked checksum.
 TEST_F(EventFile, HasChecksumsAsTheFormatSays) {
   EXPECT_EQ(masked_checksum(""), 0xa282ead8);
   EXPECT_EQ(masked_checksum("123456789"), ((0xe3069283 >> 15 | 0xe3069283 << 17) + 0xa282ead8));
@@ -104,7 +104,8 @@ TEST_F(EventFile, SaysWhenTheDiskIsFull) {
   const StoppingDisk disk(4, StoppingDisk::Then::kFull);  // folder, file, two events
   EventWriter writer(folder_, 0, disk);
   EXPECT_THROW(writer.add({.step = 1}), Error);
-  writer.add({.step = 2});  // there is room again, in place of what was cut short
+  // The disk has room again; this record replaces the one that was cut short.
+  writer.add({.step = 2});
   const std::vector<SummaryEvent> events = read(writer.path());
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[2].step, 2);

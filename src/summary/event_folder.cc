@@ -13,7 +13,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the event files in the order of their runs, since their names begin with the time.
+// Returns the event files in the order of their runs, which is that of their names, since these
+// begin with the time.
 std::vector<std::string> event_files(const fs::path& folder) {
   std::vector<std::string> files;
   std::error_code ignored;
@@ -57,7 +58,7 @@ void add_task(std::vector<TaskSummaries>& tasks, const fs::path& folder) {
 
 std::vector<TaskSummaries> read_summaries(const std::string& folder) {
   fs::path path = fs::path(folder) / "";
-  path = path.parent_path();  // without a slash at its end, so that it has a name
+  path = path.parent_path();  // removes a slash at the end, so that the path has a name
   if (fs::is_directory(path / "summaries")) path /= "summaries";
   std::vector<TaskSummaries> tasks;
   add_task(tasks, path);

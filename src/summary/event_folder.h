@@ -1,4 +1,4 @@
-// The numbers that all event files of a run hold.
+// Reads the numbers in all event files of a run.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +15,15 @@ struct SummaryPoint {
   bool operator==(const SummaryPoint&) const = default;
 };
 
-/// The numbers of one task, in the order of steps, by tag.
+/// The numbers of one task by tag, ordered by step.
 struct TaskSummaries {
   std::string task;  // the folder's name: "worker:0"
   std::map<std::string, std::vector<SummaryPoint>> numbers;
 };
 
 /// Returns the summaries of every task, by name. `folder` is an --out folder, its summaries/, or
-/// the folder of one task. Where a later file begins, the numbers that earlier files have for later
-/// steps are left out. Throws kNotFound when there are no event files there, kDataLoss when one is
-/// damaged.
+/// the folder of one task. A later file replaces the numbers that earlier files have for steps
+/// after its begin. Throws kNotFound if there are no event files, and kDataLoss if one is damaged.
 std::vector<TaskSummaries> read_summaries(const std::string& folder);
 
 }  // namespace paceline

@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 class EventFolder : public ::testing::Test {
  protected:
   ~EventFolder() override { std::filesystem::remove_all(folder_); }
-  // Steps and losses of a run that began after `first_step`.
+  // Writes steps and losses of a run that began after `first_step`.
   void write(const std::string& task, std::int64_t first_step, const std::string& name,
              const std::vector<std::pair<std::int64_t, float>>& losses) const {
     const std::string folder = folder_ + "/summaries/" + task;

@@ -10,15 +10,15 @@
 
 namespace paceline {
 
-/// For one thread. An incomplete record counts as the end of the file, since a program may still be
-/// writing it.
+/// Reads an event file. For one thread. An incomplete record counts as the end of the file, since a
+/// program may still be writing it.
 class EventReader {
  public:
   /// Throws kNotFound naming the path.
   explicit EventReader(const std::string& path) : file_(path) {}
 
-  /// None at the end. Throws kDataLoss naming file and offset when a checksum differs or the record
-  /// holds no event.
+  /// Returns the next event; nothing at the end. Throws kDataLoss naming file and offset if a
+  /// checksum differs or the record holds no event.
   std::optional<SummaryEvent> next();
 
  private:

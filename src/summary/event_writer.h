@@ -10,12 +10,12 @@
 
 namespace paceline {
 
-/// For one thread. Others can read an event as soon as it is added, in other processes too. Throws
-/// as Disk does.
+/// Writes an event file. For one thread. Other processes can read an event as soon as it is added.
+/// Throws as Disk does.
 class EventWriter {
  public:
-  /// A new file in `folder`, which is made: events.out.tfevents.SECONDS.HOST.PID. What earlier
-  /// files there say of steps after `first_step` does not count any more.
+  /// Makes `folder`, and a new file in it: events.out.tfevents.SECONDS.HOST.PID. From now on,
+  /// earlier files there no longer count for steps after `first_step`.
   EventWriter(const std::string& folder, std::int64_t first_step,
               const Disk& disk = Disk::machine());
 

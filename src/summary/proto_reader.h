@@ -1,4 +1,4 @@
-// Reads messages of protobuf's wire format, from any source.
+// Reads messages in protobuf's wire format. The bytes may come from anywhere.
 #pragma once
 
 #include <cstdint>
@@ -7,20 +7,20 @@
 
 namespace paceline {
 
-/// The fields of one message, one after the other; those that nobody asks for are passed over.
-/// Borrows the bytes. All throw kDataLoss when the bytes are no such message or field.
+/// Reads the fields of one message, one after the other; the caller may skip fields. The bytes must
+/// stay valid. All functions throw kDataLoss if the bytes are no such message or field.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view message) : rest_(message) {}
 
-  /// Goes to the next field; false at the end.
+  /// Goes to the next field; returns false at the end.
   bool next();
   int field() const { return field_; }
   std::int64_t integer() const;
   double float64() const;
   float float32() const;
   std::string_view bytes() const;
-  /// Appends a repeated double's values: packed, or one of them.
+  /// Appends the values of a repeated double: all of them if they are packed, else one.
   void append_to(std::vector<double>& values) const;
 
  private:

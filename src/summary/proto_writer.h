@@ -8,8 +8,8 @@
 
 namespace paceline {
 
-/// One message: fields in the order of the calls. A message within it is written apart and then
-/// added by bytes().
+/// Writes one message, with its fields in the order of the calls. A message inside it is written
+/// separately, and then added by bytes().
 class ProtoWriter {
  public:
   void integer(int field, std::int64_t value);
@@ -17,7 +17,7 @@ class ProtoWriter {
   void float32(int field, float value);
   /// A string, bytes, or a message.
   void bytes(int field, std::string_view value);
-  /// Writes the beginning of a field of bytes; the caller writes its `size` bytes elsewhere.
+  /// Writes the beginning of a field of `size` bytes; the caller then writes these bytes elsewhere.
   void begin_bytes(int field, std::uint64_t size);
   /// A repeated double, packed.
   void packed(int field, std::span<const double> values);

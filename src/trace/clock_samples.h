@@ -10,20 +10,20 @@
 
 namespace paceline {
 
-/// One round trip. At the time `at` here, the other clock was ahead by `offset`, ± `half`, half of
-/// the round trip. This holds however the delay is divided between the two ways.
+/// One round trip. At the time `at` of this clock, the other clock was ahead by `offset`, ± `half`
+/// (half of the round trip). This holds however the delay is divided between the two ways.
 struct ClockSample {
   TimePoint at;
   Duration offset{}, half{};
   bool operator==(const ClockSample&) const = default;
 };
 
-/// A question left at `asked`, the other clock showed `theirs` when it was answered, and the answer
-/// arrived at `answered`.
+/// Makes a sample of a question: sent at `asked`, answered when the other clock showed `theirs`,
+/// with the answer arriving at `answered`.
 ClockSample clock_sample(TimePoint asked, TimePoint theirs, TimePoint answered);
 
-/// The samples of one other clock in the order of their times. When there are too many, the better
-/// one of each two neighbours stays, so that the best of any longer while is always there.
+/// The samples of one other clock, ordered by time. When there are too many, the better of each two
+/// neighbours stays, so that any longer period keeps its best sample.
 class ClockSamples {
  public:
   static constexpr std::size_t kMost = 64;
@@ -36,26 +36,28 @@ class ClockSamples {
   std::size_t count_ = 0;
 };
 
-/// The lead of another clock over the clock here: `offset` at the time `at` here, and `drift` more
-/// for each second after it.
+/// By how much another clock is ahead of this one: by `offset` at the time `at` of this clock, and
+/// by `drift` more for each second after that.
 struct ClockLine {
   TimePoint at;
   Duration offset{};
   double drift = 0;
   Duration uncertainty{};
 
-  /// Returns the time of the other clock when the one here shows `here`.
+  /// Returns the time of the other clock when this clock shows `here`.
   TimePoint there(TimePoint here) const;
-  /// The line of the other clock's task to this one.
+  /// Returns the line by which this clock is ahead of the other one.
   ClockLine inverse() const;
-  /// Joins two lines: this one leads from here to there, `next` leads on from there.
+  /// Joins two lines: this one leads from a first clock to a second, and `next` from the second to
+  /// a third.
   ClockLine then(const ClockLine& next) const;
 };
 
-/// The line that holds from `begin` to `end` of the clock here: through the shortest round trips of
-/// the first and of the second half of the samples, when these show that the clocks drift apart,
-/// else at the offset of the shorter one. Clocks that show no drift are taken to have one of at
-/// most `most_drift` (5e-5 for those of two machines). There is at least one sample.
+/// Returns the line that holds from `begin` to `end` of this clock. If the samples show that the
+/// clocks drift apart, the line goes through the shortest round trips of the first and of the
+/// second half of the samples; if not, it is level at the offset of the shorter of these two.
+/// Clocks that show no drift may still drift by up to `most_drift` (5e-5 for the clocks of two
+/// machines). There is at least one sample.
 ClockLine estimate_clock(std::span<const ClockSample> samples, TimePoint begin, TimePoint end,
                          double most_drift);
 

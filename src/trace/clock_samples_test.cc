@@ -16,7 +16,7 @@ constexpr double kMostDrift = 5e-5;
 
 TimePoint at(Duration time) { return TimePoint(time); }
 
-// Two clocks, of which the other one is ahead by a line.
+// Two clocks; the other one is ahead by `offset`, and drifts by `drift`.
 struct Clocks {
   Duration offset;
   double drift = 0;
@@ -27,7 +27,7 @@ struct Clocks {
   ClockSample trip(TimePoint asked, Duration out, Duration back) const {
     return clock_sample(asked, there(asked + out), asked + out + back);
   }
-  // The largest error of the line between the two times.
+  // Returns the largest error of the line between the two times.
   Duration error(const ClockLine& line, TimePoint begin, TimePoint end) const {
     const auto off = [&](TimePoint time) {
       return std::chrono::abs(line.there(time) - there(time));

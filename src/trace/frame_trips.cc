@@ -9,7 +9,7 @@
 namespace paceline {
 namespace {
 
-// The sender, the receiver, the message, and the numbers of the frame's header.
+// What identifies a frame: its sender, its receiver, its message, and the numbers of its header.
 using FrameKey =
     std::tuple<std::size_t, std::size_t, std::size_t, std::int64_t, std::uint64_t, std::uint64_t>;
 
@@ -25,7 +25,7 @@ struct FrameKeyHash {
   }
 };
 
-// The direction and message of a label's frames; the number of a message is the same in all tasks.
+// The direction and message of the frames with a label; a message has the same number in all tasks.
 struct FrameKind {
   bool is_known = false;
   std::size_t peer = 0, message = 0;

@@ -16,16 +16,17 @@ struct SpanPlace {
   bool operator==(const SpanPlace&) const = default;
 };
 
-/// A frame: the span that handed it to the link, and the span that handled it.
+/// A frame's way: the span that handed it to the link, and the span that handled it on arrival.
 struct FrameTrip {
   SpanPlace sent, received;
 };
 
-/// Returns the message of a frame's span, "chunk" of "send chunk"; empty when the label is no
-/// frame's, or has another verb.
+/// Returns the message in the label of a frame's span, "chunk" for "send chunk"; empty if the label
+/// is not that of a frame, or has another verb.
 std::string_view message_of(const TimelineLabel& label, std::string_view verb);
 
-/// Returns all frames with a sending and an arrival, in the order of their arrival in each task.
+/// Returns all frames of which both the sending and the arrival were recorded, ordered by their
+/// arrival in each task.
 std::vector<FrameTrip> match_frames(std::span<const TaskTimeline> tasks);
 
 }  // namespace paceline

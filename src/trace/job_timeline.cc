@@ -1,4 +1,4 @@
-// Merging is pure: files go in, the spans of all tasks come out, and functions work on these
+// Merging is pure: it reads files into the spans of all tasks, and functions then change the spans
 // (clock_alignment, frame_trips, timeline_arrows, critical_path).
 #include "trace/job_timeline.h"
 
@@ -39,7 +39,7 @@ std::optional<ClockLine> line_between(const TaskTimeline& from, const TaskTimeli
   return there;
 }
 
-// The first task that reads the clock of each task.
+// Returns, for each task, the first task that reads the same clock.
 std::vector<std::size_t> owners_of_clocks(std::span<const TaskTimeline> tasks) {
   std::vector<std::size_t> owners(tasks.size());
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -75,8 +75,8 @@ std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks) {
   }
 }
 
-// What is wanted of the clocks can be had, since the true ones have it; and who is moved, by no
-// more than it takes, comes at most so much nearer to the others' uncertainty.
+// The corrections exist, since with the true times every frame arrives later than it was sent. A
+// clock is moved by no more than one frame requires, so its uncertainty grows by that much at most.
 void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
                       std::vector<TaskClock>& clocks) {
   const std::vector<std::size_t> owners = owners_of_clocks(tasks);
@@ -118,7 +118,7 @@ void change_to_one_clock(std::vector<TaskTimeline>& tasks, std::span<const TaskC
 
 namespace {
 
-// No step waits for these; messages without a name of their own are frames.
+// No step waits for these messages. "frame" stands for messages without a name of their own.
 constexpr std::array<std::string_view, 3> kBesideTheSteps = {"handled", "job_state", "frame"};
 
 bool is_waited_for(std::string_view message) {
@@ -181,7 +181,8 @@ void CriticalPaths::index(std::size_t task) {
   std::ranges::stable_sort(to.worked, {}, end_of);
 }
 
-// Stands on a thread of a task at a time, of which it has told all that follows.
+// Follows the path backwards: stands at a time in one thread of a task, and has already reported
+// all later parts of the step.
 class CriticalPaths::Walk {
  public:
   Walk(const CriticalPaths& all, SpanPlace step)
@@ -189,7 +190,7 @@ class CriticalPaths::Walk {
     begin_ = span(step.span).begin;
   }
   std::vector<PathPart> parts() {
-    // Each turn takes the path to an earlier time, or on to another task.
+    // Each turn takes the path to an earlier time, or to another task.
     int turns = 0;
     while (time_ > begin_ && turns < kMostTurns) {
       const std::int64_t before = time_;
@@ -223,8 +224,8 @@ class CriticalPaths::Walk {
     task_ = task;
     thread_ = thread;
   }
-  // Of the thread's spans that began before now: the innermost one that has not ended before
-  // `end`, and the outermost one in it that has, if that was the last.
+  // Looks at the latest span of the thread and at its parents: `span` is the innermost of them that
+  // does not end before `end`, and `ended` the outermost that does. Each may be kNone.
   struct Around {
     std::size_t span = kNone, ended = kNone;
   };
@@ -239,13 +240,13 @@ class CriticalPaths::Walk {
     }
     return found;
   }
-  // The last frame that had arrived by now.
+  // Returns the last frame that had arrived by now.
   std::size_t last_arrival() const {
     const auto after = std::ranges::lower_bound(index().handled, time_, {},
                                                 [&](std::size_t k) { return span(k).begin; });
     return after == index().handled.begin() ? kNone : *std::prev(after);
   }
-  // The last work that had ended by now.
+  // Returns the last work that had ended by now.
   std::size_t last_work() const {
     const auto after = std::ranges::upper_bound(index().worked, time_, {},
                                                 [&](std::size_t k) { return span(k).end; });
@@ -263,8 +264,9 @@ class CriticalPaths::Walk {
     go_to(since, fmt::format("{} {}", name(), what_it_does(label)));
     if (to_begin && index().trips[now.span] != kNone) follow_frame(now.span);
   }
-  // The wait ended with what arrived last in it, unless the thread has done something since. Who
-  // handles a frame may wake the waiting thread before it is done with it.
+  // The wait ended with the last frame that arrived during it, unless the thread has done something
+  // since. The thread that handles a frame may wake the waiting thread before it is done with the
+  // frame.
   bool follow_arrival(std::int64_t since) {
     const std::size_t arrival = last_arrival();
     if (arrival == kNone || span(arrival).end <= since) return false;
@@ -274,11 +276,11 @@ class CriticalPaths::Walk {
     follow_frame(arrival);
     return true;
   }
-  // A thread that does nothing: what was done last in the task has led to it.
+  // In a gap the thread did nothing: the path goes on at the last work that ended in the task.
   void leave_gap() {
     if (!follow_work(begin_)) go_to(begin_, name() + " other");
   }
-  // To what was done last in the task, if it ended after `since`.
+  // Goes to the last work that ended in the task, if it ended after `since`.
   bool follow_work(std::int64_t since) {
     const std::size_t last = last_work();
     if (last == kNone || span(last).end <= since) return false;
@@ -286,8 +288,9 @@ class CriticalPaths::Walk {
     thread_ = span(last).thread;
     return true;
   }
-  // At the begin of the span that handles a frame. Where the thread did something else when the
-  // frame had already been sent, the frame waited for the thread, or came behind the last one.
+  // Now stands at the begin of the span that handles a frame. If the thread did something else
+  // after the frame had been sent, the frame waited for the thread, or arrived behind an earlier
+  // frame.
   void follow_frame(std::size_t handled) {
     const std::size_t parent = index().parents[handled];
     if (parent != kNone && !may_wait(task().label_of(span(parent)))) return;
@@ -354,7 +357,7 @@ class Arrows {
     const TimelineSpan& sent = span(trip.sent);
     const std::string_view message = message_of(sender.label_of(sent), "send");
     if (is_one_of(kPushes, message)) {
-      // The last frame of a piece comes last.
+      // Trips come in order, so that the last frame of a piece stays in the map.
       pushes_[{trip.sent.task, trip.received.task, sent.frame.piece, sent.frame.step}] = trip;
     } else if (is_one_of(kPulls, message)) {
       pulls_[{trip.sent.task, trip.received.task, sent.frame.piece}].push_back(trip);
@@ -378,7 +381,7 @@ class Arrows {
     put_in_order(arrow);
     arrows_.push_back(std::move(arrow));
   }
-  // The one within the handling of the frame; else the next one of the piece.
+  // Returns the rule that runs within the handling of the frame, else the next rule of the piece.
   const SpanPlace* rule_of(const FrameTrip& push) const {
     const TimelineSpan& received = span(push.received);
     const auto rules = rules_.find({push.received.task, std::to_string(received.frame.piece)});
@@ -409,7 +412,7 @@ class Arrows {
     if (need == needs->second.end()) return;
     arrow.ends.push_back({*need, std::max(span(*need).begin, there)});
   }
-  // Clocks that are not quite in step, or a match that is none, must not turn an arrow round.
+  // Clocks that do not quite agree, or a false match, must not make an arrow point backwards.
   static void put_in_order(TimelineArrow& arrow) {
     for (std::size_t i = 1; i < arrow.ends.size(); ++i) {
       arrow.ends[i].at = std::max(arrow.ends[i].at, arrow.ends[i - 1].at);
@@ -417,7 +420,7 @@ class Arrows {
   }
 
   const std::span<const TaskTimeline> tasks_;
-  // By task, and the piece or variable; in the order of their begin.
+  // For each task and its piece or variable: the spans, ordered by their begin.
   std::map<std::pair<std::size_t, std::string>, std::vector<SpanPlace>> rules_, needs_;
   std::map<std::tuple<std::size_t, std::size_t, std::int64_t, std::uint64_t>, FrameTrip> pushes_;
   std::map<std::tuple<std::size_t, std::size_t, std::int64_t>, std::vector<FrameTrip>> pulls_;

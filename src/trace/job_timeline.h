@@ -12,20 +12,21 @@
 
 namespace paceline {
 
-/// How a task's clock was found to be.
+/// The relation of a task's clock to the first task's clock.
 struct TaskClock {
-  /// From the task's clock to that of the first task.
+  /// The line from the task's clock to the first task's clock.
   ClockLine line;
   /// The two tasks read one clock.
   bool is_same = false;
-  /// False: no round trip leads to the first task, and the clock is taken as it is.
+  /// False if no chain of round trips leads to the first task; the clock is then taken as it is.
   bool is_known = false;
 };
 
-/// By task. Each goes over the round trips that leave the least uncertainty.
+/// Returns the clocks by task. Each clock is compared by the chain of round trips that leaves the
+/// least uncertainty.
 std::vector<TaskClock> align_clocks(std::span<const TaskTimeline> tasks);
 
-/// Moves clocks within their uncertainty until every frame arrives after it was sent.
+/// Moves clocks within their uncertainty until every frame arrives later than it was sent.
 void put_causes_first(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips,
                       std::vector<TaskClock>& clocks);
 
@@ -39,16 +40,17 @@ struct PathPart {
   bool operator==(const PathPart&) const = default;
 };
 
-/// The critical path of a step: what each moment of it waited for. Goes back from the ends of
-/// steps, through the spans of the tasks. Where a task waited, the path goes on at the task that
-/// has sent what it waited for; where a frame had to wait for the thread that handles it, it stays.
+/// The critical path of a step: what each moment of the step waited for. It is followed backwards
+/// from the step's end through the spans of tasks. Where a task waited, the path continues at the
+/// task that sent what was waited for. Where a frame had to wait for the thread that handles it,
+/// the path stays in that thread's task.
 class CriticalPaths {
  public:
-  /// The times of all tasks are of one clock. Both outlive this.
+  /// The times of all tasks must be of one clock. Both arguments must outlive this object.
   CriticalPaths(std::span<const TaskTimeline> tasks, std::span<const FrameTrip> trips);
 
-  /// The parts of the step that this span ("step" of a worker) covers, in their order and without
-  /// a gap. Parts that follow one another and do the same are one.
+  /// Returns the parts of the step that this span (a worker's "step") covers, in order and without
+  /// gaps. Neighbouring parts that do the same are joined.
   std::vector<PathPart> path_of(SpanPlace step) const;
 
  private:
@@ -61,9 +63,9 @@ class CriticalPaths {
   struct Task {
     std::vector<Thread> threads;
     std::vector<std::size_t> parents;  // by span
-    std::vector<std::size_t> trips;    // by span that handles a frame: its trip
-    std::vector<std::size_t> handled;  // spans that have a trip, by their begin
-    std::vector<std::size_t> worked;   // these, and those of other work, by their end
+    std::vector<std::size_t> trips;    // for each span that handles a frame: the index of its trip
+    std::vector<std::size_t> handled;  // the spans that have a trip, ordered by their begin
+    std::vector<std::size_t> worked;   // these spans and those of other work, ordered by their end
   };
 
   void index(std::size_t task);
@@ -80,12 +82,12 @@ struct TimelineArrow {
     std::int64_t at = 0;  // within the span
   };
   std::string name;
-  std::vector<End> ends;  // two or more, in the order of their times
+  std::vector<End> ends;  // two or more ends, ordered by time
 };
 
-/// The times of all tasks are of one clock. The arrows:
-/// - a worker's push of a piece → the ps's rule → the frame that brings the new values, or says
-///   that they are there → the `need` that first uses them;
+/// Returns the arrows; the times of all tasks must be of one clock. An arrow leads
+/// - from a worker's push of a piece → the ps's rule → the frame that brings the new values, or
+///   says that they can be fetched → the `need` that first uses them;
 /// - in an all-reduce, from each part of a sum to its receiver, from "my sums are whole" to the
 ///   coordinator, and from there to the members that commit.
 std::vector<TimelineArrow> arrows_of(std::span<const TaskTimeline> tasks,
@@ -104,10 +106,10 @@ struct JobTimeline {
 
 JobTimeline merge_timelines(std::vector<TaskTimeline> tasks);
 
-/// Larger files are made smaller, until a viewer opens them with ease.
+/// Files larger than this are made smaller, so that a viewer can open them.
 constexpr std::size_t kMostTimelineBytes = 48'000'000;
-/// Writes one file for Perfetto, whole or not at all. When it would have more than `most_bytes`,
-/// spans lose their arguments first, then the shortest spans are left out, at last the arrows.
+/// Writes one file for Perfetto, whole or not at all. If it would have more than `most_bytes`,
+/// spans first lose their arguments, then the shortest spans are left out, and at last the arrows.
 /// Throws kUnavailable naming the path.
 void write_job_timeline(const std::string& path, const JobTimeline& job,
                         std::size_t most_bytes = kMostTimelineBytes);
@@ -115,7 +117,7 @@ void write_job_timeline(const std::string& path, const JobTimeline& job,
 /// Returns a summary: the offsets of the tasks' clocks, and the parts of the steps' critical paths.
 std::string summary_of(const JobTimeline& job);
 
-/// Reads the files, merges them, and writes one. Returns the lines to print. Throws as
+/// Reads the files, merges them, and writes one file. Returns the lines to print. Throws as
 /// read_task_timeline and write_job_timeline do.
 std::string merge_timeline_files(const std::vector<std::string>& parts, const std::string& path);
 

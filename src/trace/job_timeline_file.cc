@@ -15,7 +15,8 @@ namespace {
 // The amount of detail that a file shows.
 struct TimelineDetail {
   bool arguments = true;
-  std::int64_t shortest = 0;  // nanoseconds; spans of steps and ends of arrows are shown, too
+  // In nanoseconds: shorter spans are left out, except spans of steps and ends of arrows.
+  std::int64_t shortest = 0;
   bool arrows = true;
 };
 

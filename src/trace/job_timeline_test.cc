@@ -51,7 +51,7 @@ class TaskMaker {
     task_.clock_samples[to].push_back(sample);
     return *this;
   }
-  // Makes the timeline in the order of time, with a clock that is ahead of the test's.
+  // Returns the timeline, ordered by time, as recorded by a clock that is ahead of the test's.
   TaskTimeline make(Duration ahead = Duration()) const {
     TaskTimeline task = task_;
     std::ranges::stable_sort(
@@ -137,7 +137,7 @@ TEST(JobTimeline, SaysWhichClockIsNotKnown) {
   EXPECT_THAT(summary_of(job), HasSubstr("ps:0: no round trip leads to worker:0's clock"));
 }
 
-// Only 16 µs pass from the send to the arrival.
+// The two clocks leave only 16 µs between the sending and the arrival.
 TEST(JobTimeline, FramesArriveAfterTheyWereSent) {
   TaskMaker asks = worker();
   asks.round_trip("ps:0", {TimePoint(), kAhead + Duration(20000), Duration(20000)});
@@ -204,7 +204,7 @@ TEST(CriticalPath, AWaitMayEndBeforeItsFrameIsHandled) {
               ::testing::IsSupersetOf({"ps:0 applies rules 61-75", "worker:0 receives 90-92"}));
 }
 
-// The call that hands a contribution over waits for the device that makes it.
+// The call that hands over a contribution waits for the device that computes it.
 TEST(CriticalPath, AWorkerThatWaitsForItsDeviceRunsKernels) {
   TaskMaker queued("worker:0");
   queued.add("step", "step", 0, 100)
@@ -219,7 +219,7 @@ TEST(CriticalPath, AWorkerThatWaitsForItsDeviceRunsKernels) {
                           "worker:0 between kernels 90-100"));
 }
 
-// Towers make a step on threads of their own. The slowest of them is on the path.
+// Each tower makes its step on its own thread. The slowest tower is on the path.
 TEST(CriticalPath, AWorkerThatWaitsForItsTowersGoesOnWithTheSlowest) {
   TaskMaker towers("worker:0");
   towers.add("step", "step", 0, 100).add("step", "wait for the towers", 5, 95);

@@ -19,8 +19,8 @@ namespace {
 
 constexpr double kNanosecond = 1e-9, kMicrosecond = 1e-6;
 
-// Adds the time of one thread, if the system tells it. It allocates nothing: one thread is asked
-// several times a second while steps are made.
+// Adds the time of one thread, if the system tells it. Allocates nothing, since a run asks for one
+// thread several times a second while it makes steps.
 void add_thread(const char* path, PressureCounters& sum) {
   const int file = ::open(path, O_RDONLY | O_CLOEXEC);
   if (file < 0) return;

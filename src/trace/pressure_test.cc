@@ -1,4 +1,4 @@
-// Tests of the counters that show that a process was kept from working.
+// Tests of the counters that show what kept a process from working.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -42,7 +42,7 @@ TEST(StopWatch, NoticesThatItsProcessWasStopped) {
     }
     _exit(watch.stops().longest > 0 && watch.stops().seconds >= watch.stops().longest ? 0 : 1);
   }
-  // The test stops it again and again until it has noticed a stop.
+  // The test stops the child again and again until the child has noticed a stop.
   int status = 0;
   while (waitpid(child, &status, WNOHANG) == 0) {
     kill(child, SIGSTOP);

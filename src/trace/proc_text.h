@@ -5,7 +5,7 @@
 
 namespace paceline {
 
-/// Reads a file such as /proc/stat; empty when there is none.
+/// Returns the text of a file such as /proc/stat; empty if there is no such file.
 std::string proc_text(const char* path);
 
 }  // namespace paceline

@@ -30,7 +30,7 @@ class StepAccount {
   }
   /// Also shows the waits of DeviceWaitScope in the timeline, which must outlive this object.
   void show_device_waits(Timeline& timeline);
-  /// Forgets all; time counts as kOther from now.
+  /// Forgets all times; from now on, time counts as kOther.
   void reset();
   Duration spent(Activity activity) const { return spent_[std::size_t(activity)]; }
   Duration total() const;
@@ -47,7 +47,7 @@ class StepAccount {
   std::array<Duration, kActivityCount> spent_{};
 };
 
-/// Counts a block as `activity`, then goes back to what it was.
+/// Counts the time of a block as `activity`; after the block, time counts as before.
 class AccountScope {
  public:
   AccountScope(StepAccount& account, Activity activity)
@@ -61,7 +61,7 @@ class AccountScope {
   Activity before_;
 };
 
-/// Counts a block in which the thread waits for its device as compute.
+/// Counts as compute the time of a block in which the thread waits for its device.
 class DeviceWaitScope {
  public:
   explicit DeviceWaitScope(StepAccount& account)

@@ -21,7 +21,7 @@ double stopped_seconds(double asked, double took, double queued) {
   return stopped >= kLeastStop ? stopped : 0;
 }
 
-// The process may be stopped before the thread has begun.
+// The time is taken here, since the process may be stopped before the thread has begun.
 StopWatch::StopWatch() : thread_([this, now = SteadyClock::now()] { watch(now); }) {}
 
 StopWatch::~StopWatch() {

@@ -17,12 +17,13 @@ struct Stops {
   bool operator==(const Stops&) const = default;
 };
 
-/// Returns the seconds for which the thread could not have run in a sleep. The sleep was to take
-/// `asked` seconds, took `took`, and ended with `queued` seconds of waiting for a core. Small
-/// amounts count as 0.
+/// Returns for how many seconds the thread could not have run during a sleep. The sleep should have
+/// taken `asked` seconds and took `took`; of these, the thread waited `queued` seconds for a core.
+/// Small results count as 0.
 double stopped_seconds(double asked, double took, double queued);
 
-/// A thread that sleeps, and looks how long it slept, five times a second. Any thread may call.
+/// Runs a thread that sleeps five times a second and measures how long it slept. Any thread may
+/// call.
 class StopWatch {
  public:
   StopWatch();

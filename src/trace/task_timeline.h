@@ -32,8 +32,8 @@ struct TaskTimeline {
   std::string task;  // "worker:0"
   int process = 0;
   std::size_t dropped = 0;  // spans that found no place
-  /// The machine since it was started, and the clock that the task has there: equal texts are one
-  /// clock.
+  /// `machine` identifies the machine since it was started, and `clock` the clock that the task
+  /// reads there: tasks with equal texts read one clock.
   std::string machine, clock;
   std::map<std::string, std::vector<ClockSample>> clock_samples;  // by task
   std::vector<Thread> threads;

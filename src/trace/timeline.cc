@@ -1,7 +1,7 @@
-// Wrappers of a device, of a plan's steps and of a link record a timeline (TracedDevice,
-// TracedSteps, TracedConnection); without a timeline they are not there. Only rules, and a step as
-// a whole, test a pointer. Nothing travels with a frame for its arrow: both sides know its message,
-// piece, offset and step.
+// Wrappers of a device, of a plan's steps and of a link record the timeline (TracedDevice,
+// TracedSteps, TracedConnection); a run without a timeline does not create them. Only rules, and
+// whole steps, test a pointer. Frames carry nothing for their arrows: both sides know a frame's
+// message, piece, offset and step.
 #include "trace/timeline.h"
 
 #include <unistd.h>
@@ -17,7 +17,7 @@ pid_t this_thread() {
   return id;
 }
 
-// The most events of one step, of a large graph or of a ps with many chunks.
+// The most events of one step, for a large graph or for a ps with many chunks.
 constexpr std::int64_t kMostInAStep = 4096;
 
 std::size_t places_for(std::int64_t steps, std::size_t most) {

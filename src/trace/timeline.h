@@ -18,7 +18,7 @@
 
 namespace paceline {
 
-/// The part that many events have in common. It is made before the steps.
+/// The part that many events have in common. Labels are made before the first step.
 struct TimelineLabel {
   std::string name;      // "matmul"
   std::string category;  // "kernel"
@@ -26,16 +26,16 @@ struct TimelineLabel {
   std::vector<std::pair<std::string, std::string>> arguments;
 };
 
-/// What tells a frame from the others with its name, on both sides of a connection.
+/// What distinguishes a frame from others of the same message, on both sides of a connection.
 struct FrameMark {
   std::int64_t piece = -1;  // −1: it is no frame
   std::uint64_t offset = 0, step = 0;
   bool operator==(const FrameMark&) const = default;
 };
 
-/// Records own steps [first, end) of a task. Any thread adds; nothing is allocated then, and what
-/// finds no place any more is counted. Who adds asks recording() first: a comparison when it is
-/// off.
+/// Records own steps [first, end) of a task. Any thread adds events. Adding allocates nothing, and
+/// events for which there is no room are only counted. A caller that adds events first asks
+/// recording(), which costs one comparison if recording is off.
 class Timeline {
  public:
   struct Event {
@@ -55,7 +55,7 @@ class Timeline {
   /// How the calling thread is called. Allocates.
   void name_thread(const std::string& name);
 
-  /// The task is in this own step; never goes back.
+  /// Tells the timeline that the task has reached this own step. Steps never go back.
   void begin_step(std::int64_t step);
   bool recording() const {
     return shows(step_.load(std::memory_order_relaxed)) ||
@@ -63,8 +63,8 @@ class Timeline {
   }
   /// True for a step that was asked for.
   bool shows(std::int64_t step) const { return step >= first_step_ && step < end_step_; }
-  /// Adds one, or takes one away, for whom it goes on recording: a ps records until all workers
-  /// have made these steps.
+  /// Adds or removes one reason to go on recording: a ps records until all workers have made these
+  /// steps.
   void hold() { ++held_; }
   void let_go() { --held_; }
   void add(const TimelineLabel* label, TimePoint begin, TimePoint end, std::int64_t bytes = -1,
@@ -76,18 +76,18 @@ class Timeline {
   /// Empty when it was not named.
   std::string name_of_thread(pid_t thread) const;
 
-  /// The peer of a connection, as the link calls it, is this task ("worker:1"). Allocates.
+  /// Tells which task ("worker:1") the link's `peer` is. Allocates.
   void name_peer(const std::string& peer, const std::string& task);
-  /// Returns the name of the task, or the link's name for it.
+  /// Returns the name of the task behind `peer`; the link's own name if the task is unknown.
   std::string task_of(const std::string& peer) const;
 
-  /// True when round trips are of use: from some steps before the first that is recorded to the one
-  /// after the last.
+  /// True while clocks should be compared: from some steps before the first recorded step until one
+  /// step after the last.
   bool wants_clocks() const {
     const std::int64_t step = step_.load(std::memory_order_relaxed);
     return step + kClocksBefore >= first_step_ && step <= end_step_;
   }
-  /// A round trip to a task. Allocates with the first one.
+  /// Adds a round trip to a task. The first one allocates.
   void add_clock_sample(const std::string& task, const ClockSample& sample);
   /// By task.
   std::map<std::string, ClockSamples> clock_samples() const;
@@ -112,7 +112,7 @@ class Timeline {
   std::map<std::string, ClockSamples> clocks_;
 };
 
-/// Adds a block as one event. `timeline` may be null.
+/// Records a block as one event. `timeline` may be null.
 class TimelineScope {
  public:
   TimelineScope(Timeline* timeline, const TimelineLabel* label, std::int64_t bytes = -1,

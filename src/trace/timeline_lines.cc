@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kTimelineHead = R"({"displayTimeUnit": "ms", "traceEvents": [)";
 constexpr std::string_view kTimelineTail = "]}";
 
-// Microseconds with three digits of them, exactly: a double of a long time has fewer.
+// Returns microseconds with three decimals, exactly. A double would lose digits of a long time.
 std::string microseconds_text(std::int64_t nanoseconds) {
   const bool negative = nanoseconds < 0;
   const std::uint64_t all = negative ? 0 - std::uint64_t(nanoseconds) : std::uint64_t(nanoseconds);
@@ -61,7 +61,7 @@ void for_lines_of_timeline(const std::string& path,
   if (!std::getline(file, text) || text != kTimelineHead) {
     throw Error(ErrorCode::kDataLoss, path + " is no timeline of a task of Paceline");
   }
-  // A file that was cut has no end of its last line.
+  // In a file that was cut, the last line has no newline.
   while (std::getline(file, text) && text != kTimelineTail && !file.eof()) {
     std::string_view event = text;
     if (event.ends_with(',')) event.remove_suffix(1);

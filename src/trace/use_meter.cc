@@ -28,7 +28,7 @@ std::optional<std::int64_t> peak_memory() {
 }  // namespace
 
 std::optional<std::int64_t> number_behind(const std::string& text, const std::string& key) {
-  // Looks at the start of a line only, since the key may be the end of another key.
+  // Finds the key only at the start of a line, since a longer key may end in the same letters.
   std::size_t at = text.starts_with(key) ? 0 : text.find("\n" + key);
   if (at == std::string::npos) return std::nullopt;
   at = text.find_first_not_of(" \t", text.find(key, at) + key.size());

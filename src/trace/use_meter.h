@@ -22,7 +22,7 @@ struct Pressure {
   std::optional<double> waited = {};
   /// The average number of cores that all processes of the machine kept busy.
   std::optional<double> machine_cores = {};
-  std::optional<double> major_faults = {};  // pages a second that were read from a disk
+  std::optional<double> major_faults = {};  // pages that were read from a disk, per second
   /// The shares of the time in which some process of the machine waited for memory, and for a disk.
   std::optional<double> memory_wait = {}, disk_wait = {};
   Stops stops = {};  // of this process
@@ -32,8 +32,9 @@ struct Pressure {
 
 /// The use of a machine between two moments. A number is empty when the system does not tell it.
 struct MachineUse {
-  double seconds = 0;       // between them
-  double core_seconds = 0;  // of all threads, in the process and in the system for it
+  double seconds = 0;  // between them
+  // The core time of all threads, including the time that the system spends for them.
+  double core_seconds = 0;
   std::optional<std::int64_t> disk_read, disk_written;  // bytes, beyond the system's cache
   std::optional<std::int64_t> peak_memory;              // bytes, since the process began
   Pressure pressure = {};
@@ -64,7 +65,7 @@ class UseMeter {
   std::unique_ptr<StopWatch> stop_watch_;  // from start() on
 };
 
-/// Returns the number behind `key` in a text such as /proc/self/status; empty when the key is
+/// Returns the number that follows `key` in a text such as /proc/self/status; empty if the key is
 /// missing.
 std::optional<std::int64_t> number_behind(const std::string& text, const std::string& key);
 

@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kStackBytes = 64 << 10;
 constexpr unsigned kWarp = 32;
 
-// No variable of a thread: a fiber may go on in another one.
+// This is not thread-local, since a fiber may continue in another thread.
 CudaEmulator* running = nullptr;
 
 }  // namespace
@@ -54,7 +54,7 @@ void CudaEmulator::run(const emulated::Kernel& kernel, void** parameters, dim3 g
       run_block(schedule);
     }
   } catch (...) {
-    fibers_.clear();  // they stand in the middle of a kernel
+    fibers_.clear();  // they have stopped in the middle of a kernel
     running = before;
     throw;
   }
@@ -84,7 +84,8 @@ void CudaEmulator::run_block(Schedule schedule) {
   }
 }
 
-// Lets the threads [first, end) run as far as each gets. Returns whether any got on.
+// Lets each of the threads [first, end) run as far as it gets. Returns whether any of them made
+// progress.
 bool CudaEmulator::run_each(const std::vector<unsigned>& order, unsigned first, unsigned end) {
   moved_ = false;
   for (const unsigned i : order) {
@@ -128,7 +129,7 @@ std::uint64_t CudaEmulator::exchange(std::uint64_t bytes, unsigned lane) {
   return got;
 }
 
-// A fiber that has ended begins again as a thread of the next block.
+// A fiber that has ended starts again as a thread of the next block.
 void CudaEmulator::begin_fiber() {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_finish_switch_fiber(nullptr, &running->outside_stack_, &running->outside_bytes_);

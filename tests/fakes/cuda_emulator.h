@@ -1,4 +1,4 @@
-// Runs kernels that were compiled for the host: the threads of a block are fibers of one thread of
+// Runs kernels that were compiled for the host. The threads of a block are fibers in one thread of
 // the system, and blocks run one after another. Weak memory order, tensor cores and the accuracy of
 // CUDA's own functions are not emulated.
 #pragma once
@@ -16,7 +16,7 @@
 namespace paceline::testing {
 
 /// The orders in which threads run between two barriers. The last two let one warp run as far as it
-/// can before the next one begins: what another warp should have waited for shows there.
+/// can before the next one begins, which exposes a missing wait of another warp.
 enum class Schedule : std::uint8_t {
   kAscending,
   kDescending,
@@ -32,8 +32,8 @@ class CudaEmulator {
  public:
   CudaEmulator();
   ~CudaEmulator();
-  /// Returns when all blocks have run. Throws std::logic_error when some threads wait at a barrier
-  /// that the others do not reach.
+  /// Returns when all blocks have run. Throws std::logic_error if some threads wait at a barrier
+  /// that the other threads do not reach.
   void run(const emulated::Kernel& kernel, void** parameters, dim3 grid, dim3 block,
            std::size_t dynamic_bytes, Schedule schedule);
   /// What kernels call.

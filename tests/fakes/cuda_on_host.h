@@ -1,5 +1,5 @@
-// The text before a CUDA kernel's source when it is compiled for the host (fake_nvrtc.cc). The
-// emulator (cuda_emulator.h) runs each thread of a block as a fiber, and gives these calls.
+// The text that precedes a CUDA kernel's source when it is compiled for the host (fake_nvrtc.cc).
+// The emulator (cuda_emulator.h) runs each thread of a block as a fiber, and provides these calls.
 #pragma once
 
 #include <math.h>
@@ -24,7 +24,7 @@ struct Calls {
   /// Returns once all threads of the block have called it.
   void (*meet_block)();
   /// Returns, once all threads of the warp have called it, the 8 bytes that the thread of `lane`
-  /// gave: its own ones where the warp has no such thread.
+  /// passed; if the warp has no such thread, the caller's own bytes.
   uint64_t (*exchange)(uint64_t bytes, unsigned lane);
 };
 
@@ -137,6 +137,6 @@ template <typename T>
 T __ldg(const T* from) {
   return *from;
 }
-// Rounds twice, where a processor may lack the instruction that rounds once.
+// Rounds twice, since some processors lack the instruction that rounds once.
 #define fmaf(a, b, c) ((a) * (b) + (c))
 inline float rsqrtf(float x) { return 1 / sqrtf(x); }

@@ -1,5 +1,6 @@
-// libcublasLt.so.13 for tests: products on the fake driver's device, as the descriptors say. A
-// product whose layouts do not fit each other, or reach beyond a block of memory, is refused.
+// libcublasLt.so.13 for tests. It computes the products that descriptors describe on the fake
+// driver's device. It refuses a product whose layouts do not fit each other, or reach beyond a
+// block of memory.
 #include <algorithm>
 #include <bit>
 #include <cmath>

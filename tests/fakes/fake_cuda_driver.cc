@@ -1,18 +1,19 @@
 // libcuda.so.1 for tests: CUDA's driver on the host, as strict as a GPU is slow.
 // - The host cannot touch a device's memory: it is opened only while the driver's own work runs.
-//   New memory holds 0xa5, and writes behind its end are found.
-// - Nothing runs before somebody waits for it, and then only what that waits for: in each stream in
-//   order, of other streams what events ask for.
+//   New memory holds 0xa5, and the driver reports writes behind its end.
+// - Work runs only when somebody waits for it: then the waited stream runs in order, and other
+//   streams as far as its events require.
 // - The target of a copy to the host is filled with ones (NaN) until the copy is made, and the
 //   source of a copy to the device must not change until then.
 // - A kernel (fake_nvrtc.cc) runs in the next schedule of the emulator, or always in that of
 //   $FAKE_CUDA_SCHEDULE.
-// An error stays, as on a GPU: all later calls return it.
+// As on a GPU, an error stays: all later calls return it.
 //
-// $FAKE_CUDA_DEVICES, $FAKE_CUDA_VERSION, $FAKE_CUDA_INIT and $FAKE_CUDA_MEMORY say how many
-// devices there are (1), which CUDA the driver knows (13000), what cuInit returns and how many
-// bytes each device has (1 GiB). The launch of number $FAKE_CUDA_SKIPPED_LAUNCH does nothing.
-// After $FAKE_CUDA_LAUNCHES launches the last device falls off its bus.
+// The environment configures it; defaults are in brackets. $FAKE_CUDA_DEVICES is the number of
+// devices (1), $FAKE_CUDA_VERSION the CUDA version that the driver knows (13000), $FAKE_CUDA_INIT
+// what cuInit returns, and $FAKE_CUDA_MEMORY the bytes of each device (1 GiB). Launch number
+// $FAKE_CUDA_SKIPPED_LAUNCH does nothing. After $FAKE_CUDA_LAUNCHES launches, the last device
+// fails.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -52,11 +53,13 @@ enum Status : int {
   kUnknown = 999,
 };
 
-constexpr std::size_t kBehind = 64;  // bytes behind a block that nobody may write
+// Bytes after the end of a block, which nobody may write.
+constexpr std::size_t kBehind = 64;
 constexpr std::uint8_t kMark = 0x5a;
 
 struct Block {
-  std::byte* mapped = nullptr;  // whole pages; its end is that of the mapping but one page
+  // Whole pages; the block ends where the mapping ends, except for one page.
+  std::byte* mapped = nullptr;
   std::size_t mapped_bytes = 0, bytes = 0;
   int device = 0;
 };
@@ -76,7 +79,8 @@ struct Function {
 };
 
 struct Module {
-  void* library = nullptr;  // null: an image of a real GPU, whose kernels do nothing
+  // Null for an image of a real GPU, whose kernels do nothing.
+  void* library = nullptr;
   std::map<std::string, Function> functions;
 };
 
@@ -188,7 +192,7 @@ using Lock = std::lock_guard<std::recursive_mutex>;
 
 }  // namespace
 
-// For tests, and for the fakes of libraries that compute on the device (fake_library.h).
+// Functions for tests, and for the fakes of libraries that compute on the device (fake_library.h).
 namespace paceline::testing {
 
 int push_on_fake_gpu(void* stream, std::function<void()> work) {
@@ -324,7 +328,7 @@ int cuMemFreeHost(void* memory) {
   return kSuccess;
 }
 
-// Counts pinned memory; pinning twice, or unpinning what is not pinned, is an error.
+// Records pinned memory. It is an error to pin memory twice, or to unpin memory that is not pinned.
 int cuMemHostRegister_v2(void* memory, std::size_t bytes, unsigned) {
   const Lock lock(driver().mutex);
   if (!driver().pinned.emplace(memory, bytes).second) {
@@ -435,7 +439,7 @@ int cuModuleLoadData(Module** module, const void* image) {
 }
 int cuModuleUnload(Module* module) {
   const Lock lock(driver().mutex);
-  // The library stays: work that was not waited for may be left.
+  // The library stays loaded, since unfinished work may still use it.
   std::erase_if(driver().modules, [&](const auto& each) { return each.get() == module; });
   return kSuccess;
 }

@@ -1,6 +1,6 @@
-// libcudnn.so.9 for tests: convolutions and their gradients on the fake driver's device, as the
-// descriptors say. It offers an engine for each of kNotes, which all compute in float32. With
-// $FAKE_CUDNN_IDLE it computes nothing, and says that it did.
+// libcudnn.so.9 for tests. It computes the convolutions and gradients that descriptors describe on
+// the fake driver's device. It offers one engine for each of kNotes, and all compute in float32.
+// With $FAKE_CUDNN_IDLE it computes nothing but reports success.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,8 @@ struct Descriptor {
   int kind = 0;
   bool finished = false;
   std::map<int, std::vector<std::byte>> attributes;
-  std::size_t engine = 0;  // of an engine and its configuration: of kNotes
+  // For an engine, and for its configuration: its index in kNotes.
+  std::size_t engine = 0;
 
   template <typename T>
   std::vector<T> values(int attribute) const {
@@ -71,7 +72,7 @@ struct Tensor {
   }
 };
 
-/// y = x · w, of which one is computed.
+/// y = x · w, of which one tensor is computed from the other two.
 struct Convolution {
   int kind = 0;
   Tensor y, x, w;
@@ -91,12 +92,13 @@ struct Convolution {
       to.data[to.at(a, b, c, d)] = float(sums[std::size_t(to.at(a, b, c, d))]);
     });
   }
-  /// Adds what the weight at `of_w`, of row i and column j of a filter, does in all windows of an
-  /// image. `which` are the image, its output channel and its input channel.
+  /// Adds the contribution of one weight to the sums, over all windows of an image. The weight lies
+  /// at `of_w`, in row i and column j of its filter. `which` has the image, its output channel and
+  /// its input channel.
   void add_tap(std::vector<double>& sums, const std::array<std::int64_t, 3>& which,
                std::int64_t of_w, std::int64_t i, std::int64_t j) const {
     const auto [n, o, channel] = which;
-    // The windows of a row that have the tap inside of the image.
+    // The range of windows in a row for which this weight lies inside the image.
     const std::int64_t at = j * dilations[1] - before[1];
     const std::int64_t first = at >= 0 ? 0 : (-at + strides[1] - 1) / strides[1];
     const std::int64_t end = std::min(
@@ -185,7 +187,7 @@ bool read_graph(const Descriptor* graph, Convolution& c, std::array<std::int64_t
          read(*windows, Calls::kPadsBehind, c.behind) && c.fits();
 }
 
-/// Configurations know the graph that they are for.
+/// A configuration knows the graph that it belongs to.
 constexpr int kGraphOfConfig = -1;
 
 }  // namespace
@@ -238,7 +240,8 @@ int cudnnBackendFinalize(Descriptor* descriptor) {
   Convolution c;
   std::array<std::int64_t, 3> ids{};
   if (descriptor->kind == Calls::kGraph && !read_graph(descriptor, c, ids)) return kNotSupported;
-  // A plan for a described device is refused: no hardware runs it, though cuDNN says that it did.
+  // Refuses to run a plan that was made for a described device: no hardware could run it, although
+  // cuDNN reports success.
   const bool names_handle = descriptor->attributes.contains(
       descriptor->kind == Calls::kGraph ? Calls::kGraphHandle : Calls::kPlanHandle);
   if ((descriptor->kind == Calls::kGraph || descriptor->kind == Calls::kPlan) && !names_handle) {

@@ -1,5 +1,5 @@
-// The calls of the fake driver (fake_cuda_driver.cc) for the fakes of NVIDIA's other libraries; the
-// driver is loaded first.
+// Calls of the fake driver (fake_cuda_driver.cc) for the fakes of NVIDIA's other libraries. The
+// driver must be loaded first.
 #pragma once
 
 #include <cstddef>
@@ -7,10 +7,10 @@
 
 namespace paceline::testing {
 
-/// Does the work when somebody waits for the stream, in its order. What it throws is the driver's
-/// error from then on. Returns the driver's status.
+/// Queues work on the stream; it runs, in the stream's order, when somebody waits for the stream.
+/// An exception of the work becomes the driver's error from then on. Returns the driver's status.
 int push_on_fake_gpu(void* stream, std::function<void()> work);
-/// True when these bytes lie in one block of a device's memory.
+/// True if these bytes lie in one block of a device's memory.
 bool fake_gpu_holds(const void* begin, std::size_t bytes);
 
 /// What cuMemHostRegister has pinned.

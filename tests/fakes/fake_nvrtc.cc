@@ -1,6 +1,6 @@
-// libnvrtc.so.13 for tests: compiles kernels for the host, by g++ and what stands in
-// cuda_on_host.h. An "image" is the path of the library that it makes in the folder of the build,
-// where the next process finds it again: its name is a hash of all that it is made of.
+// libnvrtc.so.13 for tests. It compiles kernels for the host, with g++ and cuda_on_host.h. An
+// "image" is the path of the resulting library in the build folder. The library's name is a hash of
+// all its inputs, so that other processes find it there.
 #include <fmt/format.h>
 
 #include <unistd.h>
@@ -29,11 +29,11 @@ std::string text_of(const std::string& path) {
   return text.str();
 }
 
-// Adds one entry for each kernel of the source.
+// Adds an entry function for each kernel of the source.
 std::string with_entries(const std::string& source) {
   std::string text = std::string("#include \"") + kHeader + "\"\n" + source +
                      "\nextern \"C\" void* paceline_keep = (void*)&paceline_emulated_calls;\n";
-  // "__global__ void [__launch_bounds__(…)] name(": the name is what stands before the last "(".
+  // In "__global__ void [__launch_bounds__(…)] name(", the name stands before the last "(".
   for (std::size_t at = source.find("__global__"); at != source.npos;
        at = source.find("__global__", at)) {
     constexpr std::string_view kBounds = "__launch_bounds__(";
@@ -60,7 +60,8 @@ const char* nvrtcGetErrorString(int status) {
   return status == 0 ? "NVRTC_SUCCESS" : "NVRTC_ERROR_COMPILATION";
 }
 
-// The version is unlike that of any real compiler, so that code of the two is not mixed up.
+// No real compiler has this version, so that code of the fake and of a real compiler is not mixed
+// up.
 int nvrtcVersion(int* major, int* minor) {
   *major = 13;
   *minor = 999;
@@ -77,8 +78,8 @@ int nvrtcDestroyProgram(Program** program) {
   return 0;
 }
 
-// Processes that compile the same source at once make the same library, each under a name of its
-// own, and the last one to rename it is as good as the first.
+// Processes that compile the same source at the same time write equal libraries under different
+// names. Each then renames its library to the final name, so it does not matter which comes last.
 int nvrtcCompileProgram(Program* program, int, const char* const*) {
   static const std::string header = text_of(kHeader);
   const std::string compiler = "g++ -std=c++17 -O2 -ffp-contract=off -fPIC -shared -w";

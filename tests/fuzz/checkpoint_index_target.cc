@@ -15,7 +15,7 @@ void fuzz_checkpoint_index(Bytes bytes) {
         }
       }
     }
-    // An accepted index is the same after it was written and read again.
+    // An accepted index must be unchanged after it was written and read again.
     if (CheckpointIndex::from_json(index.to_json(), "again") != index) __builtin_trap();
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kInternal) throw;

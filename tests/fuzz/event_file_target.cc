@@ -10,7 +10,7 @@ void fuzz_event_file(Bytes bytes) {
   try {
     EventReader reader(memory.path());
     while (const auto event = reader.next()) {
-      // An accepted event is the same after it was written and read again.
+      // An accepted event must be unchanged after it was written and read again.
       if (SummaryEvent::decode(event->encode()).encode() != event->encode()) __builtin_trap();
     }
   } catch (const Error& error) {

@@ -14,7 +14,7 @@
 namespace paceline::testing {
 namespace {
 
-/// Takes every frame up to the size of a hello, as a ps does before it knows who is there.
+/// Accepts every frame up to the size of a hello, as a ps does before it knows its peer.
 class Listener : public Receiver {
  public:
   std::span<std::byte> place_payload(const FrameHeader& header) override {
@@ -39,7 +39,7 @@ void put_checksum(std::span<const std::byte> bytes, std::byte* at) {
   std::memcpy(at, &checksum, sizeof checksum);
 }
 
-/// Returns the same frames with correct checksums, since libFuzzer finds none.
+/// Returns the same frames with correct checksums, since libFuzzer would not find these.
 std::vector<std::uint8_t> with_checksums(Bytes bytes) {
   std::vector<std::uint8_t> all(bytes.begin(), bytes.end());
   const std::span<std::byte> rest = std::as_writable_bytes(std::span(all));
@@ -55,7 +55,8 @@ std::vector<std::uint8_t> with_checksums(Bytes bytes) {
   return all;
 }
 
-/// A pipe with the bytes that a peer has written before it closed. They fit the pipe's buffer.
+/// A pipe with the bytes that a peer has written before it closed the pipe. They fit into the
+/// pipe's buffer.
 class ClosedPipe {
  public:
   explicit ClosedPipe(Bytes bytes) {

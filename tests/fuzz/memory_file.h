@@ -1,4 +1,4 @@
-// The bytes of a fuzzer as a file.
+// Offers the bytes of a fuzzer as a file.
 #pragma once
 
 #include <sys/mman.h>

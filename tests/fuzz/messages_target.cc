@@ -24,7 +24,7 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       break;
     case MessageType::kDeclare: {
       const Declare declare = decode_declare(payload);
-      // An accepted message is the same after it was written and read again.
+      // An accepted message must be unchanged after it was written and read again.
       if (decode_declare(encode(declare)).pieces != declare.pieces) __builtin_trap();
       break;
     }
@@ -44,7 +44,7 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
       decode_step_end(payload, end);
       break;
     case MessageType::kAttend:
-      // A meeting reads this message before its sender has proved who it is, on one host.
+      // On one host, a meeting reads this message before its sender has proved who it is.
       Meeting(4, 1, TimePoint()).attended(1, "", decode_attendance(payload), TimePoint());
       break;
     case MessageType::kRoster:
@@ -75,12 +75,12 @@ void decode_message(MessageType type, std::span<const std::byte> payload) {
   }
 }
 
-// Decodes a message of a caller of `paceline probe`, or an answer of a server.
+// Decodes a message from a caller of `paceline probe`, or a server's answer.
 void decode_probe_message(ProbeType type, std::span<const std::byte> payload) {
   ProbeDesk desk;
   switch (type) {
     case ProbeType::kHello:
-      // The desk reads this message before its sender has proved who it is, on one host.
+      // On one host, the desk reads this message before its sender has proved who it is.
       desk.called(1, TimePoint());
       desk.hello(1, decode_probe_hello(payload), TimePoint());
       break;

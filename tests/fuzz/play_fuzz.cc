@@ -1,4 +1,4 @@
-// Gives a target the bytes of each file, such as those that scripts/fuzz has found, without
+// Runs a target on the bytes of each file, such as files that scripts/fuzz has found, without
 // libFuzzer.
 #include <algorithm>
 #include <cstdint>

@@ -7,7 +7,7 @@
 
 namespace paceline::testing {
 
-// The bytes that both sides begin with are all that is read from an unidentified peer.
+// From an unidentified peer, only these bytes are read, with which both sides begin.
 void fuzz_preamble(Bytes bytes) {
   std::array<std::byte, kOfferBytes> all{};
   std::ranges::copy(std::as_bytes(bytes.first(std::min(bytes.size(), all.size()))), all.begin());

@@ -30,8 +30,8 @@ enum Act : std::uint8_t {
   kStopServer
 };
 
-// Some declarations ask for more memory than any machine has, or for so much that it takes long to
-// clear.
+// The most elements of a declaration. Larger ones may need more memory than any machine has, or so
+// much that clearing it takes long.
 constexpr std::int64_t kMostElements = 1 << 16;
 
 /// A file that the ps can see, in a folder of this process.
@@ -57,7 +57,8 @@ class SeenFile {
   std::string folder_;
 };
 
-/// The ps's end of a connection. What it sends is read at once, unless the peer has stopped.
+/// The ps's end of a connection. What the ps sends is read at once, unless the peer has stopped
+/// reading.
 class FakeConnection : public Connection {
  public:
   ~FakeConnection() override { flush(); }
@@ -71,7 +72,7 @@ class FakeConnection : public Connection {
     ++answers_;
     answered_.notify_all();
   }
-  /// Waits until the ps has reported `saves` saves. Returns false when it never does.
+  /// Waits until the ps has reported `saves` saves. Returns false if it does not do so in time.
   bool wait_saved(int saves) {
     std::unique_lock lock(mutex_);
     return answered_.wait_for(lock, std::chrono::seconds(60), [&] { return answers_ >= saves; });
@@ -86,7 +87,7 @@ class FakeConnection : public Connection {
   std::string_view kind() const override { return "inproc"; }
   const Traffic& traffic() const override { return traffic_; }
 
-  /// Reads all that was sent, byte by byte.
+  /// Reads all that the ps has sent, byte by byte.
   void flush() {
     while (!waiting().empty()) {
       std::vector<Frame> frames;

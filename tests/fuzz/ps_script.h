@@ -1,9 +1,9 @@
-// Bytes as a script of several peers of a ps: they connect, send frames, share memory, stop
-// reading, vanish; and time passes. The PsDriver is real, the link is not, and the only other
+// Plays bytes as a script of several peers of a ps: they connect, send frames, share memory, stop
+// reading and vanish, and time passes. The PsDriver is real, but the link is not. The only other
 // thread is the one that saves.
 //
-// The script is a sequence of acts: one byte that says which act (its upper four bits) of which
-// peer (its lower two), then what the act takes. Numbers are little-endian.
+// The script is a sequence of acts. Its first byte has the kind of act in the upper four bits and
+// the peer in the lower two; the act's arguments follow. Numbers are little-endian.
 #pragma once
 
 #include <cstdint>
@@ -24,22 +24,23 @@ struct PsEnd {
   std::string warnings;        // lines
 };
 
-/// Plays a script to its end. Throws an exception that means a bug of the ps.
+/// Plays a script to its end. An exception means that the ps has a bug.
 PsEnd play_ps_script(Bytes script);
 
-/// Writes scripts. Peers are 0 to 3; one that acts is connected first.
+/// Writes scripts. Peers are 0 to 3; a peer is connected before its first act.
 class PsScript {
  public:
-  /// Sends any frame. Offset and step are cut to 32 bits, and sign-extended when it is played.
+  /// Sends any frame. Offset and step are cut to 32 bits here, and sign-extended when the script is
+  /// played.
   PsScript& frame(int peer, MessageType type, const std::vector<std::byte>& payload,
                   FrameHeader header = {});
   /// Shares memory of this many bytes.
   PsScript& share(int peer, std::uint16_t bytes);
-  /// Between stop_reading and read_on, the ps's messages to the peer stay in the link.
+  /// Between stop_reading and read_on, the ps's messages to this peer stay in the link.
   PsScript& stop_reading(int peer);
   PsScript& read_on(int peer);
   PsScript& vanish(int peer);
-  /// Asks "Do you see this file?" about a file that is there.
+  /// Asks "Do you see this file?" about a file that exists.
   PsScript& find_file(int peer);
   /// Asks the ps to write its shard into the folder of that file, as `name`.
   PsScript& save_shard(int peer, const std::string& name, std::uint16_t save);

@@ -71,7 +71,7 @@ Payload state_of(int worker, std::int64_t step) {
   return encode(state);
 }
 
-/// Says hello and declares; peer and worker have the same number.
+/// Sends a hello and a declaration. The peer has the same number as the worker.
 void join(PsScript& script, int worker, DType wire = DType::kFloat32) {
   script.frame(worker, Type::kHello, hello(worker, 1, wire));
   script.frame(worker, Type::kDeclare, declare());
@@ -219,8 +219,8 @@ PsSeed resuming() {
   return {"resuming", script, 1, {Type::kTaskState, Type::kInitialised}};
 }
 
-// A newer process of a task takes the place of one that is in a step, and makes it once more. Then
-// it comes back before its connection has ended.
+// A newer process of a task replaces one that is in the middle of a step, and makes the step once
+// more. Then the older process returns before its connection has ended.
 PsSeed replaced() {
   PsScript script = two_workers();
   step(script, 1, 0, false);

@@ -1,4 +1,4 @@
-// Scripts for fuzz_ps that reach the deep states of a ps, made by the project's own encoders.
+// Scripts for fuzz_ps that reach deep states of a ps. The project's own encoders make them.
 #pragma once
 
 #include <string>

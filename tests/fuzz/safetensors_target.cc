@@ -16,7 +16,8 @@ void fuzz_safetensors(Bytes bytes) {
       total += file.read(tensor).bytes();
       infos.push_back(tensor);
     }
-    // Accepted tensors have no more bytes than the file, and can be written again.
+    // Accepted tensors must not have more bytes than the file, and it must be possible to write
+    // them again.
     if (total > bytes.size()) __builtin_trap();
     encode_header(lay_out(infos, file.metadata()));
   } catch (const Error& error) {

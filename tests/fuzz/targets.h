@@ -1,6 +1,6 @@
-// The fuzz targets: functions that read bytes from outside the process. Given any bytes, each of
-// them returns, and at most throws an Error inside. scripts/fuzz gives them bytes that libFuzzer
-// makes up; an ordinary test gives them those of tests/fuzz/corpus/NAME/.
+// The fuzz targets: functions that read bytes from outside the process. For any bytes, each of them
+// must return; inside, it may throw an Error at most. scripts/fuzz runs them on bytes that
+// libFuzzer invents, and an ordinary test on those of tests/fuzz/corpus/NAME/.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@ namespace paceline::testing {
 
 using Bytes = std::span<const std::uint8_t>;
 
-/// Any other exception than an Error leaves; so does an Error of a code that means a bug of ours.
+/// A target lets through any exception that is no Error, and any Error whose code means a bug of
+/// ours.
 void fuzz_safetensors(Bytes bytes);       // a file's bytes
 void fuzz_checkpoint_index(Bytes bytes);  // an index.json
 void fuzz_event_file(Bytes bytes);        // a file's bytes
 void fuzz_event(Bytes bytes);             // a record's data: libFuzzer finds no checksums
-void fuzz_config(Bytes bytes);            // the file of --config, as JSON and as TOML
+void fuzz_config(Bytes bytes);            // a file for --config, read as JSON and as TOML
 void fuzz_tf_config(Bytes bytes);         // $TF_CONFIG
-void fuzz_preamble(Bytes bytes);          // the first bytes of a socket; an offer
+void fuzz_preamble(Bytes bytes);          // the first bytes of a socket, and an offer
 void fuzz_frames(Bytes bytes);            // all bytes of a socket
-void fuzz_tls(Bytes bytes);               // the first bytes of an encrypted socket; key files
+void fuzz_tls(Bytes bytes);               // the first bytes of an encrypted socket, and key files
 void fuzz_messages(Bytes bytes);          // a message's type and payload
 void fuzz_records(Bytes bytes);           // a file of records of one length
 void fuzz_image(Bytes bytes);             // a JPEG or PNG file

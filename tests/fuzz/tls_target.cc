@@ -25,7 +25,8 @@ const TlsContext& context() {
   return made;
 }
 
-/// A stranger says these bytes to a listener, and closes. It gets nowhere: it has no key.
+/// A stranger sends these bytes to a listener, and closes. It must not be let in, since it has no
+/// key.
 void say_to_listener(Bytes bytes) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0)
@@ -46,7 +47,7 @@ void say_to_listener(Bytes bytes) {
   __builtin_trap();  // it got in
 }
 
-/// A file that claims to be a certificate, its key, and an authority.
+/// Reads a file that claims to be a certificate, its key, and an authority.
 void read_as_certificate(Bytes bytes) {
   const MemoryFile file(bytes);
   if (chmod(file.path().c_str(), 0600) != 0) __builtin_trap();

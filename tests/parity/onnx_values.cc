@@ -1,5 +1,5 @@
-// Writes each model and each case of an op as ONNX, and what Paceline computes for it, for
-// onnx_values.py to compare. usage: onnx_values FOLDER
+// Writes each model and each case of an op as ONNX, with the values that Paceline computes for it;
+// onnx_values.py compares them. usage: onnx_values FOLDER
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -44,7 +44,7 @@ void write_model(const std::string& file, const OnnxModel& model, const Feeds& v
   onnx.commit();
 }
 
-// FILE has "in/NAME" and "out/NAME", by the names of the ONNX model.
+// FILE has "in/NAME" and "out/NAME", with the names of the ONNX model.
 void write_values(const std::string& file, const InferenceGraph& graph, const Feeds& feeds) {
   static RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
@@ -62,8 +62,8 @@ void write_values(const std::string& file, const InferenceGraph& graph, const Fe
   write_safetensors(file, tensors);
 }
 
-// Variables with which outputs depend on the inputs as much as after a training. Products with the
-// head of `fast` are divided by their number.
+// Returns variables for which outputs depend on the inputs as much as after a training. The head of
+// `fast` gets large values, since the model divides its products by their number.
 Feeds lively_feeds(const Graph& graph) {
   Feeds feeds = trained_feeds(graph);
   for (const auto& [name, value] : feeds) {
@@ -76,7 +76,8 @@ Feeds lively_feeds(const Graph& graph) {
   return feeds;
 }
 
-// The model of a run whose variables are those of `trained`, for batches that were never trained.
+// Writes the model of a run with the variables of `trained`, for batch sizes that were never
+// trained.
 void write_zoo_model(const std::string& folder, const std::string& name, const Model& model,
                      const Graph& trained) {
   const Feeds variables = lively_feeds(trained);
@@ -112,7 +113,7 @@ void write_zoo(const std::string& folder) {
   write_zoo_model(folder, "fast", cifar10_model(), fast);
 }
 
-// The op with inputs in place of variables, and with these of its outputs.
+// Returns the op with inputs in place of its variables, and with only these outputs.
 OnnxModel model_of(const OpCase& op, const std::optional<std::vector<std::size_t>>& outputs) {
   return {.open = {}, .build = [op, outputs](std::span<const std::int64_t>) {
             InferenceGraph made{.graph = std::make_unique<Graph>()};

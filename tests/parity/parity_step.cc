@@ -1,6 +1,5 @@
-// Computes one training step of each model, and what each computes where nothing is trained, and
-// writes the numbers for parity.py to compare.
-// usage: parity_step FOLDER
+// Computes one training step of each model, and the model's inference, and writes the numbers;
+// parity.py compares them. usage: parity_step FOLDER
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -38,8 +37,8 @@ std::vector<Root> roots_with_ids(const Training& training) {
 }
 
 // FOLDER/MODEL.safetensors has "feed/NAME", what the step reads, and "result/NAME", what it
-// computes; with "ids/NAME" the result is of these rows of the variable, and rows of the same
-// number are added.
+// computes. If there is "ids/NAME", the result has these rows of the variable, and rows with equal
+// ids must be added.
 void write_step(const std::string& folder, const char* model, const Training& training) {
   static RealClock clock;
   const auto device = make_device({.kind = "cpu", .threads = 2}, clock);
@@ -58,8 +57,8 @@ void write_step(const std::string& folder, const char* model, const Training& tr
   write_safetensors(fmt::format("{}/{}.safetensors", folder, model), tensors);
 }
 
-// FOLDER/MODEL-torch.safetensors has "torch/NAME", the variables as `paceline export` names them,
-// "input", and "logits", what the model computes from both where nothing is trained.
+// FOLDER/MODEL-torch.safetensors has "torch/NAME", the variables as `paceline export` names them;
+// "input"; and "logits", the model's inference from both.
 void write_export(const std::string& folder, const std::string& model, const Graph& graph,
                   const std::string& input, const ModuleNames& modules) {
   static RealClock clock;

@@ -1,6 +1,6 @@
-// counting_task [flags of a cluster]: every contribution subtracts exactly 1 from every element of
-// every variable, so that the values tell how many contributions were applied. It trains until
-// there is a file $PACELINE_STOP_FILE, then says how far it came and what the values are. For
+// counting_task [flags of a cluster]: trains so that every contribution subtracts exactly 1 from
+// every element of every variable. So the values tell how many contributions were applied. It
+// trains until the file $PACELINE_STOP_FILE exists, then prints its steps and the values. For
 // scripts/stress_workers.
 #include <fmt/format.h>
 #include <unistd.h>
@@ -25,8 +25,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// One variable of several chunks, which is split over ps tasks, small ones, and one that changes
-/// by rows.
+/// Returns one variable of several chunks, which is split over ps tasks; small variables; and one
+/// that changes by rows.
 std::vector<Value> variables(Graph& graph) {
   const Initializer zero = Initializer::zeros();
   return {graph.variable("large", {400, 700}, zero), graph.variable("small", {7}, zero),

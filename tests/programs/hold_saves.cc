@@ -1,5 +1,5 @@
 // A library that is preloaded into a task (tests/held_saves.h). A thread that syncs a file with
-// $PACELINE_HELD_FILE in its path says so, and waits while the pipe $PACELINE_HELD_PIPE exists.
+// $PACELINE_HELD_FILE in its path prints so, and waits while the pipe $PACELINE_HELD_PIPE exists.
 #include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ void hold(int file) {
   if (path.find(held) == std::string::npos) return;
   const std::string line = "the save is held at " + path + "\n";
   [[maybe_unused]] const ssize_t written = write(STDOUT_FILENO, line.data(), line.size());
-  // Waits for somebody who writes; fails once the pipe has been removed.
+  // Waits for a writer; fails once the pipe has been removed.
   const int end = open(pipe, O_RDONLY | O_CLOEXEC);
   if (end >= 0) close(end);
 }

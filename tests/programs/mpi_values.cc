@@ -1,5 +1,5 @@
-// The tests of values of the collectives' suite over MPI: every process that mpirun starts is a
-// member, and runs the same tests. tests/mpi_test.cc starts it.
+// Runs the collectives' tests of values over MPI. Every process that mpirun starts is a member, and
+// runs the same tests. tests/mpi_test.cc starts it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ class MpiValues : public ::testing::Test {
     values_.expect_sums(collectives_, members, step);
   }
 
-  // All processes must have the same bits. No process is inside a reduction, so this thread may
+  // All processes must have the same bits. No process is inside a reduction now, so this thread may
   // call MPI.
   void expect_same_bits() {
     for (std::size_t b = 0; b < values_.buckets()->size(); ++b) {

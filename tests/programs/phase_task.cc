@@ -1,5 +1,5 @@
-// phase_task PHASE [flags of a cluster]: a task that goes as far as PHASE (initialising or
-// leaving), says so, and stays there until the job ends or a peer is lost. For the tests of faults.
+// phase_task PHASE [flags of a cluster]: a task that proceeds to PHASE (initialising or leaving),
+// prints so, and stays there until the job ends or a peer is lost. For the tests of faults.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -42,7 +42,7 @@ void work(const std::string& phase, const Cluster& cluster) {
       std::chrono::duration<double>(cluster.links.reconnect_timeout_s));
   options.say = say;
   const auto store = PsStore::join(options, one_variable());
-  // The chief alone could go on: it stays before it initialises.
+  // Only the chief could go on, so it stays here before it initialises.
   if (phase == "initialising" && cluster.is_chief()) return stay(*store, phase);
   if (phase == "initialising") {
     say("in phase initialising");

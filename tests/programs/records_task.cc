@@ -1,8 +1,10 @@
-// records_task [flags of a cluster]: trains one epoch of records with numbers, each of which
-// subtracts 1 from an element of its own, so that the values tell how often each record was
-// applied: once, or as a half or a third in the mean of so many workers. $PACELINE_RECORD_MS says
-// how long each record takes to read. With $PACELINE_BLOCKS the records are the batches of a text,
-// one for a step. For the test of records that are shared out.
+// records_task [flags of a cluster]: trains one epoch of numbered records. Each record subtracts 1
+// from its own element, so the values tell how often it was applied: once, or as a half or a third
+// in the mean of two or three workers.
+//
+// $PACELINE_RECORD_MS says how many milliseconds each record takes to read. With $PACELINE_BLOCKS,
+// the records are the batches of a text, one for each step. For the test of records that are shared
+// out.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -52,7 +54,7 @@ void train(const Cluster& cluster, const RunOptions& run) {
   const Value labels = graph.input("labels", {kBatch}, DType::kInt32);
   const Value uses = graph.variable("uses", {kRecords, 1}, Initializer::zeros());
   const Value loss = reduce_sum(matmul(chosen, uses));
-  // With clipping a contribution is applied at its step's end, and not in part.
+  // With clipping, a contribution is applied only when its step ends, and never in part.
   Session session(minimize(loss, Sgd{.learning_rate = 1}, {.clip_norm = 1e9f}), cluster, run);
   Pipeline records = Pipeline(std::make_shared<NumberedRecords>())
                          .shuffle(kRecords)

@@ -1,7 +1,7 @@
-// Preloaded into a task, it makes reads or writes of files slow, as a slow disk would be.
-// PACELINE_SLOW: the call ("read" or "write"); PACELINE_SLOW_US: the microseconds of each;
-// PACELINE_SLOW_PATH: only of files with this text in their path, and PACELINE_SLOW_TASK: only in
-// the process whose command line has this text.
+// Preloaded into a task, this library makes reads or writes of files slow, as on a slow disk.
+// PACELINE_SLOW is the call ("read" or "write"), and PACELINE_SLOW_US the microseconds of each.
+// With PACELINE_SLOW_PATH, only files with this text in their path are slow; with
+// PACELINE_SLOW_TASK, only the process with this text in its command line.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/uio.h>

@@ -1,5 +1,6 @@
-// staged_task [--set name=value …] [flags of a cluster]: a model whose sizes make one parameter
-// server busier than the others, or whose records take long to make. For scripts/stage_causes.
+// staged_task [--set name=value …] [flags of a cluster]: trains a model whose sizes make one
+// parameter server busier than the others, or whose records take long to make. For
+// scripts/stage_causes.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -60,7 +61,7 @@ Pipeline records_of(const Settings& settings, const Cluster& cluster) {
       .batch(settings[kBatch]);
 }
 
-// w ← w − lr·m / |m|, of all of w at once.
+// w ← w − lr·m / |m|, computed for all of w at once.
 Rule whole_rule() {
   return CustomRule{.name = "whole",
                     .learning_rate = 1e-3f,

@@ -11,10 +11,10 @@ namespace paceline::testing {
 
 class Folder : public TemporaryFolder {
  public:
-  /// Writes a file of the folder, and gives its path.
+  /// Writes a file of the folder, and returns its path.
   std::string write(const std::string& name, std::string_view content) const;
   std::string read(const std::string& name) const;
-  /// The names in it, in order, of folders in it with their paths.
+  /// Returns the names in the folder, in order; files in subfolders have their paths.
   std::vector<std::string> names() const;
 };
 

@@ -10,17 +10,18 @@
 
 namespace paceline::testing {
 
-/// "embedding" (10,3), rows split over the shards, and "bias" (3), both with adam's slots; "half"
-/// (2) bfloat16 and "scale" () with sgd.
+/// Returns "embedding" (10,3), whose rows are split over the shards, and "bias" (3), both with
+/// adam's slots; and "half" (2) bfloat16 and "scale" () with sgd.
 std::vector<SavedVariable> sample_variables(int shards);
-/// The index of those variables, of worker 0 with the local variable "train/lstm/h" (2,2), and of
-/// worker 1 without one.
+/// Returns the index of these variables, of worker 0 with the local variable "train/lstm/h" (2,2),
+/// and of worker 1 without local variables.
 CheckpointIndex sample_index(std::int64_t step, int shards);
-/// Returns the saved value of element `element` of an array of a variable. Counts are the step.
+/// Returns the saved value of element `element` of an array of a variable. Slots that count have
+/// the step as their value.
 float sample_value(std::int64_t step, const std::string& variable, std::size_t array,
                    std::int64_t element);
 
-/// Writes all files of the index, whose sizes and checksums it sets.
+/// Writes all files of the index, and sets their sizes and checksums in the index.
 void write_sample_files(const std::string& folder, CheckpointIndex& index,
                         const Disk& disk = Disk::machine());
 /// Saves the whole sample checkpoint. Returns its path.

@@ -9,8 +9,8 @@
 
 namespace paceline::testing {
 
-/// A disk that works for a number of calls. The next one fails as on a full disk, or as when the
-/// process ends there: then all later calls do nothing.
+/// A disk that works for a number of calls. The next call fails: either as on a full disk, or as if
+/// the process ended there, after which all calls do nothing.
 class StoppingDisk : public Disk {
  public:
   enum class Then { kFull, kDead };
@@ -28,7 +28,7 @@ class StoppingDisk : public Disk {
   }
   void write_at(int file, const std::string& path, std::span<const std::byte> bytes,
                 std::uint64_t offset) const override {
-    // Half of the last write reaches the file.
+    // Only half of the last write reaches the file.
     if (left_ == 0) Disk::write_at(file, path, bytes.first(bytes.size() / 2), offset);
     count(path);
     Disk::write_at(file, path, bytes, offset);

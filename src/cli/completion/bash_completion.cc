@@ -30,7 +30,8 @@ const char* const kBashScript =
 complete -F {function} {command}
 )";
 
-// The cases of the flags that take a value, one for all flags that take the same.
+// Returns the cases of the flags that take a value: one case for all flags that take the same
+// values.
 std::string cases_of_values(const std::vector<CommandNode>& tree) {
   std::map<std::string, std::vector<std::string>> flags_of;
   for (const CommandNode& node : tree) {
@@ -56,7 +57,7 @@ std::string cases_of_values(const std::vector<CommandNode>& tree) {
   return text;
 }
 
-// Flags are offered after a dash, or where nothing else may follow.
+// Flags are offered after a dash, and where nothing else may follow.
 std::string case_of_line(const CommandNode& node) {
   std::vector<std::string> flags, words;
   for (const Flag& flag : node.flags) flags.push_back(flag.name);

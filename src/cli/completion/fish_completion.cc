@@ -31,7 +31,8 @@ std::string fish_quoted(std::string_view text) {
   return result + "'";
 }
 
-// The options of `complete` for the value of a flag: none, a file, a folder, or one of some words.
+// Returns the options of `complete` for the value of a flag: no value, a file, a folder, or one of
+// some words.
 std::string fish_values(const Flag& flag) {
   switch (what_it_takes(flag)) {
     case Takes::kNothing:

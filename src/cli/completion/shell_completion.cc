@@ -20,7 +20,7 @@ CommandNode& node_of(std::vector<CommandNode>& tree, const std::string& path) {
   return known != tree.end() ? *known : tree.emplace_back(CommandNode{.path = path});
 }
 
-// Adds the nodes from the first word to the line; the last one has its flags.
+// Adds a node for each word of the line's name; the last node gets the line's flags.
 void add_line(std::vector<CommandNode>& tree, const CommandLine& line) {
   std::istringstream words(line.name);
   std::string path, word;

@@ -1,4 +1,4 @@
-// Scripts that make a shell complete what may follow a command.
+// Scripts with which a shell completes what may follow a command.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace paceline {
 /// The kind of value that a flag or an argument takes.
 enum class Takes { kNothing, kText, kFile, kFolder, kChoice };
 Takes what_it_takes(const Flag& flag);
-/// The words of a placeholder: of "cpu|sim[:I]", cpu and sim.
+/// Returns the words of a placeholder: cpu and sim for "cpu|sim[:I]".
 std::vector<std::string> choices_of(const std::string& placeholder);
 
-/// A command line as far as it was typed, and the words and flags that may follow it, from the
-/// tables that --help prints.
+/// A command line as far as it was typed, and the words and flags that may follow it, according to
+/// the tables that --help prints.
 struct CommandNode {
   struct Word {
     std::string text, help;
@@ -28,31 +28,33 @@ struct CommandNode {
   std::vector<Flag> positionals = {};  // arguments without dashes, in their order
 };
 
-/// Adds `text` to the words that may follow, unless it is one of them already.
+/// Adds `text` to the words that may follow, unless it is already one of them.
 void add_word(CommandNode& node, const std::string& text, const std::string& help);
-/// The nodes of command lines whose names begin with the same word; that word's node is the first.
-/// A node stands after the one that leads to it.
+/// Returns the nodes of command lines whose names begin with the same word; that word's node is the
+/// first. Each node stands behind the node that leads to it.
 std::vector<CommandNode> command_nodes(std::span<const CommandLine> lines);
 
-/// The shells whose completion there is, as --completion and `paceline completion` take them:
+/// The shells for which there is completion, as --completion and `paceline completion` name them:
 /// "bash|zsh|fish".
 extern const char* const kShells;
 
-/// The script for a shell, one of kShells. The command is the path of the first node.
+/// Returns the script for a shell, one of kShells. The command is the path of the first node.
 std::string shell_completion(std::string_view shell, const std::vector<CommandNode>& nodes);
 
-/// A script to be sourced, or a file of share/bash-completion/completions; it needs nothing but
-/// bash 4.4.
+/// Returns a script that can be sourced, or stored as a file in share/bash-completion/completions.
+/// It needs bash 4.4 and nothing else.
 std::string bash_completion(const std::vector<CommandNode>& nodes);
-/// A script to be sourced after compinit, or the file _COMMAND of a folder of $fpath.
+/// Returns a script that can be sourced after compinit, or stored as the file _COMMAND in a folder
+/// of $fpath.
 std::string zsh_completion(const std::vector<CommandNode>& nodes);
-/// A script to be sourced, or a file COMMAND.fish of share/fish/vendor_completions.d.
+/// Returns a script that can be sourced, or stored as the file COMMAND.fish in
+/// share/fish/vendor_completions.d.
 std::string fish_completion(const std::vector<CommandNode>& nodes);
 
-/// "'paceline train'|'paceline train mlp'": a pattern of the case of bash or zsh that matches what
-/// leads to a node.
+/// Returns a pattern for `case` in bash or zsh that matches all command lines which lead to a node:
+/// "'paceline train'|'paceline train mlp'".
 std::string case_of_paths(const std::vector<CommandNode>& nodes);
-/// The name of the function that completes: "_own_model" of own-model.
+/// Returns the name of the function that completes a command: "_own_model" for own-model.
 std::string completion_function(const std::vector<CommandNode>& nodes);
 
 }  // namespace paceline

@@ -22,8 +22,8 @@ const char* const kZshScript = R"(#compdef {command}
 if [[ $funcstack[1] == {function} ]]; then {function} "$@"; else compdef {function} {command}; fi
 )";
 
-// The text for single quotes, with a backslash before each character that a spec of _arguments or
-// _describe would read.
+// Returns the text for use in single quotes, with a backslash before each character that has a
+// meaning for _arguments or _describe.
 std::string quoted(std::string_view text, std::string_view special) {
   std::string result;
   for (const char c : text) {

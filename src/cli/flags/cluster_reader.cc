@@ -29,7 +29,7 @@ constexpr int kMostThreads = 1024;
 constexpr std::size_t kMostIdBytes = 1 << 15;
 constexpr int kMostAccumulated = 1 << 20;
 
-// "cpu", "cpu:0", "cuda", "cuda:N", "sim", "sim:N"; nothing when it is none of them.
+// Reads "cpu", "cpu:0", "cuda", "cuda:N", "sim" or "sim:N"; returns nothing for other texts.
 std::optional<DeviceChoice> device_named(const std::string& text) {
   DeviceChoice device;
   const std::size_t colon = text.find(':');
@@ -61,7 +61,7 @@ int workers_of(const Cluster& cluster) {
   return cluster.launch.workers > 0 ? cluster.launch.workers : int(cluster.spec.workers.size());
 }
 
-// Slows the device of this task down, if it is the straggler.
+// Makes the device of this task slower if the task is the straggler.
 void read_straggler(const FlagValues& values, const Cluster& cluster, DeviceChoice& device) {
   if (!values.given("--sim-straggler") || is_shrunk(values, cluster)) return;
   check_for_cluster(values, cluster, "--sim-straggler", "one process has no other workers");
@@ -134,7 +134,8 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
                 "bfloat16");
   }
   device.sim_compute = values.given("--sim-compute");
-  // A launcher that starts a task again resumes what the simulated job itself has saved.
+  // A launcher that starts a simulated task again adds --resume; the task then resumes what its own
+  // job has saved.
   for (const char* flag : {"--resume", "--init-from"}) {
     if (sim && !cluster.launch.launched && !device.sim_compute && values.given(flag)) {
       refuse_flags(
@@ -154,7 +155,7 @@ DeviceChoice read_device(const FlagValues& values, const Cluster& cluster) {
   return device;
 }
 
-// True for a ps, which has no device but may get the flags of the workers.
+// True for a ps, which has no device but may be given the flags of the workers.
 bool serves(const Cluster& cluster) {
   return cluster.process == Cluster::Process::kTask && cluster.task.role == TaskId::Role::kPs;
 }
@@ -198,8 +199,8 @@ int read_top_k(const FlagValues& values, const Cluster& cluster) {
   return int(kept.value_or(0));
 }
 
-// Error feedback keeps contributions that are smaller than the least float16 or a step of int8, and
-// those that are never among the largest.
+// Error feedback preserves contributions that would otherwise be lost: those smaller than the least
+// float16 or than a step of int8, and those that are never among the largest.
 bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
   const bool given = values.given("--error-feedback");
   if (given && cluster.links.wire == DType::kFloat32 && cluster.links.top_k == 0) {
@@ -211,7 +212,7 @@ bool read_error_feedback(const FlagValues& values, const Cluster& cluster) {
          cluster.links.top_k > 0;
 }
 
-/// Reads an option of a strategy, by its kind of value.
+/// Reads an option of a strategy according to the kind of its value.
 struct OptionReader {
   const FlagValues& values;
   const char* flag;
@@ -243,7 +244,7 @@ void read_options(const FlagValues& values, Cluster& cluster) {
   }
   for (const StrategyField& field : strategy_fields()) {
     if (!values.given(field.flag) || field.is_of(kind, cluster.strategy)) continue;
-    // The flag may also be an option of the strategy, if that has rounds.
+    // The flag may be an option of this strategy, but only with rounds.
     if (without_rounds && field.is_of(kind, Strategy())) {
       refuse_flags(
           fmt::format("{} does not go with --outer async, which has no rounds", field.flag));
@@ -286,7 +287,7 @@ void check_for_ps(const FlagValues& values, const Cluster& cluster) {
   }
 }
 
-// "--sparse ps --dense allreduce" names the strategy that splits variables.
+// "--sparse ps --dense allreduce" asks for the strategy that splits variables.
 void read_parts(const FlagValues& values, std::optional<std::string>& strategy) {
   check_together(values, "--sparse", "--dense", "--dense allreduce");
   check_together(values, "--dense", "--sparse", "--sparse ps");
@@ -355,8 +356,8 @@ void read_collectives(const FlagValues& values, Cluster& cluster) {
 std::string read_cluster_id(const FlagValues& values, const Cluster& cluster) {
   if (values.given("--cluster-id")) return values.text("--cluster-id");
   if (cluster.process != Cluster::Process::kLauncher) {
-    // Tasks that are started one by one have only the spec in common. With the spec as the id, a
-    // refusal can name the addresses that differ. A long spec does not fit a message.
+    // Tasks that are started one by one have only the spec in common, so the spec is the job's id,
+    // and a refusal can name the addresses that differ. A long spec does not fit into a message.
     const std::string spec = cluster.spec.str();
     return spec.size() <= kMostIdBytes ? spec : fmt::format("{:016x}", random_key(0, spec));
   }
@@ -385,7 +386,7 @@ Cluster read_cluster(const FlagValues& values) {
   Cluster cluster;
   read_process(values, cluster);
   cluster.links.join_timeout_s = values.positive_number("--join-timeout").value_or(300);
-  // The other flags concern only the training tasks of the job, and may be incomplete here.
+  // The other flags concern only the job's training tasks, and may be incomplete for an evaluator.
   if (cluster.process == Cluster::Process::kEvaluator) return cluster;
   read_strategy(values, cluster);
   if (values.choice("--on-nan", {"stop", "skip"}) == "skip") cluster.train.on_nan = OnNan::kSkip;
@@ -420,7 +421,7 @@ Cluster read_cluster(const FlagValues& values) {
     check_together(values, "--on-failure", "--ps",
                    "only the process that starts all tasks can end them");
   }
-  // Only one of the tasks that a launcher starts prints the placement.
+  // Of the tasks that a launcher starts, only the chief prints the placement.
   cluster.show_placement =
       values.given("--show-placement") && (!cluster.launch.launched || cluster.is_chief());
   cluster.links.wire = read_wire(values, cluster);

@@ -1,4 +1,4 @@
-// The cluster of a job, from its flags.
+// Reads the cluster of a job from its flags.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace paceline {
 
-/// The job as the flags say it, complete with defaults. Throws kUsage that names the flag and what
-/// is allowed.
+/// Returns the job that the flags describe, with all defaults. Throws kUsage that names the flag
+/// and the allowed values.
 Cluster read_cluster(const FlagValues& values);
-/// Returns a sentence that tells the new name of a strategy that the flags call by its old one;
-/// empty when they do not.
+/// Returns a sentence with the new name of a strategy that the flags call by its old name; empty if
+/// they do not.
 std::string old_name_hint(const FlagValues& values, const Cluster& cluster);
 
 }  // namespace paceline

@@ -17,7 +17,7 @@ namespace {
 
 using Options = std::vector<std::pair<const Flag*, CLI::Option*>>;
 
-// The flags of other systems are spelt --job_name; a value is left as it is.
+// Changes --job_name, as other systems spell flags, to --job-name. A value stays as it is.
 void use_dashes(std::string& argument) {
   if (!argument.starts_with("--")) return;
   const auto end = std::ranges::find(argument, '=');
@@ -64,8 +64,8 @@ std::string without_double_blank_lines(std::string text) {
                           missing.placeholder, missing.help, usage, line.name));
 }
 
-// Refuses a value too many or too few. CLI11 names the flag without its dashes, or in words of its
-// own.
+// Refuses too many or too few values. CLI11 would name the flag without its dashes, or in other
+// words.
 [[noreturn]] void refuse_values(const CommandLine& line, const Options& options,
                                 const CLI::ParseError& error) {
   for (const auto& [flag, option] : options) {
@@ -81,7 +81,7 @@ std::string without_double_blank_lines(std::string text) {
   throw Error(ErrorCode::kUsage, error.what());
 }
 
-// Refuses an empty value, such as "$report" of a shell where it is not set. A title may be empty.
+// Refuses an empty value, such as "$report" in a shell where that is not set. A title may be empty.
 void refuse_empty(const Flag& flag) {
   if (flag.placeholder == "TEXT") return;
   refuse_flag(flag.name, "", fmt::format("must be {}, not empty", flag.placeholder));

@@ -20,7 +20,7 @@ namespace {
 
 using Kind = ConfigValue::Kind;
 
-// A file of flags is short. A larger one is some other file.
+// A file of flags is short, so a larger file cannot be one.
 constexpr std::uintmax_t kLargestFile = 1 << 20;
 
 /// Reads the members of one file.

@@ -12,8 +12,8 @@
 namespace paceline {
 namespace {
 
-// A use of each flag beside --evaluator, with what it needs. With no words the flag is for a task
-// that is started by itself.
+// For each flag, a use of it together with --evaluator, and with the flags that it needs. Empty for
+// flags of a task that is started by itself.
 const std::map<std::string, std::string> kUses = {
     {"--ps", "--ps 2"},
     {"--workers", "--workers 3"},
@@ -133,7 +133,7 @@ TEST(EvaluatorFlags, OfALauncherAreReadByTheEvaluatorThatItStarts) {
   }
 }
 
-// An evaluator that is started by itself may be given the flags of its job, too.
+// An evaluator that is started by itself may also be given the flags of its job.
 TEST(EvaluatorFlags, OfAJobAreHeededByItsTrainingTasksAlone) {
   const Cluster cluster =
       read(

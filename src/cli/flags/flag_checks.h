@@ -1,4 +1,4 @@
-// Checks of flags, for their readers. All throw kUsage that names the flags.
+// Checks for the readers of flags. All throw kUsage that names the flags.
 #pragma once
 
 #include <string>

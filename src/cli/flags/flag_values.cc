@@ -19,7 +19,7 @@ namespace paceline {
 
 namespace {
 
-// "--task" is not named by "--task-index 3: …".
+// True if the message names the flag; "--task-index 3: …" does not name "--task".
 bool names(std::string_view message, std::string_view flag) {
   for (std::size_t at = message.find(flag); at != message.npos; at = message.find(flag, at + 1)) {
     const std::size_t end = at + flag.size();
@@ -43,7 +43,8 @@ void check_new_file(const std::string& flag, const std::string& path) {
   }
   std::filesystem::path folder = std::filesystem::path(behind_links(path)).parent_path();
   if (folder.empty()) folder = ".";
-  std::error_code unseen;  // a folder that may not be looked at counts as none
+  // Ignored: a folder that may not be looked at counts as no folder.
+  std::error_code unseen;
   if (!std::filesystem::is_directory(folder, unseen)) {
     refuse_flag(flag, path, fmt::format("there is no folder {}", folder.string()));
   }

@@ -41,7 +41,8 @@ const char* flags_of(ClusterKind kind) {
 std::string strategy_help() {
   std::vector<std::string> meanings;
   for (const std::string& name : strategy_names()) {
-    std::vector<std::string> of_name;  // true: the flag has a meaning for each kind of cluster
+    // For each kind of cluster: true if the flag has a meaning for it.
+    std::vector<std::string> of_name;
     for (const StrategyKind* const kind : strategies()) {
       if (kind->name != name) continue;
       const bool usual = kind == &default_strategy(kind->cluster);
@@ -59,8 +60,8 @@ std::string strategy_help() {
 
 using Names = std::vector<std::string_view>;
 
-// Flags that describe the same thing. One of the first three lists gives the cluster, one of the
-// last two gives the task.
+// Flags that describe the same thing. One of the first three lists describes the cluster, and one
+// of the last two describes the task.
 const Names kLocal = {"--ps",        "--workers",  "--on-failure",  "--lab-hosts",
                       "--lab-place", "--lab-gbps", "--lab-delay-ms"};
 const Names kSpec = {"--cluster"};
@@ -68,7 +69,7 @@ const Names kHosts = {"--ps-hosts", "--worker-hosts", "--existing-servers"};
 const Names kTask = {"--task", "--bind"};
 const Names kJob = {"--job-name", "--task-index", "--bind"};
 
-// The proofs of a task that it belongs to its job.
+// The flags by which a task proves that it belongs to its job.
 const Names kKey = {"--key-file"};
 const Names kCertificates = {"--tls-cert", "--tls-key", "--tls-ca"};
 

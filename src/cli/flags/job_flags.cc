@@ -19,8 +19,8 @@ void add_below(FlagValues& values, const std::vector<GivenFlag>& source) {
 
 constexpr const char* kTaskVariable = "PACELINE_TASK";
 
-/// Adds what `paceline launch` says in $PACELINE_TASK. The command may have the launcher's own
-/// flags, too, as the tasks of a launcher do.
+/// Adds the flags that `paceline launch` gives in $PACELINE_TASK. Like the tasks of a launcher, the
+/// command may also have the launcher's own flags.
 void add_paceline_task(FlagValues& values, const Environment& environment,
                        const CommandLine& line) {
   const std::string_view text = text_in(environment, kTaskVariable);
@@ -31,8 +31,9 @@ void add_paceline_task(FlagValues& values, const Environment& environment,
   if (!values.given("--launched")) values.add({"--launched", {""}, kTaskVariable});
 }
 
-/// What `paceline predict` says in $PACELINE_PREDICT counts in place of the command's own flags.
-/// Which strategy is the fastest is asked, so that the command's own one restricts nothing.
+/// Reads the flags that `paceline predict` gives in $PACELINE_PREDICT. They replace the command's
+/// own flags. The prediction looks for the fastest strategy, so the command's own strategy does not
+/// restrict it.
 void take_paceline_predict(FlagValues& values, const Environment& environment,
                            const CommandLine& line) {
   constexpr const char* kVariable = "PACELINE_PREDICT";

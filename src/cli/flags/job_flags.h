@@ -1,4 +1,4 @@
-// The flags of a job, from all sources that can give them.
+// Reads the flags of a job from all sources that can give them.
 #pragma once
 
 #include <optional>
@@ -10,12 +10,16 @@
 
 namespace paceline {
 
-/// Reads the command line, then the file of --config for flags that the command line does not give,
-/// then the environment (null: none) as far as --launcher lets it count, for the cluster and the
-/// task: $PACELINE_TASK, which `paceline launch` sets, or what other launchers say; and
-/// $PACELINE_PREDICT, by which `paceline predict` has the command predict the job. A flag
-/// also displaces flags of a file that say the same in other words (`displaced`). Numbers of tasks
-/// that a prediction is to try are left open. Returns nothing when --help was asked for. Throws
+/// Reads flags from these sources; a later source only adds flags that the earlier ones do not
+/// give.
+/// - The command line.
+/// - The file of --config. A given flag also displaces flags of the file that say the same in other
+///   words (`displaced`).
+/// - The environment, as far as --launcher allows it; null: none. For the cluster and the task, it
+///   has $PACELINE_TASK, which `paceline launch` sets, or the variables of other launchers.
+///
+/// `paceline predict` sets $PACELINE_PREDICT, which makes the command predict the job. Numbers
+/// of tasks that a prediction should try are left open. Returns nothing if --help was given. Throws
 /// kUsage.
 std::optional<FlagValues> parse_job(const CommandLine& line,
                                     const std::vector<std::string>& arguments,

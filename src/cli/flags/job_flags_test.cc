@@ -57,8 +57,8 @@ class JobFlags : public testing::Test {
   const std::filesystem::path path_;
 };
 
-// A command that `paceline launch` starts may have the launcher's flags of its own, and be started
-// by others, too.
+// A command that `paceline launch` starts may have flags of a launcher itself, and may also be
+// started by other launchers.
 TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
   const char* const task =
       R"({"cluster":"ps=a:1;worker=b:1,c:1","task":"worker:1","threads":"3","report":"r"})";
@@ -81,8 +81,8 @@ TEST_F(JobFlags, ReadWhatPacelineLaunchSays) {
   }
 }
 
-// The flags of `paceline predict` override those of the command, whose strategy then restricts
-// nothing.
+// The flags of `paceline predict` replace those of the command, so the command's strategy does not
+// restrict the prediction.
 TEST_F(JobFlags, ReadWhatPacelinePredictSays) {
   const auto asked = [&](const std::string& toml, const std::string& words, const char* told) {
     return read(toml, words, nullptr, nullptr, told);

@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// All pods use this port, since each has an address of its own.
+// All pods use this port, since each pod has its own address.
 constexpr int kPodPort = 2222;
 constexpr std::string_view kPsJob = "-ps-0", kWorkerJob = "-worker-0";
 
@@ -26,7 +26,7 @@ std::string variable_in(const Environment& environment, const char* name, const 
   return std::string(text);
 }
 
-// A part of a pod's address: letters, digits, dashes and dots.
+// Checks a part of a pod's address: it may have letters, digits, dashes and dots.
 void check_dns_name(const char* name, const std::string& text) {
   if (std::ranges::all_of(
           text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '.'; }))
@@ -70,7 +70,7 @@ std::vector<GivenFlag> flags_of_kubernetes(const Environment& environment,
   std::vector<GivenFlag> flags =
       placed_flags("Kubernetes", fmt::format("JOB_NAME={}, JOB_COMPLETION_INDEX={}", job, index),
                    grouped && of_workers ? tasks.ps + index : index, addresses, tasks.ps);
-  // The name may not be known to the DNS yet when the pod begins to listen.
+  // Listens at all addresses, since the DNS may not know the pod's name yet.
   flags.push_back({"--bind", {"0.0.0.0"}, flags.front().place});
   return flags;
 }

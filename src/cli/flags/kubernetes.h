@@ -1,4 +1,4 @@
-// The cluster as an indexed Job of Kubernetes, or a JobSet, tells it to each of its pods.
+// Reads the cluster that an indexed Job of Kubernetes, or a JobSet, describes to each of its pods.
 #pragma once
 
 #include <vector>
@@ -8,12 +8,16 @@
 
 namespace paceline {
 
-/// Returns --cluster, --task, --placed and --bind of this pod. $JOB_COMPLETION_INDEX is there in
-/// each pod of an indexed Job; the manifest gives $JOB_NAME, the name of the Job, from a label, and
-/// $JOB_SERVICE, the headless service by which pods find each other. Of Jobs whose names end in
-/// -ps-0 and -worker-0, as a JobSet with the groups ps and worker makes them, one has all parameter
-/// servers and the other all workers; else the first pods of the Job are the parameter servers.
-/// Throws kUsage, which names the variables, when they are missing or contradict the flags.
+/// Returns --cluster, --task, --placed and --bind for this pod.
+///
+/// - $JOB_COMPLETION_INDEX is set in each pod of an indexed Job.
+/// - The manifest sets $JOB_NAME, the name of the Job, from a label, and $JOB_SERVICE, the headless
+///   service by which pods find each other.
+/// - If the names of Jobs end in -ps-0 and -worker-0, as in a JobSet with the groups ps and worker,
+///   the first Job has all parameter servers and the second all workers. Otherwise the first pods
+///   of the Job are the parameter servers.
+///
+/// Throws kUsage, which names the variables, if they are missing or contradict the flags.
 std::vector<GivenFlag> flags_of_kubernetes(const Environment& environment, const GivenTasks& tasks);
 
 }  // namespace paceline

@@ -1,4 +1,4 @@
-// Emulated hosts, from the flags of a launcher.
+// Reads the emulated hosts from the flags of a launcher.
 #pragma once
 
 #include "cli/flags/command_line.h"
@@ -8,12 +8,12 @@
 
 namespace paceline {
 
-/// Returns the hosts for the tasks of the cluster, if they are asked for. Throws kUsage that names
-/// the flag and what is allowed.
+/// Returns the hosts for the tasks of the cluster, if the flags ask for them. Throws kUsage that
+/// names the flag and the allowed values.
 LabOptions read_lab(const FlagValues& values, const Cluster& cluster);
 
-/// Tells the prediction of a job where its tasks run, or which hosts are there for tasks whose
-/// number is open.
+/// Tells the prediction where the tasks of the job run; if their number is open, which hosts there
+/// are for them.
 void set_places(const LabOptions& lab, PredictionOptions& prediction);
 
 }  // namespace paceline

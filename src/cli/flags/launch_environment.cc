@@ -22,22 +22,22 @@
 namespace paceline {
 namespace {
 
-/// A system that tells a process about its job by variables.
+/// A system that describes its job to each process by variables.
 struct Source {
   std::string_view name;    // of --launcher
   std::string_view system;  // in words
-  const char* processes;    // the variable with the number of processes; null: there is none
-  const char* index;        // the variable with the number of this one; null: there is none
+  const char* processes;    // the variable with the number of processes, or null
+  const char* index;        // the variable with the number of this process, or null
   std::string_view one;     // how a user of the system starts one process
-  /// The variable that only the system itself sets. Null: scripts also set the others, and the
-  /// system that started the process may contradict them.
+  /// A variable that only the system itself sets. If it is null, scripts may have set the
+  /// variables, and the system that started the process may contradict them.
   const char* own;
-  /// The way in which users of this launcher give each process the job's key, in words.
+  /// Says how users of this launcher give each process the job's key.
   std::string_view key;
-  /// Reads the flags of a process, one of several, where the addresses of all are known.
+  /// Reads the flags of one of several processes, for a system that tells the addresses of all.
   std::vector<GivenFlag> (*read)(const Environment& environment, const GivenTasks& tasks) = nullptr;
-  /// Reads where the processes meet to learn the addresses. If both are null, the system is
-  /// recognised, and not joined.
+  /// Reads where the processes meet to learn the addresses. If `read` and `meet` are both null, the
+  /// system is recognised but its job cannot be joined.
   MeetingPlan (*meet)(const Environment& environment) = nullptr;
   const char* address = nullptr;  // the variable with the host where they meet
 
@@ -58,8 +58,7 @@ constexpr std::string_view kKeyInSecret =
     "on Kubernetes each pod mounts a Secret, and PACELINE_KEY_FILE names its file: "
     "docs/kubernetes.md";
 
-// The sources, the nearest to the process first: a system may start another one within its
-// processes.
+// The sources, the one nearest to the process first: the processes of one system may start another.
 constexpr Source kSources[] = {
     {"tf_config", "TF_CONFIG", nullptr, nullptr, "", nullptr, kKeyInSecret, read_tf_config},
     {"torchrun", "torchrun", "WORLD_SIZE", "RANK", "torchrun --nproc-per-node 1",
@@ -68,7 +67,7 @@ constexpr Source kSources[] = {
      "torchrun "
      "hands on",
      nullptr, meeting_of_torchrun, "MASTER_ADDR"},
-    // Kubeflow gives torchrun its flags so, and starts one process on each node.
+    // Kubeflow passes flags to torchrun in these variables, and starts one process on each node.
     {"pet", "Kubeflow (PET)", "PET_NNODES", "PET_NODE_RANK", "one replica", "PET_NNODES",
      kKeyInSecret, nullptr, meeting_of_pet, "PET_MASTER_ADDR"},
     {"openmpi", "Open MPI", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "mpirun -n 1",
@@ -81,12 +80,12 @@ constexpr Source kSources[] = {
      "JSM_NAMESPACE_SIZE", kKeyInHome},
     {"flux", "Flux", "FLUX_JOB_SIZE", "FLUX_TASK_RANK", "flux run -n 1", "FLUX_JOB_SIZE",
      kKeyInHome},
-    // $SLURM_NTASKS is also set in a batch script, which is one process.
+    // $SLURM_NTASKS is also set in a batch script, which runs as one process.
     {"slurm", "Slurm", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID", "srun -n 1", "SLURM_STEP_NUM_TASKS",
      kKeyInHome, read_slurm},
     {"pmix", "MPI (PMIx)", nullptr, "PMIX_RANK", "prun -n 1", "PMIX_RANK", kKeyInHome},
-    // $JOB_COMPLETION_INDEX alone is also in the pods of Jobs whose tasks have nothing to do with
-    // each other.
+    // $JOB_COMPLETION_INDEX alone proves nothing: pods of Jobs whose tasks are independent have it,
+    // too.
     {"kubernetes", "Kubernetes", nullptr, "JOB_SERVICE", "one completion", "JOB_SERVICE",
      kKeyInSecret, flags_of_kubernetes},
 };
@@ -95,7 +94,7 @@ const Source& source_named(std::string_view name) {
   return *std::ranges::find(kSources, name, &Source::name);
 }
 
-// Reads a number, or the larger one of a range such as "1:4".
+// Reads a number; of a range such as "1:4", the larger number.
 std::optional<int> most_of(std::string_view text) {
   text.remove_prefix(text.find(':') == std::string_view::npos ? 0 : text.find(':') + 1);
   int number = 0;
@@ -104,7 +103,8 @@ std::optional<int> most_of(std::string_view text) {
   return number;
 }
 
-// A process that has a number above 0, or one and the address of others, is one of several.
+// A process whose number is above 0 must be one of several, and so must one that has a number and
+// the address of others.
 void refuse_a_number_without_their_count(const Environment& environment) {
   for (const Source& source : kSources) {
     const std::string_view index = text_in(environment, source.index);
@@ -134,15 +134,15 @@ bool says_which_task(const FlagValues& values) {
       given);
 }
 
-/// The number of processes that a source counts, and the rank of this one.
+/// What one source says: the number of processes, and the rank of this one.
 struct Saying {
   std::string_view name, system;
   std::optional<int> processes, index;  // nothing: it does not say that
   std::string seen;
 };
 
-// Beside parameter servers, tasks have no common order, so only their number is compared. The
-// reader of a flag refuses wrong addresses.
+// Compares only the number of tasks if there are parameter servers, since such tasks have no common
+// order. The reader of a flag refuses wrong addresses.
 std::vector<Saying> sayings_of(const std::vector<GivenFlag>& tf_config) {
   const auto cluster = std::ranges::find(tf_config, "--cluster", &GivenFlag::name);
   const auto task = std::ranges::find(tf_config, "--task", &GivenFlag::name);
@@ -176,7 +176,8 @@ bool contradicts(const Saying& one, const Saying& other) {
   return differ(one.processes, other.processes) || differ(one.index, other.index);
 }
 
-// srun speaks PMI, too. If both agree, Slurm counts, since it also tells the addresses.
+// srun also sets the variables of PMI. If both agree, Slurm is taken, since it also tells the
+// addresses.
 LaunchedBy nearest_of(const std::vector<LaunchedBy>& several, const Environment& environment) {
   const auto slurm = std::ranges::find(several, "slurm", &LaunchedBy::name);
   if (several.front().name != "pmi" || slurm == several.end()) return several.front();
@@ -185,7 +186,8 @@ LaunchedBy nearest_of(const std::vector<LaunchedBy>& several, const Environment&
              : *slurm;
 }
 
-// The system that --launcher names, or the nearest one; nothing when it has started one process.
+// Returns the system that --launcher names, or the nearest one; nothing if it has started only one
+// process.
 std::optional<LaunchedBy> launcher_that_counts(const FlagValues& values,
                                                const Environment& environment) {
   std::vector<LaunchedBy> all = launched_by(environment);
@@ -203,7 +205,7 @@ std::optional<LaunchedBy> launcher_that_counts(const FlagValues& values,
   return nearest_of(all, environment);
 }
 
-// Returns the launcher, unless flags say which task this process is, or how MPI joins it.
+// Returns the launcher, unless flags say which task this process is, or MPI joins the processes.
 std::optional<LaunchedBy> launcher_that_joins(const FlagValues& values,
                                               const Environment& environment) {
   if (!trains(values) || says_which_task(values) || values.given("--cluster") ||
@@ -212,7 +214,7 @@ std::optional<LaunchedBy> launcher_that_joins(const FlagValues& values,
   return launcher_that_counts(values, environment);
 }
 
-// Divides the launcher's processes as --ps M asks: M of them are parameter servers.
+// Divides the launcher's processes as --ps M asks: M of them become parameter servers.
 GivenTasks tasks_among(const FlagValues& values, const LaunchedBy& by, int processes) {
   const int ps = int(values.whole_number("--ps", 0, kMostTasks).value_or(0));
   const int workers = processes - ps;
@@ -231,7 +233,7 @@ GivenTasks tasks_among(const FlagValues& values, const LaunchedBy& by, int proce
   return {ps, workers};
 }
 
-// Flags give the numbers where the launcher does not say how many processes it has started.
+// If the launcher does not say how many processes it has started, flags give the numbers.
 GivenTasks tasks_of(const FlagValues& values, const LaunchedBy& by) {
   if (by.processes) return tasks_among(values, by, *by.processes);
   check_together(values, "--ps", "--workers", "how many workers the job has");

@@ -26,15 +26,14 @@ std::string refusal_under(const Variables& variables, const FlagValues& values =
                   [&] { check_one_of_several(values, environment_of(variables)); });
 }
 
-/// The values of a command line: pairs of a flag and its value.
+/// Returns the values of a command line with these pairs of a flag and its value.
 FlagValues flags_with(const std::vector<std::pair<std::string, std::string>>& given) {
   FlagValues values;
   for (const auto& [flag, value] : given) values.add(flag, value);
   return values;
 }
 
-// These are variables that each system really set; the last entry is empty where it means one
-// process.
+// Each system really set these variables. The last entry is empty for variables of one process.
 TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
   const std::vector<std::pair<Variables, std::string>> cases = {
       {{{"SLURM_NTASKS", "4"}, {"SLURM_STEP_NUM_TASKS", "4"}, {"SLURM_PROCID", "2"}},
@@ -52,7 +51,7 @@ TEST(LaunchEnvironment, SeveralProcessesAreRefusedInWords) {
       {{{"OMPI_COMM_WORLD_SIZE", "1"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"PMIX_RANK", "0"}}, ""},
       {{{"PMI_SIZE", "8"}, {"PMI_RANK", "7"}}, "MPI (PMI) has started 8 processes"},
       {{{"PMIX_RANK", "0"}}, "MPI (PMIx) has started processes of this command (PMIX_RANK=0)"},
-      // A step of Slurm of one process starts a torchrun.
+      // Slurm started one process, which started a torchrun.
       {{{"SLURM_STEP_NUM_TASKS", "1"}, {"WORLD_SIZE", "4"}, {"RANK", "3"}}, "torchrun has started"},
       {{{"WORLD_SIZE", "x"}, {"RANK", "3"}}, "torchrun has started processes of this command"},
       {{{"WORLD_SIZE", ""}, {"PMIX_RANK", ""}}, ""},
@@ -77,7 +76,7 @@ TEST(LaunchEnvironment, ANumberWithoutTheirCountIsRefused) {
   EXPECT_EQ(refusal_under({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "1"}}), "");
   EXPECT_EQ(refusal_under(torchrun, flags_with({{"--alone", ""}})), "");
   EXPECT_EQ(refusal_under(torchrun, flags_with({{"--launcher", "none"}})), "");
-  // A process of a step of Slurm has another reader of its variables.
+  // Another reader handles the variables of a process in a step of Slurm.
   EXPECT_THAT(refusal_under({{"SLURM_STEP_NUM_TASKS", "1"}, {"RANK", "1"}}), "");
 }
 
@@ -166,12 +165,12 @@ TEST(LaunchEnvironment, SourcesThatContradictEachOtherAreNamed) {
   EXPECT_EQ(contradiction(beside(kSlurmOfFour, {{"TF_CONFIG", tf_config_of(4, 3)}})), "");
   EXPECT_THAT(contradiction(beside(kSlurmOfFour, {{"TF_CONFIG", kTfConfigOfPs}})),
               HasSubstr("ps:0 of 2 tasks"));
-  // A script that has set torchrun's variables from Slurm's.
+  // A script has set torchrun's variables by Slurm's.
   const Variables by_hand = {{"WORLD_SIZE", "4"}, {"RANK", "2"}};
   EXPECT_THAT(contradiction(beside(kSlurmOfFour, by_hand)),
               HasSubstr("WORLD_SIZE=4, RANK=2, and SLURM_STEP_NUM_TASKS=4, SLURM_PROCID=3"));
   EXPECT_EQ(contradiction(beside(kSlurmOfFour, {{"WORLD_SIZE", "4"}, {"RANK", "3"}})), "");
-  // Torchrun or mpirun runs as the tasks of a Slurm step, and its processes count.
+  // The tasks of a Slurm step run torchrun or mpirun, and the processes of these are the job's.
   EXPECT_EQ(contradiction(beside(beside(kSlurmOfFour, by_hand), {{"TORCHELASTIC_RUN_ID", "x"}})),
             "");
   EXPECT_EQ(contradiction(beside(kSlurmOfFour,
@@ -199,7 +198,7 @@ TEST(LaunchEnvironment, PodsAreCountedByFlags) {
   EXPECT_EQ(flags(flags_with({{"--ps", "1"}, {"--workers", "2"}}))[1].values[0], "worker:0");
   for (const FlagValues& few : {FlagValues(), flags_with({{"--ps", "1"}})})
     EXPECT_THAT(error_of(ErrorCode::kUsage, [&] { flags(few); }), HasSubstr("--workers"));
-  // The pods of an indexed Job may have nothing to do with each other.
+  // The pods of an indexed Job may be independent of each other.
   EXPECT_EQ(refusal_under({{"JOB_NAME", "mlp"}, {"JOB_COMPLETION_INDEX", "1"}}), "");
 }
 

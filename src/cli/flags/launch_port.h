@@ -8,10 +8,10 @@
 
 namespace paceline {
 
-/// Ports below those that systems give to callers (32768 and up, on Linux).
+/// The ports for jobs, all below those that systems give to callers (32768 and up on Linux).
 constexpr int kFirstLaunchPort = 16384, kLaunchPorts = 16384;
 
-/// Returns the port of the job of that name: other jobs have others, as far as numbers go.
+/// Returns the port for the job of that name. Jobs with other names mostly get other ports.
 inline std::uint16_t launch_port(std::string_view job) {
   return std::uint16_t(kFirstLaunchPort + int(random_key(0, job) % kLaunchPorts));
 }

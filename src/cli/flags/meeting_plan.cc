@@ -25,10 +25,10 @@
 namespace paceline {
 namespace {
 
-/// The variables of one launcher, as they are read; errors name them.
+/// Reads the variables of one launcher, and remembers them for errors.
 class Variables {
  public:
-  /// `all` are those without which the others are of no use.
+  /// `all` are the variables without which the others are of no use.
   Variables(std::string launcher, const Environment& environment,
             std::initializer_list<const char*> all)
       : launcher_(std::move(launcher)), environment_(environment), all_(all) {}
@@ -114,8 +114,9 @@ void stay_on_loopback(MeetingPlan& plan) {
 
 struct MpiVariables {
   const char *launcher, *rank, *size;
-  const char* here;       // the number of processes on this host
-  const char* elsewhere;  // why processes on several hosts are not joined
+  const char* here;  // the number of processes on this host
+  // Why processes on several hosts cannot be joined.
+  const char* elsewhere;
 };
 
 MeetingPlan meeting_of_mpi(const Environment& environment, const MpiVariables& names,
@@ -140,8 +141,8 @@ MeetingPlan meeting_of_mpi(const Environment& environment, const MpiVariables& n
   return plan;
 }
 
-// The number of the nearest ancestor whose environment lacks the variable: it has set it for each
-// of its processes, and is common to them.
+// Returns the number of the nearest ancestor process whose environment lacks the variable: this
+// ancestor has set the variable for all its processes.
 std::string launching_process(const std::string& variable) {
   for (pid_t process = ::getppid(); process > 1;) {
     std::ifstream file(fmt::format("/proc/{}/environ", process), std::ios::binary);
@@ -171,8 +172,8 @@ MeetingPlan meeting_of_torchrun(const Environment& environment) {
   plan.address = address_of(variables, "MASTER_ADDR", "MASTER_PORT");
   plan.seen = variables.seen;
   plan.one_host = all_on_one_host(variables, plan) || is_loopback(plan.address);
-  // The agent of torchrun listens at MASTER_PORT itself, on the host of MASTER_ADDR, which need not
-  // be that of rank 0.
+  // torchrun's agent itself listens at MASTER_PORT, on the host of MASTER_ADDR, where rank 0 need
+  // not run.
   if (variables.text("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     plan.any_may_hold = true;
     const std::string_view run = variables.text("TORCHELASTIC_RUN_ID");

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 using Variables = std::map<std::string, std::string>;
 
-/// Variables with changes; one without a text is taken away.
+/// Returns the variables with these changes; a change without a text removes its variable.
 Variables changed(Variables variables, const Variables& changes) {
   for (const auto& [name, text] : changes) {
     variables[name] = text;

@@ -8,7 +8,7 @@
 
 namespace paceline {
 
-/// Reads the whole text as a number of the type; empty when it is not one, or out of the type's
+/// Reads the whole text as a number of the type; empty if it is no number, or outside the type's
 /// range.
 template <typename Number>
 std::optional<Number> number_of(const std::string& text) {
@@ -19,7 +19,7 @@ std::optional<Number> number_of(const std::string& text) {
   return number;
 }
 
-/// True when the text is a number above the type's range.
+/// True if the text is a number above the type's range.
 template <typename Number>
 bool is_too_large(const std::string& text) {
   Number number{};

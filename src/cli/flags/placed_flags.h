@@ -1,4 +1,4 @@
-// The flags of a process that a launcher has placed among others.
+// The flags of a process for which a launcher has chosen a place among others.
 #pragma once
 
 #include <string>
@@ -8,9 +8,10 @@
 
 namespace paceline {
 
-/// Returns --cluster, --task and --placed of the process `rank` among those at `addresses`, of
-/// which the first `ps` are parameter servers. `launcher` and the variables that were `seen` say
-/// where the flags come from.
+/// Returns the flags --cluster, --task and --placed of the process with this rank. `addresses` has
+/// the addresses of all processes by rank, of which the first `ps` are parameter servers. Errors
+/// and logs say that the flags come from `launcher` and the environment variables in the text
+/// `seen`.
 std::vector<GivenFlag> placed_flags(const std::string& launcher, const std::string& seen, int rank,
                                     const std::vector<std::string>& addresses, int ps);
 

@@ -20,8 +20,8 @@ namespace {
 constexpr const char* kNameTasks[] = {"--workers",      "--cluster",          "--ps-hosts",
                                       "--worker-hosts", "--existing-servers", "--task",
                                       "--job-name",     "--lab-place"};
-// The flags about workers, as options of strategies are. The second list is about parameter
-// servers, too.
+// The flags that concern workers, beside the options of strategies. Those of the second list
+// concern parameter servers, too.
 constexpr const char* kOfWorkers[] = {"--ps", "--sparse", "--dense", "--lab-hosts",
                                       "--sim-straggler"};
 constexpr const char* kOfServers[] = {"--wire", "--top-k", "--error-feedback"};
@@ -35,8 +35,8 @@ bool names_strategy(const FlagValues& values) {
   return !strategy.empty() && strategy != kAutomatic;
 }
 
-// Returns the smallest number of workers that the other flags allow. Their readers report faults in
-// them.
+// Returns the smallest number of workers that the other flags allow. The readers of these flags
+// report faults in them.
 int few_workers(const FlagValues& values) {
   const int replicas = std::atoi(values.text("--replicas-to-aggregate").c_str());
   const auto straggler = straggler_named(values.text("--sim-straggler"));
@@ -55,7 +55,7 @@ void leave_counts_open(FlagValues& values) {
   if (of_workers && std::ranges::none_of(kNameTasks, is_given)) {
     values.leave_open("--workers", std::to_string(few_workers(values)));
   }
-  // A number of tasks need not be given if no flag is about these tasks.
+  // If no flag concerns parameter servers, --ps need not be given.
   const bool launches = values.given("--workers") && !values.given("--existing-servers");
   if (launches && !values.given("--ps") && (of_servers || names_strategy(values))) {
     values.leave_open("--ps", is_without_ps(values.text("--strategy")) ? "0" : "1");
@@ -93,7 +93,7 @@ PredictionOptions read_prediction(const FlagValues& values) {
   prediction.any_workers = values.is_open("--workers");
   prediction.this_strategy = names_strategy(values);
   prediction.this_wire = values.given("--wire") || values.given("--top-k");
-  // The cluster's reader says what is wrong with it.
+  // The reader of the cluster reports faults in this flag.
   if (const auto straggler = straggler_named(values.text("--sim-straggler"))) {
     prediction.straggler = straggler->worker;
     prediction.straggler_times = straggler->times;

@@ -6,11 +6,12 @@
 
 namespace paceline {
 
-/// Leaves the numbers of parameter servers and workers open where flags are about these without
-/// giving them, and a prediction is asked for or --strategy auto chooses.
+/// Leaves the numbers of parameter servers and workers open if flags concern these tasks without
+/// giving their numbers, and if a prediction is asked for or --strategy auto chooses.
 void leave_counts_open(FlagValues& values);
 
-/// The links of emulated hosts (--lab-hosts) are as fast as they are made. Throws kUsage.
+/// Reads the options of a prediction. The links of emulated hosts (--lab-hosts) have the rate that
+/// the flags give them. Throws kUsage.
 PredictionOptions read_prediction(const FlagValues& values);
 
 }  // namespace paceline

@@ -13,7 +13,7 @@
 namespace paceline {
 namespace {
 
-// Workers on this machine, with servers that are there already.
+// Reads the workers to start on this machine, for ps tasks that already run.
 void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
   check_together(values, "--existing-servers", "--ps-hosts", "the addresses of the servers");
   check_apart(values, "--existing-servers", "--ps",
@@ -23,7 +23,8 @@ void read_launcher_of_workers(const FlagValues& values, Cluster& cluster) {
                     }).ps;
 }
 
-// The strategy has none, or a prediction says what would be the best number.
+// True if --ps may be left out: the strategy has no ps tasks, or a prediction finds the best
+// number.
 bool ps_may_be_chosen(const FlagValues& values) {
   const std::string strategy = values.text("--strategy");
   return is_without_ps(strategy) || strategy == kAutomatic ||
@@ -105,7 +106,8 @@ ClusterSpec read_spec(const FlagValues& values) {
   return spec;
 }
 
-// "evaluator" or "evaluator:0", as --task or --job-name say it; nothing when it has another role.
+// Returns the index of "evaluator" or "evaluator:0", as --task or --job-name gives it; nothing for
+// another role.
 std::optional<int> read_evaluator(const FlagValues& values) {
   const std::string task = values.text("--task");
   if (task == "evaluator") return 0;
@@ -141,7 +143,7 @@ void check_task_exists(const Cluster& cluster) {
                            cluster.task.str(), count, role, count == 1 ? "" : "s", count - 1));
 }
 
-// A host alone takes the port that the others were told.
+// If --bind has a host alone, the port is the one that the other tasks were told.
 std::string read_bind(const FlagValues& values, const Cluster& cluster) {
   if (!values.given("--bind")) return "";
   const std::string& address = addresses_of(cluster)[std::size_t(cluster.task.index)];
@@ -207,8 +209,8 @@ void read_process(const FlagValues& values, Cluster& cluster) {
                  "one process evaluates beside its training; start another one with --task "
                  "evaluator");
   check_together(values, "--evaluator", "--out", "an evaluator reads the checkpoints there");
-  // A task that the launcher starts has the launcher's own flags too, and one that Slurm has placed
-  // has its number of parameter servers.
+  // A task that the launcher starts also has the launcher's own flags, and one that Slurm has
+  // placed also has its number of parameter servers.
   if (!cluster.launch.launched && !values.given("--placed")) read_launcher(values, cluster);
   if (cluster.process == Cluster::Process::kAlone) read_task(values, cluster);
 }

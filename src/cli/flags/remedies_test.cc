@@ -1,4 +1,4 @@
-// The remedy that an error names is taken, and the line is then right.
+// Tests that a command line is right once the remedy that its error names has been applied.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         Remedy{"--out d --resume --device sim --sim-step-ms 1", "without --sim-compute",
                "--out d --resume --device sim --sim-step-ms 1 --sim-compute"}));
 
-// A launcher adds --resume when it starts a task again: what it resumes is of the same job.
+// A launcher adds --resume when it starts a task again; what the task then resumes is its own job.
 TEST(Flags, ASimulatedTaskThatIsStartedAgainResumes) {
   const Parsed again = read(
       "--launched --cluster ps=a:1;worker=b:1 --task worker:0 --device sim --sim-step-ms 1 "

@@ -32,7 +32,7 @@ void read_timeline(const FlagValues& values, RunOptions& run) {
   }
 }
 
-// "HOST:PORT", ":PORT" or "PORT"; without a host only this machine reaches it.
+// Reads "HOST:PORT", ":PORT" or "PORT". Without a host, only this machine can reach the page.
 std::string read_dashboard(const FlagValues& values) {
   if (!values.given("--dashboard")) return "";
   std::string text = values.text("--dashboard");
@@ -41,8 +41,8 @@ std::string read_dashboard(const FlagValues& values) {
   return read_flag("--dashboard", [&] { return text_of(parse_address(text)); });
 }
 
-// Without a token, anyone who reaches the page may read it. Without encryption, anyone who sees the
-// token on its way may, too.
+// Without a token, anyone who reaches the page may read it. Without encryption, so may anyone who
+// sees the token on its way.
 void read_page_security(const FlagValues& values, DashboardOptions& page) {
   for (const char* flag : {"--dashboard-token", "--dashboard-cert", "--dashboard-key"})
     check_together(values, flag, "--dashboard", "the address of the page");
@@ -87,8 +87,8 @@ SummaryOf read_summary_of(const std::string& text) {
   return of;
 }
 
-// Reads "loss/valid" or "precision/valid:max". Without ":max", a number of which more is better
-// would keep the worst checkpoint.
+// Reads "loss/valid" or "precision/valid:max". For a number that should be large, leaving out
+// ":max" would keep the worst checkpoint.
 KeepBest read_keep_best(const std::string& text) {
   KeepBest best{text, false};
   const std::size_t colon = text.rfind(':');

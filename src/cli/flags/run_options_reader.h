@@ -1,4 +1,4 @@
-// The options of a run, from its flags.
+// Reads the options of a run from its flags.
 #pragma once
 
 #include "cli/flags/command_line.h"
@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-/// The options, complete with defaults but for observers. Throws kUsage that names the flag and
-/// what is allowed.
+/// Returns the options with all defaults, except the observers. Throws kUsage that names the flag
+/// and the allowed values.
 RunOptions read_run_options(const FlagValues& values);
-/// Reads the options of its observers. Throws kUsage, too.
+/// Returns the options of the run's observers. Throws kUsage, too.
 ObserverOptions read_observer_options(const FlagValues& values);
 
 }  // namespace paceline

@@ -1,5 +1,5 @@
-// The flags that say which links are encrypted, and how this task proves that it belongs to the
-// job.
+// Reads the flags that say which links are encrypted, and how this task proves that it belongs to
+// the job.
 #pragma once
 
 #include <string>

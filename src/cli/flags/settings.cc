@@ -141,7 +141,7 @@ Setting<std::string> data_setting(std::string value) {
 
 namespace {
 
-// Explains a number that its type cannot hold by the end of the type's range.
+// For a number that its type cannot hold, names the end of the type's range.
 std::string why_refused(const AnySetting& setting, const std::string& text) {
   const bool open = std::holds_alternative<std::int64_t>(setting.value) &&
                     !std::isfinite(setting.most) && is_too_large<std::int64_t>(text);

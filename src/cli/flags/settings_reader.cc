@@ -46,8 +46,8 @@ std::vector<std::string> completions_of(const std::vector<AnySetting>& settings)
   return words;
 }
 
-// Returns true when --set counts. If a setting is given in both ways, the one on the command line
-// overrides the one in the file.
+// Returns true if --set decides. If a setting is given both by --set and by its own flag, the
+// command line overrides the file.
 bool set_counts(const FlagValues& values, const AnySetting& setting) {
   const std::string flag = flag_of(setting);
   if (!setting.flag || !values.given(flag)) return true;

@@ -13,18 +13,18 @@ namespace paceline {
 /// The heading of these flags in --help.
 extern const char* const kProgramFlags;
 
-/// Returns one flag for each setting that has a flag of its own.
+/// Returns a flag for each setting that has its own flag.
 std::vector<Flag> own_flags(const std::vector<AnySetting>& settings);
-/// `line` with the settings' flags and --set before the flags that it has. The settings "steps" and
-/// "seconds" take the place of the flags of that name. Throws kInvalidArgument when another setting
-/// would hide a flag.
+/// Returns `line` with the settings' flags and --set in front of its own flags. The settings
+/// "steps" and "seconds" replace the flags of the same names. Throws kInvalidArgument if another
+/// setting would hide a flag.
 CommandLine with_settings(CommandLine line, const std::vector<AnySetting>& settings);
-/// The lines of --help that list what --set changes. Empty when there is nothing.
+/// Returns the lines of --help that list what --set can change; empty if there are no settings.
 std::string settings_text(const std::vector<AnySetting>& settings);
 
-/// The settings with the values of the command line. Throws kUsage that names the flag.
+/// Returns the settings with their values from the command line. Throws kUsage that names the flag.
 Settings read_settings(const std::vector<AnySetting>& settings, const FlagValues& values);
-/// ProgramRun::flags: the flags that were given, and every setting.
+/// Returns ProgramRun::flags: the flags that were given, and all settings.
 std::vector<std::pair<std::string, std::string>> flags_and_settings(const FlagValues& values,
                                                                     const Settings& settings);
 

@@ -42,7 +42,7 @@ int number_of(const Environment& environment, const char* variable) {
   return *number;
 }
 
-/// The parts between commas that stand in no brackets.
+/// Returns the parts of the list between commas; commas in brackets do not count.
 std::vector<std::string_view> parts_of(std::string_view list) {
   std::vector<std::string_view> parts;
   int depth = 0;
@@ -57,7 +57,7 @@ std::vector<std::string_view> parts_of(std::string_view list) {
   return parts;
 }
 
-/// "01-03,7" gives 01, 02, 03 and 7: numbers keep their zeros.
+/// Expands "01-03,7" to 01, 02, 03 and 7: numbers keep their leading zeros.
 std::vector<std::string> numbers_of(const std::string& variable, std::string_view list,
                                     std::string_view ranges) {
   std::vector<std::string> numbers;
@@ -103,8 +103,8 @@ struct Place {
   int node = 0, local = 0;
 };
 
-/// The places of the tasks by rank: those of a node follow each other (block), or go round the
-/// nodes (cyclic).
+/// Returns the places of the tasks by rank. The tasks of a node have consecutive ranks (block), or
+/// ranks go round the nodes (cyclic).
 std::vector<Place> places_of(const std::vector<int>& counts, bool cyclic) {
   std::vector<Place> places;
   for (int node = 0; node < int(counts.size()); ++node) {
@@ -125,7 +125,7 @@ bool is_cyclic(const Environment& environment) {
   return false;
 }
 
-/// The steps of a machine have ports of their own, as far as numbers go.
+/// Returns the first port of a step. Steps on one machine mostly get different ports.
 int first_port(int job, int step, int tasks_on_node) {
   const int spans = std::max(kLaunchPorts / tasks_on_node, 1);
   return kFirstLaunchPort + int((std::int64_t(job) * 31 + step) % spans) * tasks_on_node;

@@ -1,4 +1,4 @@
-// The cluster as Slurm tells it to each task that srun has started.
+// Reads the cluster that Slurm describes to each task that srun has started.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@ std::vector<std::string> slurm_nodes(const std::string& variable, std::string_vi
 /// `variable`.
 std::vector<int> slurm_counts(const std::string& variable, std::string_view list);
 
-/// Returns --cluster, --task and --placed of this process, one of several of a step of srun. The
-/// first `ps` of them are parameter servers, the others, of which there is one at least, workers.
-/// The addresses are those of the nodes, with ports that follow from the numbers of the job and the
-/// step. Throws kUsage, which names the variables, when they are missing or contradict each other,
+/// Returns --cluster, --task and --placed of this process, one of several in a step of srun. The
+/// first `ps` processes are parameter servers, and the others, at least one, are workers. The
+/// addresses are those of the nodes, with ports that follow from the numbers of the job and the
+/// step. Throws kUsage, which names the variables, if they are missing or contradict each other,
 /// and for heterogeneous jobs.
 std::vector<GivenFlag> flags_of_slurm(const Environment& environment, int ps);
 

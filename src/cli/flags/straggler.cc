@@ -5,7 +5,7 @@
 namespace paceline {
 namespace {
 
-// Takes "I" from the front of the text; false when it does not begin with a number.
+// Takes a number off the front of the text; returns false if the text does not begin with one.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), number);

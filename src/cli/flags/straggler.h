@@ -12,8 +12,8 @@ struct Straggler {
   double copy_times = 1;  // how many times as long its copies take
 };
 
-/// "1:3" is worker 1, 3 times as slow; "1:3:2" also copies half as fast. Nothing when the text does
-/// not say that.
+/// Reads "1:3": worker 1 is 3 times as slow. With "1:3:2" it also copies half as fast. Returns
+/// nothing for other texts.
 std::optional<Straggler> straggler_named(std::string_view text);
 
 }  // namespace paceline

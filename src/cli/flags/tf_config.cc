@@ -86,7 +86,7 @@ int read_index(const ConfigValue& task, std::string_view type) {
   return number;
 }
 
-// The task in the numbering of --task: "worker:2".
+// Returns the task in the form of --task, with its numbering: "worker:2".
 std::string read_tf_task(const ConfigValue& task, const TfCluster& jobs) {
   if (task.kind != Kind::kTable) refuse_at(task, "'task' must be a table {type, index}");
   const ConfigValue* const type = task.find("type");

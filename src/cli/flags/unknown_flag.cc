@@ -10,13 +10,13 @@
 namespace paceline {
 namespace {
 
-/// A flag of other systems' scripts, and what is given here instead.
+/// A flag in scripts of other systems, and the flag that replaces it here.
 struct ForeignFlag {
   std::string_view name, here;
 };
 
-// Of TensorFlow's tutorials and benchmarks (tf_cnn_benchmarks, the models ptb, cifar10 and resnet),
-// of torchrun's examples, and of the scripts of the reports.
+// From TensorFlow's tutorials and benchmarks (tf_cnn_benchmarks, the models ptb, cifar10 and
+// resnet), from torchrun's examples, and from the scripts of published reports.
 constexpr ForeignFlag kForeign[] = {
     {"--data-path", "--data DIR"},
     {"--train-data-path", "--data DIR"},
@@ -60,7 +60,7 @@ constexpr ForeignFlag kForeign[] = {
     {"--ckpt", "--init-from DIR"},
 };
 
-/// A flag that 0.1.0 had, and what a user does without it.
+/// A flag that version 0.1.0 had, and what users do instead.
 struct GoneFlag {
   std::string_view name, instead;
 };
@@ -72,7 +72,7 @@ constexpr GoneFlag kGone[] = {
 
 std::string_view first_word(std::string_view text) { return text.substr(0, text.find(' ')); }
 
-// "learning_rate" of "--learning-rate", where a setting is called so.
+// Returns the setting that a flag means, if there is one: "learning_rate" for "--learning-rate".
 std::string setting_meant(const CommandLine& line, std::string_view name) {
   std::string setting(name.substr(std::min<std::size_t>(2, name.size())));
   std::ranges::replace(setting, '-', '_');

@@ -47,7 +47,7 @@ TEST(UnknownFlag, AFlagThatIsGoneIsToldWithWhatToDoWithoutIt) {
             "; it is gone: as many changes count as one mean as there are workers");
 }
 
-// A command that has no --data is not said to have one.
+// The hint does not name --data for a command that has no such flag.
 TEST(UnknownFlag, OnlyFlagsThatThereAreAreNamed) {
   const CommandLine line{"paceline top", "", "", {{"--out", "DIR", "", "Flags"}}};
   EXPECT_EQ(unknown_flag_hint(line, "--data-path"), "");

@@ -1,4 +1,4 @@
-// For tests: blocks of records in the order in which a test says.
+// For tests: delivers blocks of records in the order that a test chooses.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class GivenBlocks : public RecordBlocks {
   bool is_over = false, is_revoked = false;
   std::int64_t first_taken = 0;
   std::function<void()> check;
-  // The last wish, and the callback that came with it.
+  // The last wish, and the callback that was passed with it.
   Wish wished;
   std::function<void()> told;
   int begins = 0, ends = 0;

@@ -1,4 +1,4 @@
-// Runs with one cause each, as their reports would show it.
+// Runs that each have one cause, as their reports would show it.
 #pragma once
 
 #include <span>
@@ -15,7 +15,7 @@ struct StagedRun {
   void (*stage)(Report& run);  // makes it of a healthy run
 };
 
-/// Expects that each cause is told, with its task and these words.
+/// Expects that explanations name the cause of each run, its task, and these words.
 void expect_told(std::span<const StagedRun> runs);
 
 }  // namespace paceline

@@ -138,7 +138,7 @@ class BatchNormKernel : public BatchNormRows {
   }
 
   // Sums of squares lose more digits the farther the mean lies from the point they are counted
-  // from. So this function takes the mean of some rows as that point.
+  // from. So this function writes the means of some rows to `means`, from which the caller counts.
   void sample_means(const float* x, float* means) const {
     const std::int64_t sample = std::min<std::int64_t>(rows_, 64);
     for (std::int64_t c = 0; c < channels_; ++c) {

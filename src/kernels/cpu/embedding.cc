@@ -9,7 +9,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kEmbeddingGrain = 8192;  // the number of elements that are worth a thread
+constexpr std::int64_t kEmbeddingGrain =
+    8192;  // the fewest elements for which waking a thread pays
 
 // A kernel whose tensors have rows of some size, and ids that it checks first.
 class RowCopyKernel : public Kernel {

@@ -247,7 +247,7 @@ struct Gemm::State {
     if (status != dnnl_success) throw_failed(shape, fmt::format("status {}", int(status)).c_str());
   }
 
-  // `c` is where the tile goes; `lane` says whose copies it uses.
+  // Writes the tile to `c`; `lane` selects the memory for its copied operands.
   void run_tile(Tile& tile, const void* a, const void* b, float* c, std::byte* scratch,
                 std::size_t lane) {
     run_tile_at(tile, element(a, tile.a), element(b, tile.b), c, scratch, lane);

@@ -55,7 +55,8 @@ class Gemm {
   /// `scratch` has scratch_bytes() bytes, 64-byte aligned. C may not overlap A or B.
   void run(const void* a, const void* b, float* c, std::span<std::byte> scratch);
 
-  /// The number of parts of whole rows that a thread can make by itself; 1 if C is cut otherwise.
+  /// Returns into how many parts of whole rows C is cut, each of which one thread can make alone; 1
+  /// if C is cut otherwise.
   std::int64_t row_parts() const;
   /// Returns the rows [first, second) of part i.
   std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t part) const;

@@ -32,8 +32,8 @@ bool onednn_reads_in_place();
 /// FLOP/s than float32 (281 and 281 GFLOP/s on a core of an Emerald Rapids, in registers; 80 and
 /// 148 in oneDNN's products).
 DType product_dtype(DType precision);
-/// Sets such a limit for oneDNN, whose lowest set is SSE4; returns false once oneDNN has computed
-/// anything.
+/// Limits oneDNN's instruction set as limit_instruction_set limits ours; the lowest is SSE4.
+/// Returns false if oneDNN has already computed something.
 bool limit_onednn_instruction_set(std::string_view name);
 
 }  // namespace paceline

@@ -11,7 +11,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kLayerNormGrain = 8192;  // the number of elements that are worth a thread
+constexpr std::int64_t kLayerNormGrain =
+    8192;  // the fewest elements for which waking a thread pays
 
 class LayerNormKernel : public Kernel {
  public:

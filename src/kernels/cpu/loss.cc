@@ -15,7 +15,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kLossGrain = 8192;  // the number of elements that are worth a thread
+constexpr std::int64_t kLossGrain = 8192;  // the fewest elements for which waking a thread pays
 
 // The base of the loss and its gradient, which go through rows of logits and their labels.
 class LossKernel : public Kernel {
@@ -122,8 +122,9 @@ class SoftmaxCrossEntropyWithGradKernel : public LossKernel {
   // The scratch memory of a part of the rows.
   struct Part {
     BlockOfExp* exps;  // the blocks of one row
-    float* factors;    // exponentials to gradient, for the blocks of a group's rows
-    float* sums;       // the sums of each class's gradients
+    // Turn exponentials into gradients, one for each block of each row of a group.
+    float* factors;
+    float* sums;  // the sums of each class's gradients
   };
   std::size_t part_bytes() const {
     const std::size_t floats = std::size_t(kGroupRows * blocks() + classes_);

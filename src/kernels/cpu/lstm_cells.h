@@ -19,12 +19,12 @@ void lstm_forward(const LstmForwardRow& row);
 
 struct LstmBackwardRow {
   const float* gates;        // (4·hidden), activated
-  const float* cell_before;  // (hidden), as all below unless they say otherwise
+  const float* cell_before;  // (hidden), like all pointers below that give no shape
   const float* cell;
   const float* d_output;   // null: zero
   const float* d_state_h;  // from the step after this one
-  float* d_state_c;        // in: from the step after this one; out: for the step before
-  float* d_products;       // (4·hidden): the gradient of the activations' inputs
+  float* d_state_c;  // in: the gradient from the step after this one; out: that for the step before
+  float* d_products;  // (4·hidden): the gradient of the activations' inputs
   std::int64_t hidden;
 };
 void lstm_backward(const LstmBackwardRow& row);

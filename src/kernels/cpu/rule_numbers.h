@@ -19,7 +19,7 @@ struct RuleNumbers {
 struct RuleMemory {
   static constexpr std::size_t kMostSlots = 4;
   float* values;
-  float* slots[kMostSlots];  // of the rule, and one more for a moving average
+  float* slots[kMostSlots];  // the slots of the rule, and one more for a moving average
   std::size_t slot_count;
   const float* gradient;
   std::size_t size;

@@ -18,7 +18,8 @@ namespace {
 
 using Extent = RuleProgram::Extent;
 
-constexpr std::int64_t kWholeGrain = 16 * 1024;  // elements; this many are worth waking a thread
+// The number of elements for which waking a thread pays.
+constexpr std::int64_t kWholeGrain = 16 * 1024;
 
 /// Memory for steps, which a thread keeps for its next contributions: getting it from the system
 /// anew, page by page, would take longer than a step.
@@ -187,7 +188,7 @@ class WholePass {
   const Extent variable_;
   const std::vector<Extent> extents_;
   StepMemory& memory_ = StepMemory::of_this_thread();
-  std::vector<Buffer> results_;  // by step; given back after the last read
+  std::vector<Buffer> results_;  // the results of steps; each is given back after its last read
   Buffer scaled_;
   const float* gradient_;
   std::array<float, RuleProgram::kScalarInputs + CustomRule::kMostSteps> scalars_;

@@ -116,7 +116,7 @@ class Pass {
     }
   }
 
-  // Leaves the place of a slot alone that the rule does not have.
+  // Does not touch the slot arrays that the rule does not have.
   HWY_INLINE void vector(float* values, float* slot0, float* slot1, float* average,
                          const float* gradient) const {
     const D d;

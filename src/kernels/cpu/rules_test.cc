@@ -397,7 +397,8 @@ TEST(Assign, OfManyElementsWritesThemAndNoOthersWhereverTheyBegin) {
   }
 }
 
-// A ps makes the slot where denormals are numbers, and updates it where they are zeros.
+// A ps creates the slot on a thread that keeps denormals, and updates it on one that takes them for
+// zeros.
 TEST(MovingAverage, WithADenormalDecayIsTheValue) {
   const FlushDenormals flush;
   std::vector<float> value(5, 1.0f), average(5, 3.0f);

@@ -6,7 +6,7 @@ namespace paceline {
 
 namespace {
 
-constexpr std::int64_t kSoftmaxGrain = 8192;  // the number of elements that are worth a thread
+constexpr std::int64_t kSoftmaxGrain = 8192;  // the fewest elements for which waking a thread pays
 
 // The base of softmax and its gradient, which go through rows of the last dimension.
 class SoftmaxRows : public Kernel {

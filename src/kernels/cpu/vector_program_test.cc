@@ -84,7 +84,7 @@ TEST(VectorProgram, KeepsValuesInRegistersInCellsAndInItsArrays) {
   expect_output(program, [](float x, float y) { return (x + 10) * y / (x - 10); });
 }
 
-// A product that is rounded before the addition would differ from one that is not.
+// A product that is rounded before the addition gives other bits than one that is not.
 TEST(VectorProgram, GivesTheSameBitsWhereverAnElementLies) {
   VectorProgram program(3);
   program.add({.op = VectorOp::kScale, .a = kX, .number = 0.1f});

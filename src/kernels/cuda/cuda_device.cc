@@ -151,7 +151,7 @@ class CudaDevice::WrittenKernel : public Kernel {
     has_run_ = true;
   }
 
-  /// The copy has arrived once the caller has waited for the device.
+  /// The copied fault is valid once the caller has waited for the device.
   void ask_for_fault() {
     if (!has_run_.exchange(false)) return;
     device_.check(device_.calls_.download(&fault_, address_of(on_device_.data()), sizeof(fault_),
@@ -171,14 +171,14 @@ class CudaDevice::WrittenKernel : public Kernel {
   int node() const { return node_.id(); }
 
  private:
-  /// Our kernel, or a library's call in its place. It has neither if an earlier launch's library
-  /// call did its work.
+  /// The launch of our kernel, or a library's call in its place. It has neither if the library call
+  /// of an earlier launch did its work.
   struct Launch {
     CudaCalls::Function* function = nullptr;
     std::vector<std::uint64_t> values;
     std::vector<void*> parameters;
     std::unique_ptr<CudaPlan> plan;            // for operands aligned as allocated memory is
-    std::unique_ptr<CudaPlan> unaligned_plan;  // made at the first operand that is not
+    std::unique_ptr<CudaPlan> unaligned_plan;  // made when an operand first is not aligned
   };
   static constexpr std::uint64_t kNone = ~std::uint64_t{0};
   static constexpr std::size_t kWorkspaceAlignment = 256;
@@ -402,7 +402,7 @@ bool CudaDevice::cudnn_computes() {
   return true;
 }
 
-// A destructor has nobody to tell of an error.
+// Ignores errors, since a destructor cannot report them.
 CudaDevice::~CudaDevice() {
   calls_.use_context(context_);
   calls_.wait_for_stream(stream_);

@@ -28,11 +28,11 @@ struct CudaOptions {
 
 /// Kernels are compiled when they are made, or found in the user's cache folder: those of
 /// element-wise nodes in float32 are generated, those of other nodes written (cuda_work.h).
-/// Products and convolutions are left to cuBLASLt and cuDNN, where these are there and have a way.
+/// cuBLASLt and cuDNN compute products and convolutions, where they are installed and have a plan.
 /// A node that has no kernel is computed by `host`, with copies there and back.
 ///
-/// An index of a node's input that is out of its range counts for nothing there. The next wait for
-/// the device throws kInvalidArgument, which names it.
+/// The kernels ignore an index in a node's input that is out of its range. The next wait for the
+/// device throws kInvalidArgument, which names the index.
 ///
 /// Kernels and copies go to one stream, in the order in which they are called. Any thread may call;
 /// one at a time runs kernels. Large memory of the host is pinned when it is first copied from or

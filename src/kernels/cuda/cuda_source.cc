@@ -20,7 +20,7 @@ std::string literal(double number) {
 }
 
 struct Term {
-  std::string_view op, source;  // {0} {1} {2}: the operands; {3}: the number
+  std::string_view op, source;  // {0}, {1} and {2} stand for the operands, {3} for the number
 };
 
 // The arithmetic of kernels/fused_step.h.

@@ -90,7 +90,7 @@ CudaWork sum_rows(const Node& node) {
   const std::size_t ranks = std::size_t(count) * sizeof(int);
   CudaWork work{kTableSource, {}, 2 * ranks, CudaFault{"id", limit}};
   work.launches = {clear(1, node.outputs()[1].shape.elements()),
-                   clear(2, 1),  // the number of ids, if none are given
+                   clear(2, 1),  // the number of ids stays 0 if there are none
                    {"first_ids",
                     blocks_for(count),
                     {A::scratch(0), A::output(0), A::input(0), A::integer(count), A::integer(limit),

@@ -77,7 +77,8 @@ struct CudaProduct {
 struct CudaConvolution {
   enum class Kind : std::uint8_t { kForward, kInputGrad, kWeightsGrad };
   struct Tensor {
-    std::array<std::int64_t, 4> dimensions, strides;  // by n, c, h, w, or by o, c, h, w
+    // Ordered by n, c, h, w; for weights by o, c, h, w.
+    std::array<std::int64_t, 4> dimensions, strides;
   };
 
   Kind kind;
@@ -106,8 +107,8 @@ struct CudaLaunch {
   bool finishes_the_last = false;
 };
 
-/// The GPU keeps the first input index that lies outside its range, as (position << 32 | index);
-/// the word is all ones while there is none.
+/// What an index in a node's input stands for, and its limit. On the GPU a word of 64 bits reports
+/// the first index outside this range: (position << 32 | index), or all ones if there is none.
 struct CudaFault {
   const char* what;  // "label" or "id"
   std::int64_t limit;
@@ -119,7 +120,8 @@ struct CudaWork {
   std::vector<CudaLaunch> launches;
   std::size_t scratch_bytes = 0;
   std::optional<CudaFault> fault;
-  bool exchanges = false;  // adds its sums to those of the batch's other parts, if there are any
+  // True if it adds up sums with other parts of the batch, if there are any.
+  bool exchanges = false;
 
   /// Adds `bytes` bytes to the scratch memory, and returns the offset at which they begin.
   std::size_t add_scratch(std::size_t bytes) {

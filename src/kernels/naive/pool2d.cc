@@ -36,8 +36,8 @@ struct NaiveMaxPool2d {
   }
 };
 
-/// Each element of dx sums of(n, c, h, w, i, j) over the windows (h, w) that cover it; the element
-/// is (i, j) of the window.
+/// Each element of dx becomes the sum of of(n, c, h, w, i, j) over the windows (h, w) that cover
+/// it, where (i, j) is the element's place in the window.
 template <typename T, typename F>
 void sum_over_windows(const Window2d& window, const ImageShape& pooled, const ImageView<T>& dx,
                       F&& of) {

@@ -14,8 +14,8 @@ namespace {
 
 bool is_index(DType dtype) { return dtype == DType::kInt32 || dtype == DType::kInt64; }
 
-// Indices must stay valid wherever they go, and a loss should be 0 rather than another value's
-// bits.
+// Outputs are zeroed if they hold indices, which must stay valid wherever they are used, or if they
+// have at most this many bytes: a loss should be 0 rather than another value's bits.
 constexpr std::size_t kClearedBytes = 1024;
 
 void clear_what_is_looked_at(std::span<const TensorView> outputs) {
@@ -34,7 +34,7 @@ bool makes_ids(const Node& node) {
   return (op == "reshape" || op == "concat") && node.outputs()[0].dtype == DType::kInt32;
 }
 
-// Sums that nothing was computed into may hold denormal numbers, which slow rules down.
+// Sums whose elements were never computed may hold denormal numbers, which slow rules down.
 void clear_floats(std::span<const TensorView> outputs) {
   for (const TensorView& output : outputs) {
     if (!is_index(output.dtype) && output.bytes() > 0) std::memset(output.data, 0, output.bytes());
@@ -95,7 +95,7 @@ void SimDevice::begin_plan(double total_flops) {
   plan_ = std::make_shared<SimPlan>(SimPlan{total_flops, 0});
 }
 
-// The host reads and writes the memory itself, so the device copies at once.
+// The host accesses this memory directly, so the device copies at once.
 void SimDevice::upload(void* to, const void* from, std::size_t bytes) {
   host_->upload(to, from, bytes);
   take_time_to_copy(bytes);

@@ -1,5 +1,5 @@
-// A device that only takes time: shapes and memory are real. Unless it is told to compute, it
-// computes nothing but row ids, and uses no core.
+// A simulated device: its kernels only take time, but shapes and memory are real. Unless it is told
+// to compute, it computes nothing but row ids, and uses no core.
 #pragma once
 
 #include <atomic>

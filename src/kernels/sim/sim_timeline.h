@@ -30,7 +30,7 @@ class SimTimeline : private Event::Source {
   Clock& clock_;
   std::mutex mutex_;  // guards the members below
   TimePoint busy_until_;
-  Duration late_{0};  // how much earlier the host would be here, had no wait ended late
+  Duration late_{0};  // how much earlier the host would be here if no wait had ended late
 };
 
 }  // namespace paceline

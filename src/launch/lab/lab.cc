@@ -28,7 +28,7 @@ struct CommandEnd {
   std::string output;
 };
 
-// The words of the command are ours and need no quoting.
+// We write the words of the command, so they need no quoting.
 CommandEnd call(const std::string& command) {
   CommandEnd end;
   FILE* const pipe = popen((command + " 2>&1").c_str(), "re");
@@ -53,7 +53,7 @@ void must(const std::string& command) {
                           why.empty() ? "" : ": " + why));
 }
 
-// The queue holds the bytes of 20 ms, and a burst those of 1 ms, but at least two large segments.
+// The queue holds the bytes of 20 ms. A burst holds those of 1 ms, but at least two large segments.
 std::string rate_of(double gbps) {
   const double bytes_per_ms = gbps * 1e9 / 8 / 1000;
   const auto burst = std::max(std::int64_t(131072), std::int64_t(bytes_per_ms));
@@ -143,7 +143,8 @@ void Lab::set_rate(int host, double gbps) {
                    rate_of(gbps)));
 }
 
-// The switch drops them, as a cable would: a host would notice that its own packet was dropped.
+// The switch drops the packets, as a cable would. A host would notice if it dropped its own
+// packets.
 void Lab::lose(int host, double share) {
   if (!call("command -v nft").well) {
     throw Error(ErrorCode::kUnavailable,
@@ -162,8 +163,8 @@ void Lab::lose(int host, double share) {
   }
 }
 
-// The switch drops everything instead of taking its port down, which the host would not notice,
-// since its own end stays up.
+// The port leaves the switch but stays up, so that the host does not notice: its own end stays up,
+// too.
 void Lab::cut(int host) {
   must(fmt::format("ip -n {} link set port{} nomaster", switch_name(), host));
 }
@@ -172,7 +173,7 @@ void Lab::mend(int host) {
   must(fmt::format("ip -n {} link set port{} master bridge0", switch_name(), host));
 }
 
-// Ports that are isolated pass nothing to each other.
+// Isolated ports of a switch pass nothing to each other.
 void Lab::isolate(int host, bool isolated) {
   must(fmt::format("ip -n {} link set port{} type bridge_slave isolated {}", switch_name(), host,
                    isolated ? "on" : "off"));

@@ -1,5 +1,5 @@
-// A lab: emulated hosts on this machine, joined by a switch over links of a limited rate. Each is a
-// network namespace; processors, memory and files are those of this machine.
+// A lab: emulated hosts on this machine, which links of a limited rate join to a switch. Each host
+// is a network namespace; processors, memory and files are those of this machine.
 #pragma once
 
 #include <string>
@@ -7,17 +7,18 @@
 
 namespace paceline {
 
-/// The links of a lab's hosts to its switch.
+/// The links between a lab's hosts and its switch.
 struct LabLinks {
-  double gbps = 1;      // each way
-  double delay_ms = 0;  // of each packet from a host to the switch; needs a kernel with netem
+  double gbps = 1;  // each way
+  // The delay of each packet from a host to the switch; it needs a kernel with netem.
+  double delay_ms = 0;
 };
 
-/// The constructor makes the hosts, and the destructor removes them. What a lab of a process that
-/// was killed has left is removed by the next one. Two labs never see each other.
+/// The constructor makes the hosts, and the destructor removes them. If a process was killed, the
+/// next lab removes what its lab has left. Two labs never see each other.
 class Lab {
  public:
-  /// Throws kUnavailable when the user is not root, or the tools (ip and tc, of iproute2) or the
+  /// Throws kUnavailable if the user is not root, or if the tools (ip and tc, of iproute2) or the
   /// kernel lack something.
   Lab(int hosts, const LabLinks& links);
   ~Lab();
@@ -25,20 +26,21 @@ class Lab {
   Lab& operator=(const Lab&) = delete;
 
   int hosts() const { return hosts_; }
-  /// Returns the words that run `words` on the host.
+  /// Returns the command line that runs `words` on the host.
   std::vector<std::string> on_host(int host, const std::vector<std::string>& words) const;
 
-  /// Changes the rate of the host's link, each way.
+  /// Changes the rate of the host's link, in both directions.
   void set_rate(int host, double gbps);
-  /// Loses this share of the packets to and from the host, at random: 0.01 is one in a hundred, 0
-  /// none. Throws kUnavailable without the program nft, of nftables, or where its kernel part
-  /// lacks.
+  /// Drops this share of the packets to and from the host, at random: 0.01 is one in a hundred, 0
+  /// none. Throws kUnavailable if the program nft, of nftables, or its part of the kernel is
+  /// missing.
   void lose(int host, double share);
-  /// Unplugs the host: no packet passes any more, and no task is told.
+  /// Unplugs the host: no packet passes any more, and no task is told of it.
   void cut(int host);
   /// Plugs it in again.
   void mend(int host);
-  /// Cuts these two hosts off from each other, while all others reach both. Nobody is told.
+  /// Cuts these two hosts off from each other, while all other hosts reach both. No task is told of
+  /// it.
   void part(int host, int other);
   /// Ends that.
   void reunite(int host, int other);
@@ -55,7 +57,7 @@ class Lab {
   std::string ip_;            // the path of that program
 };
 
-/// Returns why no lab can be made here; empty when one can.
+/// Returns the reason why no lab can be made here; empty if one can.
 std::string why_no_lab();
 
 }  // namespace paceline

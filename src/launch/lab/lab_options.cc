@@ -24,14 +24,14 @@ std::optional<int> whole_number(std::string_view text) {
   return number;
 }
 
-// Returns the number of parameter servers that "ps" and "3ps" stand for.
+// Returns the number of parameter servers in a text such as "ps" or "3ps".
 std::optional<int> count_of_ps(std::string_view text) {
   if (!text.ends_with("ps")) return {};
   text.remove_suffix(2);
   return text.empty() ? 1 : whole_number(text);
 }
 
-// Adds the tasks of one host, such as "ps+2". Returns false when the text is none.
+// Adds the tasks of one host, such as "ps+2". Returns false if the text describes no host.
 bool add_host(LabOptions& lab, std::string_view text) {
   const std::size_t plus = text.find('+');
   const std::optional<int> ps = count_of_ps(text.substr(0, plus));

@@ -44,8 +44,8 @@ namespace {
 
 using Kind = HostMessage::Kind;
 
-// Beyond this number of unsent bytes, output of tasks stays in their pipes until the launcher
-// reads.
+// If more bytes than this are unsent, tasks' output stays in their pipes until the launcher reads
+// again.
 constexpr std::size_t kMostUnsent = 1 << 20;
 constexpr Duration kRefusedWithin = std::chrono::seconds(10);
 constexpr Duration kPreparedWithin = std::chrono::seconds(60);
@@ -124,7 +124,7 @@ class HostAgent {
   std::vector<Child> children_;
   TimePoint heard_ = now_here();
   Duration silence_ = kPreparedWithin;
-  std::optional<TimePoint> killed_at_;  // set once the launcher is not there any more
+  std::optional<TimePoint> killed_at_;  // set once the launcher is gone
 };
 
 HostAgent::HostAgent() : unsent_(agent_greeting()) {
@@ -163,8 +163,8 @@ bool HostAgent::is_over() const {
          std::ranges::all_of(children_, [&](const Child& child) { return is_gone(child); });
 }
 
-// A command may have started the program that trains, which has its outputs, too. Its process is
-// not reaped before, so that its group keeps its number.
+// A command may have started the program that trains, which then holds its outputs, too. The
+// command's process is not reaped before these are closed, so that its group keeps its number.
 bool HostAgent::is_gone(const Child& child) const {
   return !child.process->running() ||
          (child.process->has_ended() && child.process->outputs_ended());
@@ -183,7 +183,7 @@ void HostAgent::wait() {
   if (!unsent_.empty()) watched.push_back({STDOUT_FILENO, POLLOUT, 0});
   for (const Child& child : children_) {
     if (unsent_.size() >= kMostUnsent || is_gone(child)) continue;
-    // The agent would report an ended process whose group goes on again and again.
+    // Without this, an ended process whose group still runs would wake the agent again and again.
     const bool lingers = killed_at_ && child.process->has_ended();
     lingers ? child.process->watch_outputs(watched) : child.process->watch(watched);
   }

@@ -10,7 +10,8 @@ namespace paceline {
 
 namespace {
 
-constexpr std::size_t kMostChunk = 4000;  // a pipe takes 4096 bytes at once, or none
+// A pipe takes up to 4096 bytes all at once or not at all.
+constexpr std::size_t kMostChunk = 4000;
 constexpr std::uint32_t kMostMessage = 1u << 30;
 
 template <typename T>
@@ -22,7 +23,7 @@ void append(std::string& to, T value) {
   throw Error(ErrorCode::kDataLoss, "what arrived through ssh is no message of paceline");
 }
 
-/// Takes values from the beginning of a text.
+/// Takes values off the beginning of a text.
 class Taker {
  public:
   explicit Taker(std::string_view text) : rest_(text) {}

@@ -1,5 +1,5 @@
 // The messages between a launcher and its agent on a host, through ssh. Both are of one version, so
-// that the format may change with any of them.
+// the format may change with any version.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,18 @@ namespace paceline {
 struct HostMessage {
   enum class Kind : std::uint8_t {
     // To the agent:
-    kPrepare,   // texts: those of a HostJob
-    kStart,     // a process with the number `task`; texts: name, program, $PACELINE_TASK, key, and
-                // then its arguments
+    kPrepare,  // texts: those of a HostJob
+    // Starts a process with the number `task`; texts: name, program, $PACELINE_TASK, key, then
+    // arguments.
+    kStart,
     kSignal,    // number: the signal, for the process
     kEndInput,  // of the process
     // To the launcher:
-    kReady,    // number: the cores; texts: of each task its port, and then its files
+    kReady,    // number: the cores; texts: for each task its port, then its files
     kRefused,  // texts: why
     kOutput,   // number: 1 or 2, the stream; texts: a chunk of output
-    kStopped,  // number: 1 when the process is stopped, 0 when it goes on
-    kFile,     // number: which file of its task; texts: what is in it
+    kStopped,  // number: 1 if the process is stopped, 0 if it goes on
+    kFile,     // number: which file of its task; texts: the file's content
     kEnded,    // number: its exit status; texts: its signal, and why
   };
   Kind kind = Kind::kPrepare;
@@ -32,17 +33,17 @@ struct HostMessage {
   bool operator==(const HostMessage&) const = default;
 };
 
-/// Returns the bytes of a message, in chunks that a pipe takes whole: between two of them another
-/// process may write a pulse, by which the other side knows that it is still heard.
+/// Returns the bytes of a message, cut into chunks that a pipe takes whole. Between two chunks
+/// another process may write a pulse, which tells the other side that this one is still there.
 std::vector<std::string> chunks_of(const HostMessage& message);
 /// An empty chunk.
 std::string pulse();
 
-/// Takes bytes as they arrive, and gives the messages.
+/// Collects bytes as they arrive, and returns the messages in them.
 class HostMessageReader {
  public:
   void add(std::string_view bytes) { bytes_ += bytes; }
-  /// Throws kDataLoss for bytes that are no message.
+  /// Returns the next whole message. Throws kDataLoss for bytes that are no message.
   std::optional<HostMessage> next();
 
  private:
@@ -52,7 +53,7 @@ class HostMessageReader {
   std::string joined_;  // messages
 };
 
-/// The agent's first work: it goes to a folder, and keeps ports and files for tasks.
+/// The agent's first work: it changes to a folder, and reserves ports and files for tasks.
 struct HostJob {
   std::string folder;
   std::string program;  // which the tasks will be
@@ -68,7 +69,7 @@ HostMessage message_of(const HostJob& job);
 /// Throws kDataLoss.
 HostJob job_of(const HostMessage& message);
 
-/// The number that a text says. Throws kDataLoss.
+/// Reads a text as a number. Throws kDataLoss.
 std::int64_t number_in(const std::string& text);
 
 }  // namespace paceline

@@ -31,7 +31,8 @@ namespace {
 using Kind = HostMessage::Kind;
 
 constexpr std::string_view kGreetingBegins = "paceline agent, version ";
-constexpr std::size_t kMostBefore = 1 << 20;  // what a shell may print before the agent begins
+// The most that a shell may print before the agent's first line.
+constexpr std::size_t kMostBefore = 1 << 20;
 constexpr std::size_t kMostKept = 1 << 16;
 
 std::string version_in(std::string_view greeting) {
@@ -65,7 +66,7 @@ RemoteHost::~RemoteHost() = default;
 
 void RemoteHost::say(const HostMessage& message) {
   for (const std::string& chunk : chunks_of(message)) {
-    // A pipe takes a chunk as a whole, or fails since ssh has ended, which step() notices.
+    // A pipe takes a chunk whole. The write fails if ssh has ended, which step() notices.
     while (write(ssh_.in_fd(), chunk.data(), chunk.size()) < 0 && errno == EINTR) {
     }
   }
@@ -132,7 +133,7 @@ void RemoteHost::take_places(const HostMessage& ready) {
   }
 }
 
-// A task that was killed leaves an empty file.
+// Stores what the task has written to its file; a killed task leaves an empty file.
 void RemoteHost::take_file(const RemoteTask& task, const HostMessage& message) const {
   const std::vector<std::string>& files = files_here_.at(task.name());
   if (message.number < 0 || std::size_t(message.number) >= files.size() || message.texts.empty())
@@ -216,7 +217,7 @@ std::int64_t milliseconds_of(Duration duration) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(duration).count();
 }
 
-// Calls only what may be called between fork and the end.
+// Calls only functions that are safe in a forked process.
 [[noreturn]] void beat(pollfd* pipes, std::size_t count, int every_ms, int parent) {
   setpgid(0, 0);  // Ctrl-Z stops the launcher alone
   prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -22,19 +22,19 @@ namespace paceline {
 
 class RemoteTask;
 
-/// A host on which a launcher starts tasks: ssh, and the agent that it runs there. Threads: one.
-/// Its tasks must not outlive it.
+/// A host on which a launcher starts tasks: the ssh process, and the agent that ssh runs there. For
+/// one thread. The host must outlive its tasks.
 class RemoteHost : public TaskStarter {
  public:
-  /// The ports and files that are kept there for a task.
+  /// The port and the files that the host reserves for a task.
   struct Place {
     std::uint16_t port = 0;
     std::vector<std::string> files;  // paths on the host
   };
 
-  /// Starts ssh, and does not wait for it. `files_here` are files for each of the tasks, which get
-  /// what the task has written to those of its place. Lines of ssh go to the descriptor `err`,
-  /// behind `prefix`. Throws kUnavailable.
+  /// Starts ssh, and does not wait for it. `files_here` has, for each task, the files on this host
+  /// that get what the task has written to its files on the other host. Lines that ssh prints go to
+  /// the descriptor `err`, behind `prefix`. Throws kUnavailable.
   RemoteHost(const SshOptions& options, const SshHost& host, HostJob job,
              std::map<std::string, std::vector<std::string>> files_here, const std::string& prefix,
              int err);
@@ -43,7 +43,7 @@ class RemoteHost : public TaskStarter {
   const std::string& name() const { return host_.name; }
   /// Nothing is known yet; poll until then.
   bool is_connecting() const { return failure_.empty() && places_.empty(); }
-  /// Why it cannot be used, in a sentence; empty while it can.
+  /// Why the host cannot be used, in a sentence; empty while it can.
   const std::string& failure() const { return failure_; }
   /// Ends ssh, and says why.
   void fail(const std::string& why);
@@ -68,7 +68,7 @@ class RemoteHost : public TaskStarter {
   void take_greeting(std::string_view bytes);
   void take_line(std::string_view bytes);
   void take(const HostMessage& message);
-  /// It cannot be used any more, and its tasks are lost.
+  /// Marks the host as unusable, and its tasks as lost.
   void lose(const std::string& why);
   void take_places(const HostMessage& ready);
   void take_file(const RemoteTask& task, const HostMessage& message) const;
@@ -117,8 +117,8 @@ class RemoteTask : public RunningTask {
   bool input_ended_ = false;
 };
 
-/// Writes to pipes again and again, from a process of its own: it goes on while the launcher is
-/// stopped, or waits for whoever reads its output, and ends with it.
+/// Writes pulses to pipes at intervals, from its own process. The process keeps writing while the
+/// launcher is stopped or waits for the reader of its output, and ends with the launcher.
 class Pulse {
  public:
   /// Throws kUnavailable.
@@ -134,11 +134,12 @@ class Pulse {
 /// Threads: one.
 class RemoteHosts {
  public:
-  /// The launcher's knowledge of the tasks before any host has answered.
+  /// What the launcher knows about the tasks before any host has answered.
   struct Job {
     std::vector<TaskId> tasks;  // as SshOptions::placement has them
     std::string program;        // which they will be
-    /// The files here of a task, which get what it has written to those of its host.
+    /// Returns the files on this host that get what the task has written to its files on the other
+    /// host.
     std::function<std::vector<std::string>(const TaskId& task)> files_here;
     std::function<std::string(const std::string& name)> prefix;  // of the lines of ssh
     int err = 2;
@@ -146,22 +147,23 @@ class RemoteHosts {
 
   explicit RemoteHosts(const SshOptions& options) : options_(options) {}
 
-  /// Starts ssh to all hosts at once, and waits until each has what the tasks need. Throws
-  /// kFailedPrecondition, which names each host that has not, and kCancelled when `ending` becomes
-  /// readable.
+  /// Starts ssh to all hosts at once, and waits until each host is ready for its tasks. Throws
+  /// kFailedPrecondition, which names the hosts that are not ready, and kCancelled if `ending`
+  /// becomes readable.
   void connect(const Job& job, int ending);
 
   RemoteHost& of(const TaskId& task) { return *hosts_[index_of(task)]; }
   const RemoteHost& of(const TaskId& task) const { return *hosts_[index_of(task)]; }
-  /// The number of workers on the host of that task.
+  /// Returns the number of workers on that task's host.
   int workers_beside(const TaskId& task) const;
-  /// "host:port", by which the other tasks reach it.
+  /// Returns "host:port", the address by which the other tasks reach the task.
   std::string address_of(const TaskId& task) const;
-  /// The flags by which a task listens at all addresses of its host; none when nobody else comes.
+  /// Returns the flags that make a task listen at all addresses of its host; none if no other task
+  /// connects to it.
   std::vector<std::string> flags_of(const TaskId& task) const;
-  /// "3 hosts over ssh (a, b, c)": those that have tasks.
+  /// Returns "3 hosts over ssh (a, b, c)", with the hosts that have tasks.
   std::string where() const;
-  /// The lines that say which cores the tasks share, and which hosts have none.
+  /// Returns the lines that say which tasks share cores, and which hosts have no tasks.
   std::string shared_text() const;
 
  private:

@@ -61,20 +61,13 @@ std::string remedy(const SshOptions& options, const SshHost& host, const std::st
 std::vector<std::string> ssh_words(const SshOptions& options, const SshHost& host) {
   const auto silence = std::chrono::ceil<std::chrono::seconds>(options.silence).count();
   const auto probe = std::max<std::int64_t>(1, silence / kMostSilentProbes);
-  return {"sh",
-          "-c",
-          "exec " + options.program + " \"$@\"",
-          "sh",
-          "-T",
-          "-oBatchMode=yes",
+  return {"sh", "-c", "exec " + options.program + " \"$@\"", "sh", "-T", "-oBatchMode=yes",
           fmt::format("-oConnectTimeout={}", kConnectSeconds),
           fmt::format("-oServerAliveInterval={}", probe),
           fmt::format("-oServerAliveCountMax={}", kMostSilentProbes),
-          "-oLogLevel=INFO",  // or it says nothing of a host that does not answer any more
-          "-oControlPath=none",
-          "-oRemoteCommand=none",
-          "-oClearAllForwardings=yes",
-          host.destination(),
+          // Otherwise ssh says nothing about a host that no longer answers.
+          "-oLogLevel=INFO", "-oControlPath=none", "-oRemoteCommand=none",
+          "-oClearAllForwardings=yes", host.destination(),
           "exec " + shell_words({options.paceline, "launch", kAgentWord})};
 }
 

@@ -22,7 +22,8 @@ constexpr int kMostRoom = 1024;
   throw Error(ErrorCode::kInvalidArgument, fmt::format("'{}' {}", text, why));
 }
 
-// Takes ":4" from the end. A text with two colons is an IPv6 address without brackets.
+// Takes a number such as ":4" off the end. A text with two colons is an IPv6 address without
+// brackets.
 int taken_room(std::string_view& host, std::string_view text) {
   const std::size_t colon = host.rfind(':');
   const bool bracketed = host.find(']') != host.npos;

@@ -16,7 +16,7 @@ bool may_join(const SimulatedStep& step, VariableId v) {
   return use.read && use.updated && !spec.sparse && spec.trained && !spec.rule.whole();
 }
 
-/// Groups by variable; variables that nothing reads have none.
+/// Assigns variables to groups; a variable that nothing reads has no group.
 class Groups {
  public:
   Groups(const SimulatedStep& step, std::size_t most) : of_(step.specs.size(), -1) {

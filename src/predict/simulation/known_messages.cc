@@ -45,7 +45,7 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kContributedRows:
     case MessageType::kInPlace:
       return Simulated::kDriven;
-    // These belong to fetch steps, whose values change between two steps of a worker.
+    // These messages belong to fetch steps, whose values change between two steps of a worker.
     case MessageType::kPullRows:
     case MessageType::kPullNext:
     case MessageType::kChanged:
@@ -76,15 +76,15 @@ Simulated simulated_as(MessageType type) {
     case MessageType::kBeginAgain:
     case MessageType::kWithdraw:
     case MessageType::kValuesSent:
-    // Their time is hidden, since workers ask for records ahead.
+    // These messages take no time, since workers ask for records ahead.
     case MessageType::kAskRecords:
     case MessageType::kRecords:
     case MessageType::kReadsRecords:
     case MessageType::kExchangedSums:
-    // These are sent while somebody watches: some KB a second.
+    // These messages are sent while somebody watches the run: some KB a second.
     case MessageType::kAskProgress:
     case MessageType::kProgress:
-    // These are sent while a timeline is recorded: a frame of 32 bytes a step.
+    // These messages are sent while a timeline is recorded: a frame of 32 bytes for each step.
     case MessageType::kAskClock:
     case MessageType::kClock:
       return Simulated::kNotInASteadyRun;

@@ -11,8 +11,8 @@ namespace paceline {
 
 /// How the simulator treats a message.
 enum class Simulated : std::uint8_t {
-  kDriven,          // machines send and take it, and its bytes take time
-  kNotInASteadyRun  // joining late, saving, coming back: takes no time of a step
+  kDriven,          // the state machines send and handle it, and its bytes take time
+  kNotInASteadyRun  // a message for joining late, saving or coming back, which no step waits for
 };
 Simulated simulated_as(MessageType type);
 

@@ -29,9 +29,9 @@ struct SimulatedHost {
 /// The traffic from one host to another.
 struct SimulatedPair {
   int from = 0, to = 0;
-  double bytes_per_s = 0;         // payload of all streams together; 0: only the links limit it
+  double bytes_per_s = 0;         // the payload of all streams together; 0: only the links limit it
   double stream_bytes_per_s = 0;  // payload of one stream; 0: bytes_per_s
-  double latency_s = 0;           // one way; 0: the delay of both links
+  double latency_s = 0;           // the delay in one direction; 0: that of both links
   bool operator==(const SimulatedPair&) const = default;
 };
 
@@ -77,7 +77,7 @@ class LinkNetwork {
     Narrow own = {};
     std::deque<Queued> queue = {};
     double window = 0, queued = 0, under_way = 0;
-    bool waits = false;  // it is in its host's list of waiting streams
+    bool waits = false;  // true while it is in its host's list of waiting streams
     std::function<void()> left = {};
   };
   struct Way {

@@ -34,7 +34,7 @@ TEST(LinkNetworkTest, AStreamAloneHasTheLink) {
   EXPECT_THAT(network.received()[1], DoubleNear(1e6, 1));
 }
 
-/// Returns the moment at which a stream from host 0 to host 1 has sent what a link carries in a
+/// Returns when a stream from host 0 to host 1 has sent as many bytes as a link carries in a
 /// second.
 double narrow_stream(const SimulatedPair& pair, int streams = 1) {
   VirtualTime time;

@@ -15,8 +15,8 @@ namespace paceline {
 
 struct SimulatedMachine {
   double cores = 1;
-  double bytes_per_s = 0;         // all cores together; 0: memory takes no time
-  double thread_bytes_per_s = 0;  // one thread; 0: one thread reaches all of it
+  double bytes_per_s = 0;         // the rate of all cores together; 0: memory takes no time
+  double thread_bytes_per_s = 0;  // the rate of one thread; 0: one thread reaches that of all
   // The rates of passes over several arrays at once; 0: the rates above.
   double rule_bytes_per_s = 0, thread_rule_bytes_per_s = 0;
 
@@ -54,11 +54,11 @@ class MachineShare {
 
  private:
   struct Running {
-    double left = 0;  // seconds of work left, if it ran alone
+    double left = 0;  // the seconds that the rest of the work would take alone
     double rate = 0;  // such seconds per second
     double seconds = 0, bytes = 0;
-    double memory = 0;       // the part of its time in which it waits for the memory
-    double full_memory = 0;  // the part of its time in which it would wait, with all its threads
+    double memory = 0;       // the share of its time in which it waits for the memory
+    double full_memory = 0;  // that share if it had all its threads
     double threads = 1;      // at most the number of cores
     std::function<void()> done;
   };

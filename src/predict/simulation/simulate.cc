@@ -114,7 +114,8 @@ class SimulatedTasks {
   std::deque<SimulatedStep> shared_;  // shared by the worlds
   std::deque<SimulatedWorld> worlds_;
   std::vector<std::unique_ptr<SimulatedMember>> members_;
-  std::vector<std::unique_ptr<SimulatedStore>> stores_;  // stores that are no task of a world
+  // Other stores that stand over those of the worlds.
+  std::vector<std::unique_ptr<SimulatedStore>> stores_;
   std::vector<std::unique_ptr<StepThread>> threads_;
 };
 
@@ -168,7 +169,7 @@ bool StepThread::begin() {
     };
     const double input = job_.step->input_seconds;
     if (job_.step->towers == 1) return machine_.run({.core_seconds = input}, then);
-    // Meanwhile another thread makes the next batches of all towers.
+    // While the kernels run, another thread makes the next batches of all towers.
     machine_.run({.core_seconds = input * job_.step->towers}, [] {});
     then();
   });
@@ -561,7 +562,7 @@ void SimulatedHybridStore::end_step(const Done& done) {
   look();
 }
 
-// If there are several members, the lowest one lets the others tell ps 0.
+// If several members contribute, each but the lowest one tells ps 0 of the commit.
 void SimulatedHybridStore::commit(const Done& apply) {
   if (dense_.contributors().size() == 1 || dense_.contributors().front() != sparse_.index()) {
     sparse_.commit(dense_.contributors());

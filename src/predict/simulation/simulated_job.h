@@ -23,7 +23,8 @@ struct StepAction {
   Kind kind = Kind::kRun;
   VariableId variable = -1;
   double seconds = 0;  // kRun: on the worker's device alone
-  double bytes = 0;    // kRun on cores: through memory; kReady: of each tower's contribution
+  // kRun on cores: bytes through the memory; kReady: bytes of each tower's contribution
+  double bytes = 0;
 };
 
 /// A step's use of a variable.
@@ -31,7 +32,7 @@ struct StepVariable {
   bool read = false, updated = false;
   bool reread = false;         // several kernels read it
   std::int64_t most_rows = 0;  // of a sparse variable
-  double rule_bytes = 0;       // that its update passes over, including the contribution
+  double rule_bytes = 0;       // the bytes that its update passes over, including the contribution
   int tensors = 1;             // the number of tensors it stands for, each with its own messages
 };
 
@@ -40,14 +41,15 @@ struct SimulatedStep {
   std::vector<StepAction> actions;
   std::vector<VariableSpec> specs;
   std::vector<StepVariable> variables;  // by VariableId
-  std::vector<VariableId> need_order;   // in the order in which the plan first reads them
+  // The variables in the order in which the plan first reads them.
+  std::vector<VariableId> need_order;
   bool clipped = false;
   double examples = 1;
-  double input_seconds = 0;  // of a core, to make or copy a batch
-  int threads = 0;           // of its kernels, on its host's cores; 0: it has a device of its own
-  double busy = 1;           // the part of the kernels' time in which these threads compute
-  int towers = 1;            // devices that make the step at once, each with its own batch
-  int rule_threads = 1;      // threads that apply rules in the worker
+  double input_seconds = 0;  // the time of a core to make or copy a batch
+  int threads = 0;       // how many of its host's cores its kernels use; 0: it has its own device
+  double busy = 1;       // the part of the kernels' time in which these threads compute
+  int towers = 1;        // devices that make the step at once, each with its own batch
+  int rule_threads = 1;  // threads that apply rules in the worker
 
   /// The time of its kernels if they run alone.
   double seconds() const {
@@ -66,10 +68,11 @@ struct SimulatedStep {
 /// The time on a core that tasks take to send, receive and wake.
 struct TransportCosts {
   double send_s_per_byte = 0.25e-9, receive_s_per_byte = 0.35e-9;  // tcp
-  double cipher_s_per_byte = 0;      // added at each end of an encrypted stream
-  double frame_s = 2e-6;             // for each frame, at each end
-  double shared_frame_s = 3e-6;      // for each frame in shared memory, at each end
-  double ring_s_per_byte = 0.15e-9;  // for values sent through shared memory, at each end
+  double cipher_s_per_byte = 0;  // added at each end of an encrypted stream
+  double frame_s = 2e-6;         // for each frame, at each end
+  double shared_frame_s = 3e-6;  // the time of each end for a frame in shared memory
+  // The time of each end for a byte of values that is sent through shared memory.
+  double ring_s_per_byte = 0.15e-9;
   /// The time in which the thread that makes a step hands over each message of a contribution
   /// (tcp): resnet, which has hundreds of them, took 7 to 18 ms longer than its device alone.
   double hand_over_s = 20e-6;
@@ -82,7 +85,7 @@ struct TransportCosts {
     return bytes * contributions / contributions_of_rules;
   }
   double wake_s = 30e-6;   // until a sleeping thread continues
-  double step_s = 100e-6;  // of a step of several tasks, outside kernels and messages
+  double step_s = 100e-6;  // the time of a step of several tasks, beside kernels and messages
   /// The time of a step of one process outside kernels: reports of mlp, whose steps take 0.19 ms,
   /// suggest 1 to 3 us.
   double alone_step_s = 3e-6;
@@ -100,11 +103,12 @@ struct TransportCosts {
 struct SimulatedCluster {
   std::vector<SimulatedMachine> machines = {};
   std::vector<SimulatedHost> hosts = {};
-  std::vector<SimulatedPair> pairs = {};   // hosts for which more is known than their links
+  // Pairs of hosts about which more is known than their links.
+  std::vector<SimulatedPair> pairs = {};
   std::vector<int> ps = {}, workers = {};  // the host of each task
   bool share_memory = true;                // tasks of one host share memory
   Tls tls = Tls::kOffHost;                 // which streams are encrypted
-  int ps_threads = 0;                      // for each ps; 0: all cores of its machine
+  int ps_threads = 0;  // the threads of each ps; 0: one for each core of its machine
   /// By worker: the factor by which its device is slower than the step says; empty: none is slower.
   std::vector<double> slowness = {};
   double slowness_of(int worker) const {
@@ -137,9 +141,9 @@ struct SimulatedUse {
   double device = 0, values = 0, answer = 0, others = 0, rules = 0;
   std::vector<double> sent = {}, received = {};  // bytes per second, by host
   std::vector<double> carried = {};              // bytes per second, by pair of hosts
-  std::vector<double> cores = {};                // busy share of all its cores, by machine
-  std::vector<double> memory = {};               // busy share, by machine
-  std::vector<double> moved = {};                // bytes per second of its memory
+  std::vector<double> cores = {};     // for each machine: the busy share of all its cores
+  std::vector<double> memory = {};    // busy share, by machine
+  std::vector<double> moved = {};     // bytes per second of its memory
   std::vector<double> applying = {};  // by ps: the share of time in which it applies rules
 };
 

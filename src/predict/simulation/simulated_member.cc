@@ -278,7 +278,7 @@ void SimulatedMember::turn(std::size_t b) {
   }
   if (!sparse && !group_.in_place()) return;
   if (work.there == size() - 1 && !std::exchange(work.reduced, true)) {
-    // The member's part of a dense bucket, or all of its rows.
+    // The member sums its part of a dense bucket, or all rows of a sparse one.
     const auto bytes = double(bucket_bytes(b));
     const double part = bytes / size();
     const double passed =
@@ -313,8 +313,8 @@ int SimulatedMember::segment_of(std::size_t b, std::size_t offset) const {
   return 0;
 }
 
-// The member begins with the segment of the member before it, and adds to what has arrived
-// meanwhile.
+// The member begins with the segment of the previous member, and then adds its numbers to the
+// partial sums that have arrived meanwhile.
 void SimulatedMember::scatter(std::size_t b) {
   const int before = (index_ + size() - 1) % size();
   const std::size_t end = segment_begin(b, before + 1);

@@ -96,7 +96,7 @@ class SimulatedMember : public SimulatedStore, public FrameReceiver {
   std::int64_t commits_ = 0, made_ = 0;
   Done ended_ = {};  // set while the step waits for its commit
   std::function<void(const Done& apply)> commit_ = {};
-  bool given_ = true;  // whether the part of the step that is kept elsewhere has been given
+  bool given_ = true;  // true once the part of the step that another store keeps has arrived there
   TimePoint ended_at_{};
   bool initialised_ = false, in_step_ = false;
   struct Arrived {

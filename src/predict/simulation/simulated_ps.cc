@@ -114,7 +114,7 @@ void SimulatedPs::arrived(int from, std::vector<SimulatedFrame> frames) {
   take_frames();
 }
 
-// First the time of handling passes, and then its effects happen.
+// The frames first take the time of their handling, and then have their effects.
 void SimulatedPs::take_frames() {
   while (free_threads_ > 0 && !in_turn_.empty()) {
     const std::size_t from = in_turn_.front();
@@ -189,7 +189,8 @@ bool SimulatedPs::copies(const Peer& peer, const AssemblyTarget& target) const {
 SimulatedWork SimulatedPs::work_of(const Peer& peer, const SimulatedFrame& frame) const {
   SimulatedWork work{.core_seconds = world_.transport.receive_seconds(peer.stream_in, frame)};
   const TransportCosts& costs = world_.job.costs;
-  const bool keeps = world_.in_rounds();  // keeps what arrives until the round is decided
+  // In rounds, keeps what arrives until the round is decided.
+  const bool keeps = world_.in_rounds();
   switch (frame.type) {
     case MessageType::kChunk:
       // A transport that handles messages one by one sends one message for each variable.
@@ -481,7 +482,7 @@ void SimulatedPs::apply_round(std::size_t position) {
   });
 }
 
-// As in a real ps, the workers hear of the round's end first, and values follow.
+// As from a real ps, the workers first hear that the round has ended, and then get the values.
 void SimulatedPs::answer_round() {
   answers_.clear();
   for_answered(round_->decision, [&](const RoundContribution& it) {

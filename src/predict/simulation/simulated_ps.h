@@ -98,10 +98,11 @@ class SimulatedPs : public FrameReceiver {
   double applying_ = 0;
   int coordinator_ = -1;  // the stream to ps 0
   bool coordinator_goes_on_ = false;
-  std::vector<ControlMessage> for_coordinator_ = {};  // messages for ps 0, until the task goes on
-  std::deque<Outbox::Decide> rounds_ = {};            // rounds to carry out
-  std::optional<Outbox::Decide> round_;               // the round that is being carried out
-  std::vector<RoundAnswer> answers_;                  // answers of this round
+  // Messages for ps 0, sent when the task goes on.
+  std::vector<ControlMessage> for_coordinator_ = {};
+  std::deque<Outbox::Decide> rounds_ = {};  // rounds to carry out
+  std::optional<Outbox::Decide> round_;     // the round that is being carried out
+  std::vector<RoundAnswer> answers_;        // answers of this round
   bool squares_told_ = false, clipped_ = false;
 };
 

@@ -22,7 +22,7 @@ class SimulatedStore {
   using Done = std::function<void()>;
   /// The object that makes the steps.
   struct User {
-    Done changed;  // something that it waits for may have arrived
+    Done changed;  // called when something that the worker waits for may have arrived
     std::function<void(double SpentSeconds::*on, double seconds)> spent;
   };
   virtual ~SimulatedStore() = default;
@@ -35,13 +35,13 @@ class SimulatedStore {
   /// Begins a step of one plan; there are several plans if each exchanges a part of the variables.
   virtual void begin_step(StepKind kind, int plan) = 0;
   virtual bool has(VariableId variable) const = 0;
-  /// The contribution is made. Calls `done`, now or later, once the step may go on.
+  /// Hands over the finished contribution. Calls `done`, now or later, once the step may go on.
   virtual void ready(VariableId variable, const Done& done) = 0;
   /// Calls `done`, now or later, once the worker may go on.
   virtual void end_step(const Done& done) = 0;
   /// True if the last step to end is counted.
   virtual bool answered() const = 0;
-  /// The global steps that the values then include.
+  /// Returns how many global steps the values include once that step is counted.
   virtual std::int64_t global_step() const = 0;
 
  protected:

@@ -15,7 +15,7 @@ class SimulatedPs;
 class SimulatedWorker;
 
 struct SimulatedWorld {
-  /// `shared` are the variables as the tasks share them; its actions do not matter. Borrows all its
+  /// `shared` has the variables that the tasks share; its actions do not matter. Borrows all its
   /// arguments.
   SimulatedWorld(const SimulatedJob& job, const SimulatedStep& shared,
                  const AggregationSpec& aggregation, VirtualTime& time, Transport& transport);
@@ -28,8 +28,8 @@ struct SimulatedWorld {
   const VariableSpec& spec(VariableId v) const { return step.specs[std::size_t(v)]; }
   const StepVariable& use(VariableId v) const { return step.variables[std::size_t(v)]; }
   bool in_rounds() const { return aggregation.kind == AggregationKind::kRounds; }
-  /// True if other workers change the values while a worker reads them for a contribution that will
-  /// count.
+  /// True if other workers change the values while a worker computes a contribution from them that
+  /// will count.
   bool others_change_values() const {
     return !in_rounds() || aggregation.late == LateContribution::kFold;
   }

@@ -11,13 +11,13 @@ namespace paceline {
 
 /// The pace of a worker's device.
 struct DevicePace {
-  double step_seconds = 0;      // of all kernels of a step; 0: their costs decide
-  Roof roof = {};               // for that case: rates of all threads of the worker
-  int threads = 0;              // of kernels on the host's cores; 0: it has a device of its own
-  double busy = 1;              // the part of the kernels' time in which these threads compute
-  int towers = 1;               // such devices in the worker, which make its steps together
+  double step_seconds = 0;  // the time of all kernels of a step; 0: it follows from their costs
+  Roof roof = {};           // the rates of all threads of the worker, if step_seconds is 0
+  int threads = 0;  // how many of the host's cores kernels use; 0: the worker has its own device
+  double busy = 1;  // the part of the kernels' time in which these threads compute
+  int towers = 1;   // how many such devices the worker has, which make its steps together
   int rule_threads = 1;         // threads that apply rules in the worker
-  double copy_bytes_per_s = 0;  // to and from its own memory; 0: it has none
+  double copy_bytes_per_s = 0;  // the rate of copies to and from its own memory; 0: it has none
 };
 
 /// Several towers run their kernels at once; the host's cores sum their contributions. Kernels run

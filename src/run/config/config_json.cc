@@ -16,8 +16,8 @@ using Kind = ConfigValue::Kind;
 
 constexpr std::size_t kDeepest = 32;
 
-/// An iterator that reports its position while the text is read, because the library's events have
-/// no positions.
+/// An iterator that reports how far the text was read, because the library's events carry no
+/// positions.
 struct Cursor {
   using iterator_category = std::forward_iterator_tag;
   using value_type = char;
@@ -41,8 +41,8 @@ struct Cursor {
   bool operator==(const Cursor& other) const { return at == other.at; }
 };
 
-// The part of the library's message that follows the dash: "parse error at line 1, column 2: syntax
-// error while parsing value - invalid literal; …".
+// Returns the part of the library's message behind the dash, as in "parse error at line 1, column
+// 2: syntax error while parsing value - invalid literal; …".
 std::string fault_of(const std::string& text) {
   const std::size_t dash = text.find(" - "), colon = text.find(": ");
   if (dash != text.npos) return text.substr(dash + 3);
@@ -93,8 +93,8 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  // Returns the start of a token: the end of the last one and the separators behind it. After a
-  // number the reader has already taken one separator.
+  // Returns the start of a token, behind the end of the previous token and separators. After a
+  // number, the reader has already taken one separator.
   const char* start_of_token() {
     const char* const begin = std::exchange(ended_, reached_);
     const std::string_view rest(begin, std::size_t(reached_ - begin));
@@ -131,7 +131,8 @@ class JsonTree : public nlohmann::json_sax<nlohmann::json> {
   bool open(Kind kind) {
     ConfigValue& value = add(kind);
     if (open_.size() == kDeepest) refuse(ended_ - 1, "lists and tables are nested too deeply");
-    open_.push_back(&value);  // stays where it is: its parent grows no more until it is closed
+    // The pointer stays valid: the parent gets no further members until this one is closed.
+    open_.push_back(&value);
     return true;
   }
   bool close() {

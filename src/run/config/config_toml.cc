@@ -1,12 +1,12 @@
-// toml++ 3.3 only asserts that a header's key begins as a key does ("[=", "[[["). Here its
-// assertions throw, in every build.
+// toml++ 3.3 only asserts that the key in a header begins as keys do ("[=" and "[[[" do not). Here
+// its assertions throw, in every build.
 #undef NDEBUG
 namespace paceline {
 [[noreturn]] void throw_broken_toml();
 }
 #define TOML_ASSERT(condition) ((condition) ? void() : paceline::throw_broken_toml())
 
-// toml++ does not know for most characters outside ASCII (U+00E9, U+0351) whether they are white
+// For most characters outside ASCII (U+00E9, U+0351), toml++ does not know whether they are white
 // space; here they are not.
 #include <cstdint>
 
@@ -79,7 +79,8 @@ ConfigValue value_of(const toml::node& node, const std::string& source, int dept
   return value;
 }
 
-// Returns the first line with brackets and no key behind them; the last line when there is none.
+// Returns the place of the first line with brackets and no key behind them; the last line if there
+// is no such line.
 toml::source_region odd_header(std::string_view text) {
   constexpr std::string_view kSpaces = " \t";
   toml::source_region at;

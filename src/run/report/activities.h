@@ -1,5 +1,5 @@
-// What the time of a task goes to, in words and pictures. A worker's activities are those of
-// trace/step_account.h; a ps applies, has frames that queue, or is idle.
+// What a task spends its time on, in words and colours. trace/step_account.h has the activities of
+// a worker; a ps applies contributions, has queued frames, or is idle.
 #pragma once
 
 #include <string_view>
@@ -7,14 +7,15 @@
 namespace paceline {
 
 struct ActivityWords {
-  std::string_view name;      // in reports: "pull"
-  std::string_view label;     // beside its colour on the page, which page.css has by its name
+  std::string_view name;  // in reports: "pull"
+  // Stands beside the activity's colour on the page; page.css has the colour by this name.
+  std::string_view label;
   std::string_view sentence;  // "… of the time went to" these
-  char letter;                // its colour in a terminal, of 256
-  int colour;
+  char letter;                // in a terminal without colours
+  int colour;                 // in a terminal, of 256
 };
 
-/// The activities in the order in which a picture shows them.
+/// The activities, in the order in which pictures show them.
 constexpr ActivityWords kActivityWords[] = {
     {"input", "making batches", "making batches", 'i', 214},
     {"compute", "kernels", "kernels", 'c', 36},

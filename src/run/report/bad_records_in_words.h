@@ -7,7 +7,7 @@
 
 namespace paceline {
 
-/// "1,200 bad records were left out of the input." Empty when there were none.
+/// Returns "1,200 bad records were left out of the input."; empty if there were none.
 std::string bad_records_in_words(const TaskReport& worker);
 
 }  // namespace paceline

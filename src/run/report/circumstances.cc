@@ -17,10 +17,11 @@
 namespace paceline {
 namespace {
 
-// Returns the seconds since this process began. The system gives its start in clock ticks since the
-// start of the machine.
+// Returns the seconds since this process began. The system tells the process's start in clock ticks
+// since the machine was started.
 double seconds_of_process() {
-  constexpr int kFieldsToStart = 20;  // counted behind the program's name, which may hold blanks
+  // Counted from behind the program's name, which may hold blanks.
+  constexpr int kFieldsToStart = 20;
   std::ifstream file("/proc/self/stat");
   std::string text;
   std::getline(file, text);
@@ -40,7 +41,7 @@ std::vector<std::string> words_of_process() {
   return words;
 }
 
-// Returns the word quoted, where needed, so that a shell takes it as one word.
+// Returns the word, quoted if a shell would otherwise not take it as one word.
 std::string quoted(const std::string& word) {
   const auto plain = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||

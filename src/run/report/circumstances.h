@@ -1,4 +1,4 @@
-// The program, host, time and command line of a run, which a report says beside its numbers.
+// The program, host, time and command line of a run, which a report gives beside its numbers.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ struct Circumstances {
 /// Returns the circumstances of this process.
 Circumstances circumstances();
 
-/// Returns the command line of a task without the words that its launcher has added.
+/// Returns a task's command line without the words that its launcher has added.
 std::vector<std::string> without_launchers_words(std::vector<std::string> words);
-/// This machine's name; "unknown" where it has none.
+/// Returns this machine's name; "unknown" if it has none.
 std::string host_name();
 /// Returns the words as one command line, quoted for a shell.
 std::string shell_words(const std::vector<std::string>& words);

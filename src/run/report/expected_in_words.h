@@ -1,4 +1,4 @@
-// Says how near a run came to the speed that was expected before its first step.
+// Says how the speed of a run compares with the one that was predicted before its first step.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace paceline {
 
-/// "Expected 11.2 steps/s (10.6 to 11.7) and made 11.0." Empty when one of the two is not known.
+/// Returns "Expected 11.2 steps/s (10.6 to 11.7) and made 11.0."; empty if one of the two is not
+/// known.
 std::string expected_in_words(const Report& run);
 
 }  // namespace paceline

@@ -17,8 +17,8 @@
 namespace paceline {
 namespace {
 
-// Checks that the opened file is still at its path, since the previous run removes the file with
-// its lock.
+// Checks that the opened file is still at its path, since the previous run removes the file as it
+// releases the lock.
 bool is_still_at(const std::string& path, int file) {
   struct stat held = {}, there = {};
   return fstat(file, &held) == 0 && stat(path.c_str(), &there) == 0 &&
@@ -32,7 +32,7 @@ std::string holder_of(const std::string& path) {
   return line.empty() ? "its pid is not known yet" : line;
 }
 
-// "pid 12 on host a", as FolderLock writes it.
+// True if `holder`, "pid 12 on host a" as FolderLock writes it, is a process that has died.
 bool has_died(const std::string& holder) {
   int pid = 0;
   const std::size_t host = holder.find(" on host ");

@@ -5,12 +5,12 @@
 
 namespace paceline {
 
-/// Held while it lives: the file FOLDER/lock, which names this process and its host. The system
-/// releases it when the process ends, however that happens. A file system without locks (some
-/// network file systems) keeps nobody apart.
+/// The lock is held while the object lives: the file FOLDER/lock, which names this process and its
+/// host. The system releases the lock when the process ends, even if it is killed. On a file system
+/// without locks (some network file systems), two runs can lock one folder.
 class FolderLock {
  public:
-  /// Throws kUsage, naming --out and the other run's pid and host, when that holds the lock.
+  /// Throws kUsage, naming --out and the other run's pid and host, if another run holds the lock.
   explicit FolderLock(const std::string& folder);
   ~FolderLock();
   FolderLock(const FolderLock&) = delete;
@@ -21,8 +21,8 @@ class FolderLock {
   int file_ = -1;
 };
 
-/// True while a run holds the lock of the folder. A process of this host that has died holds none,
-/// whatever it left there; of another host the file alone tells.
+/// True while a run holds the lock of the folder. On this host the process must still live,
+/// whatever the file says. For a process of another host, the file alone decides.
 bool is_locked(const std::string& folder);
 
 }  // namespace paceline

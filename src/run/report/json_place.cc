@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Searches the path to a value only for an error, so that reading without errors costs nothing for
-// it.
+// Returns the path to a value. It is searched only for an error, so that reading valid reports
+// costs nothing extra.
 std::optional<std::string> path_to(const Json& value, const Json& from, const std::string& path) {
   if (&from == &value) return path;
   if (from.is_array()) {

@@ -1,4 +1,4 @@
-// A value of a report from a file or another task, and its place there.
+// A value of a report that a file or another task has supplied, and its place in that report.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Reads values from foreign sources. All functions throw kDataLoss and name the place:
+/// Reads values from foreign sources. All functions throw kDataLoss with the place of the value:
 /// "tasks[2].use.cores is no number". Texts and names are made fit to be printed
 /// (base/plain_text.h).
 class JsonPlace {
@@ -18,9 +18,9 @@ class JsonPlace {
   /// The document must outlive its places.
   explicit JsonPlace(const nlohmann::ordered_json& document) : JsonPlace(document, document) {}
 
-  /// The member of this name, which must be there.
+  /// Returns the member of this name, which must exist.
   JsonPlace at(const std::string& name) const;
-  /// Empty when there is no such member, or when it is null.
+  /// Returns the member of this name; empty if there is none, or if it is null.
   std::optional<JsonPlace> find(const std::string& name) const;
   std::vector<JsonPlace> items() const;
   std::vector<std::pair<std::string, JsonPlace>> members() const;
@@ -33,7 +33,7 @@ class JsonPlace {
   std::int64_t whole_number() const;
   /// A count that fits an int.
   int count() const;
-  /// Empty when the value is null, which means that it was not measured.
+  /// Returns the number; empty if the value is null, which means that it was not measured.
   std::optional<double> measured() const;
 
  private:

@@ -1,5 +1,5 @@
-// What may hold a job back: one vocabulary for predictions, which foresee it, and for explanations,
-// which find it in a run.
+// What may hold a job back. Predictions name a limit before a run, and explanations name one that
+// they find in a run; both use these words.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace paceline {
 
 enum class Limit : std::uint8_t {
   // Predicted and found.
-  kLink,       // the link of a parameter server, of every worker or of another task is full
+  kLink,       // the link of a parameter server, of all workers or of another task is full
   kStraggler,  // one worker's steps take longer than the others'
   kRules,      // parameter servers apply rules all the time
   kInput,      // making batches takes longer than the rest of a step
@@ -20,15 +20,15 @@ enum class Limit : std::uint8_t {
   kDevices,    // devices compute all the time
   kKernels,    // the same on the cores of hosts
   kTransport,  // of another system
-  kMemory,     // it moves as many bytes as it can
-  kCores,      // they are used up, not by kernels alone
-  kAnswers,    // nothing is: steps wait for values and answers
+  kMemory,     // memory moves as many bytes as it can
+  kCores,      // the cores are used up, not by kernels alone
+  kAnswers,    // no resource is used up: steps wait for values and answers
   kOthers,     // the same for other workers
   kExchanges,  // what workers do between their local steps
-  kAlone,      // one process: its kernels and rules follow one another
+  kAlone,      // there is one process, whose kernels and rules follow one another
   // Found: faults that no prediction could foresee.
   kNothing,         // nothing stands out
-  kNotKnown,        // it is slow, and no measured number explains it
+  kNotKnown,        // the run is slow, and no measured number explains it
   kStopped,         // a task stood still
   kOtherProcesses,  // they take its cores
   kShortMemory,     // pages are read from a disk, or memory is short
@@ -37,13 +37,13 @@ enum class Limit : std::uint8_t {
   kInputCores,      // the input's threads lack cores
   kInputCopy,       // batches are copied to where the step reads them
   kWire,            // a link is full, and a narrower wire would be enough
-  kTaskLink,        // the link of one task is slower than those of others
-  kHotShard,        // one parameter server does more than the others
-  kUnsplit,         // because it has a variable that is not split
+  kTaskLink,        // the link of one task is slower than the links of others
+  kHotShard,        // one parameter server has more work than the others
+  kUnsplit,         // one parameter server has a variable that is not split
   kLock,            // contributions to one variable wait for each other
-  kSlowMemory,      // one worker's copies between host and device take longer than those of others
+  kSlowMemory,      // for one worker, copies between host and device take longer than for others
   kCopies,          // copies between host and device
-  kHostOps,         // ops that the host computes for the device
+  kHostOps,         // the host computes ops for which the device has no kernels
   kWay,             // another way to distribute is faster
   kSmallBatch,      // updates take more than the examples
   kCheckpoints,     // they are written slowly

@@ -15,7 +15,7 @@ TEST(Limit, HasANameOfItsOwn) {
   }
 }
 
-// Files of earlier versions name predicted limits so.
+// Files of earlier versions use these names for predicted limits.
 TEST(Limit, KeepsTheNamesThatReportsHave) {
   for (const char* const name :
        {"link", "straggler", "devices", "kernels", "rules", "transport", "memory", "cores",

@@ -15,15 +15,16 @@ struct LossWindow {
   bool operator==(const LossWindow&) const = default;
 };
 
-/// True when the mean of `a` exceeds that of `b` by more than chance explains, or is not a number.
+/// True if the mean of `a` exceeds that of `b` by more than chance explains, or is not a number.
 bool is_above(const LossWindow& a, const LossWindow& b);
 
-/// The beginning and the end of a run, which do not overlap. No step allocates.
+/// Collects the losses at the beginning and at the end of a run; the two windows do not overlap.
+/// Adding a loss allocates nothing.
 class LossWindows {
  public:
   void add(double loss);
-  /// Returns the window over the first steps, as many as the window at the end has; empty in a
-  /// short run.
+  /// Returns the window over the first steps, with as many steps as the window at the end; empty
+  /// for a short run.
   std::optional<LossWindow> begin() const;
   std::optional<LossWindow> end() const;
 

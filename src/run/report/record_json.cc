@@ -169,7 +169,7 @@ void read_section(Report& report, const std::string& name, const JsonPlace& valu
   }
 }
 
-// A member that no field has is a section.
+// Reads the sections: the members of the object that belong to no field.
 void read_sections(Report& report, const JsonPlace& object) {
   std::set<std::string_view> own;
   for (const ReportField<Report>& field : report_fields<Report>()) {

@@ -1,4 +1,4 @@
-// Writes and reads the records of a report as JSON, by the lists of their fields.
+// Writes the records of a report as JSON and reads them, by the lists of their fields.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace paceline {
 
-/// The digits of numbers: all that are needed to read the same number back, or six, more than a
-/// picture shows.
+/// How many digits a number gets: all that are needed to read the same number back, or six, which
+/// are more than a picture shows.
 enum class Digits : std::uint8_t { kAll, kSix };
 
-/// What Report::to_json writes. The members are ordered, so that the file reads as its
-/// documentation does.
+/// Returns what Report::to_json writes. The members are in the order in which the documentation
+/// describes them.
 nlohmann::ordered_json to_json_value(const Report& report);
-/// The members that LiveTask adds to those of a task.
+/// Returns the members that LiveTask adds to those of a task.
 nlohmann::ordered_json to_json_value(const LiveTask& task, Digits digits);
-/// Returns null for a number that was not measured or is not finite.
+/// Returns the number with six digits; null if it was not measured or is not finite.
 nlohmann::ordered_json six_digits(std::optional<double> number);
-/// Throws kDataLoss. What earlier versions did not write may be missing.
+/// Throws kDataLoss. Members that earlier versions did not write may be missing.
 Report report_from_json(const JsonPlace& object);
 
 }  // namespace paceline

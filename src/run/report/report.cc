@@ -20,8 +20,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Returns the sum over all workers that trained, or null: a sum over some of them would look like a
-// slow cluster.
+// Returns the sum over all workers that trained; nothing if one of them has no number, since a sum
+// over some workers would look like a slow cluster.
 std::optional<double> total(const std::vector<TaskReport>& tasks,
                             std::optional<double> TaskReport::*rate) {
   std::optional<double> sum;
@@ -75,8 +75,8 @@ std::optional<double> Report::examples_per_s() const {
 }
 
 std::string Report::to_json() const {
-  // A message may hold bytes of a peer or a file that are no UTF-8; the report is written all the
-  // same.
+  // A message may hold bytes of a peer or a file that are no UTF-8; the report is written
+  // nevertheless.
   return to_json_value(*this).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -100,7 +100,8 @@ void write_report(const std::string& path, const Report& report) {
 }
 
 Report read_report(const std::string& run) {
-  std::error_code unseen;  // a folder that may not be looked at cannot be read either
+  // Ignored: a folder that may not be looked at cannot be read either.
+  std::error_code unseen;
   const bool folder = std::filesystem::is_directory(run, unseen);
   const std::string path = folder ? report_in(run) : run;
   std::ifstream file(path, std::ios::binary);

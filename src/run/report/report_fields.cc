@@ -8,7 +8,7 @@ namespace {
 template <typename Class, typename T>
 Class class_of(T Class::*);
 
-/// `path` are the members that lead to the field: &TaskReport::use, &TaskUse::cores.
+/// `first` and `path` are the members that lead to the field: &TaskReport::use, &TaskUse::cores.
 template <auto first, auto... path>
 constexpr auto at() {
   using Record = decltype(class_of(first));

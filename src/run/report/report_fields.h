@@ -1,6 +1,6 @@
-// The fields of reports: one list for each record of a report. The file, /metrics, the live page,
-// top, plot, the explanation of a part of a run and the pages of docs/ follow from these lists, so
-// that a new field is one entry.
+// The fields of reports, in one list for each kind of record. The file, /metrics, the live page,
+// top, plot, explanations and the pages of docs/ all follow these lists, so that a new field needs
+// one entry.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct FieldPlace {
   T& (*in)(Record& record);
 };
 
-/// A field that is computed from others: it is written, and never read.
+/// A field that is computed from others. It is written, but never read.
 template <typename Record, typename T>
 struct DerivedField {
   std::optional<T> (*of)(const Record& record);
@@ -51,8 +51,8 @@ using FieldValue = std::variant<
 enum class OverTime : std::uint8_t {
   kLast,      // as the later report has it
   kSum,       // it only grows: the difference
-  kStepSum,   // the same, where steps were timed in between
-  kStepMean,  // the mean over the time of the timed steps
+  kStepSum,   // like kSum, but only if steps were timed in between
+  kStepMean,  // the mean, weighted by the time of the timed steps
   kUseSum,    // it grows with `use.seconds`
   kUseMean,   // the mean over `use.seconds`
 };
@@ -63,39 +63,42 @@ struct FieldMetric {
 
   std::string_view name = {};  // without "paceline_"; empty: it is not there
   std::string_view help = {};
-  /// A label's name and value. If a field has several named numbers, the label's value is the
-  /// number's name.
+  /// A label's name and value. If a field has several named numbers, each number's name is the
+  /// value.
   std::pair<std::string_view, std::string_view> label = {};
   Value value = Value::kAsIs;
   double times = 1;
   bool counter = false;
 };
 
-/// The column in which the page and top show a field of a task.
+/// The column in which the page and `paceline top` show a field of a task.
 struct FieldColumn {
   std::string_view head = {};  // empty: it is not shown
-  int width = 9;               // in a terminal; 0: only the page shows it
+  int width = 9;               // its width in a terminal; 0: only the page shows it
   bool two_digits = false;     // behind the point
   bool of_workers = false;
-  bool if_known = false;  // the page leaves it out of a single task, and where no task has it
+  // The page leaves the column out for a single task, and if no task has the field.
+  bool if_known = false;
 };
 
 /// One field of a record.
 template <typename Record>
 struct ReportField {
-  std::string_view name;       // of its member in the file, by its path: "step_ms.p50"
-  std::string_view unit = {};  // "ms"; empty: a text, or a number without one
+  std::string_view name;       // the path of its member in the file: "step_ms.p50"
+  std::string_view unit = {};  // "ms"; empty for a text, and for a number without a unit
   std::string_view help = {};
   FieldValue<Record> value;
-  /// The part of its name that files of earlier versions may lack: "use" of "use.cores". Empty:
-  /// all have it.
+  /// The part of its path that files of earlier versions may lack: "use" of "use.cores". Empty if
+  /// all files have it.
   std::string_view later = {};
-  bool (*is_of)(const Record& record) = nullptr;  // others do not have it; null: all have it
-  bool if_known = false;    // the file leaves it out when it is as in an empty record
+  // Records for which this is false lack the field; null: all have it.
+  bool (*is_of)(const Record& record) = nullptr;
+  bool if_known = false;    // the file leaves the field out if it is as in an empty record
   bool may_be_nan = false;  // which is null in the file
   OverTime over_time = OverTime::kLast;
   int shown_at = 0;  // its place in /metrics and among columns
-  /// The tag of its number in event files (docs/summaries.md), or the family of several: "share/".
+  /// The tag of the number in event files (docs/summaries.md), or the beginning of the tags of
+  /// several numbers: "share/".
   std::string_view tag = {};
   FieldMetric metric = {};
   FieldColumn column = {};
@@ -109,8 +112,8 @@ template <typename T>
 concept ReportRecord = kIsOneOf<T, Report, TaskReport, LinkReport, KernelReport, KeptValues,
                                 InputReport, StageReport, LossWindow, ExpectedSpeed, LiveTask>;
 
-/// The list of a record, in the order of the file. The first field of one that stands in a list
-/// names it: "to" of a link.
+/// Returns the fields of a record, in the order of the file. For records in a list, the first field
+/// is their name: "to" of a link.
 template <ReportRecord Record>
 std::span<const ReportField<Record>> report_fields();
 
@@ -132,12 +135,12 @@ template <>
 std::span<const ReportField<LossWindow>> report_fields();
 template <>
 std::span<const ReportField<ExpectedSpeed>> report_fields();
-/// The numbers of a task that the page and top know beside its report.
+/// The numbers of a task that the page and top show in addition to its report.
 template <>
 std::span<const ReportField<LiveTask>> report_fields();
 
-/// Adds a field to those of a task for as long as it lives. No other thread may look at the list
-/// meanwhile.
+/// Adds a field to those of a task while the object lives. No other thread may read the list when
+/// the object is made or destroyed.
 class AddedReportField {
  public:
   explicit AddedReportField(ReportField<TaskReport> field);
@@ -146,7 +149,7 @@ class AddedReportField {
   AddedReportField& operator=(const AddedReportField&) = delete;
 };
 
-/// Calls visit(place) with the place of the field, whose type is FieldPlace or DerivedField.
+/// Calls visit(place) with the place of the field, which is a FieldPlace or a DerivedField.
 template <typename Record, typename Visit>
 void visit_field(const ReportField<Record>& field, const Record& record, Visit&& visit) {
   if (field.is_of != nullptr && !field.is_of(record)) return;

@@ -16,8 +16,7 @@ bool before(const TaskReport& a, const TaskReport& b) {
   return left.index < right.index;
 }
 
-// Puts workers first and in order, so that the first report with a field is worker 0's if that has
-// it.
+// Puts workers first and in order, so that a field is taken from worker 0's report if that has it.
 std::vector<const Report*> in_task_order(std::span<const Report> reports) {
   std::vector<const Report*> order;
   for (const Report& report : reports) order.push_back(&report);
@@ -28,7 +27,7 @@ std::vector<const Report*> in_task_order(std::span<const Report> reports) {
   return order;
 }
 
-// Perplexity is exp(mean cost), so the mean of equal parts is the geometric one.
+// Perplexity is exp(mean cost), so its mean over equal parts is the geometric mean.
 std::optional<double> mean_perplexity(const std::vector<const Report*>& reports) {
   double log_sum = 0;
   int parts = 0;
@@ -50,9 +49,10 @@ void merge_sections(Report& merged, const Report& report) {
   }
 }
 
-/// Merges a field of the next report into the whole, by the kind of the field.
+/// Merges a field of the next report into the merged report, in the way that suits the kind of
+/// field.
 struct Taker {
-  // Merges counted steps, and a worker's own facts, which no other task knows.
+  // Merges counts of steps, and numbers that only one worker reports.
   void operator()(std::int64_t& merged, std::int64_t next, std::int64_t) const {
     merged = std::max(merged, next);
   }

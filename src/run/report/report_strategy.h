@@ -1,4 +1,4 @@
-// The traits of the strategy by which a report's run was trained.
+// The traits of the strategy by which the run of a report was trained.
 #pragma once
 
 #include "params/strategy/strategy_kind.h"
@@ -9,7 +9,7 @@ namespace paceline {
 /// Null: this version does not know it.
 const StrategyKind* strategy_kind(const Report& run);
 
-/// True when no worker made more steps than another: a step of each is one global step.
+/// True if no worker makes more steps than another, so that one step of each is one global step.
 bool in_rounds(const Report& run);
 
 }  // namespace paceline

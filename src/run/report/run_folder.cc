@@ -55,7 +55,7 @@ void check_checkpoints(const RunOptions& run) {
                           found.step, newest.whole ? "" : ", which is not whole"));
 }
 
-// The run of RUN:best must exist now; the rest is read when training begins.
+// The run of RUN:best must exist now; its checkpoint is read when training begins.
 void check_init_from(const RunOptions& run) {
   if (run.init_from.empty()) return;
   const std::string named = run_of_best(run.init_from).value_or(run.init_from);
@@ -119,11 +119,12 @@ bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::st
 }
 
 std::string timeline_file(const Cluster& cluster, const RunOptions& run) {
-  // The launcher gives its tasks the names of their files.
+  // For tasks of a launcher, the launcher names the files.
   const bool of_launcher = cluster.launch.launched && !cluster.launch.in_command;
   if (!run.timeline.empty() || run.out.empty() || of_launcher) return run.timeline;
   const std::string folder = run.out + "/timeline";
-  std::error_code ignored;  // the file cannot be written, and a line says so
+  // Ignored: the file then cannot be written, and a line says so.
+  std::error_code ignored;
   fs::create_directories(folder, ignored);
   const bool one_task = cluster.process == Cluster::Process::kTask;
   return fmt::format("{}/{}.json", folder, one_task ? cluster.task.str() : "timeline");

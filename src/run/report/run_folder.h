@@ -1,4 +1,4 @@
-// The folder --out: its content when a run begins, and the files that the run writes to it.
+// The folder --out: what it may hold when a run begins, and the files that the run writes to it.
 #pragma once
 
 #include <memory>
@@ -16,40 +16,43 @@ namespace paceline {
 /// The path OUT/checkpoints.
 std::string checkpoints_folder(const RunOptions& run);
 
-/// Prepares the folder before anything is started, in the process that decides for the job: the
-/// only one, the launcher, or the chief of a cluster of processes. It makes the folder, and returns
-/// its lock, to be held while the run lasts (null when there is nothing to lock). Throws kUsage
-/// when the folder cannot be made, when another run writes there, or when it holds a checkpoint and
-/// neither --resume nor --overwrite says what to do with it; kDataLoss when it is to be resumed
-/// from and only torn ones are there.
+/// Prepares the folder before any task is started. Only the process that decides for the job calls
+/// it: the only process, the launcher, or the chief of a cluster of processes.
+///
+/// Makes the folder, and returns its lock, to be held while the run lasts; null if there is nothing
+/// to lock. Throws kUsage if the folder cannot be made, if another run writes to it, or if it holds
+/// a checkpoint and neither --resume nor --overwrite says what to do with it. Throws kDataLoss if
+/// the run is to resume and all checkpoints are torn.
 std::unique_ptr<FolderLock> prepare_run_folder(const Cluster& cluster, const RunOptions& run);
 /// True when this process is the one that decides for the job.
 bool decides_for_job(const Cluster& cluster);
 
-/// "; to go on from step 1200: COMMAND", when there is a checkpoint; else why not, or nothing.
+/// Returns "; to go on from step 1200: COMMAND" if there is a checkpoint; else the reason why there
+/// is none, or an empty text.
 std::string how_to_go_on(const RunOptions& run);
 
-/// The files of this process's report: RunOptions::report, and OUT/report.json.
+/// Returns the files of this process's report: RunOptions::report, and OUT/report.json.
 std::vector<std::string> report_files(const Cluster& cluster, const RunOptions& run);
-/// Writes all of these files but those that are left as they are, and keeps the report in
-/// ProgramRun::last_report. What stands at a path is never removed. Throws kUnavailable, naming the
-/// file that cannot be written.
+/// Writes the report to these files, except those that is_left_as_it_is names, and keeps it in
+/// ProgramRun::last_report. Never removes a file. Throws kUnavailable, naming the file that cannot
+/// be written.
 void write_reports(const Cluster& cluster, const RunOptions& run, const Report& report);
-/// True for a file of an earlier run, if the run that `report` describes made no step: it was
-/// resumed and had nothing to do, or it failed before it began.
+/// True for a file of an earlier run if the run of `report` made no step: it resumed a finished
+/// run, or it failed before it began.
 bool is_left_as_it_is(const RunOptions& run, const Report& report, const std::string& file);
 
-/// RunOptions::timeline; where there is none a file in OUT/timeline/, which is made: timeline.json,
-/// or TASK.json of one task of a cluster of processes. Empty: no timeline is asked for.
+/// Returns RunOptions::timeline if it is set; else a file in OUT/timeline/, which is made:
+/// timeline.json, or TASK.json for one task of a cluster of processes. Empty if the run wants no
+/// timeline.
 std::string timeline_file(const Cluster& cluster, const RunOptions& run);
 
-/// Returns the step of the newest checkpoint in --out that is whole by its sizes; empty when there
-/// is none.
+/// Returns the step of the newest checkpoint in --out whose files have the right sizes; empty if
+/// there is none.
 std::optional<std::int64_t> saved_step(const RunOptions& run);
 
 /// The arguments with --resume and without --overwrite.
 std::vector<std::string> resume_arguments(const std::vector<std::string>& arguments);
-/// The command that resumes the run of these arguments.
+/// Returns the command that resumes the run of these arguments.
 std::string resume_command(const std::string& program, const std::vector<std::string>& arguments);
 
 }  // namespace paceline

@@ -21,7 +21,7 @@ double mean_staleness(const Report& run) {
   return steps > 0 ? updates / steps : 0;
 }
 
-// "2 of worker:0, 1 of worker:1"; empty: none of any.
+// Returns "2 of worker:0, 1 of worker:1"; empty if all counts are 0.
 std::string counts_of(const Report& run, std::optional<std::int64_t> TaskReport::*count) {
   std::string text;
   for (const TaskReport& task : run.tasks) {

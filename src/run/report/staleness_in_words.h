@@ -1,4 +1,4 @@
-// Says of runs that learned badly that their workers computed with old values, and what helps.
+// Says of a run that learned badly that its workers computed with old values, and what helps.
 #pragma once
 
 #include <string>
@@ -7,21 +7,20 @@
 
 namespace paceline {
 
-/// "Its workers computed with values that were 3.2 updates of others old on average: …" and what to
-/// do. Empty when the staleness of the run's contributions, the mean over its workers, is below 1
-/// update or not known.
+/// Returns "Its workers computed with values that were 3.2 updates of others old on average: …" and
+/// what to do. Empty if the mean staleness over the run's workers is below 1 update, or not known.
 std::string high_staleness(const Report& run);
 
-/// The last line of a run whose loss ended above where it began, and whose staleness is high; else
-/// empty.
+/// Returns the last line of a run whose loss ended above where it began, and whose staleness is
+/// high; else empty.
 std::string stale_end(const Report& run);
 
-/// The last line of a run in which contributions came too late for their rounds and were dropped:
-/// how many of each worker. Else empty.
+/// Returns the last line of a run in which contributions arrived after their rounds and were
+/// dropped: how many of each worker. Else empty.
 std::string dropped_end(const Report& run);
 
-/// The last line of a run in which contributions were left out, since they had NaN; empty: none
-/// was.
+/// Returns the last line of a run in which contributions with NaN were left out; empty if there
+/// were none.
 std::string skipped_end(const Report& run);
 
 }  // namespace paceline

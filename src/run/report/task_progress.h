@@ -1,5 +1,5 @@
-// What a task says of itself while it runs, as it travels to whoever shows the job, and what is
-// known there of the task.
+// What a running task tells about itself to the process that shows the job, and what that process
+// knows about the task.
 #pragma once
 
 #include <optional>
@@ -12,10 +12,10 @@
 namespace paceline {
 
 struct TaskProgress {
-  double at = 0;                        // the task's own time of this state, in seconds
-  Report report;                        // the report if it ended now; `tasks` has one entry
+  double at = 0;  // the time of this state by the task's own clock, in seconds
+  Report report;  // its report if it ended now; `tasks` has one entry
   std::vector<std::string> lines = {};  // the last that it has printed
-  /// The last numbers that its program gave, by tag (Session::summarise).
+  /// The last numbers that the task's program gave to Session::summarise, by tag.
   std::vector<std::pair<std::string, double>> numbers = {};
 
   std::string to_json() const;
@@ -33,9 +33,10 @@ struct RecentTask {
   std::optional<double> sent, received;                    // bytes a second over its links
 };
 
-/// The facts of a task that the page and top know beside its report.
+/// What the page and top know about a task beside its report.
 struct LiveTask {
-  std::optional<double> heard_s, still_s;  // since it was heard of, and since its last step
+  // Seconds since it was last heard of, and since its last step.
+  std::optional<double> heard_s, still_s;
   RecentTask recent = {};
   std::vector<std::string> lines = {};  // the last that it has printed
 };

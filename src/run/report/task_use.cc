@@ -1,4 +1,4 @@
-// The use that a task made of its machine, as its report shows it.
+// Computes a task's use of its machine, as its report shows it.
 #include <fmt/format.h>
 
 #include <vector>

@@ -23,7 +23,7 @@ struct Parsed {
   std::string old_name_hint = {};
 };
 
-/// Words are cut at spaces; '_' stands for an empty one.
+/// Reads words that are separated by spaces; '_' stands for an empty word.
 inline Parsed read(const std::string& text) {
   CommandLine line{"trainer", "Trains.", cluster_examples("trainer"), run_flags()};
   const std::vector<Flag> cluster = cluster_flags();
@@ -38,7 +38,7 @@ inline Parsed read(const std::string& text) {
   return parsed;
 }
 
-/// Returns the error of a line that is refused.
+/// Returns the error with which a line is refused.
 inline std::string refusal(const std::string& text) {
   return error_of(ErrorCode::kUsage, [&] { read(text); });
 }

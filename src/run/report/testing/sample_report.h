@@ -9,7 +9,8 @@
 
 namespace paceline {
 
-/// A worker that computes for nine tenths of its time and reaches ps:0 over shared memory.
+/// Returns the report of a worker that computes for nine tenths of its time and reaches ps:0 over
+/// shared memory.
 inline TaskReport worker_report(int index) {
   TaskReport task;
   task.task = "worker:" + std::to_string(index);
@@ -48,7 +49,8 @@ inline TaskReport ps_report(int index) {
   return task;
 }
 
-/// A link over TCP with these rates in bytes a second, of the 118.9 MB/s that it can carry.
+/// Returns a link over TCP that carries these bytes per second, of the 118.9 MB/s that it could
+/// carry.
 inline LinkReport tcp_link(const TaskReport& worker, double sent, double received) {
   return {.to = "ps:0",
           .kind = "tcp",
@@ -72,7 +74,7 @@ inline Report sample_report(std::vector<TaskReport> tasks = {worker_report(0), w
   return run;
 }
 
-/// Gives a worker another pace, with the shares that follow when only `activity` took longer.
+/// Makes a worker slower, with the shares of time that follow if only `activity` took longer.
 inline void slow_down(TaskReport& task, const std::string& activity, double more) {
   for (auto& [name, part] : task.share) part = (part + (name == activity ? more : 0)) / (1 + more);
   *task.steps_per_s /= 1 + more;
