@@ -202,7 +202,8 @@ class Graph {
   ///     const Value x = graph.input("x", {batch, 64});
   ///
   /// Shapes have the number that is returned in its place, or products of it with others, as in
-  /// reshape(x, {batch * 8, 8}); where they are printed, they have its name. Names mean the same in
+  /// reshape(x, {batch * 8, 8}); where they are printed, they have its name. Beside shapes, only
+  /// factors of scale may be made of it, such as 1.0 / batch. Names mean the same in
   /// all graphs of a process, which have at most 16. A variable's shape has none. Sessions train
   /// and evaluate such a graph with the sizes that each feed gives (Feed::view), a Predictor serves
   /// it, and write_onnx writes it.

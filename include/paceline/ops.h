@@ -83,7 +83,7 @@ Value equal(Value a, Value b);
 /// a where the condition is not zero, else b. The condition is of any type and has no gradient; the
 /// three are broadcast.
 Value where(Value condition, Value a, Value b);
-/// x (…) · factor → (…).
+/// x (…) · factor → (…). The factor may be an open dimension, a product with some, or 1 ÷ that.
 Value scale(Value x, double factor);
 inline Value operator*(Value x, double number) { return scale(x, number); }  // scale
 inline Value operator*(double number, Value x) { return scale(x, number); }  // scale

@@ -88,6 +88,11 @@ std::string open_name(std::int64_t dimension) {
 
 bool is_open(std::int64_t dimension) { return !term_of(dimension).open.empty(); }
 
+bool is_open_product(std::int64_t dimension) {
+  const Term term = term_of(dimension);
+  return !term.open.empty() && term.added == 0;
+}
+
 std::vector<std::string> open_names(std::int64_t dimension) {
   std::vector<std::string> found;
   for (const std::size_t open : term_of(dimension).open) {

@@ -24,6 +24,8 @@ std::int64_t open_dimension(std::string_view name);
 std::string open_name(std::int64_t dimension);
 /// True for an open dimension, for products with it, and for an open dimension plus at most 64.
 bool is_open(std::int64_t dimension);
+/// Returns true for products with open dimensions to which nothing was added.
+bool is_open_product(std::int64_t dimension);
 /// Returns the names that it depends on.
 std::vector<std::string> open_names(std::int64_t dimension);
 /// Returns the dimension as text: "64", "batch", "batch·time", "8·batch", "time+1".

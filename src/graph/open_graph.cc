@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -16,27 +17,44 @@
 namespace paceline {
 namespace {
 
-constexpr const char* kOver = "over";
+// The dimensions of factors: of their divisors, and of themselves.
+constexpr const char *kOver = "over", *kTimes = "times";
 
 bool has_open(std::span<const std::int64_t> dims) { return std::ranges::any_of(dims, is_open); }
 
-double mean_factor(std::span<const std::int64_t> dims) {
-  double elements = 1;
-  for (const std::int64_t dim : dims) elements *= double(dim);
-  return 1 / elements;
+double product_of(std::span<const std::int64_t> dims) {
+  double product = 1;
+  for (const std::int64_t dim : dims) product *= double(dim);
+  return product;
+}
+
+// Larger numbers are not exact.
+std::optional<std::int64_t> open_integer(double number) {
+  constexpr double kMost = 9e15;
+  if (!(number >= 1 && number <= kMost) || number != std::floor(number)) return {};
+  const auto integer = std::int64_t(number);
+  return is_open_product(integer) ? std::optional(integer) : std::nullopt;
 }
 
 // Dimensions stand in attributes as shapes, and as places and sizes of slices.
 Attributes sized_attributes(const Attributes& attributes, const OpenSizes& sizes) {
-  Attributes made = attributes;
+  Attributes made;
+  std::optional<double> factor;
   for (const auto& [name, item] : attributes.items()) {
     const auto* const dims = std::get_if<std::vector<std::int64_t>>(&item);
-    if (dims == nullptr || !has_open(*dims)) continue;
+    if (dims == nullptr || !has_open(*dims)) {
+      made.set(name, item);
+      continue;
+    }
     std::vector<std::int64_t> now = *dims;
     for (std::int64_t& dim : now) dim = sized(dim, sizes);
-    if (name == kOver && !has_open(now)) made.set("factor", mean_factor(now));
-    made.set(name, std::move(now));
+    if (has_open(now) || (name != kOver && name != kTimes)) {
+      made.set(name, std::move(now));
+    } else {
+      factor = name == kOver ? 1 / product_of(now) : product_of(now);
+    }
   }
+  if (factor) made.set("factor", *factor);
   return made;
 }
 
@@ -121,9 +139,24 @@ void add_sizes(std::string_view who, const Value& input, const Shape& given, Ope
   if (sized(input.shape(), sizes) != given) refuse("");
 }
 
+std::optional<std::int64_t> open_number(double number) {
+  if (const auto open = open_integer(number)) return open;
+  const double inverse = std::round(1 / number);
+  return 1 / inverse == number ? open_integer(inverse) : std::nullopt;
+}
+
+Attributes factor_attributes(double factor) {
+  Attributes attributes;
+  attributes.set("factor", factor);
+  if (const auto open = open_number(factor)) {
+    attributes.set(factor < 1 ? kOver : kTimes, std::vector<std::int64_t>{*open});
+  }
+  return attributes;
+}
+
 Attributes mean_attributes(std::vector<std::int64_t> dimensions) {
   Attributes attributes;
-  attributes.set("factor", mean_factor(dimensions));
+  attributes.set("factor", 1 / product_of(dimensions));
   if (has_open(dimensions)) attributes.set(kOver, std::move(dimensions));
   return attributes;
 }

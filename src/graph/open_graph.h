@@ -1,7 +1,9 @@
 // Graphs with open dimensions, and their copies for sizes of these.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,9 +33,15 @@ Shape sized(const Shape& shape, const OpenSizes& sizes);
 /// kInvalidArgument, which `who` begins, when the shape is not one of the input's, a size is 0, or
 /// `sizes` has another one.
 void add_sizes(std::string_view who, const Value& input, const Shape& given, OpenSizes& sizes);
-/// Returns the attributes of a reduction over dimensions of these sizes: the "factor" 1 ÷ their
-/// product, in whose place "over" has the dimensions while one of them is open.
+/// Returns the attributes of an op that multiplies by a "factor". The number for an open dimension,
+/// for a product with one, or 1 ÷ such a number means the dimension: the attributes then have it,
+/// too, until it has a size.
+Attributes factor_attributes(double factor);
+/// Returns the same for 1 ÷ the product of some dimensions.
 Attributes mean_attributes(std::vector<std::int64_t> dimensions);
+
+/// Returns the open dimension that a number stands for, or 1 ÷ the number; nothing of another one.
+std::optional<std::int64_t> open_number(double number);
 
 /// A copy of a whole graph for some sizes: inputs and local variables have them, and the types of
 /// all other nodes are inferred anew. Nodes keep their ids and names, so that each value of the

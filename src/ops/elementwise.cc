@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "graph/open_graph.h"
 #include "ops/builtin_ops.h"
 #include "ops/expect.h"
 #include "paceline/ops.h"
@@ -100,7 +101,9 @@ void add_elementwise_ops(OpRegistry& ops) {
   }));
 }
 
-Value scale(Value x, double factor) { return x.graph().apply("scale", {x}, {{"factor", factor}}); }
+Value scale(Value x, double factor) {
+  return x.graph().apply("scale", {x}, factor_attributes(factor));
+}
 Value relu(Value x) { return x.graph().apply("relu", {x}); }
 Value leaky_relu(Value x, double slope) {
   return x.graph().apply("leaky_relu", {x}, {{"slope", slope}});

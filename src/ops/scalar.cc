@@ -2,12 +2,20 @@
 
 #include <fmt/format.h>
 
+#include "graph/open_graph.h"
 #include "paceline/error.h"
 #include "paceline/ops.h"
 
 namespace paceline {
 
+// A constant has no size to take.
 Value scalar_like(Value x, double number) {
+  if (const auto open = open_number(number)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                fmt::format("[graph] {} stands for the open dimension {}: shapes and factors of "
+                            "scale take it, such as 1.0 / {}",
+                            number, dimension_text(*open), dimension_text(*open)));
+  }
   const bool wide = x.dtype() == DType::kFloat64;
   return x.graph().constant(wide ? Tensor::scalar(number) : Tensor::scalar(float(number)));
 }
@@ -16,7 +24,9 @@ Value operator+(Value x, double number) { return add(x, scalar_like(x, number));
 Value operator+(double number, Value x) { return add(scalar_like(x, number), x); }
 Value operator-(Value x, double number) { return sub(x, scalar_like(x, number)); }
 Value operator-(double number, Value x) { return sub(scalar_like(x, number), x); }
-Value operator/(Value x, double number) { return div(x, scalar_like(x, number)); }
+Value operator/(Value x, double number) {
+  return open_number(number) ? scale(x, 1 / number) : div(x, scalar_like(x, number));
+}
 Value operator/(double number, Value x) { return div(scalar_like(x, number), x); }
 Value maximum(Value x, double number) { return maximum(x, scalar_like(x, number)); }
 Value minimum(Value x, double number) { return minimum(x, scalar_like(x, number)); }

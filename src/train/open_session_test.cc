@@ -290,6 +290,28 @@ TEST(OpenSession, SaysWhichSizeIsMissingZeroOrDiffers) {
   session.evaluate(unknown.loss, [&](Feed& feed) { fill_examples(feed, unknown, 0, 3); });
 }
 
+// As it does in a mean of a batch, whose size is a number.
+TEST(OpenSession, AFactorMayBeAnOpenDimension) {
+  Graph graph;
+  const auto batch = graph.open("batch", 4), time = graph.open("time", 2);
+  const Value x = graph.input("x", {batch, time});
+  const Value sum = reduce_sum(x);
+  const Value all[] = {scale(sum, 1.0 / double(batch * time)), sum / double(batch),
+                       0.5 / double(time) * sum, sum * double(2 * batch), sum * 3};
+  Session session(graph, {}, quiet());
+  for (const std::int64_t size : {4, 5, 1}) {
+    const auto values = session.evaluate(graph, all, [&](Feed& feed) {
+      const auto ones = feed.data<float>(x, {size, 3});
+      std::fill(ones.begin(), ones.end(), 1.0f);
+    });
+    const double n = double(size);
+    const double wanted[] = {1, 3, 0.5 * n, 6 * n * n, 9 * n};
+    for (std::size_t i = 0; i < 5; ++i) EXPECT_FLOAT_EQ(values[i].item<float>(), float(wanted[i]));
+  }
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { sum + double(batch); }),
+              HasSubstr("stands for the open dimension batch"));
+}
+
 // Without a shape a feed fills a batch of the usual size, or of the size that it gave before.
 TEST(OpenSession, InputsHaveTheUsualSizeUnlessTheFeedSaysAnother) {
   Graph graph;
