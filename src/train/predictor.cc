@@ -151,6 +151,11 @@ class Predictor::Impl {
     DeviceContext context;
   };
 
+  void check_input(Value input) const {
+    if (!input) refuse("an input is no value");
+    if (&input.graph() == &graph_) return;
+    refuse(fmt::format("input '{}' is of another graph", input.name()));
+  }
   std::int64_t checked_rows(const Inputs& inputs) const;
   std::vector<Tensor> predict_in_batches(const Inputs& inputs);
   std::vector<Tensor> predict_open(const Inputs& inputs);
@@ -191,7 +196,7 @@ class Predictor::Impl {
 std::int64_t Predictor::Impl::checked_rows(const Inputs& inputs) const {
   std::int64_t rows = 0;
   for (const auto& [input, tensor] : inputs) {
-    if (!input) refuse("an input is no value");
+    check_input(input);
     const std::string what = fmt::format("input '{}' is {}", input.name(), input.type().str());
     if (input.shape().rank() == 0 || input.shape()[0] != batch_) {
       refuse(fmt::format("{}: its dimension 0 must be the batch, {}", what, batch_));
@@ -224,9 +229,7 @@ void Predictor::Impl::compute(Computer& computer, const Inputs& inputs, const Ro
 }
 
 std::vector<Tensor> Predictor::Impl::predict_open(const Inputs& inputs) {
-  for (const auto& [input, tensor] : inputs) {
-    if (!input) refuse("an input is no value");
-  }
+  for (const auto& [input, tensor] : inputs) check_input(input);
   std::unique_ptr<Computer> computer = take_computer();
   const auto feed = [&](Feed& to) {
     for (const auto& [input, tensor] : inputs) to.set(input, tensor);

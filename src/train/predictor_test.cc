@@ -346,6 +346,21 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   }
 }
 
+TEST_F(PredictorTest, AnInputOfAnotherGraphIsRefused) {
+  trained();
+  for (const bool is_open : {false, true}) {
+    Graph graph, another;
+    const auto made = [&](Graph& of) { return build(of, is_open ? of.open("batch") : kRows); };
+    const Network network = made(graph), other = made(another);
+    const Predictor predictor(graph, {network.logits}, run_.out, options_);
+    EXPECT_THAT(error_of(ErrorCode::kInvalidArgument,
+                         [&] {
+                           predictor.predict({{other.x, numbers(3)}, {network.ids, words(3)}});
+                         }),
+                HasSubstr("'x' is of another graph"));
+  }
+}
+
 TEST_F(PredictorTest, VariablesNeedNumbersAndATrainingUsualSizes) {
   Graph open;
   const Network network = build(open, open.open("batch"));
