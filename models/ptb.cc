@@ -21,6 +21,7 @@
 #include "models/ptb_graph.h"
 #include "paceline/data.h"
 #include "paceline/error.h"
+#include "paceline/evaluator.h"
 #include "paceline/hooks.h"
 #include "paceline/program.h"
 #include "paceline/session.h"
@@ -230,9 +231,9 @@ class PtbTraining {
   void report_training(const PtbEpoch& epoch);
   void validate(std::int64_t epoch);
   void test();
-  /// The perplexity of a graph on the newest variables.
-  double evaluate(const Graph& graph, const PtbGraph& ptb, const TextBatches& batches,
-                  std::int64_t time_steps);
+  /// The perplexity of a text on the newest variables, with states that begin at zero. Its batches
+  /// have `rows` rows of `time_steps` words.
+  double evaluate(const TextBatches& batches, std::int64_t time_steps, std::int64_t rows);
 
   /// The rows of a step's batches, of all towers.
   std::int64_t rows() const { return config_.batch * std::int64_t(data_.train.size()); }
@@ -246,8 +247,8 @@ class PtbTraining {
   int workers_;
   std::optional<SharedBatches> shared_;  // of a text that the job shares out
   float carry_ = 0;                      // of the next step's states
-  Graph train_graph_, valid_graph_, test_graph_;
-  PtbGraph train_, valid_, test_;
+  Graph graph_;
+  PtbGraph ptb_;                   // for batches of any size
   std::optional<PtbEpoch> epoch_;  // under way, or the last one
   std::int64_t epoch_number_ = 0, next_epoch_ = 0;
   PerplexityEnds ends_;
@@ -329,16 +330,13 @@ PtbTraining::PtbTraining(const PtbConfig& config, const std::string& folder, con
       by_epochs_(!run.steps && !run.seconds),
       computes_(computes(cluster.device)),
       workers_(cluster.workers()),
-      train_(build_ptb(train_graph_, config, config.batch, config.unroll, true,
-                       cluster.shares_records())),
-      valid_(build_ptb(valid_graph_, config, config.batch, config.unroll, false)),
-      test_(build_ptb(test_graph_, config, 1, 1, false)),
-      session_(ptb_minimize(train_, config), cluster, run, session_options(config, data_, ends_)) {
+      ptb_(build_ptb(graph_, config, graph_.open("batch", config.batch),
+                     graph_.open("time", config.unroll), true, cluster.shares_records())),
+      session_(ptb_minimize(ptb_, config), cluster, run, session_options(config, data_, ends_)) {
   if (cluster.shares_records()) {
     shared_.emplace(steps(), block_of(steps(), workers_),
                     by_epochs_ ? std::optional(config.epochs) : std::nullopt);
   }
-  session_.share(valid_graph_).share(test_graph_);
   session_.on_save([this](TaskPosition& position) { tell_position(position); });
   session_.add(EpochSteps(epoch_, ends_, config.unroll))
       .add(Progress(kProgressEvery,
@@ -429,7 +427,7 @@ bool PtbTraining::run_epoch(std::int64_t epoch, const Begin& begin) {
   epoch_number_ = epoch;
   next_epoch_ = epoch + 1;
   if (!shared_) say_epoch();
-  if (!begin.keep_state) session_.reset_locals(train_graph_);
+  if (!begin.keep_state) session_.reset_locals(graph_);
   session_.report("perplexity", "valid", {});
   bool go_on = false;
   try {
@@ -490,35 +488,37 @@ bool PtbTraining::train() {
       if (!next) return feed.stop();
       batch = *next;
     }
-    if (shared_) feed.data<float>(train_.carry)[0] = carry_;
-    data_.train[tower].fill(batch, feed.data<std::int32_t>(train_.inputs),
-                            feed.data<std::int32_t>(train_.targets));
+    if (shared_) feed.data<float>(ptb_.carry)[0] = carry_;
+    data_.train[tower].fill(batch, feed.data<std::int32_t>(ptb_.inputs),
+                            feed.data<std::int32_t>(ptb_.targets));
   });
 }
 
 void PtbTraining::validate(std::int64_t epoch) {
-  const double perplexity = evaluate(valid_graph_, valid_, data_.valid, config_.unroll);
+  const double perplexity = evaluate(data_.valid, config_.unroll, config_.batch);
   session_.report("perplexity", "valid", perplexity);
   session_.summarise("perplexity/valid", perplexity);
   session_.print(fmt::format("Epoch: {} Valid Perplexity: {:.3f}", epoch + 1, perplexity));
 }
 
 void PtbTraining::test() {
-  const double perplexity = evaluate(test_graph_, test_, data_.test, 1);
+  const double perplexity = evaluate(data_.test, 1, 1);
   session_.report("perplexity", "test", perplexity);
   session_.summarise("perplexity/test", perplexity);
   session_.print(fmt::format("Test Perplexity: {:.3f}", perplexity));
 }
 
-double PtbTraining::evaluate(const Graph& graph, const PtbGraph& ptb, const TextBatches& batches,
-                             std::int64_t time_steps) {
-  session_.begin_evaluation();
-  session_.reset_locals(graph);
+double PtbTraining::evaluate(const TextBatches& batches, std::int64_t time_steps,
+                             std::int64_t rows) {
+  Evaluator evaluator(session_, 0);
+  evaluator.take_values();
+  const Shape shape{time_steps, rows};
   Perplexity perplexity;
   for (std::int64_t batch = 0; batch < batches.size(); ++batch) {
-    const auto cost = session_.evaluate_in_place(graph, {&ptb.cost, 1}, [&](Feed& feed) {
-      batches.fill(batch, feed.data<std::int32_t>(ptb.inputs),
-                   feed.data<std::int32_t>(ptb.targets));
+    const auto cost = evaluator.evaluate_in_place(graph_, {&ptb_.cost, 1}, [&](Feed& feed) {
+      if (ptb_.carry) feed.data<float>(ptb_.carry)[0] = 1;
+      batches.fill(batch, feed.data<std::int32_t>(ptb_.inputs, shape),
+                   feed.data<std::int32_t>(ptb_.targets, shape));
     });
     perplexity.add(*cost[0].as<float>(), time_steps);
   }

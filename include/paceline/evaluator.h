@@ -47,7 +47,8 @@ class Evaluator {
   /// own and begin at zero; they change as in a step, also those of a graph that is trained. Steps
   /// (Feed::step) are counted from 0. Any thread may call it, one at a time. Throws
   /// kFailedPrecondition before take_values(), kNotFound for a variable that the session does not
-  /// have, kCancelled after cancel().
+  /// have, kCancelled after cancel(), and on the session's thread when the user has interrupted the
+  /// job.
   std::vector<Tensor> evaluate(const Graph& graph, std::span<const Value> fetches,
                                const std::function<void(Feed&)>& feed, Mode mode = Mode::kInfer);
   /// Does the same as evaluate without copies: the views are valid until the next step of the same

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "base/cores.h"
@@ -116,6 +117,10 @@ std::span<const TensorView> Evaluator::evaluate_in_place(const Graph& graph,
   if (impl_->context->snapshot().empty()) {
     throw Error(ErrorCode::kFailedPrecondition,
                 "[evaluator] has no values yet: call take_values first");
+  }
+  Session::Impl& session = impl_->session;
+  if (std::this_thread::get_id() == session.thread) {
+    session.guarded([&] { session.check_interrupt(); });
   }
   return impl_->context->read(StepKind::kEvaluate, graph, fetches, mode, false, feed);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "base/failure_text.h"
@@ -116,6 +117,7 @@ class Session::Impl {
   SessionOptions options;
   const std::unique_ptr<UsualSizes> usual;
   const Console console;
+  const std::thread::id thread = std::this_thread::get_id();  // the session's
   RealClock clock;
   std::map<std::string, double> summarised;  // by tag, the last that the program gave
   Report report;
