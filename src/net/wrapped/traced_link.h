@@ -12,7 +12,7 @@ namespace paceline {
 
 /// Returns the name of a frame type below kMostFrameTypes. All other types are called "frame".
 using NameOfFrameType = std::string (*)(std::uint16_t type);
-constexpr std::uint16_t kMostFrameTypes = 65;
+constexpr std::uint16_t kMostFrameTypes = 91;
 
 /// Makes a link that records an event for each frame: "send NAME" during the call that hands it to
 /// the link, and "receive NAME" from its header until the receiver has handled it. `timeline` must

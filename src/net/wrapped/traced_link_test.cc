@@ -38,7 +38,7 @@ TEST(TracedLink, ShowsFramesThatAreSentAndReceived) {
   const std::vector<std::byte> bytes(100);
   connection->send({.payload_bytes = 100, .type = 3}, bytes);
   connection->send({.type = 4}, {});
-  connection->send({.type = 77}, {});
+  connection->send({.type = kMostFrameTypes}, {});
   connection->send_copy({.type = 5}, bytes);
   ASSERT_TRUE(listener.receiver(0)->wait_frames(5));
   EXPECT_THAT(names_in(here), UnorderedElementsAre("send type3 100", "send type4 0", "send frame 0",

@@ -9,7 +9,7 @@
 
 namespace paceline {
 
-static_assert(std::uint16_t(MessageType::kExchangedSums) < kMostFrameTypes,
+static_assert(std::uint16_t(MessageType::kClip) < kMostFrameTypes,
               "the last type has a name, too");
 
 /// Returns the link itself when `timeline` is null.
