@@ -146,9 +146,10 @@ class StoreSteps {
   /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) if
   /// it is sparse. Waits until the previous contribution was taken.
   virtual AsyncView place(VariableId variable) = 0;
-  /// Replaces place() if PlanBinding::Use::streamed is set. The sink takes the contribution while a
-  /// kernel makes it, and is valid until ready(), which says that every range was given. From then
-  /// on, nothing in this step may read the variable. Waits as place() does.
+  /// Replaces place() if PlanBinding::Use::streamed is set; a step of other sizes may take either.
+  /// The sink takes the contribution while a kernel makes it, and is valid until ready(), which
+  /// says that every range was given. From then on, nothing in this step may read the variable.
+  /// Waits as place() does.
   virtual OutputSink& sink(VariableId /*variable*/) {
     throw Error(ErrorCode::kFailedPrecondition, "[store] takes no streams");
   }

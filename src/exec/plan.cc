@@ -19,16 +19,12 @@
 #include <span>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "base/check.h"
 #include "base/clock.h"
 #include "exec/node_order.h"
 #include "exec/plan_roots.h"
 #include "exec/value_memory.h"
 #include "exec/variable_reads.h"
 #include "kernels/evaluate.h"
-#include "paceline/error.h"
 #include "paceline/op.h"
 
 namespace paceline {
@@ -264,22 +260,9 @@ class PlanMaker {
     for (const PlannedUpdate& root : roots_.updates) updates_.push_back(planned(root));
     for (PlacedUpdate& update : updates_) settle(update);
     for (PlacedUpdate& update : updates_) {
-      update.streamed = streams(update);
+      update.streamed = can_stream(update);
       update.lends = can_lend(update);
     }
-  }
-
-  bool streams(const PlacedUpdate& update) {
-    if (request_.like == nullptr) return can_stream(update);
-    const auto its =
-        std::ranges::find(request_.like->uses, update.root.variable, &PlanBinding::Use::variable);
-    PACELINE_CHECK(its != request_.like->uses.end());
-    if (its->streamed && !can_stream(update)) {
-      throw Error(ErrorCode::kInternal,
-                  fmt::format("[plan] the contribution to '{}' cannot be streamed for these sizes",
-                              specs_[std::size_t(update.root.variable)].name));
-    }
-    return its->streamed;
   }
 
   // No kernel that works in place may write to the memory of a lent contribution.

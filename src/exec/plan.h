@@ -31,9 +31,6 @@ struct PlanRequest {
   /// True for a store that takes lent contributions: kernels leave them in their own memory if they
   /// can.
   bool lend_updates = false;
-  /// Of a plan of the same training for other sizes, whose steps of the store this one is to use:
-  /// contributions go to the sinks to which they go there. Null: there is none.
-  const PlanBinding* like = nullptr;
 };
 
 /// Memory that holds values during a step. Values that are views of one another share a storage;

@@ -86,8 +86,9 @@ class LocalSteps : public StoreSteps {
   StepKind kind_ = StepKind::kTrain;
   std::int64_t own_step_ = 0;
   std::vector<float> learning_rates_;
-  std::vector<Tensor> places_;  // by variable; undefined when the plan does not update it
-  std::vector<bool> streamed_;  // by variable: sink_ has applied it before ready() is called
+  std::vector<Tensor> places_;  // by variable; undefined until a step asks for it
+  std::vector<bool> updated_;   // by variable: the plan updates it
+  std::vector<bool> streamed_;  // by variable: in this step sink_ has applied it before ready()
   LocalSink sink_;
   // With clipping: contributions that wait for the scale that end_step() brings.
   std::vector<Ready> waiting_;
@@ -219,6 +220,7 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
   learning_rates_.resize(specs.size());
   places_.resize(specs.size());
   streamed_.resize(specs.size());
+  updated_.resize(specs.size());
   for (const PlanBinding::Use& use : plan.uses) {
     const VariableSpec& spec = store.variable(use.variable).spec();
     if (!use.updated) continue;
@@ -227,7 +229,7 @@ LocalSteps::LocalSteps(LocalStore& store, const PlanBinding& plan, bool clipped)
           ErrorCode::kInvalidArgument,
           fmt::format("[local store] the plan updates {}, which is not trained", spec.name));
     }
-    streamed_[std::size_t(use.variable)] = use.streamed;
+    updated_[std::size_t(use.variable)] = true;
     if (use.streamed) continue;
     places_[std::size_t(use.variable)] =
         Tensor(spec.dtype, contribution_shape(spec, use.most_rows));
@@ -239,6 +241,7 @@ void LocalSteps::begin_step(StepKind kind, std::span<const RowSet>, const StepSc
   kind_ = kind;
   own_step_ = scalars.step;
   waiting_.clear();
+  std::fill(streamed_.begin(), streamed_.end(), false);
   if (kind != StepKind::kTrain) return;
   if (scalars.learning_rates.size() != learning_rates_.size()) {
     throw Error(ErrorCode::kInvalidArgument,
@@ -251,14 +254,17 @@ void LocalSteps::begin_step(StepKind kind, std::span<const RowSet>, const StepSc
 AsyncView LocalSteps::need(VariableId variable) { return store_.written(variable).view(); }
 
 AsyncView LocalSteps::place(VariableId variable) {
-  const Tensor& place = places_.at(std::size_t(variable));
+  Tensor& place = places_.at(std::size_t(variable));
+  streamed_[std::size_t(variable)] = false;
+  const VariableSpec& spec = store_.variable(variable).spec();
+  if (!place.defined() && updated_[std::size_t(variable)]) place = Tensor(spec.dtype, spec.shape);
   if (place.defined()) return place.view();
   throw Error(ErrorCode::kFailedPrecondition,
-              fmt::format("[local store] the plan did not say that it updates {}",
-                          store_.variable(variable).spec().name));
+              fmt::format("[local store] the plan did not say that it updates {}", spec.name));
 }
 
 OutputSink& LocalSteps::sink(VariableId variable) {
+  streamed_[std::size_t(variable)] = true;
   sink_.begin(store_.written(variable), store_.label(variable),
               {learning_rates_[std::size_t(variable)], 1, store_.must_be_finite()}, own_step_);
   return sink_;

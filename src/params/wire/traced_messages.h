@@ -9,8 +9,7 @@
 
 namespace paceline {
 
-static_assert(std::uint16_t(MessageType::kClip) < kMostFrameTypes,
-              "the last type has a name, too");
+static_assert(std::uint16_t(MessageType::kClip) < kMostFrameTypes, "the last type has a name, too");
 
 /// Returns the link itself when `timeline` is null.
 inline std::unique_ptr<Link> traced(std::unique_ptr<Link> link, Timeline* timeline) {
