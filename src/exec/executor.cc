@@ -49,9 +49,9 @@ FedInputs::FedInputs(const Plan& plan) {
   }
 }
 
-void FedInputs::begin() {
+void FedInputs::begin(bool has_kept) {
   for (Input& input : inputs_) {
-    input.fed = input.kept;
+    input.fed = has_kept && input.kept;
     input.filled = false;
   }
 }
@@ -83,10 +83,11 @@ void FedInputs::keep(std::string_view name, const Tensor& tensor) {
   find(name)->once = tensor;
 }
 
-bool FedInputs::keeps(std::string_view name, const Tensor& tensor) const {
-  const auto input = std::ranges::find(inputs_, name, &Input::name);
-  return input != inputs_.end() && input->kept && input->once.defined() &&
-         input->once.raw() == tensor.raw();
+bool FedInputs::has_kept(std::string_view name, const Tensor& tensor) {
+  Input* const input = find(name);
+  if (input == nullptr || !input->kept || !input->once.defined()) return false;
+  if (input->once.raw() != tensor.raw()) return false;
+  return input->fed = true;
 }
 
 void FedInputs::check() const {
@@ -205,14 +206,6 @@ namespace {
 
 // Makes a store in host memory usable for a device whose kernels do not reach that memory.
 
-/// Returns `steps` itself if the store gives memory of `device`. For a store in host memory it
-/// returns steps with memory on the device: they upload values when the plan needs them (of a
-/// sparse variable, the rows that the batch reads), and download contributions to the store's place
-/// when they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a
-/// store in the memory of another device. `plan` and `device` must outlive the steps.
-std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
-                                     const Plan& plan);
-
 class StagedSteps : public StoreSteps {
  public:
   StagedSteps(Device& device, std::shared_ptr<StoreSteps> steps, const Plan& plan)
@@ -300,6 +293,7 @@ AsyncView StagedSteps::need(VariableId variable) {
 AsyncView StagedSteps::place(VariableId variable) {
   const AsyncView host = steps_->place(variable);
   Staged& place = staged(places_, variable);
+  if (place.memory.size() < host.view.bytes()) place.memory = device_.allocate(host.view.bytes());
   device_.wait(host.event);
   place.host = host.view;
   return TensorView{place.memory.data(), host.view.dtype, host.view.shape};
@@ -313,16 +307,6 @@ void StagedSteps::ready(VariableId variable, const Contribution& contribution, c
   device_.wait(event);
   device_.download(place.host.data, place.memory.data(), bytes);
   steps_->ready(variable, contribution, device_.record());
-}
-
-std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
-                                     const Plan& plan) {
-  if (steps->space() == device.space()) return steps;
-  if (steps->space().host()) return std::make_shared<StagedSteps>(device, std::move(steps), plan);
-  throw Error(ErrorCode::kFailedPrecondition,
-              fmt::format("[executor] the store's values lie in the memory of a device that {} "
-                          "does not reach",
-                          device.name()));
 }
 
 double scalar_of(const TensorView& view) {
@@ -366,6 +350,16 @@ class CopyingSink : public OutputSink {
 };
 
 }  // namespace
+
+std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
+                                     const Plan& plan) {
+  if (steps->space() == device.space()) return steps;
+  if (steps->space().host()) return std::make_shared<StagedSteps>(device, std::move(steps), plan);
+  throw Error(ErrorCode::kFailedPrecondition,
+              fmt::format("[executor] the store's values lie in the memory of a device that {} "
+                          "does not reach",
+                          device.name()));
+}
 
 Executor::Executor(Plan& plan, std::shared_ptr<StoreSteps> steps, LocalMemory& locals,
                    Device& device, StepAccount& account, std::shared_ptr<Buffer> arena)

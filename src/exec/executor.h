@@ -24,8 +24,9 @@ namespace paceline {
 class FedInputs {
  public:
   explicit FedInputs(const Plan& plan);
-  /// From now on the caller fills inputs for another step. Kept inputs count as filled.
-  void begin();
+  /// From now on the caller fills inputs for another step. Kept inputs count as filled if this
+  /// step `has_kept` them.
+  void begin(bool has_kept = true);
   /// A name that is no input of the plan is ignored.
   void note(std::string_view input);
   /// Keeps the input: it counts as filled in later steps too. Throws kFailedPrecondition if it was
@@ -33,8 +34,8 @@ class FedInputs {
   void keep(std::string_view input);
   /// Keeps the input, with `tensor` as its value.
   void keep(std::string_view input, const Tensor& tensor);
-  /// Returns true if the input keeps the values of this very tensor.
-  bool keeps(std::string_view input, const Tensor& tensor) const;
+  /// Returns true if the input keeps the values of this very tensor; it then counts as filled.
+  bool has_kept(std::string_view input, const Tensor& tensor);
   /// For the same plan on another device: each input that was not filled for this step, and that
   /// `other` keeps, takes its value from `other`. Calls copy(name) for each.
   template <typename Copy>
@@ -138,6 +139,15 @@ struct StepRequest {
   /// more, before end_step.
   const std::function<bool()>* fill_next = nullptr;
 };
+
+/// Returns `steps` itself if the store gives memory of `device`. For a store in host memory it
+/// returns steps with memory on the device: they upload values when the plan needs them (of a
+/// sparse variable, the rows that the batch reads), and download contributions to the store's place
+/// when they are ready; the store gets the event of that copy. Throws kFailedPrecondition for a
+/// store in the memory of another device. `device` must outlive
+/// the steps, which serve all plans that use the variables of `plan`.
+std::shared_ptr<StoreSteps> steps_on(Device& device, std::shared_ptr<StoreSteps> steps,
+                                     const Plan& plan);
 
 /// For one thread. Plan, locals, device and account must outlive it. A step allocates nothing.
 class Executor {

@@ -12,7 +12,6 @@
 
 #include "base/check.h"
 #include "graph/sources.h"
-#include "paceline/error.h"
 
 namespace paceline {
 namespace {
@@ -166,31 +165,50 @@ SizedCopy::SizedCopy(const Graph& graph, OpenSizes sizes)
   follow();
 }
 
-void SizedCopy::follow() {
+void SizedCopy::add(const Node& node) {
   try {
-    for (std::size_t id = copy_->nodes().size(); id < graph_.nodes().size(); ++id) {
-      const Node& node = *graph_.nodes()[id];
-      copy_->add(node.op().name, of(node.inputs()), sized_attributes(node.attributes(), sizes_),
-                 node.name());
-    }
+    copy_->add(node.op().name, of(node.inputs()), sized_attributes(node.attributes(), sizes_),
+               node.name());
+    return;
   } catch (const Error& error) {
-    throw Error(error.code(), fmt::format("{} (where {})", error.what(), sizes_text(sizes_)));
+    const bool is_first = std::ranges::none_of(node.inputs(), [this](const Value& input) {
+      return undefined_.contains(input.node().id());
+    });
+    undefined_.emplace(
+        node.id(), is_first ? Error(error.code(),
+                                    fmt::format("{} (where {})", error.what(), sizes_text(sizes_)))
+                            : error);
   }
-  for (const auto& [local, value] : graph_.assignments().subspan(copy_->assignments().size())) {
-    copy_->assign(of(local), of(value));
+  const Attributes nothing = {{"value", Tensor::scalar(0.0f)}};
+  copy_->add("constant", {}, nothing, node.name());
+}
+
+void SizedCopy::follow() {
+  for (std::size_t id = copy_->nodes().size(); id < graph_.nodes().size(); ++id) {
+    add(*graph_.nodes()[id]);
   }
-  for (const auto& each : graph_.contributions().subspan(copy_->contributions().size())) {
-    copy_->contribute(of(each.variable), of(each.value), *each.rule);
+  const auto is_defined = [this](const Value& value) {
+    return !undefined_.contains(value.node().id());
+  };
+  for (; assigned_ < graph_.assignments().size(); ++assigned_) {
+    const auto& [local, value] = graph_.assignments()[assigned_];
+    if (is_defined(value)) copy_->assign(of(local), of(value));
+  }
+  for (; contributed_ < graph_.contributions().size(); ++contributed_) {
+    const Graph::Contribution& each = graph_.contributions()[contributed_];
+    if (is_defined(each.value)) copy_->contribute(of(each.variable), of(each.value), *each.rule);
   }
   for (const auto& [name, value] : graph_.names()) {
-    if (!copy_->names().contains(name)) copy_->named(name, of(value));
+    if (is_defined(value) && !copy_->names().contains(name)) copy_->named(name, of(value));
   }
 }
 
 Value SizedCopy::of(const Value& value) const {
   if (!value) return value;
   PACELINE_CHECK(&value.graph() == &graph_);
-  return copy_->nodes()[std::size_t(value.node().id())]->output(value.output());
+  const int id = value.node().id();
+  if (const auto why = undefined_.find(id); why != undefined_.end()) throw Error(why->second);
+  return copy_->nodes()[std::size_t(id)]->output(value.output());
 }
 
 std::vector<Value> SizedCopy::of(std::span<const Value> values) const {

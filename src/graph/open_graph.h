@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "base/open_dimension.h"
+#include "paceline/error.h"
 #include "paceline/minimize.h"
 
 namespace paceline {
@@ -45,18 +47,18 @@ std::optional<std::int64_t> open_number(double number);
 
 /// A copy of a whole graph for some sizes: inputs and local variables have them, and the types of
 /// all other nodes are inferred anew. Nodes keep their ids and names, so that each value of the
-/// graph has one in the copy.
+/// graph has one in the copy, but for those that are not defined for these sizes.
 class SizedCopy {
  public:
-  /// Throws kInvalidArgument, with the sizes, as Graph::add does for sizes that do not fit.
   SizedCopy(const Graph& graph, OpenSizes sizes);
 
-  /// Adds what the graph has got since; throws as above.
+  /// Adds what the graph has got since.
   void follow();
 
   const OpenSizes& sizes() const { return sizes_; }
   Graph& graph() const { return *copy_; }
-  /// Returns the value in the copy; of no value none.
+  /// Returns the value in the copy; of no value none. Throws kInvalidArgument, with the sizes, as
+  /// Graph::add does for sizes that do not fit.
   Value of(const Value& value) const;
   std::vector<Value> of(std::span<const Value> values) const;
   Training of(const Training& training) const;
@@ -65,8 +67,12 @@ class SizedCopy {
 
  private:
   const Graph& graph_;
+  void add(const Node& node);
+
   const OpenSizes sizes_;
   std::unique_ptr<Graph> copy_;
+  std::map<int, Error> undefined_;  // why nodes of these ids are not; a constant stands for each
+  std::size_t assigned_ = 0, contributed_ = 0;  // of the graph's
 };
 
 }  // namespace paceline

@@ -47,6 +47,9 @@ void BatchFeed::end() {
   for (Input& input : inputs_) {
     const Tensor& kept = input.once.defined() ? input.once : input.memory;
     if (input.fed || !kept.defined() || !(input.kept || input.once.defined())) continue;
+    // Of other sizes than this batch it cannot be a part, nor need it be.
+    const Shape shape = sized(input.input.shape(), sizes_);
+    if (!fits(shape, kept.shape())) continue;
     add_sizes_of(input.input, kept.shape());
     input.fed = true;
   }
@@ -140,9 +143,15 @@ void BatchFeed::give_position(Feed& feed) const {
 
 void BatchFeed::take_kept(const BatchFeed& other) {
   for (const Input& its : other.inputs_) {
-    if (!its.kept || !its.fed) continue;
-    const Input& own = entry(its.input);
+    if (!its.fed || !(its.kept || its.once.defined())) continue;
+    Input& own = entry(its.input);
     if (own.fed) continue;
+    const Tensor& kept = its.once.defined() ? its.once : its.memory;
+    if (!fits(sized(its.input.shape(), sizes_), kept.shape())) continue;
+    if (its.once.defined()) {
+      set_once(its.input, its.once);
+      continue;
+    }
     copy_bytes(view(its.input, its.memory.shape()).data, its.memory.raw(), its.memory.bytes());
     entry(its.input).kept = true;
   }

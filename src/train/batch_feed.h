@@ -20,7 +20,8 @@ class BatchFeed : public Feed {
   /// Empties the batch; the next inputs are for the task's own step `step`.
   void begin(std::int64_t step, const TaskPosition& position,
              std::shared_ptr<const InputNormals> normals, std::shared_ptr<RecordBlocks> blocks);
-  /// Ends a batch that keeps: inputs that were kept, and not filled anew, are part of it.
+  /// Ends a batch that keeps: inputs that were kept, and not filled anew, are part of it, unless
+  /// they are of other sizes.
   void end();
   /// Fills the inputs of `feed` as this one's were filled, and changes its position as this one's
   /// was changed. Throws kFailedPrecondition when the batch depends on the step that it was filled

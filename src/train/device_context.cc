@@ -29,10 +29,10 @@ DeviceContext::DeviceContext(const Parts& parts)
 }
 
 // Without a feed, a step reads only values that inputs keep.
-void DeviceContext::fill(Executor& executor, StepKind kind,
-                         const std::function<void(Feed&)>& feed) {
+void DeviceContext::fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed,
+                         bool anew) {
   TaskPosition unused;
-  StepFeed step_feed(executor, parts_.normals, steps_, unused);
+  StepFeed step_feed(executor, parts_.normals, steps_, unused, nullptr, anew);
   if (feed) {
     const AccountScope input(account_of(kind), Activity::kInput);
     feed(step_feed);
@@ -52,7 +52,8 @@ ReadPlan& DeviceContext::fill_open(StepKind kind, const Graph& graph,
   }
   batch.end();
   ReadPlan& plan = plans_.read_plan(kind, graph, fetches, mode, keep_locals, batch.sizes());
-  fill(plan.executor(), kind, [&](Feed& to) { batch.give(to); });
+  fill(
+      plan.executor(), kind, [&](Feed& to) { batch.give(to); }, true);
   return plan;
 }
 

@@ -51,7 +51,8 @@ class DeviceContext {
                                    const std::function<void(Feed&)>& feed);
 
  private:
-  void fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed);
+  void fill(Executor& executor, StepKind kind, const std::function<void(Feed&)>& feed,
+            bool anew = false);
   ReadPlan& fill_open(StepKind kind, const Graph& graph, std::span<const Value> fetches, Mode mode,
                       bool keep_locals, const std::function<void(Feed&)>& feed);
   StepAccount& account_of(StepKind kind) const {

@@ -757,8 +757,9 @@ OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
                  open = model.open](std::span<const std::int64_t> sizes) {
     OpenSizes by_name;
     for (std::size_t i = 0; i < open.size(); ++i) by_name[open[i]] = sizes[i];
-    SizedCopy copy(graph, by_name);
-    std::vector<Value> copies = copy.of(roots);
+    const RewrittenGraph served = with_inference({graph, roots, false});
+    SizedCopy copy(*served.graph, by_name);
+    std::vector<Value> copies = copy.of(served.roots);
     return in_place_of(inputs, outputs, {copy.release(), std::move(copies)});
   };
   return model;

@@ -152,6 +152,79 @@ TEST(OpenSession, TowersOfUnequalBatchesTrainAsOneDevice) {
   }
 }
 
+// A step after a run whose feed has stopped takes the batches that it is given, all of them.
+TEST(OpenSession, TowersOfAClosedGraphCountAlikeAfterARunHasEnded) {
+  const auto last_loss = [](const Sizes& runs) {
+    Graph graph;
+    const Net net(4, graph);
+    Session session(minimize(net.loss, Adam{0.01f}), with_towers(2), quiet());
+    std::int64_t batch = 0;
+    for (const std::int64_t batches : runs) {
+      const std::int64_t end = batch + batches;
+      session.run([&](Feed& feed) {
+        if (batch == end) return feed.stop();
+        fill_examples(feed, net, 4 * batch++, 4);
+      });
+      batch = end / 2 * 2;  // a batch without one for the other tower is dropped
+    }
+    return session.last_step().loss;
+  };
+  EXPECT_EQ(last_loss({4, 4}), last_loss({8}));
+  EXPECT_EQ(last_loss({5, 4}), last_loss({8}));
+}
+
+TEST(OpenSession, ARunBeginsAnewAfterTheLastTowersHadNoBatch) {
+  Graph graph;
+  const Net net(graph.open("batch", 4), graph);
+  Session session(minimize(net.loss, Sgd{0.1f}), with_towers(2), quiet(), {.watch = {net.loss}});
+  int batch = 0;
+  struct Stop : Hook {
+    bool after_step(Session&, const StepResult& result) override { return result.step != 2; }
+  };
+  session.add(Stop());
+  const auto feed = [&](Feed& to) {
+    if (batch == 3) return to.stop();
+    fill_examples(to, net, 4 * batch++, 4);
+  };
+  EXPECT_FALSE(session.run(feed));
+  EXPECT_EQ(session.last_step().step, 2);
+  EXPECT_NEAR(double(session.value(net.loss).item<float>()), session.last_step().loss, 1e-6);
+  batch = 0;
+  EXPECT_TRUE(session.run(feed));
+  EXPECT_EQ(session.last_step().step, 4);
+}
+
+// Trains a layer of 512 × 512 by batches of these sizes, in one session or in one for each.
+std::vector<Tensor> train_layer(bool is_open, const Sizes& sizes) {
+  std::vector<Tensor> weights;
+  for (std::size_t first = 0; first < (is_open ? 1 : sizes.size()); ++first) {
+    Graph graph;
+    const std::int64_t batch = is_open ? graph.open("batch", 128) : sizes[first];
+    const Value x = graph.input("x", {batch, 512});
+    Session session(minimize(reduce_mean(square(dense(x, 512, "layer"))), Sgd{0.5f}), {}, quiet());
+    const std::vector<std::string> names = session.variables().names();
+    for (std::size_t v = 0; v < weights.size(); ++v) session.variables().set(names[v], weights[v]);
+    for (std::size_t i = first; i < (is_open ? sizes.size() : first + 1); ++i) {
+      session.step([&](Feed& feed) {
+        const auto to = feed.data<float>(x, {sizes[i], 512});
+        for (std::size_t k = 0; k < to.size(); ++k) to[k] = float((k * 7 + i) % 13) / 13;
+      });
+    }
+    weights.clear();
+    for (const std::string& name : names) weights.push_back(session.variables().get(name));
+  }
+  return weights;
+}
+
+// The kernel of a weight's gradient gives rows to the rule as it makes them, but for large batches.
+TEST(OpenSession, LargeWeightsAreTrainedByBatchesOfAllSizes) {
+  const Sizes sizes = {128, 300, 64, 300, 1, 128};
+  const std::vector<Tensor> open = train_layer(true, sizes), closed = train_layer(false, sizes);
+  for (std::size_t v = 0; v < closed.size(); ++v) {
+    EXPECT_TRUE(std::ranges::equal(open[v].data<float>(), closed[v].data<float>())) << v;
+  }
+}
+
 TEST(OpenSession, AccumulatedBatchesCountByTheirExamples) {
   Cluster cluster;
   const Outcome one = train(cluster, {8, 9, 5});
@@ -364,6 +437,80 @@ TEST(OpenSession, KeepsInputsFromSizeToSize) {
     }
     EXPECT_THAT(losses, ElementsAre(3, 3, 3, 3));
   }
+}
+
+void fill_ones(Feed& feed, Value input, const Shape& shape) {
+  std::ranges::fill(feed.data<float>(input, shape), 1.0f);
+}
+
+TEST(OpenSession, WhatIsNoLongerKeptIsMissedInEachSize) {
+  Graph graph;
+  const Value x = graph.input("x", {graph.open("batch", 2), 3}), mask = graph.input("mask", {3});
+  const Value loss = reduce_mean(mul(mul(x, mask), graph.variable("w", {3})));
+  Session session(minimize(loss, Sgd{0.0f}), {}, quiet());
+  const Tensor ones = Tensor::of<float>({3}, {1, 1, 1});
+  const auto step = [&](std::int64_t size, const std::function<void(Feed&)>& mask_of) {
+    session.step([&](Feed& feed) {
+      fill_ones(feed, x, {size, 3});
+      mask_of(feed);
+    });
+  };
+  step(8, [&](Feed& feed) { feed.set(mask, ones).keep(mask); });
+  step(4, [&](Feed&) {});
+  step(4, [&](Feed& feed) { feed.set(mask, ones); });
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition, [&] { step(8, [&](Feed&) {}); }),
+              HasSubstr("'mask' was not fed"));
+}
+
+TEST(OpenSession, AnInputThatIsSetOnceStaysInEachSize) {
+  for (const int towers : {1, 2}) {
+    Graph graph;
+    const Value x = graph.input("x", {graph.open("batch", 2), 3}), mask = graph.input("mask", {3});
+    const Value w = graph.variable("w", {3}, Initializer::constant(1));
+    const Value loss = reduce_mean(mul(mul(x, mask), w));
+    Session session(minimize(loss, Sgd{0.0f}), with_towers(towers), quiet());
+    const Tensor given = Tensor::of<float>({3}, {1, 2, 6});
+    for (const std::int64_t size : {2, 3, 2, 5}) {
+      const auto made = session.step([&](Feed& feed) {
+        fill_ones(feed, x, {size, 3});
+        if (feed.step() < towers) feed.set_once(mask, given);
+      });
+      EXPECT_DOUBLE_EQ(made->loss, 3) << size << " of " << towers;
+    }
+  }
+}
+
+// Labels that an evaluation keeps are of no concern to one of other values.
+TEST(OpenSession, WhatAnEvaluationKeepsMayBeOfOtherSizes) {
+  Graph graph;
+  const auto batch = graph.open("batch");
+  const Value x = graph.input("x", {batch, 1}), y = graph.input("y", {batch, 1});
+  const Value loss = reduce_mean(square(sub(x, y))), twice = scale(x, 2);
+  Session session(graph, {}, quiet());
+  const Tensor ones = Tensor::of<float>({3, 1}, {1, 1, 1}), two = Tensor::of<float>({1, 1}, {2});
+  session.evaluate(loss, [&](Feed& feed) { feed.set(x, ones).set(y, ones).keep(y); });
+  EXPECT_EQ(session.evaluate(twice, [&](Feed& feed) { feed.set(x, two); }).item<float>(), 4);
+  EXPECT_THAT(error_of(ErrorCode::kFailedPrecondition,
+                       [&] { session.evaluate(loss, [&](Feed& feed) { feed.set(x, two); }); }),
+              HasSubstr("'y' was not fed"));
+}
+
+// A value that is not defined for some size is an error where it is asked for, and nowhere else.
+TEST(OpenSession, AValueThatIsNotDefinedForASizeIsRefusedForThatOne) {
+  Graph graph;
+  const Value x = graph.input("x", {graph.open("batch", 8), 2});
+  const Value sum = reduce_sum(x);
+  Session session(graph, {}, quiet());
+  const auto ones = [&](std::int64_t size) {
+    return [&, size](Feed& feed) { fill_ones(feed, x, {size, 2}); };
+  };
+  session.evaluate(sum, ones(3));
+  session.evaluate(sum, ones(8));
+  const Value five = reduce_sum(slice(x, {0, 0}, {5, 2}));
+  EXPECT_EQ(session.evaluate(five, ones(8)).item<float>(), 10);
+  EXPECT_EQ(session.evaluate(sum, ones(3)).item<float>(), 6);
+  EXPECT_THAT(error_of(ErrorCode::kInvalidArgument, [&] { session.evaluate(five, ones(3)); }),
+              AllOf(HasSubstr("[slice]"), HasSubstr("batch = 3")));
 }
 
 // Those of fixed sizes go on; those with open dimensions begin at zero whenever these change.

@@ -104,8 +104,9 @@ std::unique_ptr<Plan> plan_that_fits(const PlanRequest& request, const PlanSet::
 }
 
 // Returns those of the inputs on which the values depend.
-std::vector<Value> inputs_below(std::span<const Value> inputs, std::span<const Value> values) {
-  const std::vector<bool> live = RewriteSource{values[0].graph(), values, false}.live();
+std::vector<Value> inputs_below(const Graph& graph, std::span<const Value> inputs,
+                                std::span<const Value> values) {
+  const std::vector<bool> live = RewriteSource{graph, values, false}.live();
   std::vector<Value> below;
   std::ranges::copy_if(inputs, std::back_inserter(below),
                        [&](const Value& input) { return live[std::size_t(input.node().id())]; });
@@ -137,15 +138,26 @@ TrainPlans::TrainPlans(PlanSet& set, Training training, std::vector<Value> watch
   if (open_) {
     choose({});
   } else {
-    chosen_ = &of(training_.graph(), training_, watch_);
+    chosen_ = &add(training_.graph(), training_, watch_);
+    make_executor(*chosen_);
   }
 }
 
 Executor& TrainPlans::choose(const OpenSizes& sizes) {
   if (!open_) return executor();
+  for (const auto& each : plans_) {
+    // The executor that was chosen before may have made its step in memory that was too small.
+    if (each.get() != chosen_ && each->executor && each->executor->arena() != arena_) {
+      each->executor.reset();
+    }
+  }
   const SizedCopy& copy = set_.copy(training_.graph(), sizes, {&training_.loss, 1});
-  Sized& plan = of(copy.graph(), copy.of(training_), copy.of(watch_));
-  if (chosen_ != &plan) set_.memory(copy.graph()).reset();
+  auto known =
+      std::ranges::find(plans_, &copy.graph(), [](const auto& each) { return each->graph; });
+  Sized& plan =
+      known != plans_.end() ? **known : add(copy.graph(), copy.of(training_), copy.of(watch_));
+  make_executor(plan);
+  if (chosen_ != &plan) set_.changed_sizes(*this, copy.graph());
   chosen_ = &plan;
   // A dimension that this graph does not have has the usual size.
   const std::int64_t examples = sized(counts_.dimension, copy.sizes());
@@ -153,27 +165,21 @@ Executor& TrainPlans::choose(const OpenSizes& sizes) {
   return executor();
 }
 
-TrainPlans::Sized& TrainPlans::of(const Graph& graph, const Training& training,
-                                  const std::vector<Value>& watch) {
+TrainPlans::Sized& TrainPlans::add(const Graph& graph, const Training& training,
+                                   const std::vector<Value>& watch) {
   const PlanSet::Parts& parts = set_.parts_;
-  auto known = std::ranges::find(plans_, &graph, [](const auto& each) { return each->graph; });
-  if (known == plans_.end()) {
-    PlanRequest request;
-    request.graph = &graph;
-    request.fetches = watch;
-    request.training = &training;
-    request.rewrite = parts.rewrite;
-    request.stream_updates = parts.fused_update && parts.store.takes_streams();
-    request.lend_updates = parts.store.takes_lent();
-    if (steps_ != nullptr) request.like = &bound_;
-    std::unique_ptr<Plan> plan = plan_that_fits(request, parts);
-    if (steps_ == nullptr) bind(*plan);
-    check_rows(plan->binding);
-    plans_.push_back(std::make_unique<Sized>(&graph, std::move(plan), nullptr));
-    known = plans_.end() - 1;
-  }
-  make_executor(**known);
-  return **known;
+  PlanRequest request;
+  request.graph = &graph;
+  request.fetches = watch;
+  request.training = &training;
+  request.rewrite = parts.rewrite;
+  request.stream_updates = parts.fused_update && parts.store.takes_streams();
+  request.lend_updates = parts.store.takes_lent();
+  std::unique_ptr<Plan> plan = plan_that_fits(request, parts);
+  if (steps_ == nullptr) bind(*plan);
+  check_rows(plan->binding);
+  plans_.push_back(std::make_unique<Sized>(&graph, std::move(plan), nullptr));
+  return *plans_.back();
 }
 
 // Its memory serves the largest plan so far. The executor that was chosen may be making a step in
@@ -192,13 +198,16 @@ void TrainPlans::make_executor(Sized& sized) {
 void TrainPlans::bind(const Plan& plan) {
   const PlanSet::Parts& parts = set_.parts_;
   bound_ = plan.binding;
-  for (PlanBinding::Use& use : bound_.uses) use.most_rows *= open_ ? kMostRowsOfUsual : 1;
+  for (PlanBinding::Use& use : bound_.uses) {
+    const bool whole = use.most_rows == parts.store.variables()[std::size_t(use.variable)].shape[0];
+    use.most_rows *= open_ && !whole ? kMostRowsOfUsual : 1;
+  }
   std::unique_ptr<StoreSteps> steps = parts.store.bind(bound_, plan.clip_norm);
   if (parts.timeline != nullptr) {
     steps =
         std::make_unique<TracedSteps>(std::move(steps), parts.store.variables(), *parts.timeline);
   }
-  steps_ = std::move(steps);
+  steps_ = steps_on(parts.device, std::move(steps), plan);
 }
 
 void TrainPlans::check_rows(const PlanBinding& binding) const {
@@ -264,7 +273,6 @@ PlanSet::OpenGraph& PlanSet::open_graph(const Graph& graph) {
   if (open.nodes == graph.nodes().size()) return open;
   open.inputs = open_inputs(graph);
   open.nodes = graph.nodes().size();
-  for (const auto& copy : open.copies) copy->follow();
   return open;
 }
 
@@ -275,11 +283,15 @@ SizedCopy& PlanSet::copy(const Graph& graph, const OpenSizes& sizes,
   OpenGraph& open = open_graph(graph);
   OpenSizes all = sizes;
   all.insert(graph.usual_sizes().begin(), graph.usual_sizes().end());
-  if (!is_sized(open.inputs, all)) check_sized(inputs_below(open.inputs, values), all);
+  if (!is_sized(open.inputs, all)) {
+    check_sized(inputs_below(graph, open.inputs, values), all);
+    for (std::string& name : open_names(open.inputs)) all.emplace(std::move(name), 1);
+  }
   const auto known =
       std::ranges::find(open.copies, all, [](const auto& copy) { return copy->sizes(); });
   if (known != open.copies.end()) {
     std::rotate(known, known + 1, open.copies.end());
+    open.copies.back()->follow();
     return *open.copies.back();
   }
   if (open.copies.size() >= kMostCopies) drop_one(open);
@@ -321,6 +333,14 @@ LocalMemory& PlanSet::locals(const Graph& graph) { return memory(chosen(graph));
 const LocalMemory* PlanSet::used_locals(const Graph& graph) const {
   const auto found = locals_.find(&chosen(graph));
   return found != locals_.end() ? found->second.get() : nullptr;
+}
+
+// Those of a copy that another training uses go on.
+void PlanSet::changed_sizes(const TrainPlans& plans, const Graph& copy) {
+  const bool used = std::ranges::any_of(train_plans_, [&](const auto& each) {
+    return each.get() != &plans && &each->chosen() == &copy;
+  });
+  if (!used) memory(copy).reset();
 }
 
 void PlanSet::reset_locals(const Graph& graph) {

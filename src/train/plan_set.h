@@ -71,7 +71,7 @@ class TrainPlans {
     std::unique_ptr<Plan> plan;
     std::unique_ptr<Executor> executor;  // null: dropped with its memory, which was too small
   };
-  Sized& of(const Graph& graph, const Training& training, const std::vector<Value>& watch);
+  Sized& add(const Graph& graph, const Training& training, const std::vector<Value>& watch);
   void make_executor(Sized& sized);
   void bind(const Plan& plan);
   void check_rows(const PlanBinding& binding) const;
@@ -147,6 +147,8 @@ class PlanSet {
                          Mode mode, bool keep_locals);
   std::unique_ptr<ReadPlan> make_read_plan(StepKind kind, const PlanRequest& request);
   LocalMemory& memory(const Graph& graph);
+  /// Sets local variables with open dimensions to zero: the training now uses the copy.
+  void changed_sizes(const TrainPlans& plans, const Graph& copy);
   const Graph& chosen(const Graph& graph) const;
   OpenGraph& open_graph(const Graph& graph);
   /// Throws kFailedPrecondition if an open dimension on which the values depend has no size.

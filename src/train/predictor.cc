@@ -15,6 +15,7 @@
 #include "base/row_count.h"
 #include "checkpoint/checkpoint_reader.h"
 #include "graph/open_graph.h"
+#include "graph/passes.h"
 #include "kernels/device.h"
 #include "paceline/error.h"
 #include "trace/step_account.h"
@@ -101,7 +102,8 @@ class Predictor::Impl {
         device_(device_of(options)),
         variables_(variable_specs(std::span(&graphs_[0], 1), nullptr)),
         values_(variables_),
-        path_(find_checkpoint(checkpoint, WholeCheck::kChecksums).path) {
+        path_(find_checkpoint(checkpoint, WholeCheck::kChecksums).path),
+        served_(batch_ == 0 ? with_inference({graph, outputs_, false}) : RewrittenGraph()) {
     values_.load(CheckpointReader(path_), options.with, options.modules);
     free_.push_back(make_computer());  // so that a graph that no plan can be made of is refused now
   }
@@ -156,6 +158,11 @@ class Predictor::Impl {
     if (&input.graph() == &graph_) return;
     refuse(fmt::format("input '{}' is of another graph", input.name()));
   }
+  bool is_needed(Value input) const {
+    return std::ranges::any_of(served_.graph->nodes(), [&](const auto& node) {
+      return node->name() == input.node().name();
+    });
+  }
   std::int64_t checked_rows(const Inputs& inputs) const;
   std::vector<Tensor> predict_in_batches(const Inputs& inputs);
   std::vector<Tensor> predict_open(const Inputs& inputs);
@@ -189,6 +196,7 @@ class Predictor::Impl {
   VariableList variables_;
   VariableSnapshot values_;
   const std::string path_;
+  const RewrittenGraph served_;  // of a graph with open dimensions: what the outputs need of it
   std::mutex mutex_;
   std::vector<std::unique_ptr<Computer>> free_;  // those that no call uses
 };
@@ -232,10 +240,12 @@ std::vector<Tensor> Predictor::Impl::predict_open(const Inputs& inputs) {
   for (const auto& [input, tensor] : inputs) check_input(input);
   std::unique_ptr<Computer> computer = take_computer();
   const auto feed = [&](Feed& to) {
-    for (const auto& [input, tensor] : inputs) to.set(input, tensor);
+    for (const auto& [input, tensor] : inputs) {
+      if (is_needed(input)) to.set(input, tensor);
+    }
   };
-  std::vector<Tensor> results = copies_of(
-      computer->context.read(StepKind::kEvaluate, graph_, outputs_, Mode::kInfer, true, feed));
+  std::vector<Tensor> results = copies_of(computer->context.read(
+      StepKind::kEvaluate, *served_.graph, served_.roots, Mode::kInfer, true, feed));
   const std::lock_guard lock(mutex_);
   free_.push_back(std::move(computer));
   return results;

@@ -346,6 +346,21 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   }
 }
 
+// An open input that the outputs do not need says no size and takes no memory; a node that is not
+// defined for the sizes does no harm.
+TEST_F(PredictorTest, WhatTheOutputsDoNotNeedIsLeftOut) {
+  trained();
+  Graph graph;
+  const Network network = build(graph, graph.open("batch"));
+  const Value later = graph.input("later", {graph.open("batch"), graph.open("much"), 4096});
+  reduce_sum(slice(network.x, {0, 0}, {5, 3}));
+  const Predictor predictor(graph, {network.logits}, run_.out, options_);
+  const Tensor logits = predictor.predict({{network.x, numbers(2)}, {network.ids, words(2)}})[0];
+  EXPECT_EQ(logits.shape(), (Shape{2, 4}));
+  const Tensor unused(DType::kFloat32, {2, 1, 4096});
+  predictor.predict({{network.x, numbers(2)}, {network.ids, words(2)}, {later, unused}});
+}
+
 TEST_F(PredictorTest, AnInputOfAnotherGraphIsRefused) {
   trained();
   for (const bool is_open : {false, true}) {

@@ -512,6 +512,7 @@ void Session::Impl::begin_run(Session& session) {
   if (left_run) meter->exclude(clock.now() - *left_run);
   left_run.reset();
   start_use();
+  loop->begin_run();
   if (!std::exchange(ran, true)) {
     add_summaries();
     observers.tell(&SessionObserver::begins);
@@ -599,8 +600,9 @@ void Session::Impl::read_watched() {
     copy_bytes(to.raw(), from.data, to.bytes());
     if (to.dtype() != DType::kFloat32 || to.elements() != 1) continue;
     float& mean = *to.data<float>().data();
+    mean *= float(loop->weight(0));
     for (std::size_t tower = 1; tower < made.plans.size(); ++tower) {
-      mean += *loop->executor(tower).fetched(i).as<float>();
+      mean += float(loop->weight(tower)) * *loop->executor(tower).fetched(i).as<float>();
     }
     mean /= float(made.plans.size());
   }

@@ -45,7 +45,7 @@ class StepDetails : public StepObserver {
   std::vector<SummaryValue> values_;
   double squares_ = 0;  // of all gradients
   bool has_gradients_ = false;
-  mutable std::map<const Graph*, std::vector<bool>> depend_;  // by node id
+  mutable std::map<const Graph*, std::vector<bool>> depend_;  // of this step, by node id
 };
 
 }  // namespace paceline

@@ -9,13 +9,14 @@
 namespace paceline {
 
 StepFeed::StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
-                   std::int64_t step, TaskPosition& position, std::shared_ptr<RecordBlocks> blocks)
+                   std::int64_t step, TaskPosition& position, std::shared_ptr<RecordBlocks> blocks,
+                   bool anew)
     : executor_(executor),
       normals_(normals),
       step_(step),
       position_(position),
       blocks_(std::move(blocks)) {
-  executor_.fed_inputs().begin();
+  executor_.fed_inputs().begin(!anew);
 }
 
 TensorView StepFeed::view(Value input) {
@@ -47,7 +48,7 @@ Feed& StepFeed::keep(Value input) {
 
 Feed& StepFeed::set_once(Value input, const Tensor& tensor) {
   FedInputs& fed = executor_.fed_inputs();
-  if (fed.keeps(input.node().name(), tensor)) return *this;
+  if (fed.has_kept(input.node().name(), tensor)) return *this;
   set(input, tensor);
   fed.keep(input.node().name(), tensor);
   return *this;

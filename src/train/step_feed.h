@@ -11,10 +11,11 @@ namespace paceline {
 
 class StepFeed : public Feed {
  public:
-  /// All must outlive the feed, which is made for one step: for the task's batch `step`.
+  /// All must outlive the feed, which is made for one step: for the task's batch `step`. With
+  /// `anew`, inputs that the executor keeps are not part of it unless they are given again.
   StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
            std::int64_t step, TaskPosition& position,
-           std::shared_ptr<RecordBlocks> blocks = nullptr);
+           std::shared_ptr<RecordBlocks> blocks = nullptr, bool anew = false);
 
   TensorView view(Value input) override;
   TensorView view(Value input, const Shape& shape) override;

@@ -20,8 +20,9 @@ bool TowerBatches::fill(const std::function<void(Feed&)>& feed, std::int64_t fir
     feed(batch.feed);
     position = batch.feed.position();
     if (batch.feed.stopped()) {
-      for (std::size_t none = tower; none < set.size(); ++none) set[none].lacks = true;
-      return is_over_ = some_may_lack_ && tower > 0;
+      is_over_ = some_may_lack_ && tower > 0;
+      for (std::size_t none = tower; is_over_ && none < set.size(); ++none) set[none].lacks = true;
+      return is_over_;
     }
     if (open_) batch.feed.take_kept(sets_[1 - filling_][tower].feed);
     if (tower > 0) batch.feed.take_kept(set[0].feed);
@@ -32,7 +33,7 @@ bool TowerBatches::fill(const std::function<void(Feed&)>& feed, std::int64_t fir
 Executor& TowerBatches::give(std::size_t tower, TrainPlans& plans) const {
   const Batch& batch = sets_[1 - filling_][has(tower) ? tower : 0];
   Executor& executor = plans.choose(batch.feed.sizes());
-  StepFeed to(executor, normals_, batch.number, sets_[1 - filling_][tower].given);
+  StepFeed to(executor, normals_, batch.number, sets_[1 - filling_][tower].given, nullptr, open_);
   batch.feed.give(to);
   to.check_fed();
   return executor;

@@ -28,6 +28,8 @@ class TowerBatches {
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
             const std::shared_ptr<const InputNormals>& normals,
             const std::shared_ptr<RecordBlocks>& blocks);
+  /// A run begins: that the feed of the last one stopped is forgotten.
+  void begin_run() { is_over_ = false; }
   /// Swaps the two sets between two steps: the filled one is given out, and the other one is
   /// filled.
   void turn() { filling_ = 1 - filling_; }

@@ -154,7 +154,8 @@ void TrainLoop::run_tower(std::size_t tower, const StepRequest& request, StepHan
   if (is_ahead_) executors_[tower] = &batches().give(tower, *towers()[tower]);
   StepRequest own = request;
   own.identity.step = batch_of(request.identity.step, tower);
-  own.examples = examples_[tower] = batches().has(tower) ? towers()[tower]->examples() : 0;
+  own.examples = examples_[tower] =
+      !is_ahead_ || batches().has(tower) ? towers()[tower]->examples() : 0;
   if (tower > 0) {
     executor(tower).run(own);
     return;
@@ -192,15 +193,21 @@ std::int64_t TrainLoop::examples() const {
   return std::accumulate(examples_.begin(), examples_.end(), std::int64_t{0});
 }
 
-// Each example counts as much; the losses of equal batches are added as they are, to no rounding.
-double TrainLoop::mean_loss() const {
-  const std::int64_t all = examples();
-  double sum = 0;
-  for (std::size_t i = 0; i < towers().size(); ++i) {
-    const bool equal = examples_[i] * std::int64_t(towers().size()) == all;
-    const double weight = equal ? 1 : double(examples_[i]) * double(towers().size()) / double(all);
-    sum += weight * executor(i).loss();
+void TrainLoop::begin_run() {
+  for (const auto& batches : batches_) {
+    if (batches) batches->begin_run();
   }
+}
+
+// All examples count alike; equal batches are added as they are, to no rounding.
+double TrainLoop::weight(std::size_t tower) const {
+  const std::int64_t all = examples(), own = examples_[tower] * std::int64_t(towers().size());
+  return all == 0 || own == all ? 1 : double(own) / double(all);
+}
+
+double TrainLoop::mean_loss() const {
+  double sum = 0;
+  for (std::size_t i = 0; i < towers().size(); ++i) sum += weight(i) * executor(i).loss();
   return sum / double(towers().size());
 }
 

@@ -63,6 +63,11 @@ class TrainLoop {
   /// next call of step then begins with them, or throws what the feed has thrown.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
             bool look_ahead = true);
+  /// Begins a run, before its first step.
+  void begin_run();
+  /// Returns how often an example of a tower's batch counted in the last step, beside one of the
+  /// mean tower: 1 where all batches have as many.
+  double weight(std::size_t tower) const;
   /// Ends the step's time. To be called after hooks have seen the step, so that they count as
   /// other.
   void end_step();
