@@ -129,8 +129,7 @@ CommandLine step_flags(const models::Model& model) {
   line.name = fmt::format("paceline bench step {}", model.name());
   // The command starts all tasks itself and chooses the files of their reports.
   std::erase_if(line.flags, [](const Flag& flag) {
-    return flag.name == "--dry-run" || flag.name == "--existing-servers" ||
-           flag.group == kProcessFlags || flag.group == kOutputFlags;
+    return flag.name == "--dry-run" || flag.group == kProcessFlags || flag.group == kOutputFlags;
   });
   line.examples = settings_text(model.settings().declared()) + "\n" +
                   fmt::format(kStepExamples, fmt::arg("command", line.name));

@@ -21,10 +21,13 @@ namespace {
 
 const char* const kHere = "Cluster on this machine";
 const char* const kLab = "Emulated hosts for the cluster on this machine (needs root)";
-const char* const kBoth = "Either cluster";
+const char* const kStrategy = "How workers share the work";
+const char* const kLinks = "Links between tasks";
 const char* const kSecurity = "Security of links";
 const char* const kDevice = "Device";
 const char* const kRun = "Run";
+const char* const kLook = "Look first, and start nothing";
+const char* const kPrinted = "What is printed";
 
 const char* flags_of(ClusterKind kind) {
   switch (kind) {
@@ -164,24 +167,31 @@ std::vector<Flag> process_flags() {
        kProcessFlags},
       {"--alone", "", "The same as --launcher none", kProcessFlags},
       {"--existing-servers", "",
-       "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kBoth},
+       "The --ps-hosts are `paceline server` tasks, which stay when this job ends", kProcessFlags},
   };
 }
 
 std::vector<Flag> strategy_flags() {
   std::vector<Flag> flags = {
       {"--strategy", fmt::format("{}|{}", fmt::join(strategy_names(), "|"), kAutomatic),
-       strategy_help(), kBoth},
+       strategy_help(), kStrategy},
       {"--sparse", "ps",
        "With --dense allreduce: the same as --strategy hybrid. Variables that are read by rows lie "
        "on parameter servers",
-       kBoth},
+       kStrategy},
       {"--dense", "allreduce",
-       "With --sparse ps: the other variables are reduced among the workers", kBoth},
+       "With --sparse ps: the other variables are reduced among the workers", kStrategy},
   };
   for (const StrategyField& field : strategy_fields()) {
-    flags.push_back({field.flag, field.argument, field.help, kBoth});
+    flags.push_back({field.flag, field.argument, field.help, kStrategy});
   }
+  flags.push_back(
+      {"--show-placement", "", "Print which parameter server keeps which variables", kStrategy});
+  flags.push_back(
+      {"--shard", "static|dynamic",
+       "How workers divide the records of their data: each has a part of its own, or is given the "
+       "next block when it needs one, so that a slow worker holds up no epoch (default static)",
+       kStrategy});
   return flags;
 }
 
@@ -203,31 +213,30 @@ std::vector<Flag> link_flags() {
       {"--link", "auto|shm|tcp|inproc",
        "The link between tasks; auto takes shm on one host and tcp between hosts, and inproc is "
        "for one process only (default auto)",
-       kBoth},
+       kLinks},
       {"--collectives", "link|mpi",
        "What reduces in an all-reduce: the links, or MPI, for tasks that mpirun has started, as "
        "with "
        "mpirun -n 4 (default link)",
-       kBoth},
+       kLinks},
       {"--join-timeout", "SECONDS",
-       "The time that a task waits for the others (default 300; above 0)", kBoth},
+       "The time that a task waits for the others (default 300; above 0)", kLinks},
       {"--reconnect-timeout", "SECONDS",
        "The time within which a connection that was cut may be made anew; 0 loses it at once "
        "(default 30)",
-       kBoth},
+       kLinks},
       {"--wire", "float32|bfloat16|float16|int8",
        "The type in which contributions travel between hosts, and values, which int8 sends as "
        "bfloat16 (default float32)",
-       kBoth},
+       kLinks},
       {"--top-k", "K",
        "Send the K largest of each 256 numbers of a contribution between hosts (1 to 128); the "
        "others are added to the worker's next one (default: all are sent)",
-       kBoth},
+       kLinks},
       {"--error-feedback", "",
        "Add the rounding error of --wire bfloat16 to the worker's next contribution, as float16, "
        "int8 and --top-k always do",
-       kBoth},
-      {"--show-placement", "", "Print which parameter server keeps which variables", kBoth},
+       kLinks},
   };
 }
 
@@ -291,39 +300,35 @@ std::vector<Flag> loop_flags() {
        "Contribute the mean of K steps of a worker at once, as if batches were K times as large; "
        "--steps counts contributions (default 1; from 1 on)",
        kRun},
-      {"--shard", "static|dynamic",
-       "How workers divide the records of their data: each has a part of its own, or is given the "
-       "next block when it needs one, so that a slow worker holds up no epoch (default static)",
-       kRun},
       {"--seed", "S", "The seed of all random numbers (default 1)", kRun},
       {"--no-fused-update", "",
        "In one process, update a weight after its gradient is complete, not while it is computed",
        kRun},
-      {"--quiet", "", "Print only warnings and errors", kRun},
-      {"--log-level", "debug|info|warning|error",
-       "The lowest level that is logged to standard error (default info; with --quiet warning)",
-       kRun},
-      {"--log-format", "text|json", "The format of log lines (default text)", kRun},
       {"--dry-run", "",
        "Print the cluster, the place of each variable, and what a step computes and sends; start "
        "nothing",
-       kRun},
+       kLook},
       {"--predict", "",
-       "Print how fast each way to distribute would be, and what limits it; start nothing", kRun},
+       "Print how fast each way to distribute would be, and what limits it; start nothing", kLook},
       {"--hosts", "FILE",
-       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kRun},
-      {"--json", "FILE", "With --predict: write all ways to this JSON file, too", kRun},
+       "With --predict: the hosts to predict for, a .toml file (default: this machine)", kLook},
+      {"--json", "FILE", "With --predict: write all ways to this JSON file, too", kLook},
       {"--plot", "FILE",
        "With --predict: draw the speed against the workers, as FILE.svg or FILE.png (gnuplot)",
-       kRun},
+       kLook},
       {"--no-trial", "",
        "Predict without timing a few steps first: from FLOPs and bytes, within a wide interval",
-       kRun},
-      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kRun},
+       kLook},
+      {"--time-limit", "S", "Predict no more ways after so many seconds (default 30)", kLook},
       {"--roof", "FILE",
        "The roof of this machine for predictions, as paceline roof --out writes it (default: it is "
        "measured)",
-       kRun},
+       kLook},
+      {"--quiet", "", "Print only warnings and errors", kPrinted},
+      {"--log-level", "debug|info|warning|error",
+       "The lowest level that is logged to standard error (default info; with --quiet warning)",
+       kPrinted},
+      {"--log-format", "text|json", "The format of log lines (default text)", kPrinted},
   };
 }
 
