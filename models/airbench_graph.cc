@@ -71,7 +71,8 @@ Value mean_of_views(Value logits) {
 namespace {
 
 constexpr double kSmoothing = 0.2, kMomentum = 0.85, kDecay = 2e-6;
-constexpr double kBiasRate = 0.053, kHeadRate = 0.67;  // for the sum of an image's losses
+// The recipe's learning rates, for a sum of losses.
+constexpr double kBiasRate = 0.053, kHeadRate = 0.67;
 constexpr double kMuonRate = 0.24, kMuonMomentum = 0.6;
 
 // Draws weights evenly within ±1/√(values of a window), PyTorch's default. The first filters, one
@@ -105,7 +106,8 @@ class AirbenchBuilder {
     }
     x = max_pool2d(x, {.size = {3, 3}, .strides = {3, 3}});
     x = reshape(x, {x.shape()[0], -1});
-    // The weights of the original have deviation 1.
+    // The original draws these weights with deviation 1, as a uniform distribution within ±√3 has
+    // it.
     const float bound = std::sqrt(3.0f);
     const Value weights = graph_.variable("head/w", {x.shape()[1], config_.classes},
                                           Initializer::uniform(-bound, bound));

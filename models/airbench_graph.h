@@ -19,8 +19,7 @@ constexpr std::int64_t kImageViews = 6;
 /// Images (N,C,H,W) → (6·N,C,H,W): as they are, shifted by one pixel down and right, and up and
 /// left, with a reflection at the margin; then each of the three mirrored from left to right.
 Value image_views(Value images);
-/// Logits of the views (6·N,classes) → (N,classes): half the weight is that of views without a
-/// shift.
+/// Logits of the views (6·N,classes) → (N,classes): views without a shift have half of the weight.
 Value mean_of_views(Value logits);
 
 struct AirbenchConfig {

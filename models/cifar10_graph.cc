@@ -15,7 +15,7 @@ constexpr const char* kDecayedLayers[] = {"dense1", "dense2"};
 
 Initializer truncated(double stddev) { return Initializer::truncated_normal(0, float(stddev)); }
 
-// 5×5 and ReLU: x (N,C,H,W) → (N,64,H,W).
+// A 5×5 convolution and ReLU: x (N,C,H,W) → (N,64,H,W).
 Value conv_layer(Value x, std::string_view name, float bias) {
   Graph& graph = x.graph();
   const auto scope = graph.scope(name);

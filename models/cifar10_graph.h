@@ -17,7 +17,7 @@ struct Cifar10Config {
   double learning_rate = 0.1;
   double average_decay = 0.9999;
   std::int64_t examples = 50'000;  // of an epoch
-  std::int64_t rate_epochs = 350;  // at each rate, which is a tenth of the one before
+  std::int64_t rate_epochs = 350;  // the epochs at each rate, which is a tenth of the one before
 
   /// The number of steps with one rate, at this batch size.
   std::int64_t rate_steps() const { return rate_epochs * examples / batch; }

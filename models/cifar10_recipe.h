@@ -28,8 +28,8 @@ class Cifar10Recipe {
  public:
   virtual ~Cifar10Recipe() = default;
   virtual ImageUse use() const = 0;
-  /// Reads the facts of the data that initial values depend on; without them, initial values are of
-  /// no use.
+  /// Reads the facts of the data on which initial values depend. Without this call, the initial
+  /// values are of no use.
   virtual void look_at(const ImageInput& /*input*/) {}
   /// The global step at which training ends.
   virtual std::int64_t steps() const = 0;
@@ -38,7 +38,7 @@ class Cifar10Recipe {
   virtual Classifier classifier(const TrainedImages& trained, std::int64_t /*classes*/) const {
     return {trained.images, trained.logits};
   }
-  /// Adds the same alone to a graph, for batches of `batch` images.
+  /// Adds to a graph only what classifier() returns, for batches of `batch` images.
   virtual Classifier classify(Graph& graph, std::int64_t classes, std::int64_t batch) const = 0;
   /// The values that classifiers are meant for.
   virtual EvaluateWith evaluated() const = 0;
@@ -50,7 +50,7 @@ class Cifar10Recipe {
 /// The global steps in which the recipe `fast` sees each of `images` images 8 times.
 std::int64_t fast_steps(std::int64_t images, std::int64_t batch, const Cluster& cluster);
 
-/// Returns Model::inference for the recipe that has these variables.
+/// Returns Model::onnx_model of the recipe whose variables have these shapes.
 OnnxModel cifar10_inference(const SavedShapes& saved);
 
 /// The settings of all recipes.

@@ -43,8 +43,8 @@ struct Limit {
   double seconds = 0;
 };
 
-/// Steps of one kind, which take turns with those of another: a core's clock may move by half
-/// within a second, and the times that are compared differ by less.
+/// Steps of one kind, which take turns with steps of another kind: the times that are compared
+/// differ by less than a core's clock, which may change by half within a second.
 class TimedSteps {
  public:
   TimedSteps(const Limit& limit, std::function<void()> step)
@@ -175,7 +175,7 @@ Limit limit_of(const Settings& settings) {
 void change_all(std::int64_t time, std::span<float> values) {
   constexpr float kStep = 0x1p-20f;
   const float change = time % 2 == 0 ? kStep : -kStep;
-  constexpr std::size_t kBlock = 16;  // a loop of a fixed length is one for vectors
+  constexpr std::size_t kBlock = 16;  // compilers make vector code of a loop of fixed length
   while (values.size() >= kBlock) {
     for (std::size_t i = 0; i < kBlock; ++i) values[i] += change;
     values = values.subspan(kBlock);

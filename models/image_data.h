@@ -34,7 +34,7 @@ struct ImageUse {
   std::int64_t batch = 128;             // records of a training step
   std::int64_t evaluation_batch = 100;  // records of an evaluation step
   std::int64_t pool = 0;                // the default shuffle pool in records
-  double part_in_pool = 0;              // and at least this part of the data
+  double part_in_pool = 0;              // the pool also holds at least this part of the data
   std::uint64_t seed = 1;               // of orders and distortions
 
   /// 24×24 images and a pool of at least 40% of the data. A folder by class has a pool of all
@@ -46,13 +46,14 @@ struct ImageUse {
   static ImageUse resnet(std::int64_t batch, std::int64_t evaluation_batch, std::uint64_t seed);
 };
 
-/// Pipelines over the data. The first two have a distortion and batches; the first one repeats, is
-/// shuffled and is this worker's shard, the second one is a pass over all records in their order,
-/// with a last batch that is filled up.
+/// Pipelines over the data. `training` and `evaluation` have a distortion and batches. `training`
+/// repeats, is shuffled, and is this worker's shard. `evaluation` is a pass over all records in
+/// their order, whose last batch is filled up.
 struct ImageData {
   Pipeline training;
-  std::optional<Pipeline> evaluation;  // nothing when there is no data for it
-  Pipeline undistorted;  // the training images of all workers as evaluations see images, no batches
+  std::optional<Pipeline> evaluation;  // empty: there is no data for evaluation
+  /// The training images of all workers, prepared as for evaluation, without batches.
+  Pipeline undistorted;
   std::int64_t classes = 10;
   /// The class names of the folders, or of batches.meta.txt beside binary files; empty: not known.
   std::vector<std::string> class_names = {};
@@ -62,19 +63,22 @@ struct ImageData {
   std::vector<std::string> notes = {};  // image_notes()
 };
 
-/// Opens the data. CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose
-/// test_batch.bin is then for evaluation. Images by class: a folder with one folder for each class,
-/// or with such folders named `train` and `test` (or `val`). Without --data the images are
-/// generated. Throws kUsage, naming the flag, when there is nothing at the path, when a folder has
-/// parts of other names or is CIFAR's for Python, or when --eval-data comes without --data; and
+/// Opens the data:
+/// - CIFAR-10's binary files: a file, a quoted pattern, or a folder, whose test_batch.bin is then
+///   for evaluation.
+/// - Images by class: a folder with one folder for each class, or with such folders named `train`
+///   and `test` (or `val`).
+/// - Without --data, images that are generated.
+/// Throws kUsage, naming the flag, when there is nothing at the path, when a folder has parts of
+/// other names or is CIFAR's for Python, or when --eval-data comes without --data. Throws
 /// kDataLoss, naming the file, when it is not what it claims to be.
 ImageData image_data(const Settings& settings, const ImageUse& use, const Cluster& cluster);
 
-/// New images, whose classes are not known: one pass over all of them, in their order, as
-/// evaluations see images, in batches of at most `batch`; the last one is filled up.
+/// New images, whose classes are not known: one pass over all of them, in their order, prepared as
+/// for evaluation, in batches of at most `batch`. The last batch is filled up.
 struct NewImages {
   Pipeline images;
-  std::int64_t batch = 0;  // files beside the images that are no images: "3 .gif"; empty: none
+  std::int64_t batch = 0;  // the most images in a batch
   std::string left_out =
       {};  // the files beside the images that are not images: "3 .gif"; empty: none
 };
@@ -82,17 +86,17 @@ struct NewImages {
 /// CIFAR-10's binary files (a file, a quoted pattern, a folder). Throws as image_data.
 NewImages new_images(const std::string& path, const ImageUse& use, std::int64_t batch);
 
-/// The name, in ImageData::names, of what an evaluation does to an image.
+/// The key of ImageData::names for what an evaluation does to an image.
 constexpr const char* kImageSteps = "steps of an evaluation's image";
 /// These steps, in words.
 std::vector<std::string> image_steps(const ImageUse& use);
 
-/// Lines for the user about that data: how many images and classes were found where, and what is
-/// left out. Throws what image_data throws.
+/// Lines for the user about the data that the settings name: how many images and classes were found
+/// where, and what is left out. Throws what image_data throws.
 std::vector<std::string> image_notes(const Settings& settings);
 
-/// Writes the picture that --save-images names, of the first training batch; nothing without it, or
-/// when this is not the chief.
+/// Writes the picture of the first training batch that --save-images names. Does nothing without
+/// the flag, or when this task is not the chief.
 void save_images(const Settings& settings, const ImageData& data, const Cluster& cluster);
 
 }  // namespace paceline::models

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 100;
 
-// A checkpoint of images of CIFAR-10's binary files may know no names.
+// A checkpoint that was trained on CIFAR-10's binary files may have no names of classes.
 std::vector<std::string> classes_of(const SavedModel& saved) {
   if (const auto known = saved.data_names.find("classes"); known != saved.data_names.end()) {
     return known->second;

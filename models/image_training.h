@@ -59,7 +59,7 @@ struct Classifier {
 };
 
 /// A classifier as its users see it: "images" float32 (batch,3,H,W) → "probabilities"
-/// (batch,classes). `build` adds it for a batch to a graph.
+/// (batch,classes). `build` adds the classifier to a graph, for batches of one size.
 OnnxModel classifier_inference(std::function<Classifier(Graph&, std::int64_t batch)> build);
 
 /// Evaluates each image of the pipeline once, also those of a last batch that is filled up: the

@@ -21,7 +21,7 @@ Pipeline grey_images(std::int64_t count, std::int64_t batch) {
   return images;
 }
 
-// Logits that are a bias of each class alone.
+// A classifier whose logits are one bias for each class, whatever the image.
 Classifier biased_classifier(Graph& graph, std::int64_t batch, float of_last) {
   Classifier classifier{.images = graph.input("images", {batch, 3, 32, 32}), .logits = {}};
   std::vector<float> biases(10, 0.0f);

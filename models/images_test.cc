@@ -15,7 +15,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Counts the multiplications of convolutions and products in the forward pass; one is two FLOPs.
+// Counts the multiply-adds of convolutions and products in the forward pass for one image. A
+// multiply-add is two FLOPs.
 double multiply_adds_of_image(const Graph& graph, std::int64_t batch) {
   double flops = 0;
   for (const auto& node : graph.nodes()) {

@@ -22,20 +22,20 @@ namespace paceline::models {
 
 /// The graph of one step of a worker, from which its cost is known without running it.
 struct StepGraph {
-  std::string section;  // the report's section with this step's times; empty: the report
+  std::string section;  // the section of the report with this step's times; empty: no section
   std::unique_ptr<Graph> graph;
   std::optional<Training> training;  // none: nothing is updated, `fetches` is computed
   std::vector<Value> fetches = {};
 };
 
-/// The functions, by name of a variable, with which a ps changes the variable's float32 values
-/// after a worker has read them. The first argument is the number of earlier reads. A function is
-/// called for one part of the values after the other, on any thread, and must not block.
+/// For each variable, by name, the function with which a ps changes the variable's float32 values
+/// after a worker has read them. Its first argument is the number of earlier reads. It is called
+/// for one part of the values after the other, on any thread, and must not block.
 using AfterReads = std::map<std::string, std::function<void(std::int64_t, std::span<float>)>>;
 
 /// The shapes of the shared variables that a checkpoint holds, by their names.
 using SavedShapes = std::map<std::string, Shape>;
-/// The shape of one of them. Throws kFailedPrecondition when it is not there.
+/// The shape of `variable`. Throws kFailedPrecondition when it is not there.
 const Shape& saved_shape(const SavedShapes& saved, const std::string& variable);
 /// The input and the results of Model::infer, for --help.
 struct Inference {
@@ -48,8 +48,8 @@ struct Inference {
 struct ModelFacts {
   std::string_view name;     // "ptb"
   std::string_view summary;  // one line for --help
-  /// The settings "steps" and "seconds" are those of a model whose timed steps are not global ones;
-  /// they end its timing.
+  /// A model whose timed steps are not global steps has the settings "steps" and "seconds", which
+  /// end its timing.
   std::vector<AnySetting> settings;
 };
 
@@ -79,8 +79,8 @@ class Model {
   virtual Evaluation evaluate(const RunOptions&, const Settings&) const { return {}; }
   /// Lines for the user of evaluate() about its data.
   virtual std::vector<std::string> evaluation_notes(const Settings&) const { return {}; }
-  /// The outputs of the trained model, with the sizes of a checkpoint's variables; none where there
-  /// is nothing to use once it is trained. Throws as saved_shape does.
+  /// The outputs of the trained model, with the sizes of a checkpoint's variables. Empty for a
+  /// model that is of no use once it is trained. Throws as saved_shape does.
   virtual std::optional<OnnxModel> onnx_model(const SavedShapes&) const { return {}; }
   /// Empty when the results of the model are of no use; infer() must not be called then.
   virtual std::optional<Inference> inference() const { return {}; }

@@ -29,7 +29,8 @@ class Perplexity {
 /// step allocates no memory.
 class PerplexityEnds {
  public:
-  static constexpr std::size_t kSteps = 10;  // at either end; fewer when there are no more
+  /// The steps at either end; fewer if a training has fewer.
+  static constexpr std::size_t kSteps = 10;
 
   void add(double cost, std::int64_t time_steps);
   /// Return the perplexity over the first and over the last steps; nothing before the first step.

@@ -49,7 +49,8 @@ std::vector<TextLine> read_lines(const Vocabulary& vocabulary, const std::string
   }
 }
 
-/// Computes lines that begin without a state, some words of each at a time.
+/// Computes the costs of lines, some words of each line at a time. Each line begins without a
+/// state.
 class LineCosts {
  public:
   LineCosts(const SavedModel& saved, const PtbConfig& config, std::int32_t end)
@@ -134,12 +135,12 @@ void infer_lines(const InferenceRequest& request, const PtbConfig& config) {
   }
 }
 
-/// One worker's pass over its part of the text, or over what it gets of a text that is shared out,
-/// which prints its progress ten times.
+/// One worker's pass over its part of the text, or over the blocks that it gets of a text that is
+/// shared out. It prints its progress ten times.
 class PtbEpoch {
  public:
-  /// A step reads `batch` rows of `unroll` words. The steps are those of all workers where they
-  /// share the text.
+  /// A step reads `batch` rows of `unroll` words. Where workers share the text, `steps` are those
+  /// of all workers.
   PtbEpoch(std::int64_t steps, std::int64_t batch, std::int64_t unroll)
       : steps_(steps),
         batch_(batch),
@@ -155,21 +156,21 @@ class PtbEpoch {
   /// True when the perplexity covers all steps of the epoch so far.
   bool knows_all() const { return perplexity_.time_steps() == made_ * unroll_; }
 
-  /// The next batch, or none at the end.
+  /// True when no batch is left; else next_batch() returns the next one.
   bool at_end() const { return fed_ == steps_; }
   std::int64_t next_batch() { return fed_++; }
-  /// The next batch is this one of a text that is shared out.
+  /// Notes that the next batch is number `batch` of a text that is shared out.
   void feed_shared(std::int64_t batch) {
     shared_ = batch;
     ++fed_;
   }
   /// The batches that were fed.
   std::int64_t fed() const { return fed_; }
-  /// The job has no more batches of this epoch for this worker.
+  /// Notes that the job has no more batches of this epoch for this worker.
   void end_shared() { ended_ = true; }
   /// The last batch of a text that is shared out, from 0.
   std::int64_t shared_batch() const { return shared_.value_or(0); }
-  /// True when every step of the epoch was made, of those that are this worker's.
+  /// True when this worker has made all its steps of the epoch.
   bool whole() const { return ended_ || made_ == steps_; }
 
   /// Adds a step; prints `0.104 perplexity: 853.3 speed: 11000 wps` when it is time.
@@ -194,16 +195,15 @@ class PtbEpoch {
 
 /// Training of ptb: epochs over this worker's part of the text, validation, test. Towers go through
 /// equal parts of it side by side, each with an LSTM state of its own. Where the job shares out the
-/// text, the worker reads the blocks of all of it that it is given, and its states begin anew with
-/// each.
+/// text, the worker reads the blocks that it is given, and its states begin anew with each block.
 class PtbTraining {
  public:
   PtbTraining(const PtbConfig& config, const std::string& folder, const Cluster& cluster,
               const RunOptions& run);
   /// Trains for epochs until their number, --steps or --seconds is reached. An epoch that is cut
   /// short is not validated. Only a run that ends by epochs ends with a test, by the chief, after
-  /// all workers have ended. A device that computes nothing makes none: it is one step for each
-  /// word.
+  /// all workers have ended. A device that computes nothing makes no test, which takes a step for
+  /// each word.
   void run();
 
  private:
@@ -243,16 +243,16 @@ class PtbTraining {
   PtbConfig config_;
   PtbData data_;
   bool by_epochs_;
-  bool computes_;  // the device does, and not only take the time
+  bool computes_;  // true: the device computes; false: it only takes the time
   int workers_;
-  std::optional<SharedBatches> shared_;  // of a text that the job shares out
+  std::optional<SharedBatches> shared_;  // the batches of a text that the job shares out
   float carry_ = 0;                      // of the next step's states
   Graph graph_;
   PtbGraph ptb_;                   // for batches of any size
   std::optional<PtbEpoch> epoch_;  // under way, or the last one
   std::int64_t epoch_number_ = 0, next_epoch_ = 0;
   PerplexityEnds ends_;
-  Session session_;  // last: it asks for the position until it ends
+  Session session_;  // declared last: it asks for the position until it ends
 };
 
 void PtbEpoch::begin_at(std::int64_t step, double cost) {
@@ -281,7 +281,8 @@ std::string PtbEpoch::line(std::int64_t step) const {
 
 constexpr std::chrono::seconds kProgressEvery{5};
 
-// The states forget at a block's beginning, and a slow worker may hold one at the end of an epoch.
+// Blocks should be long, since states begin anew with each block, and short, since a slow worker
+// may hold one at the end of an epoch.
 constexpr std::int64_t kMostOfBlock = 16, kLeastBlocksOfWorker = 4;
 
 std::int64_t block_of(std::int64_t batches, int workers) {

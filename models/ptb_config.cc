@@ -38,7 +38,8 @@ PtbConfig config_of_size(const std::string& size) {
   return config;
 }
 
-// A setting whose usual value depends on the size: whole numbers are from 1 on, others from 0.
+// A setting whose usual value depends on the size of the model. Whole numbers must be at least 1,
+// others at least 0.
 template <typename Number>
 Setting<Number> number_setting(const char* name, Number value, const char* default_text,
                                const char* help, double least = std::integral<Number> ? 1 : 0,

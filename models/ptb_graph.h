@@ -16,20 +16,21 @@ namespace paceline::models {
 /// The values of the graph, for T time steps and N rows.
 struct PtbGraph {
   Value inputs, targets;  // word ids, int32 (T,N)
-  /// Float32 (1), of a graph of blocks: 0 where the states begin anew, else 1.
+  /// In a graph of blocks, float32 (1): 0 where the states begin anew, else 1.
   Value carry = {};
   /// Cross-entropy summed over time, mean over the batch.
   Value cost = {};
 };
 
 /// Builds the graph for batches of `batch` rows of `unroll` words. The states of the layers are
-/// local variables that go on from step to step, and in a graph of blocks where `carry` says so.
-/// There is dropout only when `training` is true.
-/// Variables have the same names in all graphs of one configuration.
+/// local variables that go on from step to step; in a graph of blocks only where `carry` is 1.
+/// There is dropout only when `training` is true. Variables have the same names in all graphs of
+/// one configuration.
 PtbGraph build_ptb(Graph& graph, const PtbConfig& config, std::int64_t batch, std::int64_t unroll,
                    bool training, bool of_blocks = false);
-/// The probabilities of the word behind each word, and the states of the layers, which its user
-/// hands on: "words" int32 (T,N), "lstm1/h" (N,H), … → "probabilities" (T,N,V), "lstm1/h_next", ….
+/// Computes the probabilities of the word that follows each word, and the states of the layers,
+/// which the user hands on to the next call: "words" int32 (T,N), "lstm1/h" (N,H), … →
+/// "probabilities" (T,N,V), "lstm1/h_next", ….
 InferenceGraph ptb_inference(const PtbConfig& config, std::int64_t unroll, std::int64_t batch);
 /// The values of a graph for N lines of a text, T words of each at once.
 struct PtbLines {

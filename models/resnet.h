@@ -10,7 +10,7 @@
 
 namespace paceline::models {
 
-/// The configuration that settings of resnet_model() describe, for a run of so many steps. Throws
+/// The configuration that settings of resnet_model() describe, for a run of `steps` steps. Throws
 /// kUsage when --depth is not 2 more than a multiple of 6, when --units is given too, or when the
 /// rates are to end with training and nothing says in which step that is.
 ResnetConfig resnet_config(const Settings& settings, std::optional<std::int64_t> steps);

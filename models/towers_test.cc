@@ -29,7 +29,7 @@ RunOptions quiet_run() {
   return run;
 }
 
-// Element i of the example n of an input.
+// Returns element i of example n: of the target if `target`, else of the input.
 float element(bool target, std::int64_t n, std::int64_t i) {
   std::uint64_t state = std::uint64_t((n * 4096 + i) * 2 + (target ? 1 : 0)) * 0x9E3779B97F4A7C15u;
   state = (state ^ (state >> 31)) * 0xBF58476D1CE4E5B9u;

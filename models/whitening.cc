@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kSmallestVariance = 5e-4;
 constexpr int kMostSweeps = 50;
-constexpr double kRotationEnd = 1e-24;  // of the squares beside the diagonal, relative to all
+// Rotations end when the squares off the diagonal are a smaller share than this of all squares.
+constexpr double kRotationEnd = 1e-24;
 
 /// A symmetric matrix that rotations bring towards a diagonal one.
 class JacobiRotations {
@@ -104,7 +105,7 @@ class PatchProducts {
   }
 
  private:
-  // In the order of a filter's weights.
+  // Copies the patch whose corner is at `corner`, in the order of a filter's weights.
   void take(const float* corner, std::vector<double>& patch) const {
     double* to = patch.data();
     for (std::int64_t c = 0; c < channels_; ++c) {

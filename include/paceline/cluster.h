@@ -16,7 +16,7 @@ struct LinkSecurity;
 /// The addresses "host:port" of all tasks, by role and index.
 struct ClusterSpec {
   std::vector<std::string> ps;       // by task index
-  std::vector<std::string> workers;  // by task index; the first is the chief
+  std::vector<std::string> workers;  // the workers by task index; worker 0 is the chief
   /// The addresses of tasks that only evaluate. They are no part of the job: nobody connects to
   /// them, and str() leaves them out.
   std::vector<std::string> evaluators = {};
@@ -44,74 +44,79 @@ struct TaskId {
   std::string str() const;
 };
 
-/// The device that computes in a task, the first one where it has towers, and for `sim` the time
-/// that it takes.
+/// The device that computes in a task: with towers, the first of its devices. For `sim` it also
+/// says how long a step takes.
 struct DeviceChoice {
   std::string kind = "cpu";  // "cpu", "cuda" or "sim"
   int index = 0;  // −1 in the launcher, when each worker gets the device of its own index
-  double sim_step_ms = 0;  // the milliseconds of any step; 0: they follow from sim_gflops
-  /// The speed in GFLOP/s, from which the time of a step follows by its graph.
+  /// The milliseconds that any step takes. If it is 0, the time follows from sim_gflops.
+  double sim_step_ms = 0;
+  /// The speed in GFLOP/s: a step takes the FLOPs of its graph ÷ this speed.
   double sim_gflops = 0;
   /// The rate in GB/s of copies between the host's memory and the device's own. If it is 0, the
   /// device shares the host's memory.
   double sim_copy_gbps = 0;
-  bool sim_compute = false;  // true: it also computes, on the cores of this machine
-  /// True: the host waits behind each kernel of a GPU, so that an error names the op.
+  /// True: the device also computes the values, on the cores of this machine.
+  bool sim_compute = false;
+  /// True: the host waits after each kernel of a GPU, so that an error names the op.
   bool cuda_check = false;
   /// True: a GPU multiplies float32 in TF32, whose factors have 10 bits of fraction.
   bool cuda_tf32 = false;
-  /// True: a GPU uses only kernels that give the same bits again.
+  /// True: a GPU uses only kernels that give the same bits in every run.
   bool cuda_deterministic = false;
 };
 
 /// The links that are encrypted and authenticated, by TLS 1.3.
 enum class Tls : std::uint8_t {
   kOffHost,  // those that leave the host
-  kAlways,   // all of them, also those within a host; no memory is shared then
-  kNever,    // none: anyone who reaches a port may join, read and change what is sent
+  kAlways,   // all links, also those within a host, which then share no memory
+  kNever,    // no link: anyone who reaches a port may join, read and change what is sent
 };
 
-/// How a task proves to the others that it belongs to the job: all tasks have one key, or each has
-/// a certificate of one authority.
+/// How a task proves to the others that it belongs to the job: all tasks share one key, or each has
+/// a certificate that one authority signed.
 struct Security {
   Tls tls = Tls::kOffHost;  // the links that are encrypted
-  /// The file of the key. Empty: that of $PACELINE_KEY_FILE, or else ~/.config/paceline/key, where
-  /// there is one.
+  /// The file of the key. Empty: the file that $PACELINE_KEY_FILE names, or else
+  /// ~/.config/paceline/key, if it exists.
   std::string key_file = {};
-  /// The PEM file of this task's certificate, with those between it and the authority's. It takes
-  /// the place of the key; the next two files go with it.
+  /// The PEM file of this task's certificate, followed by those that link it to the authority's. A
+  /// task that has it needs the next two files, and no key.
   std::string certificate = {};
   std::string certificate_key = {};  // the PEM file of the certificate's private key
   std::string authority = {};        // the PEM file of the authority's certificate
-  /// The key and certificates as they were read: run_program reads it before it listens anywhere,
-  /// since a key that comes through a pipe can be read once. Null: whoever makes a link reads it.
+  /// The key and certificates once they are read. run_program reads them before it listens
+  /// anywhere, since a key that comes through a pipe can be read only once. Null: whoever makes a
+  /// link reads them.
   std::shared_ptr<const LinkSecurity> loaded = {};
 };
 
 /// How the tasks of a job reach each other, and what travels between them.
 struct LinkChoice {
   std::string kind = "auto";  // the link between tasks: auto, inproc, shm or tcp
-  std::string bind;           // the address to listen at; empty: that of the task in the spec
+  std::string bind;           // the address to listen at; empty: this task's address in the spec
   Security security;          // which links are encrypted, and this task's proof
   /// The engine of an all-reduce: "link", over the links between tasks, or "mpi", for tasks that
   /// mpirun has started.
   std::string collectives = "link";
-  /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or kUInt8
-  /// for int8 with scales, where values travel as bfloat16. Tasks that share memory round nothing.
+  /// The type in which contributions travel between hosts: kFloat32, kBFloat16, kFloat16, or
+  /// kUInt8, which means int8 with scales (values then travel as bfloat16). Tasks that share memory
+  /// round nothing.
   DType wire = DType::kFloat32;
-  /// The count of numbers that travel of each 256 of a contribution, the largest; 0: all.
+  /// Of each 256 numbers of a contribution, only this many, the largest, travel; 0: all do.
   int top_k = 0;
   /// True when the rounding error of a worker's contribution is added to its next one.
   bool error_feedback = false;
   double join_timeout_s = 300;  // the seconds that a task waits for the others at its start
-  /// The seconds within which a connection that was cut may be made anew; 0: it is lost at once.
+  /// The seconds within which a connection that was cut may be made anew; 0: it counts as lost at
+  /// once.
   double reconnect_timeout_s = 30;
 };
 
 /// The way in which the records of a data set are divided among the workers of a job.
 enum class Sharding : std::uint8_t {
-  kStatic,   // each has a part of its own, in every epoch
-  kDynamic,  // each gets the next block when it needs one (Pipeline::share_out)
+  kStatic,   // each worker has a part of its own, in every epoch
+  kDynamic,  // each worker gets the next block when it needs one (Pipeline::share_out)
 };
 
 /// The fate of a contribution with NaN or infinity.
@@ -126,13 +131,12 @@ struct TrainOptions {
   /// The type in which matrix products and convolutions are computed: kFloat32, or kBFloat16 with
   /// sums in float32. Variables, slots, contributions, losses and norms are float32 either way.
   DType precision = DType::kFloat32;
-  /// The number of a worker's steps that make one contribution, which is their mean, and one global
-  /// step.
+  /// The number of a worker's steps that make one global step: their mean is one contribution.
   int accumulate = 1;
   /// True when batch norm takes the statistics of the whole batch, of which each worker of an
   /// all-reduce, or each tower, has a part.
   bool sync_batch_norm = false;
-  /// A session without NanGuard takes kStop for kApply.
+  /// A session without NanGuard treats kStop as kApply.
   OnNan on_nan = OnNan::kStop;
   /// The way in which the workers divide the records of their data.
   Sharding sharding = Sharding::kStatic;
@@ -149,17 +153,17 @@ enum class OnFailure : std::uint8_t {
 struct LaunchOptions {
   int ps = 0;       // the number of ps tasks that the launcher starts
   int workers = 0;  // the number of workers that it starts
-  /// A task of its own evaluates the job's checkpoints, so that the chief need not.
+  /// True when a separate task evaluates the job's checkpoints, so that the chief need not.
   bool evaluator = false;
   OnFailure on_failure = OnFailure::kStop;  // the launcher's answer to a task that fails
   bool launched = false;  // true: a launcher started this task and sums up the run
-  /// True when the launcher does not know the task's flags (`paceline launch -- COMMAND`): the
-  /// chief looks after RunOptions::out then.
+  /// True when the launcher does not know the task's flags (`paceline launch -- COMMAND`). The
+  /// chief then takes care of RunOptions::out.
   bool in_command = false;
 };
 
-/// A job: its tasks, which of them this process is, and how they work together. It is read from
-/// flags and complete with defaults.
+/// A job: its tasks, which of them this process is, and how they work together. run_program reads
+/// it from flags; a default-constructed Cluster is complete, too.
 struct Cluster {
   /// The part of a process in the job.
   enum class Process : std::uint8_t {
@@ -171,18 +175,19 @@ struct Cluster {
   Process process = Process::kAlone;  // this one
   ClusterSpec spec;                   // empty when alone
   TaskId task;                        // worker:0 when alone
-  std::string cluster_id;             // the same for all tasks of a run
-  bool existing_servers = false;      // spec.ps are `paceline server`, which outlive the job
-  Strategy strategy;                  // how the workers share what they learn
-  TrainOptions train;                 // how each of them trains
-  LinkChoice links;                   // between the tasks
-  LaunchOptions launch;               // how the tasks are started
-  DeviceChoice device;                // the device of this task
+  std::string cluster_id;             // an id that all tasks of a run have in common
+  /// True: spec.ps are `paceline server` processes, which outlive the job.
+  bool existing_servers = false;
+  Strategy strategy;     // how the workers share what they learn
+  TrainOptions train;    // how each of them trains
+  LinkChoice links;      // between the tasks
+  LaunchOptions launch;  // how the tasks are started
+  DeviceChoice device;   // the device of this task
   /// The number of devices that train in this task, each on a batch of its own: `device` and those
   /// that follow it, or for "cpu" as many groups of cores. The mean of their contributions is the
   /// task's contribution.
   int towers = 1;
-  int threads = 0;              // of all towers of this task together; 0: all cores
+  int threads = 0;              // the threads of all towers of this task together; 0: all cores
   bool show_placement = false;  // true: this task prints which ps keeps which variables
 
   /// True when the job shares out the records of its data among several tasks while they train.

@@ -35,25 +35,27 @@ struct ImageSize {
   bool operator==(const ImageSize&) const = default;
 };
 
-/// A record on its way through a pipeline. The memory that it refers to is its own, or belongs to
-/// the source or a cache and must not be written.
+/// A record on its way through a pipeline. Its bytes lie in the example's own memory, or in memory
+/// of the source or a cache, which must not be written.
 struct Example {
-  std::span<const std::uint8_t> bytes;        // pixels, or a file that is still encoded
-  ImageSize size;                             // of the pixels; zeros while it is encoded
+  std::span<const std::uint8_t> bytes;  // pixels, or a file that is still encoded
+  /// The size of the pixels; zeros while they are encoded.
+  ImageSize size;
   PixelLayout layout = PixelLayout::kPlanar;  // of the pixels
   std::int32_t label = 0;                     // the class, from 0
-  std::int64_t index = 0;                     // of the record in its source, from 0
+  std::int64_t index = 0;                     // the record's index in its source, from 0
   std::int64_t epoch = 0;                     // the pass over the source, from 0
-  std::int64_t place = 0;                     // in the order of the epoch, of all shards
-  std::vector<std::uint8_t> memory;           // where `bytes` may lie
-  std::vector<std::uint8_t> spare;            // working memory of a stage
+  /// The record's place in the order of the epoch, over all shards.
+  std::int64_t place = 0;
+  std::vector<std::uint8_t> memory;  // where `bytes` may lie
+  std::vector<std::uint8_t> spare;   // working memory of a stage
 };
 
 /// Records that can be read in any order. Functions are called on many threads at once.
 class RecordSource {
  public:
   virtual ~RecordSource() = default;
-  /// The numbers of records of its files. A record's index counts through all of them.
+  /// The number of records in each of its files. A record's index counts through all of them.
   virtual std::vector<std::int64_t> files() const = 0;
   /// Reads a record: bytes, size, layout and label. Throws kDataLoss, kNotFound or kUnavailable,
   /// naming the record, when it cannot be read; a pipeline may then leave it out
@@ -63,21 +65,22 @@ class RecordSource {
   virtual std::string name(std::int64_t index) const = 0;
   /// The names of the classes by label; empty when labels have none.
   virtual std::vector<std::string> classes() const { return {}; }
-  /// Names the things beside the records that are none: "3 .gif, 2 folders"; empty: nothing.
+  /// Names what lies beside the records and is none: "3 .gif, 2 folders"; empty: nothing does.
   virtual std::string left_out() const { return {}; }
 };
 
 /// The format of files of records of one length: label bytes, then the pixels.
 struct RecordFormat {
-  std::int64_t label_bytes = 1;               // before the pixels; the last of them is the label
+  /// The bytes before the pixels. The last one is the label.
+  std::int64_t label_bytes = 1;
   ImageSize size = {32, 32, 3};               // of each image, one byte a value
   PixelLayout layout = PixelLayout::kPlanar;  // of the pixels
   std::int32_t classes = 10;                  // labels are below this
 };
 
-/// The files that a path means: itself; what a folder holds, but folders, whose names end in
-/// `ending`; or what matches a shell pattern (`*`, `?`, `[…]`). Sorted by name. Throws kNotFound
-/// when there are none.
+/// The files that `path` means, sorted by name: the file itself; the files of a folder whose names
+/// end in `ending`; or whatever matches a shell pattern (`*`, `?`, `[…]`). Throws kNotFound when
+/// there are none.
 std::vector<std::string> files_of(const std::string& path, std::string_view ending);
 
 /// Records of one length in binary files; the default format is CIFAR-10's
@@ -92,20 +95,21 @@ std::shared_ptr<const RecordSource> images_in_memory(std::vector<std::uint8_t> p
                                                      std::vector<std::int32_t> labels,
                                                      const RecordFormat& format = {});
 
-/// A folder of images by class: FOLDER/CLASS/NAME.jpg (.jpeg, .jpe, .jfif), .png or .webp. Labels
-/// count the classes by name; with `classes`, those of another folder, labels are theirs. What has
-/// one of these endings and cannot be read, such as a link to nowhere, is a bad record. Names that
-/// begin with a dot are left out, and other files and folders too (left_out()). Records are encoded
-/// files (Pipeline::decode). Throws kNotFound when there is no such folder, or a link to nowhere
-/// in place of a class; and kInvalidArgument, naming it, for fewer than two classes, a class
-/// without images or one that is not in `classes`.
+/// A folder of images by class: FOLDER/CLASS/NAME.jpg (.jpeg, .jpe, .jfif), .png or .webp. A label
+/// is the index of the image's class among the classes, sorted by name. `classes`, if given, are
+/// the classes of another folder, whose labels this one then takes. A file with one of these
+/// endings that cannot be read, such as a broken link, is a bad record. Names that begin with a dot
+/// are left out, and so are other files and folders (left_out()). Records are encoded files
+/// (Pipeline::decode). Throws kNotFound when there is no such folder, or when a broken link stands
+/// in place of a class. Throws kInvalidArgument, naming the culprit, for fewer than two classes, a
+/// class without images, and a class that is not in `classes`.
 std::shared_ptr<const RecordSource> image_folder(const std::string& folder,
                                                  const std::vector<std::string>& classes = {});
 
-/// Images without classes: the file at `path`, or the files of that folder and of the folders in it
-/// whose names end as those of image_folder do, sorted by name. Labels are 0, and records are
-/// encoded files (Pipeline::decode). Throws kNotFound when there is nothing at the path, and
-/// kInvalidArgument, naming it, for a folder without images.
+/// Images without classes: the file at `path`; or, where `path` is a folder, the files in it and in
+/// its folders whose names end as those of image_folder do, sorted by name. All labels are 0.
+/// Records are encoded files (Pipeline::decode). Throws kNotFound when there is nothing at the
+/// path, and kInvalidArgument, naming it, for a folder without images.
 std::shared_ptr<const RecordSource> image_files(const std::string& path);
 
 /// Counts the images and classes of a source: "50,000 images, 10 classes".
@@ -117,11 +121,11 @@ std::string images_in_words(const RecordSource& images, std::int64_t classes);
 /// the part of a JPEG file that is used is decoded, at the smallest of its scales (1/8, 1/4, 1/2,
 /// 1) that is not below the result.
 struct ImageDecoding {
-  std::int64_t height = 0;  // of the result; 0, like width: as the file has it
+  std::int64_t height = 0;  // the height of the result; 0: as the file has it; width likewise
   std::int64_t width = 0;   // of the result
-  /// A part of random place, area and aspect ratio (Szegedy et al., arXiv 1409.4842, and so the
-  /// usual one for ImageNet): area `least_area` to 1 of the image, ratio 3/4 to 4/3. False: the
-  /// largest part in the centre with the result's aspect ratio.
+  /// True: a part of random place, area and aspect ratio (Szegedy et al., arXiv 1409.4842, the
+  /// usual one for ImageNet). Its area is `least_area` to 1 of the image's, its ratio 3/4 to 4/3.
+  /// False: the largest part in the centre that has the result's aspect ratio.
   bool random = false;
   double least_area = 0.08;  // of a random part
   std::uint64_t seed = 1;    // random numbers are a function of (seed, epoch, place in the epoch)
@@ -138,9 +142,10 @@ void write_png(const std::string& path, std::span<const std::uint8_t> pixels, st
                std::int64_t width);
 
 struct InputBatch;
-/// Writes the images of a batch, of three channels, side by side to a PNG file, each stretched from
-/// its least to its greatest value: what a model sees. Throws kInvalidArgument for values of
-/// another shape, and kUnavailable, naming the file, when it cannot be written.
+/// Writes the images of a batch, of three channels, side by side to a PNG file that shows what a
+/// model sees. The values of each image are stretched so that its least and its greatest fill the
+/// range of a PNG. Throws kInvalidArgument for values of another shape, and kUnavailable, naming
+/// the file, when it cannot be written.
 void write_batch_png(const std::string& path, const InputBatch& batch,
                      PixelLayout layout = PixelLayout::kPlanar);
 
@@ -152,50 +157,55 @@ enum class PadWith : std::uint8_t {
 
 /// The images that a random distortion mirrors from left to right.
 enum class Mirror : std::uint8_t {
-  kRandom,       // each with probability ½ in each epoch
-  kAlternating,  // in the first epoch half of the records, then by turns the others and these
-                 // (Jordan, arXiv 2404.00498)
+  kRandom,  // each with probability ½ in each epoch
+  /// The first epoch mirrors half of the records; the next ones mirror the other half and this half
+  /// by turns (Jordan, arXiv 2404.00498).
+  kAlternating,
 };
 
-/// A change of images and their conversion to float32, in this order: a margin around the image, a
-/// part of it, mirrored from left to right, brighter or darker, more or less contrast about each
-/// channel's mean, standardised: (x − µ) / max(σ, 1/√N) over all N values of the image
-/// (TensorFlow's `per_image_standardization`); then (x − mean) · scale with given numbers of each
-/// channel. Steps that are not asked for are left out. All random numbers of a record are a
-/// function of (seed, epoch, its place in the epoch).
+/// A change of images and their conversion to float32, by these steps. A step that is not asked for
+/// is left out.
+/// - The image gets a margin.
+/// - A part is cut out, and mirrored from left to right.
+/// - Brightness changes, then contrast, about each channel's mean.
+/// - The values are standardised: (x − µ) / max(σ, 1/√N) over all N values of the image
+///   (TensorFlow's `per_image_standardization`).
+/// - Each channel becomes (x − mean) · scale with given numbers.
+/// All random numbers of a record are a function of (seed, epoch, its place in the epoch).
 struct Distortion {
   std::int64_t pad = 0;                // pixels added on each of the four sides
   PadWith pad_with = PadWith::kZeros;  // these pixels
-  std::int64_t height = 0;             // of the part; 0: all of the image
-  std::int64_t width = 0;              // of the part; 0: all of the image
-  /// A random part, mirrored or not. False: the part in the centre, and none of the random steps.
+  std::int64_t height = 0;             // the height of the part; 0: all of the image
+  std::int64_t width = 0;              // the width of the part; 0: all of the image
+  /// True: the part lies at a random place and is mirrored at random. False: the part lies in the
+  /// centre, and there are no random steps.
   bool random = true;
   Mirror mirror = Mirror::kRandom;   // of random ones
   double brightness = 0;             // a random number up to ± this is added to all values
   double contrast_low = 1;           // the least factor of contrast
   double contrast_high = 1;          // the greatest
-  bool standardise = true;           // mean 0 and deviation 1 for each image
+  bool standardise = true;           // true: each image gets mean 0 and deviation 1
   std::array<double, 4> means = {};  // subtracted, by channel
   std::array<double, 4> scales = {1, 1, 1, 1};  // multiplied with after that, by channel
   PixelLayout layout = PixelLayout::kPlanar;    // of the result
   std::uint64_t seed = 1;                       // of all random numbers
 };
 
-/// Distorts one image, with the example's `spare` as working memory. Throws kInvalidArgument unless
-/// `values` has the size of the result, or when the image is smaller than the part.
+/// Distorts one image, with the example's `spare` as working memory. Throws kInvalidArgument when
+/// `values` does not have the size of the result, or when the image is smaller than the part.
 void distort(const Distortion& distortion, Example& example, std::span<float> values);
 
 /// The fate of the examples that are left when an epoch is divided into batches.
 enum class LastBatch : std::uint8_t {
   kDrop,   // they are left out of this epoch
-  kPad,    // they are one more batch, filled up with zeros
-  kShort,  // they are one more batch, a smaller one: for inputs whose batch is open (Graph::open)
+  kPad,    // the examples are one more batch, filled up with zeros
+  kShort,  // the examples are one more, smaller batch: for inputs whose batch is open (Graph::open)
 };
 
 /// The order in which a parallel stage hands on its records.
 enum class MapOrder : std::uint8_t {
-  kOrdered,     // as it gets them: a run gives the same batches each time
-  kAsFinished,  // as they are finished: none waits for a slow one before it
+  kOrdered,     // in the order in which it gets them: every run gives the same batches
+  kAsFinished,  // in the order in which they are finished: no record waits for a slow one before it
 };
 
 struct PipelinePlan;
@@ -218,35 +228,39 @@ class Pipeline {
   /// All records of the source, once, in the order of their index.
   explicit Pipeline(std::shared_ptr<const RecordSource> source);
 
-  /// Files in another order in each epoch, and records from `files` of them by turns.
+  /// Reads the files in another order in each epoch, and takes records from `files` of them by
+  /// turns.
   Pipeline& interleave(int files);
-  /// The records of this task alone: of each `parts` records in a row the one at `part`. Throws
-  /// kInvalidArgument when that leaves none.
+  /// Keeps the records of this task alone: of each `parts` records in a row, the one at `part`.
+  /// Throws kInvalidArgument when that leaves none.
   Pipeline& shard(int part, int parts);
-  /// The job shares out the records among its workers while they train: each takes the next ones
-  /// when it needs some, so that each record is used once in an epoch, however fast the workers
-  /// are and whichever of them are lost (--shard dynamic, Cluster::shares_records). A PipelineFeed
-  /// finds them in Feed::record_blocks(). All workers have the same pipeline, without shard().
+  /// The job shares out the records among its workers while they train: a worker takes the next
+  /// records when it needs some. So each record is used once in an epoch, whatever the speed of the
+  /// workers and even if some are lost (--shard dynamic, Cluster::shares_records). A PipelineFeed
+  /// takes its records from Feed::record_blocks(). All workers have the same pipeline, without
+  /// shard().
   Pipeline& share_out();
-  /// Shuffles by a pool of `pool` records: the next record is drawn from it at random, and the
-  /// source's next record takes its place. A pool of at least the epoch's records shuffles it as a
-  /// whole.
+  /// Shuffles by a pool of `pool` records: the next record is drawn from the pool at random, and
+  /// the source's next record takes its place. A pool that holds all records of an epoch shuffles
+  /// the epoch as a whole.
   Pipeline& shuffle(std::int64_t pool);
-  /// The number of epochs; without a number they never end. A batch may then have records of two.
+  /// Sets the number of epochs; without a number they never end. A batch may then have records of
+  /// two epochs.
   Pipeline& repeat(std::optional<std::int64_t> epochs = {});
-  /// The seed of the order: of files and of the pool. All workers of a job have the same.
+  /// Sets the seed by which files are ordered and records drawn from the pool. All workers of a job
+  /// give the same seed.
   Pipeline& seed(std::uint64_t seed);
   /// Adds a stage of your own, which changes an example in place; many threads call it at once.
   Pipeline& map(std::string name, std::function<void(Example&)> function,
                 MapOrder order = MapOrder::kOrdered);
-  /// Keeps each record in memory as the stages so far make it, up to this number of bytes; the rest
-  /// is made anew in each epoch. Copies of the pipeline share the cache. The stages before it must
-  /// not be random.
+  /// Keeps records in memory as the stages so far make them, up to this number of bytes; records
+  /// beyond it are made anew in each epoch. Copies of the pipeline share the cache. The stages
+  /// before it must not be random.
   Pipeline& cache(std::int64_t bytes);
   /// The stage "decode": JPEG, PNG and WebP files become pixels.
   Pipeline& decode(const ImageDecoding& decoding);
-  /// The last stage before batches: it writes the example's values straight into the memory of the
-  /// batch, where they have this shape.
+  /// The last stage before batches: `function` writes the example's values, which have this shape,
+  /// straight into the memory of the batch.
   Pipeline& into(const Shape& shape, std::string name,
                  std::function<void(Example&, std::span<float>)> function);
   /// The last stage before batches, made of a distortion of images, whose height and width must be
@@ -254,20 +268,21 @@ class Pipeline {
   Pipeline& distort(const Distortion& distortion);
   /// Makes batches of this number of records.
   Pipeline& batch(std::int64_t records, LastBatch last = LastBatch::kDrop);
-  /// Batches that are made ahead of the one that is used (default 2).
+  /// Sets how many batches are made ahead of the batch in use (default 2).
   Pipeline& prefetch(int batches);
-  /// The most threads that make batches; 0, the default: one for each core. So many as are needed
-  /// work, by the measured times of the stages.
+  /// Sets the most threads that make batches; 0, the default: one for each core. The measured times
+  /// of the stages say how many of them are needed and work.
   Pipeline& threads(int most);
-  /// The number of bad records that are left out, each named; one more ends the run with kDataLoss.
-  /// Default: 0. The next good record of the source takes the place of a bad one, with weight 0.
+  /// Sets how many bad records are left out, each with a message that names it; one more ends the
+  /// run with kDataLoss. Default: 0. The next good record of the source takes the place of a bad
+  /// one, with weight 0.
   Pipeline& max_bad(std::int64_t records);
   /// `say` is called once for each bad record, with its name and its fault, on any thread.
   Pipeline& on_bad(std::function<void(const std::string&)> say);
 
   /// Records of this task in an epoch.
   std::int64_t examples() const;
-  /// Batches of one epoch when it does not repeat.
+  /// The number of batches that an epoch makes without repeat().
   std::int64_t batches() const;
   /// The shape of a batch's values: (batch, …). Throws kInvalidArgument while it is not known.
   Shape shape() const;
@@ -285,20 +300,23 @@ class Pipeline {
 
 /// A batch that is ready.
 struct InputBatch {
-  Tensor values;             // float32 (batch, …)
-  Tensor labels;             // int32 (batch)
-  Tensor weights;            // float32 (batch): 1 for a record, 0 for what stands in for one
+  Tensor values;  // float32 (batch, …)
+  Tensor labels;  // int32 (batch)
+  /// float32 (batch): 1 for a record, 0 for a row that only takes the place of one.
+  Tensor weights;
   std::int64_t records = 0;  // with weight 1
-  std::int64_t rows = 0;     // batch; fewer of the last one, if that is short (LastBatch::kShort)
+  /// The rows: those of a batch, or fewer in a last batch that is short (LastBatch::kShort).
+  std::int64_t rows = 0;
 };
 
 /// The numbers of one stage of a pipeline since it began.
 struct StageReport {
-  std::string name;                 // "read", "decode", "distort"
-  std::int64_t records = 0;         // that went through
-  double seconds = 0;               // spent in it, of all threads together
-  double records_per_s = 0;         // one thread's rate while it works in this stage
-  std::optional<double> fill = {};  // of stages that hold something: the part that is full, 0 to 1
+  std::string name;          // "read", "decode", "distort"
+  std::int64_t records = 0;  // that went through
+  double seconds = 0;        // spent in it, of all threads together
+  double records_per_s = 0;  // one thread's rate while it works in this stage
+  /// The part of a stage's buffer that is full, 0 to 1; empty: the stage has no buffer.
+  std::optional<double> fill = {};
   bool operator==(const StageReport&) const = default;
 };
 
@@ -311,7 +329,8 @@ struct InputReport {
   int threads = 0;                       // that make batches at the moment
   int most_threads = 0;                  // that may
   double seconds = 0;                    // since the first batch was asked for
-  double waited = 0;                     // seconds of them in which a batch was waited for
+  /// The part of `seconds` in which somebody waited for a batch.
+  double waited = 0;
   /// The stage that takes most of the threads' time; null when nothing was done.
   const StageReport* slowest() const;
   /// Records a second that the pipeline could make with all its threads; 0 when it has made none.
@@ -319,11 +338,12 @@ struct InputReport {
   bool operator==(const InputReport&) const = default;
 };
 
-/// Makes the batches of a pipeline, on threads of its own, which end with it. For one thread.
+/// Makes the batches of a pipeline, on threads of its own, which end with the reader. Only one
+/// thread may call it.
 class PipelineReader {
  public:
-  /// Begins with the record after `position`. Throws kInvalidArgument for a pipeline without
-  /// batches or whose values have no shape, and when the position is not one of this data.
+  /// Begins with the record after `position`. Throws kInvalidArgument for a pipeline that has no
+  /// batches or whose values have no shape, and for a position that is not of this data.
   explicit PipelineReader(const Pipeline& pipeline, const TaskPosition& position = {},
                           const std::string& name = "data");
   /// Takes its records from `blocks`, which the pipeline shares (Pipeline::share_out). Throws
@@ -338,12 +358,14 @@ class PipelineReader {
   /// Waits for the next batch, which stays valid until the next call; null after the last one.
   /// Throws what a stage has thrown for a record of this batch.
   const InputBatch* next();
-  /// Writes the place after the last batch: NAME.epoch, NAME.record (used of this epoch), NAME.size
-  /// (records of an epoch), and the earlier records that are not used yet, because a stage hands on
-  /// its records as they are finished: NAME.late (how many) and NAME.late.1, …. With data of
-  /// another size, or another number of workers, a reader goes on after the same part of the epoch.
-  /// For records that are shared out it writes how many were taken (kTakenRecords), and the place
-  /// after the furthest.
+  /// Writes the place after the last batch:
+  /// - NAME.epoch, NAME.record (the records of this epoch that were used) and NAME.size (the
+  ///   records of an epoch).
+  /// - NAME.late (how many) and NAME.late.1, …: earlier records that are not used yet, because a
+  ///   stage hands on its records as they are finished.
+  /// With data of another size, or another number of workers, a reader goes on after the same part
+  /// of the epoch. For records that are shared out, it writes how many were taken (kTakenRecords),
+  /// and the place after the furthest.
   void tell(TaskPosition& position) const;
   /// True when its records belong to others by now (RecordBlocks::revoked): another reader must
   /// take its place.
@@ -358,8 +380,8 @@ class PipelineReader {
 
 /// A line of a text.
 struct TextLine {
-  std::vector<std::int32_t> ids;  // of its words, without an "<eos>" for its end
-  std::int64_t unknown = 0;       // so many of them were read as "<unk>"
+  std::vector<std::int32_t> ids;  // the ids of the line's words, without an "<eos>" for its end
+  std::int64_t unknown = 0;       // the number of words that were read as "<unk>"
 };
 
 /// The words of a text, with ids in the order of (−count, word). A newline counts as "<eos>".
@@ -369,7 +391,8 @@ class Vocabulary {
   /// empty or no text.
   static Vocabulary from_file(const std::string& path, std::size_t most = 10000);
 
-  /// These words, by id, such as those that a checkpoint tells (SavedModel::data_names).
+  /// A vocabulary of these words, whose indices are their ids; a checkpoint may keep them
+  /// (SavedModel::data_names).
   static Vocabulary of(std::vector<std::string> words);
 
   /// The number of words.
@@ -380,10 +403,11 @@ class Vocabulary {
   /// there is no "<unk>" either.
   std::int32_t id(std::string_view word) const;
   /// The file as one stream of ids, "<eos>" at each newline. A token that is not in the vocabulary
-  /// is read as "<unk>"; `unknown`, where given, becomes the number of those. Throws kNotFound,
-  /// kDataLoss (not text), and kNotFound naming file, line and token when there is no "<unk>".
+  /// is read as "<unk>"; `unknown`, where given, becomes the number of such tokens. Throws
+  /// kNotFound, kDataLoss (not text), and kNotFound naming file, line and token when there is no
+  /// "<unk>".
   std::vector<std::int32_t> read(const std::string& path, std::int64_t* unknown = nullptr) const;
-  /// The lines of the file, in their order. Throws the same.
+  /// The lines of the file, in their order. Throws as read() does.
   std::vector<TextLine> read_lines(const std::string& path) const;
 
  private:
@@ -431,19 +455,19 @@ class RecordTaker {
   RecordTaker(const RecordTaker&) = delete;
   RecordTaker& operator=(const RecordTaker&) = delete;
 
-  /// Begins to ask these blocks, unless it does so already and what was taken is still this
-  /// worker's. Throws what RecordBlocks::begin does.
+  /// Begins to ask `blocks` for records, unless it has begun already and the taken records are
+  /// still this worker's. Throws what RecordBlocks::begin does.
   void follow(const std::shared_ptr<RecordBlocks>& blocks);
-  /// How often it has begun: whenever the number changes, what was taken before and not used is
-  /// given to others.
+  /// How often it has begun. Whenever this number changes, the records that were taken before and
+  /// not used go to others.
   int begins() const;
-  /// At most so many records in a row, for which it waits; none when there will be no more. It
-  /// begins anew where what was taken belongs to others by now. `check` is called several times a
-  /// second while it waits; an exception of it, or of a job that fails or is to stop, ends the
-  /// wait. follow() comes first.
+  /// Waits for records, and returns at most `most` of them, in a row; an empty range when there
+  /// will be no more. It begins anew where the taken records belong to others by now. `check` is
+  /// called several times a second during the wait. An exception of it ends the wait, and so does a
+  /// job that fails or is to stop. Call follow() first.
   RecordRange take(std::int64_t most, const std::function<void()>& check = {});
-  /// Uses `records` more of the taken records for the next step, whose position (Feed::position)
-  /// must then have the returned number under kTakenRecords.
+  /// Notes that the next step uses `records` more of the taken records. Returns the number that the
+  /// step's position (Feed::position) must then have under kTakenRecords.
   std::int64_t use(std::int64_t records);
 
  private:
@@ -453,9 +477,10 @@ class RecordTaker {
 
 /// A batch of a text that a job shares out.
 struct SharedBatch {
-  std::int64_t index = 0;    // of TextBatches, from 0
-  std::int64_t epoch = 0;    // the pass over the text, from 0
-  bool begins_block = true;  // it does not follow the one before: a recurrent state begins anew
+  std::int64_t index = 0;  // of TextBatches, from 0
+  std::int64_t epoch = 0;  // the pass over the text, from 0
+  /// True: the batch does not follow the last one, so a recurrent state begins anew.
+  bool begins_block = true;
 };
 
 /// The batches of a text that a job shares out among its workers (--shard dynamic,
@@ -479,10 +504,11 @@ class SharedBatches {
   SharedBatches(const SharedBatches&) = delete;
   SharedBatches& operator=(const SharedBatches&) = delete;
 
-  /// The next batch of this worker, for which it waits; none when there will be no more. Without
-  /// use() it is the same again. Throws when the job fails meanwhile, or is to stop.
+  /// Waits for this worker's next batch and returns it; nothing when there will be no more. It
+  /// returns the same batch again unless use() was called. Throws when the job fails meanwhile, or
+  /// is to stop.
   std::optional<SharedBatch> next(const std::shared_ptr<RecordBlocks>& blocks);
-  /// The next step reads it. `position` is that of the feed.
+  /// Notes that the next step reads the batch. `position` is that of the feed.
   void use(TaskPosition& position);
 
  private:

@@ -8,12 +8,13 @@ namespace paceline {
 
 /// The kinds of failure. A program can act on the kind; the message is for its user.
 enum class ErrorCode {
-  kInvalidArgument,     // shapes, values or specs that cannot be
-  kUsage,               // a flag on the command line is wrong; the process exits 2
-  kNotFound,            // a file, a variable, an op or a host that is not there
-  kUnavailable,         // a peer died, closed its link or refused it; or memory is short
-  kAborted,             // a ps was lost with its values: a new session goes on from the newest
-                        // checkpoint (run_program makes one by itself)
+  kInvalidArgument,  // shapes, values or specs that cannot be
+  kUsage,            // a flag on the command line is wrong; the process exits 2
+  kNotFound,         // a file, a variable, an op or a host that is not there
+  kUnavailable,      // a peer died, closed its link or refused it; or memory is short
+  /// A ps was lost with its values: a new session goes on from the newest checkpoint (run_program
+  /// makes that session by itself).
+  kAborted,
   kDeadlineExceeded,    // a wait took longer than it may
   kCancelled,           // interrupted by the user; the process exits 130
   kDataLoss,            // bytes that are torn, truncated or not what they claim to be

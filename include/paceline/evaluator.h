@@ -15,17 +15,17 @@ namespace paceline {
 
 class Device;
 
-/// Evaluates graphs of a session while that trains. An evaluator has a device, plans and memory of
-/// its own, and reads the variables as take_values() has copied them: all of one moment between two
-/// steps of this session, in memory of the size of the model. With parameter servers each variable
-/// is as it was when it was read, and other workers may have changed some of them in between.
-/// A session may have several evaluators, each used by a thread of its own. The session must
-/// outlive them.
+/// Evaluates graphs of a session while the session trains. An evaluator has a device, plans and
+/// memory of its own, and reads the variables as take_values() has copied them: as they all were at
+/// one moment between two steps of this session. The copy takes as much memory as the model. With
+/// parameter servers each variable is as it was when it was read, and other workers may have
+/// changed some of them in between. A session may have several evaluators, each used by a thread of
+/// its own. The session must outlive them.
 class Evaluator {
  public:
   /// The session's thread calls it. The evaluator computes on a device of the session's kind
-  /// (--device) with so many threads, which compete with those of training for the cores; 0: as
-  /// many as the process may use cores. Throws kInvalidArgument when `threads` is below 0.
+  /// (--device) with `threads` threads, which compete with training for the cores; 0: one for each
+  /// core that the process may use. Throws kInvalidArgument when `threads` is below 0.
   explicit Evaluator(Session& session, int threads = 1);
   /// An evaluator that computes on a device which the caller has made.
   Evaluator(Session& session, std::unique_ptr<Device> device);
@@ -34,7 +34,7 @@ class Evaluator {
   Evaluator& operator=(const Evaluator&) = delete;
 
   /// Copies the newest variables, or the moving averages of those that have one. The session's
-  /// thread calls it between two steps, or in a hook. Its time is no step's. Throws
+  /// thread calls it between two steps, or in a hook. Its time belongs to no step. Throws
   /// kFailedPrecondition while an evaluation is under way, and the error of a store that is lost.
   void take_values(EvaluateWith with = EvaluateWith::kVariables);
   /// Reads the variables of a checkpoint instead, as Session::begin_evaluation does.
@@ -65,7 +65,8 @@ class Evaluator {
 
  private:
   friend class EvaluateBeside;
-  /// From now on the session takes numbers that it is told for those of this evaluator's values.
+  /// From now on the session relates the numbers that it is told (Session::summarise) to this
+  /// evaluator's values.
   void report_now();
 
   struct Impl;
@@ -73,20 +74,20 @@ class Evaluator {
 };
 
 /// Evaluates at an interval, beside training: takes the values between two steps, then calls
-/// `evaluate` with them on a thread of its own while the session goes on. Once that has returned,
-/// `done` is called on the session's thread after the step under way, or at the end of the run,
-/// which waits for it. An evaluation that is due while the last one still runs begins after it.
-/// An exception of `evaluate` ends the run as an error of the session. The chief alone evaluates,
+/// `evaluate` with them on a thread of its own while the session goes on. Once `evaluate` has
+/// returned, `done` is called on the session's thread, after the step under way. The end of the run
+/// waits for both. An evaluation that is due while the last one still runs begins after it. An
+/// exception of `evaluate` ends the run as an error of the session. The chief alone evaluates,
 /// unless `on` says otherwise.
 class EvaluateBeside : public Hook {
  public:
-  /// It is called on a thread of its own, and must not use the session. `done` may read what it has
-  /// written to the program's memory.
+  /// The hook calls it on a thread of its own, and must not use the session. `done` may read what
+  /// it has written to the program's memory.
   using Function = std::function<void(Evaluator&)>;
-  /// It is called on the session's thread. `at` is the result of the step whose values were
+  /// The hook calls it on the session's thread. `at` is the result of the step whose values were
   /// evaluated. If it returns false, training ends.
   using Done = std::function<bool(Session& session, const StepResult& at)>;
-  /// The interval is counted from where each run begins; `threads` and `with` as in Evaluator.
+  /// The interval is counted from the beginning of each run; `threads` and `with` as in Evaluator.
   EvaluateBeside(Interval every, Function evaluate, Done done, int threads = 1,
                  EvaluateWith with = EvaluateWith::kVariables, EvaluateOn on = EvaluateOn::kChief);
   ~EvaluateBeside() override;

@@ -24,7 +24,7 @@ struct Op;
 class OpRegistry;
 class Rule;
 
-/// The part of a value that is known before it is computed.
+/// The type and shape of a value, which are known before it is computed.
 struct ValueType {
   DType dtype = DType::kFloat32;  // the type of its elements
   Shape shape;                    // static, but for open dimensions (Graph::open)
@@ -152,7 +152,7 @@ struct Initializer {
   float b = 0;                  // uniform: high; normal: standard deviation
   bool glorot = false;  // uniform ±√(6 / (fan_in + fan_out)) (Glorot & Bengio, AISTATS 2010)
   Tensor given = {};    // float32, of the variable's shape; copies share it
-  /// True for the same numbers, of kValues in the same memory.
+  /// True if both have the same numbers; given values (kValues) must lie in the same memory, too.
   bool operator==(const Initializer& other) const {
     return kind == other.kind && a == other.a && b == other.b && glorot == other.glorot &&
            given.raw() == other.given.raw();
@@ -170,14 +170,15 @@ struct Initializer {
   static Initializer normal(float mean, float stddev) {
     return {.kind = Kind::kNormal, .a = mean, .b = stddev};
   }
-  /// The elements are normally distributed, and drawn again beyond two standard deviations.
+  /// The elements are normally distributed; numbers beyond two standard deviations are drawn again.
   static Initializer truncated_normal(float mean, float stddev) {
     return {.kind = Kind::kTruncatedNormal, .a = mean, .b = stddev};
   }
   /// The elements are those of a float32 tensor of the variable's shape, such as values computed
   /// from the data.
   static Initializer values(const Tensor& given) { return {.kind = Kind::kValues, .given = given}; }
-  /// fan_in and fan_out are the last but one and the last dimension times the rest.
+  /// fan_in and fan_out are the last but one and the last dimension, each times the product of the
+  /// dimensions before these two.
   static Initializer glorot_uniform() { return {.kind = Kind::kUniform, .glorot = true}; }
   /// Fills `values`, of shape `shape`, for the variable `name`.
   void fill(std::span<float> values, const Shape& shape, std::uint64_t seed,
@@ -201,15 +202,15 @@ class Graph {
   ///     const auto batch = graph.open("batch");
   ///     const Value x = graph.input("x", {batch, 64});
   ///
-  /// Shapes have the number that is returned in its place, or products of it with others, as in
-  /// reshape(x, {batch * 8, 8}); where they are printed, they have its name. Beside shapes, only
-  /// factors of scale may be made of it, such as 1.0 / batch. Names mean the same in
-  /// all graphs of a process, which have at most 16. A variable's shape has none. Sessions train
-  /// and evaluate such a graph with the sizes that each feed gives (Feed::view), a Predictor serves
-  /// it, and write_onnx writes it.
-  /// `usual` is the size that is planned with where no feed has said one yet: by predictions, dry
-  /// runs, and a session that trains, which needs it; 0: not told. Throws kInvalidArgument when
-  /// `usual` is below 0 or not what it was, and when the name is empty, or one too many.
+  /// The returned number stands for the size in shapes, alone or in products, as in reshape(x,
+  /// {batch * 8, 8}); printed shapes show the name instead. Beside shapes,
+  /// only factors of scale may be made of the number, such as 1.0 / batch. A name means the same dimension in all
+  /// graphs of a process, which may have at most 16 names. The shape of a variable must have no
+  /// open dimension. Sessions train and evaluate such a graph with the sizes that each feed gives
+  /// (Feed::view), a Predictor serves it, and write_onnx writes it. `usual` is the size that
+  /// predictions, dry runs and sessions plan with before a feed has given one; a session that
+  /// trains needs it. 0: not told. Throws kInvalidArgument when `usual` is below 0 or differs from
+  /// an earlier one, when the name is empty, and for a 17th name.
   std::int64_t open(const std::string& name, std::int64_t usual = 0);
   /// The usual sizes of open dimensions, by name.
   const std::map<std::string, std::int64_t, std::less<>>& usual_sizes() const {
@@ -228,10 +229,10 @@ class Graph {
   /// At the end of each step the local variable becomes `value` (same type).
   void assign(Value local, Value value);
   /// Each step of a training whose loss depends on the node of `value` (minimize) also contributes
-  /// `value` to the shared variable (same type), which `rule` updates with it: how batch_norm keeps
-  /// its moving statistics, by Ema. It is no gradient: it is not clipped, nothing decays, and
-  /// learning-rate schedules have no meaning for it. The loss may not depend on the variable
-  /// itself.
+  /// `value` to the shared variable (same type), which `rule` updates with it. batch_norm keeps its
+  /// moving statistics in this way, by the rule Ema. `value` is no gradient: it is not clipped,
+  /// nothing decays, and learning-rate schedules have no meaning for it. The loss may not depend on
+  /// the variable itself.
   void contribute(Value variable, Value value, const Rule& rule);
   /// A value that is the same in every step. The graph shares the buffer of `value`.
   Value constant(const Tensor& value, const std::string& name = "constant");
@@ -305,7 +306,8 @@ class Graph {
                 Attributes attributes);
   Node& append(const Op& op, std::span<const Value> inputs, Attributes attributes,
                std::string name);
-  /// Adds a node whose name is not looked at before one is looked up or the next is appended.
+  /// Adds a node. The graph looks at the node's name only when a name is looked up or the next node
+  /// is appended.
   Node& append_typed(const Op& op, std::span<const Value> inputs,
                      std::span<const ValueType> outputs, Attributes attributes,
                      std::shared_ptr<const std::string> name);
@@ -319,8 +321,8 @@ class Graph {
   std::vector<Contribution> contributions_;
   std::map<std::string, std::int64_t, std::less<>> usual_sizes_;
   std::map<std::string, Value, std::less<>> names_;
-  /// Its keys are the names that lie in the nodes. It has those of the first `indexed_` nodes: few
-  /// copies of a graph are ever asked for a name.
+  /// Finds the first `indexed_` nodes by their names, which lie in the nodes. The index is filled
+  /// late, since few copies of a graph are ever asked for a name.
   mutable std::pmr::unordered_map<std::string_view, Node*> nodes_by_name_{&memory_};
   mutable std::size_t indexed_ = 0;
   mutable std::map<std::string, int, std::less<>> name_counts_;

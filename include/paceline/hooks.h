@@ -56,7 +56,7 @@ class SaveEvery : public Hook {
   std::unique_ptr<class IntervalTimer> due_;
 };
 
-/// Counts steps, and prints `global_step/sec: 12.5` at an interval of them.
+/// Counts steps, and prints `global_step/sec: 12.5` at an interval of steps.
 class StepCounter : public Hook {
  public:
   /// A counter that prints nothing.
@@ -77,8 +77,8 @@ class StepCounter : public Hook {
 
 /// Ends training with an error when the loss is infinite or not a number: it names the first
 /// variable that holds such a value, and which element. Hooks that were added after it do not see
-/// that step, and no checkpoint is written of it. Every session begins with one, unless
-/// SessionOptions::nan_guard is false.
+/// that step, and no checkpoint is written of it. Every session has a NanGuard as its first hook,
+/// unless SessionOptions::nan_guard is false.
 class NanGuard : public Hook {
  public:
   bool after_step(Session& session, const StepResult& result) override;
@@ -87,7 +87,7 @@ class NanGuard : public Hook {
 /// The workers of a job that evaluate.
 enum class EvaluateOn : std::uint8_t {
   kChief,        // worker 0 alone; what it decides ends training for all (Session::stop_all)
-  kEveryWorker,  // each of them; what a worker decides ends its own training
+  kEveryWorker,  // each worker; what a worker decides ends its own training
 };
 
 /// Calls a function at an interval, between two steps, for example to evaluate a validation graph.
@@ -132,15 +132,16 @@ class StepDetails;
 
 /// Writes an event file (docs/summaries.md) into FOLDER/TASK, such as out/summaries/worker:0. At
 /// each interval it writes loss, learning rate, speed, the shares of the time, and the numbers that
-/// the model gives (SessionOptions::summarise). The chief's file has the graph too and, the first,
-/// every 50th and the last time of a run, a histogram of each variable, which it reads from the
-/// store. With the session's details (RunOptions::summary_of) it also writes gradients, activations
-/// and images of the first step, and of one step in each interval. Other steps cost a comparison.
-/// If the file cannot be written, a warning says so once, and training goes on.
+/// the model gives (SessionOptions::summarise). The chief's file also has the graph, and in the
+/// first, every 50th and the last summary of a run a histogram of each variable, which it reads
+/// from the store. With the session's details (RunOptions::summary_of) it also writes gradients,
+/// activations and images of the first step, and of one step in each interval. Steps without a
+/// summary cost a comparison. If the file cannot be written, a warning says so once, and training
+/// goes on.
 class Summaries : public Hook {
  public:
-  /// Writes to files in `folder`, which is made if it is missing, at the interval `every`. A
-  /// session that has details of steps gives them.
+  /// Writes to files in `folder`, which is made if it is missing, at the interval `every`. Details
+  /// of steps are written if the session has them.
   explicit Summaries(std::string folder, Interval every = 20,
                      std::shared_ptr<StepDetails> details = nullptr);
   ~Summaries() override;

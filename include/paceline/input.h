@@ -16,48 +16,49 @@ namespace paceline {
 
 /// Calls `feed` on a thread of its own, up to `batches` batches ahead of the step that uses them,
 /// and copies each into the inputs when its turn comes: session.run(prefetch(feed)). The thread
-/// begins with the first call and ends with the last copy of the result, which waits for the call
-/// of `feed` under way.
+/// begins with the first call of the result. It ends when the last copy of the result is destroyed,
+/// which waits for a call of `feed` under way.
 ///
-/// `feed` sees a Feed as it does without: step(), normal() and position() are those of the batch
-/// that it fills. A checkpoint has the position of the batches that were used. When `feed` stops,
-/// it is called again only once the run has ended there and another one asks for a batch. What it
-/// throws is thrown by the step that would have used the batch. Inputs alone can be filled: view()
-/// of a local variable throws kInvalidArgument.
+/// `feed` sees a Feed as it does without prefetch: step(), normal() and position() are those of the
+/// batch that it fills. A checkpoint has the position of the batches that were used. When `feed`
+/// stops, it is called again only when the run has ended there and another run asks for a batch.
+/// The step that would have used a batch throws what `feed` has thrown for it. Only inputs can be
+/// filled: view() of a local variable throws kInvalidArgument.
 ///
 /// Throws kInvalidArgument when `batches` is below 1. A step throws kFailedPrecondition when its
-/// batch was read for another step and has used step() or normal(): other feeds then made steps in
-/// between.
+/// batch has used step() or normal() for another step number, which happens when other feeds have
+/// made steps in between.
 std::function<void(Feed&)> prefetch(std::function<void(Feed&)> feed, int batches = 2);
 
 /// How ArrayBatches goes through its examples.
 struct ArrayBatchesOptions {
-  bool shuffle = true;                // another order in every epoch, by (seed, epoch) alone
-  std::uint64_t seed = 1;             // of the orders; the same for all workers of a job
+  /// True: another order in every epoch, which (seed, epoch) alone decide.
+  bool shuffle = true;
+  std::uint64_t seed = 1;             // the seed of the orders; all workers of a job give the same
   LastBatch last = LastBatch::kDrop;  // the fate of an incomplete batch
-  /// The examples of a batch, for inputs whose dimension 0 is open; 0: the usual size.
+  /// The number of examples in a batch, for inputs whose dimension 0 is open; 0: the usual size.
   std::int64_t batch = 0;
   /// A float32 input (batch) that gets 1 for each example and 0 for what fills up the last batch,
-  /// so that a loss can leave that out. Default: none.
+  /// so that a loss can leave the filling out. Default: none.
   Value weights = {};
-  int part = 0;   // worker_index(): each worker sees its own examples of each epoch
+  int part = 0;   // the worker's index: each worker sees its own examples of each epoch
   int parts = 1;  // workers()
-  /// The name of its numbers in Feed::position: "data.epoch", "data.batch" (how many were made of
-  /// it) and "data.rows" (how many examples a batch has).
+  /// The prefix of its numbers in Feed::position: "data.epoch", "data.batch" (how many batches of
+  /// the epoch were made) and "data.rows" (how many examples a batch has).
   std::string name = "data";
 };
 
-/// A feed function over arrays in memory: dimension 0 of each array counts examples, that of its
-/// input the examples of a batch; it may be open, as may others. An epoch ends with Feed::stop, so
-/// that a run is an epoch:
+/// A feed function over arrays in memory: dimension 0 of each array counts examples, and dimension
+/// 0 of its input the examples of a batch. Any dimension of an input may be open. The feed stops at
+/// the end of an epoch, so that a run is an epoch:
 ///
 ///     ArrayBatches data({{x, images}, {y, labels}});
 ///     const auto feed = prefetch(data);
 ///     while (data.epoch(session.position()) < 10 && session.run(feed)) {}
 ///
-/// It keeps its place in Feed::position: training that is resumed goes on with the batch that
-/// follows the last one used, in the same order; with batches of another size it goes on after as
-/// many examples, rounded down to whole batches. Copies share the arrays.
+/// The feed keeps its place in Feed::position: training that is resumed goes on with the batch that
+/// follows the last one used, in the same order. With batches of another size it goes on after the
+/// same number of examples, rounded down to whole batches. Copies share the arrays.
 class ArrayBatches {
  public:
   /// Arrays by input. Throws kInvalidArgument when there are none, when types or the dimensions
@@ -69,8 +70,8 @@ class ArrayBatches {
   /// Fills the inputs with the next batch, or stops at the end of an epoch.
   void operator()(Feed& feed);
   /// Fills the inputs with batch `batch` of epoch `epoch`, both from 0, whatever the position is:
-  /// for evaluations, which have none. Returns how many examples it has. Throws kInvalidArgument
-  /// when there is no such batch.
+  /// for evaluations, which have none. Returns how many examples the batch has. Throws
+  /// kInvalidArgument when there is no such batch.
   std::int64_t fill(Feed& feed, std::int64_t batch, std::int64_t epoch = 0);
   /// Batches of an epoch.
   std::int64_t size() const { return batches_; }
@@ -91,7 +92,7 @@ class ArrayBatches {
   std::vector<std::pair<Value, Tensor>> arrays_;
   ArrayBatchesOptions options_;
   std::int64_t batch_ = 0, examples_ = 0, batches_ = 0;
-  std::vector<std::int64_t> order_;    // of all examples in the epoch under way
+  std::vector<std::int64_t> order_;    // the order of all examples in the epoch under way
   std::optional<std::int64_t> epoch_;  // that order_ is of
 };
 
@@ -100,9 +101,9 @@ class ArrayBatches {
 ///     PipelineFeed data(pipeline, images, labels);
 ///     session.run(data);
 ///
-/// It keeps its place in Feed::position (PipelineReader::tell), so that training which is resumed
-/// goes on with the very next record; it stops when the pipeline's epochs are over. Copies share
-/// the pipeline's threads, and are for one thread at a time.
+/// The feed keeps its place in Feed::position (PipelineReader::tell), so that training which is
+/// resumed goes on with the very next record. It stops when the pipeline's epochs are over. Copies
+/// share the pipeline's threads, and are for one thread at a time.
 class PipelineFeed {
  public:
   /// The inputs of a batch: values float32, labels int32 and, unless it is left out, weights

@@ -17,7 +17,7 @@ namespace paceline {
 /// another loss, as far as the ops of gradients have gradients themselves. The gradient of a table
 /// that rows are looked up in is as large as the table. Throws kInvalidArgument when the loss is no
 /// such scalar, when a value is of another graph or of no floating type, when the loss does not
-/// depend on one, and on an op without gradient between.
+/// depend on a value, and when an op between them has no gradient.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& values);
 
 /// The variables whose scoped names begin with `prefix`. Where several groups match, the one with
@@ -41,27 +41,29 @@ struct MinimizeOptions {
   Schedule learning_rate = {};             // a factor on the learning rate of every rule
   std::vector<VariableGroup> groups = {};  // the options that differ for some variables
   /// A number in [0, 1). Above 0 each variable has one slot more, "average", which begins as the
-  /// variable and follows it: a ← decay·a + (1 − decay)·w after each update, of a sparse variable
-  /// in the updated rows. Evaluate with it: Session::begin_evaluation(EvaluateWith::kAverages).
-  /// (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its exponential form.)
+  /// variable and follows it: a ← decay·a + (1 − decay)·w after each update; of a sparse variable,
+  /// only the updated rows follow. Session::begin_evaluation(EvaluateWith::kAverages) evaluates
+  /// with the averages. (Polyak & Juditsky, SIAM J. Control and Optimization 30, 1992, in its
+  /// exponential form.)
   float average_decay = 0;
   /// True when the decay of the n-th update of a variable, from 1, is at most (1 + n) / (10 + n):
   /// the average soon forgets the initial value (`num_updates` of TensorFlow's
   /// ExponentialMovingAverage). The variable then counts its updates in a slot "t".
   bool average_ramp = false;
-  /// Each element of a gradient is brought into [−clip_value, clip_value], before the norm is
-  /// taken; 0: no clipping by value.
+  /// Each element of a gradient is clipped to [−clip_value, clip_value] before the norm is taken;
+  /// 0: no clipping by value.
   float clip_value = 0;
 };
 
 /// One variable's part in a train step.
 struct VariableUpdate {
-  Value variable;             // the variable that is updated
-  Gradient contribution;      // if sparse, ids are unique: rows of the same id are summed
-  Value row_count;            // sparse only: the number of valid rows, an int32 scalar
-  Rule rule;                  // the rule of the update
-  float weight_decay = 0;     // as in its VariableGroup
-  float average_decay = 0;    // the decay of its slot "average"; 0: it has none
+  Value variable;          // the variable that is updated
+  Gradient contribution;   // if sparse, no id occurs twice: rows of the same id were summed
+  Value row_count;         // sparse only: the number of valid rows, an int32 scalar
+  Rule rule;               // the rule of the update
+  float weight_decay = 0;  // as in its VariableGroup
+  /// The decay of the variable's slot "average"; 0: there is no such slot.
+  float average_decay = 0;
   Schedule learning_rate;     // a factor on the rule's learning rate, by global step
   bool average_ramp = false;  // as in MinimizeOptions
 };
@@ -71,8 +73,8 @@ struct Training {
   Value loss;                           // with the weight-decay terms
   std::vector<VariableUpdate> updates;  // in the order in which variables were made
   Value global_norm;                    // the norm of all contributions; only with clipping
-  /// A session leaves out contributions whose norm is not finite (OnNan::kSkip). There is a
-  /// global_norm then, too.
+  /// True when a session leaves out contributions whose norm is not finite (OnNan::kSkip). There is
+  /// a global_norm then, even without clipping.
   bool skip_not_finite = false;
   float clip_norm = 0;  // as in MinimizeOptions
   /// The graph of the loss.
@@ -81,14 +83,14 @@ struct Training {
 
 /// Adds to the graph the gradients of `loss` (a scalar) by all variables that it depends on and
 /// that are not frozen. The updates that Graph::contribute() has asked for follow those of
-/// gradients. A variable that is trained must be float32. Throws kInvalidArgument when
-/// there are none, on an op without gradient between, and on a group that no variable of the graph
-/// belongs to.
+/// gradients. A variable that is trained must be float32. Throws kInvalidArgument when there are no
+/// such variables, when an op between them and the loss has no gradient, and on a group that no
+/// variable of the graph belongs to.
 Training minimize(Value loss, const Rule& rule, const MinimizeOptions& options = {});
 
-/// Makes the same of gradients that are values of the graph already: of each update the variable,
-/// the contribution and, where that is rows, row_count are given, and the rest follows from the
-/// rule and the options. `loss` is taken as it is, without terms of weight decay. Throws
+/// Makes a training from gradients that are values of the graph already. Each of `gradients` has
+/// the variable, the contribution and, if that consists of rows, row_count; the rule and the
+/// options give the rest. `loss` is taken as it is, without terms of weight decay. Throws
 /// kInvalidArgument as minimize does.
 Training train_with(Value loss, std::vector<VariableUpdate> gradients, const Rule& rule,
                     const MinimizeOptions& options = {});

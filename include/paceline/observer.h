@@ -19,7 +19,7 @@ struct VariableSpec;
 /// The parts of a session, before it starts any of them. The session's caller owns it.
 struct PlannedSession {
   std::span<const Training> trainings;   // empty: the session trains nothing
-  std::span<const Graph* const> graphs;  // each once; those that are trained come first
+  std::span<const Graph* const> graphs;  // each graph once; graphs that are trained come first
   const Cluster& cluster;                // the job's tasks
   const RunOptions& run;                 // the options of the run
   const SessionOptions& options;         // the options of the session
@@ -27,12 +27,13 @@ struct PlannedSession {
 
 /// A task's words about itself.
 struct TaskWords {
-  std::string task;      // "worker:0", "ps:1"
-  std::string progress;  // an object of JSON: "report" is its report so far (docs/report.md)
+  std::string task;  // "worker:0", "ps:1"
+  /// A JSON object whose "report" is the task's report so far (docs/report.md).
+  std::string progress;
 };
 
-/// A session that was started, as its observers see it. The session's thread alone calls it, except
-/// where another thread may. It outlives the observers.
+/// A session that was started, as its observers see it. Only the session's thread calls its
+/// functions, unless a function's comment allows any thread. It outlives the observers.
 class RunningSession {
  public:
   virtual ~RunningSession() = default;
@@ -48,16 +49,17 @@ class RunningSession {
                              std::optional<double> value) = 0;
   /// The report of this task as JSON (docs/report.md), as if the run ended now.
   virtual std::string report_text() const = 0;
-  /// Asks all other tasks for their progress. Their answers are heard later. Any thread may call
-  /// it, between SessionObserver::joined and SessionObserver::leaving.
+  /// Asks all other tasks for their progress. hear() returns their answers later. Any thread may
+  /// call it, between SessionObserver::joined and SessionObserver::leaving.
   virtual void ask_others() = 0;
-  /// What other tasks have answered since this observer's last call, and what this one has told
-  /// last. Any thread may call it, one at a time.
+  /// Returns what other tasks have answered since this observer's last call, and what this task has
+  /// told last. Any thread may call it, one at a time.
   virtual std::vector<TaskWords> hear() = 0;
 
-  /// The report of this task, for observers within Paceline, as the next functions are.
+  /// The report of this task. This function and the next ones are for observers within Paceline.
   virtual Report& report() = 0;
-  /// The plan of a step of a training, from 0, from SessionObserver::begins on.
+  /// The plan of a step of training number `training`, from 0. It is known from
+  /// SessionObserver::begins on.
   virtual const Plan& plan(int training) const = 0;
   /// The shared variables, from SessionObserver::joined on.
   virtual std::span<const VariableSpec> variables() const = 0;
@@ -70,9 +72,9 @@ class RunningSession {
 class SessionObserver {
  public:
   virtual ~SessionObserver() = default;
-  /// The session is planned, and nothing of it is started: no device is made, no task is
-  /// connected. If an observer returns false, nothing will be: those after it are not asked, and
-  /// the session has ended before its first step (Session::started).
+  /// The session is planned, and nothing of it is started: no device is made, no task is connected.
+  /// If an observer returns false, the session does not start: the observers after it are not
+  /// asked, and the session has ended before its first step (Session::started).
   virtual bool planned(const PlannedSession&) { return true; }
   /// The session is about to join its job, which may mean to wait for the other tasks.
   virtual void joining(RunningSession&) {}
@@ -80,9 +82,9 @@ class SessionObserver {
   virtual void joined(RunningSession&) {}
   /// The plans are made and the sizes known; the first step is next.
   virtual void begins(RunningSession&) {}
-  /// If true, once all observers have joined, `progressed` is called.
+  /// If it returns true once all observers have joined, the session calls `progressed`.
   virtual bool wants_progress() const { return false; }
-  /// It is called between two steps, about once a second, and where a run begins and ends.
+  /// The session calls it between two steps, about once a second, and where a run begins and ends.
   virtual void progressed(RunningSession&) {}
   /// The user has interrupted the job, and the session is about to leave it.
   virtual void leaving(RunningSession&) {}

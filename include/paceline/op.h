@@ -30,13 +30,13 @@ class OutputSink {
  public:
   virtual ~OutputSink() = default;
   /// Takes elements [first, first + values.size()) of the row-major output. Every element arrives
-  /// once a step. Several threads may call at once, with different ranges. `values` is valid during
-  /// the call.
+  /// once in a step. Several threads may call at once, with different ranges. `values` is valid
+  /// during the call.
   virtual void take(std::int64_t first, std::span<const float> values) = 0;
 };
 
-/// The other parts of a batch that several devices or tasks compute at once. A kernel whose numbers
-/// are to be those of the whole batch adds them up with theirs in the middle of a step.
+/// The other parts of a batch that several devices or tasks compute at once. A kernel that needs
+/// sums over the whole batch adds its own sums to theirs in the middle of a step.
 class SumExchange {
  public:
   virtual ~SumExchange() = default;
@@ -50,7 +50,7 @@ class SumExchange {
 class KernelThreads {
  public:
   virtual ~KernelThreads() = default;
-  /// Returns how many there are, the calling one included.
+  /// Returns the number of threads, the calling one included.
   virtual int count() const = 0;
   /// Calls call(object, begin, end) for ranges of about `grain` or more that make up [0, n), on any
   /// threads at once, and returns when all have returned. Throws the first exception of a range.
@@ -67,8 +67,9 @@ struct KernelCall {
   StepIdentity step;  // the step, for random ops
   /// The receiver of output 0 after Kernel::stream_output(); outputs[0] then has no memory.
   OutputSink* sink = nullptr;
-  /// Not null where output 0 may stay in other memory, which nobody writes or frees before the step
-  /// has ended: its address is put here, and outputs[0] is not written (Op::lends).
+  /// If it is not null, the kernel may leave output 0 in other memory, which nobody writes or frees
+  /// before the step has ended: it puts the address of that memory here, and does not write
+  /// outputs[0] (Op::lends).
   void** lent = nullptr;
   /// The device's threads, for kernels of ops defined outside the library; may be null.
   KernelThreads* threads = nullptr;
@@ -149,29 +150,30 @@ struct Cost {
 /// its functions at once.
 struct Op {
   std::string name;  // unique in its registry: "matmul"
-  /// Returns the types of the outputs. It fails with the shapes in its message.
+  /// Returns the types of the outputs. When it fails, its message has the shapes.
   std::function<std::vector<ValueType>(const OpInputs&)> infer;
   /// Adds nodes that compute the gradients of the inputs from the gradients of the outputs, and
-  /// returns one Gradient per input: `return std::vector<Gradient>{dx, dy};`, where a Value is a
-  /// dense one. An output gradient that is no value stands for zero. Without
-  /// this function the op has no gradient, and `no_gradient` says why.
+  /// returns one Gradient per input: `return std::vector<Gradient>{dx, dy};`, where a Value stands
+  /// for a dense gradient. An output gradient that is no value stands for zero. Without this
+  /// function the op has no gradient, and `no_gradient` says why.
   std::function<std::vector<Gradient>(const Node&, std::span<const Value> output_gradients)>
       gradient;
   std::string no_gradient;  // the reason: "its output is an integer"
-  /// Returns the cost of one execution, from the shapes. Without it, one operation for each element
-  /// of the outputs is counted, and the bytes of all inputs and outputs.
+  /// Returns the cost of one execution, from the shapes. Without this function the cost is one
+  /// operation for each element of the outputs, and the bytes of all inputs and outputs.
   std::function<Cost(const Node&)> cost;
 
   /// The kernel of an op defined outside the library, for every CPU-like device. The library's own
   /// ops leave it empty: their kernels are in kernels/.
   KernelFunction kernel;
 
-  /// Returns CUDA source for `--device cuda`, of an op defined outside the library: a function
-  /// `extern "C" __global__ void kernel(outputs…, inputs…, long long n)`, pointers each, that is
-  /// started with some threads and computes all n elements of output 0, unless n is 0. Before the
-  /// text stand `i64` (long long) and `EACH(i, n)`, a loop that gives each index to one thread;
-  /// `larger`, `block_sum`, `block_max` and `in_range` are names that it must not use. Without this
-  /// function, or where its text is empty, the op's `kernel` runs on the host, on copies.
+  /// Returns CUDA source for `--device cuda`, for an op defined outside the library. The source is
+  /// a function `extern "C" __global__ void kernel(outputs…, inputs…, long long n)`, whose outputs
+  /// and inputs are pointers. Some threads run it at once; together they must compute all n
+  /// elements of output 0, unless n is 0. Before the text stand `i64` (long long) and `EACH(i, n)`,
+  /// a loop that gives each index to one thread; `larger`, `block_sum`, `block_max` and `in_range`
+  /// are names that it must not use. Without this function, or where its text is empty, the op's
+  /// `kernel` runs on the host, on copies.
   std::function<std::string(const Node&)> cuda_source;
 
   /// Output 0 may take the memory of one of these inputs, because the kernel then gives the same
@@ -183,19 +185,20 @@ struct Op {
   /// of input 0 under another shape needs no kernel at all.
   std::function<std::int64_t(const Node&, int output)> view;
   /// For an op that joins its inputs: returns the element of output 0 at which the input begins, or
-  /// −1 when the input's elements do not lie there in their order. Where all of them do, plans let
-  /// the inputs be written there in the first place, if they can, and run no kernel.
+  /// −1 when the input's elements do not lie there in their order. Where all inputs do, plans let
+  /// other kernels write the inputs there in the first place, if they can, and run no kernel of
+  /// this op.
   std::function<std::int64_t(const Node&, int input)> concat_offset;
   /// The op draws random numbers or has an effect, so its nodes are never merged, folded or
   /// dropped.
   bool stateful = false;
-  /// For an op whose kernel waits for something from outside: waits until the kernel of one of
-  /// these nodes would wait no more, and returns its place among them. A plan that makes them one
-  /// after another then runs each as soon as it can, and hands its contribution over. They must not
-  /// depend on one another, and where one reads a value that a kernel has made, whatever follows
-  /// all of them must read it, too.
+  /// For an op whose kernel waits for input from outside: waits until one of these nodes could run
+  /// without a wait, and returns its place among them. A plan then runs each of them as soon as its
+  /// input is there, and hands its contribution over. The nodes must not depend on one another.
+  /// Where one of them reads a value that a kernel has made, whatever follows all of them must read
+  /// that value, too.
   std::function<std::size_t(std::span<const Node* const>)> first_to_come;
-  /// The kernel can leave output 0 where it lies already (KernelCall::lent).
+  /// The kernel can leave output 0 in memory that holds it already (KernelCall::lent).
   bool lends = false;
 };
 

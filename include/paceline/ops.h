@@ -14,10 +14,9 @@
 namespace paceline {
 
 // Linear algebra.
-/// (m,k) × (k,n) → (m,n); a transposed operand is given as (k,m) or (n,k). With more dimensions:
-/// the product of the matrices in the last two, for each of the others, which are broadcast:
-/// (…,m,k) × (…,k,n) → (…,m,n). A product of two such batches stays float32 with --precision
-/// bfloat16.
+/// (m,k) × (k,n) → (m,n); a transposed operand is given as (k,m) or (n,k). With more dimensions,
+/// the last two are those of the matrices, and the others are broadcast: (…,m,k) × (…,k,n) →
+/// (…,m,n). A product of two such batches stays float32 with --precision bfloat16.
 Value matmul(Value a, Value b, bool transpose_a = false, bool transpose_b = false);
 /// (…,n) + (n) → (…,n).
 Value bias(Value x, Value b);
@@ -34,7 +33,7 @@ Value layer_norm(Value x, Value gains, Value offsets, double epsilon = 1e-5);
 /// Layer norm whose variables "name/gains" (n) and "name/offsets" (n) begin as ones and as zeros.
 Value layer_norm(Value x, std::string_view name, double epsilon = 1e-5);
 /// e^x / Σ e^x over dimension `axis` (a negative one is counted from the end), which may not be
-/// empty; of x less its largest, so that nothing overflows.
+/// empty. It is computed from x less its largest element, so that nothing overflows.
 Value softmax(Value x, int axis = -1);
 
 // Element-wise, with NumPy broadcasting for two operands.
@@ -69,16 +68,16 @@ Value clip(Value x, double low, double high);
 Value pow(Value a, Value b);
 /// x to a power.
 Value pow(Value x, double exponent);
-// Comparisons give 1 where they hold, else 0 (also beside NaN), of the operands' type: graphs fuse
-// them with what reads them. Their gradient is 0.
+// A comparison gives 1 where it holds, else 0 (also beside NaN). The result has the operands' type,
+// so that graphs can fuse it with what reads it. Its gradient is 0.
 Value greater(Value a, Value b);        // a > b
 Value greater(Value x, double number);  // x > number
 Value greater_equal(Value a, Value b);  // a ≥ b
 Value less(Value a, Value b);           // a < b
 Value less(Value x, double number);     // x < number
 Value less_equal(Value a, Value b);     // a ≤ b
-/// a = b. Of integers the result is float32; those of 64 bits are compared as float64, which has
-/// each up to 2⁵³.
+/// a = b. For integers the result is float32; those of 64 bits are compared as float64, which is
+/// exact up to 2⁵³.
 Value equal(Value a, Value b);
 /// a where the condition is not zero, else b. The condition is of any type and has no gradient; the
 /// three are broadcast.
@@ -110,11 +109,13 @@ Value stop_gradient(Value x);
 Value cast(Value x, DType dtype);
 
 // Shape.
-/// The same elements in order; one dimension may be −1.
+/// The elements of x in their order, in another shape; one dimension may be −1, and follows from
+/// the others.
 Value reshape(Value x, std::span<const std::int64_t> dims);
 /// The same, with the dimensions written out.
 Value reshape(Value x, std::initializer_list<std::int64_t> dims);
-/// Output dimension i is input dimension permutation[i]; empty reverses all.
+/// Output dimension i is input dimension permutation[i]; an empty permutation reverses all
+/// dimensions.
 Value transpose(Value x, std::vector<std::int64_t> permutation = {});
 /// Parts that differ in dimension `axis` only, one after the other along it.
 Value concat(std::span<const Value> parts, int axis);
@@ -135,7 +136,7 @@ Value pad(Value x, std::vector<std::int64_t> before, std::vector<std::int64_t> a
 Value reduce_sum(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// Σ x divided by how many.
 Value reduce_mean(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
-/// The largest; NaN where one of them is NaN.
+/// The largest element; NaN where one of the elements is NaN.
 Value reduce_max(Value x, std::vector<std::int64_t> axes = {}, bool keep = false);
 /// Element i along `axis` (a negative one is counted from the end) is the sum of elements 0 … i of
 /// x; exclusive: without element i; reverse: from the end.
@@ -162,7 +163,8 @@ Value top_k_accuracy(Value logits, Value labels, int k);
 struct Padding {
   /// How wide the margin is.
   enum class Kind : std::uint8_t {
-    kSame,      // so wide that an output has ⌈extent / stride⌉ elements; the odd row comes last
+    /// So wide that an output has ⌈extent / stride⌉ elements; an odd row or column comes last.
+    kSame,
     kValid,     // none: windows lie within the image
     kExplicit,  // `amounts`
   };
@@ -179,9 +181,10 @@ struct Padding {
 };
 /// How the windows of a convolution lie. Pairs are of height and width.
 struct Conv2dOptions {
-  std::array<std::int64_t, 2> strides = {1, 1};    // from one window to the next
-  Padding padding = Padding::same();               // zeros
-  std::array<std::int64_t, 2> dilations = {1, 1};  // from one element of a window to the next
+  std::array<std::int64_t, 2> strides = {1, 1};  // from one window to the next
+  Padding padding = Padding::same();             // zeros
+  /// The distance from one element of a window to the next.
+  std::array<std::int64_t, 2> dilations = {1, 1};
   /// The number of groups of channels; each group makes its own part of the output's channels
   /// (Krizhevsky et al., NIPS 2012).
   std::int64_t groups = 1;
@@ -219,7 +222,7 @@ Value local_response_norm(Value x, const LocalResponseNormOptions& options = {})
 struct BatchNormOutput {
   Value y;          // (N,C,H,W)
   Value means;      // (C), of the batch
-  Value variances;  // (C), of the batch, biased: divided by N·H·W
+  Value variances;  // (C), the biased variances of the batch: divided by N·H·W
 };
 /// (x − mean) / √(variance + epsilon) · gains + offsets with mean and biased variance of each
 /// channel over the batch (Ioffe & Szegedy, arXiv 1502.03167): x (N,C,H,W), gains (C), offsets (C).
@@ -227,16 +230,16 @@ struct BatchNormOutput {
 BatchNormOutput batch_norm(Value x, Value gains, Value offsets, double epsilon = 1e-3);
 /// How batch_norm with variables of its own works.
 struct BatchNormOptions {
-  bool training = true;   // statistics of the batch; else the moving ones
-  double momentum = 0.9;  // the part of a moving statistic that stays in a step
+  bool training = true;   // true: statistics of the batch; false: the moving statistics
+  double momentum = 0.9;  // the share of a moving statistic that a step keeps
   double epsilon = 1e-3;  // is added to variances
-  bool gains = true;      // false: all are 1, and there is no such variable
+  bool gains = true;      // false: all gains are 1, and there is no variable of them
 };
-/// The same with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
+/// batch_norm with the variables "name/gains" (C), which begin as ones, "name/offsets" (C), zeros,
 /// "name/moving_mean" (C), zeros, and "name/moving_variance" (C), ones. A training contributes each
 /// step's statistics to the moving ones, which the rule Ema updates (Graph::contribute): under
 /// parameter servers all workers contribute to them. An evaluation uses the moving ones
-/// (Mode::kInfer), as a graph does that is built without `training`.
+/// (Mode::kInfer), and so does a graph that is built without `training`.
 Value batch_norm(Value x, std::string_view name, const BatchNormOptions& options = {});
 /// batch_norm with given means (C) and variances (C), which have no gradient.
 Value batch_norm_inference(Value x, Value gains, Value offsets, Value means, Value variances,

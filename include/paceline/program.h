@@ -22,7 +22,7 @@
 
 namespace paceline {
 
-/// The number of batches whose mean makes one global step: one of each worker in rounds.
+/// The number of batches whose mean makes one global step: in rounds, one batch of each worker.
 std::int64_t batches_of_step(const Cluster& cluster);
 
 /// False for a simulated device that only takes time.
@@ -50,8 +50,8 @@ requires(SettingType<T> || std::same_as<T, SettingValue>) struct Setting {
   /// The setting is also a flag: --learning-rate X. If it is on or off, its flag takes no value and
   /// turns it on.
   bool flag = false;
-  /// The flag's value as --help shows it. Shells complete "FILE" and "DIR" as such. If it is
-  /// empty, it follows from the type.
+  /// The flag's value as --help shows it. Shells complete "FILE" and "DIR" as such. If it is empty,
+  /// the type decides.
   std::string placeholder = {};
   /// The default as --help shows it, where it depends on another setting. If it is empty, --help
   /// shows `value`.
@@ -134,8 +134,9 @@ int run_program(int argc, char** argv,
                 const std::function<void(const Cluster&, const RunOptions&)>& work);
 
 /// The observers that run_program adds to a run that trains (RunOptions::observers), for a program
-/// with a main function of its own: the page at `dashboard`, if that names an address, what the
-/// chief expects of the job, what its machine could do, and what held the run back.
+/// with a main function of its own. They serve the page at `dashboard`, if that names an address,
+/// and say what the chief expects of the job, what its machine could do, and what held the run
+/// back.
 std::vector<MakeObserver> program_observers(const DashboardOptions& dashboard = {});
 
 /// The result of one pass over the examples for evaluation.
@@ -153,9 +154,10 @@ using InferenceRow = std::vector<std::pair<std::string, ResultValue>>;
 
 /// The request of an inference: `PROGRAM infer --out RUN --data NEW`.
 struct InferenceRequest {
-  SavedModel saved;      // --out: the checkpoint, whose path a Predictor takes, and what it tells
+  /// The checkpoint of --out: its path, which a Predictor takes, and its facts.
+  SavedModel saved;
   std::string data;      // --data: the path of the new data
-  std::int64_t top = 1;  // --top: so many of the most probable answers, at least 1
+  std::int64_t top = 1;  // --top: how many of the most probable answers to give, at least 1
   std::function<void(const InferenceRow&)> give;  // prints the next result
 };
 
@@ -165,32 +167,34 @@ struct ProgramOptions {
   std::string about = "Trains, alone or as a cluster.";
   /// The hyper-parameters and the program's own flags, in the order in which --help lists them.
   std::vector<AnySetting> settings = {};
-  /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings: a
-  /// session of a `Cluster` of its own, with --resume, reads it. The task "evaluator" calls this
-  /// for each new checkpoint. If it is empty, the program has no such task.
+  /// Evaluates the newest whole checkpoint in RunOptions::out, of a run with these settings. The
+  /// function reads the checkpoint with a session that has a `Cluster` of its own, and --resume.
+  /// The task "evaluator" calls the function for each new checkpoint. If it is empty, the program
+  /// has no such task.
   std::function<Evaluation(const RunOptions&, const Settings&)> evaluate = {};
-  /// Computes results of new data with a checkpoint of a run, whose settings it gets. The command
+  /// Computes results of new data with a checkpoint of a run that had these settings. The command
   /// `PROGRAM infer` calls it. If it is empty, the program has no such command.
   std::function<void(const InferenceRequest&, const Settings&)> infer = {};
 };
 
-/// The same, for a program with settings of its own: they are given on the command line or in the
-/// --config file, listed by --help, completed by shells (--completion) and written to the report.
-/// `work` gets their values. A value that is not allowed is refused before any task starts.
+/// run_program for a program with settings of its own. These are given on the command line or in
+/// the --config file, listed by --help, completed by shells (--completion) and written to the
+/// report. `work` gets their values. A value that is not allowed is refused before any task starts.
 int run_program(
     int argc, char** argv, const ProgramOptions& options,
     const std::function<void(const Cluster&, const RunOptions&, const Settings&)>& work);
 
 /// This process as a task of a job, for a program whose main function is not run_program's, such as
-/// a script in another language. What run_program does before and after it calls `work` is done on
-/// a thread of its own here. One per process, which heeds SIGINT, SIGTERM and SIGHUP only where all
-/// other threads block them; a program with handlers of its own asks by RunOptions::end_asked.
+/// a script in another language. A ProgramTask does on a thread of its own what run_program does
+/// before and after it calls `work`. A process has at most one. It heeds SIGINT, SIGTERM and SIGHUP
+/// only where all other threads block them; a program with handlers of its own sets
+/// RunOptions::end_asked instead.
 class ProgramTask {
  public:
-  /// `arguments` are the name of the program and its flags; more come from the --config file and
-  /// from what has started the process, as for run_program. A process that is a parameter server or
-  /// evaluates serves until the job ends, and one whose flags ask for --help prints that. Throws
-  /// what run_program would print, such as kUsage.
+  /// `arguments` are the name of the program and its flags; more flags come from the --config file
+  /// and from what has started the process, as for run_program. In a process that is a parameter
+  /// server or an evaluator, the constructor serves until the job ends; with --help it prints the
+  /// help. Throws the errors that run_program would print, such as kUsage.
   explicit ProgramTask(const std::vector<std::string>& arguments,
                        const ProgramOptions& options = {});
   /// Calls end(), unless the program has called it.
@@ -207,10 +211,10 @@ class ProgramTask {
   const RunOptions& run() const;
   /// The same.
   const Settings& settings() const;
-  /// Says that the training has ended, with this exception where it failed, once its sessions are
-  /// gone. Writes what run_program writes, and prints no exception of the program. When a parameter
-  /// server was lost with its values, status() stays empty, and the training begins again with
-  /// run(), which goes on from the newest checkpoint.
+  /// Says that the training has ended, with `error` if it failed. Its sessions must have been
+  /// destroyed. Writes what run_program writes, and prints no exception of the program. When a
+  /// parameter server was lost with its values, status() stays empty, and the training begins again
+  /// with run(), which goes on from the newest checkpoint.
   void end(std::exception_ptr error = {});
 
  private:

@@ -138,8 +138,8 @@ struct RuleUpdate {
 /// over ps tasks, its contribution is applied when all of it is there, and it cannot be updated by
 /// rows. Muon (Jordan et al. 2024) is in examples/coming_from.
 struct CustomRule {
-  /// Lower-case letters, digits and "_", at most 32; no name of another kind of rule. Checkpoints
-  /// compare it.
+  /// The name: lower-case letters, digits and "_", at most 32 of them, and not the name of another
+  /// kind of rule. Checkpoints compare it.
   std::string name;
   float learning_rate = 0.01f;       // before schedules
   std::vector<SlotSpec> slots = {};  // at most kMostSlots, none of them scalar
@@ -147,8 +147,9 @@ struct CustomRule {
   std::function<RuleUpdate(const RuleTerms&)> update;
   bool whole = false;  // true: it asks for the whole variable
 
-  static constexpr std::size_t kMostSlots = 3;   // slots that are as large as the variable
-  static constexpr std::size_t kMostSteps = 64;  // ops by element, and as many on single numbers
+  static constexpr std::size_t kMostSlots = 3;  // the most slots that are as large as the variable
+  /// The most ops by element; as many ops on single numbers may be added.
+  static constexpr std::size_t kMostSteps = 64;
 };
 
 /// The memory of a variable and of its slots that a CodeRule changes. Nobody else reads or writes
@@ -169,16 +170,16 @@ struct CodeRule {
   std::string name;                  // as that of CustomRule
   float learning_rate = 0.01f;       // before schedules
   std::vector<SlotSpec> slots = {};  // at most CustomRule::kMostSlots, none of them scalar
-  /// It is called on the thread that applies rules, for one variable after the other. What it
-  /// throws ends the session.
+  /// It is called on the thread that applies rules, for one variable after the other. An exception
+  /// that it throws ends the session.
   std::function<void(const CodeRuleCall&)> apply;
 };
 
 struct RuleProgram;
 
 /// Any of the above with its numbers; copied freely and sent to the shards. The constructors throw
-/// kInvalidArgument, naming the number and its range, when a number cannot be: a decay or a
-/// momentum is from 0 to 1 (Adam's are below 1), all other numbers are finite and not negative.
+/// kInvalidArgument, naming the number and its range, when a number is out of its range: a decay or
+/// a momentum is from 0 to 1 (Adam's are below 1), all other numbers are finite and not negative.
 class Rule {
  public:
   static constexpr std::size_t kNumbers = 4;  // the most numbers beside the learning rate
@@ -195,11 +196,12 @@ class Rule {
   Rule(const Assign& rule);           // of kind kAssign
   Rule(const DelayedNesterov& rule);  // of kind kDelayedNesterov
   /// A rule of kind kCustom. Throws kInvalidArgument, naming the rule, when a number depends on
-  /// more than one element, or when it is too large.
+  /// more than one element, or when the rule is too large.
   Rule(const CustomRule& rule);
   Rule(const CodeRule& rule);  // of kind kCustom; throws likewise
-  /// A rule from its parts, as they arrive over a link. Throws also on an unknown kind. `program`
-  /// is that of kind kCustom as text, and empty for others.
+  /// A rule from its parts, as they arrive over a link. Throws as the other constructors, and on an
+  /// unknown kind. `program` is the program of a rule of kind kCustom as text, and empty for
+  /// others.
   Rule(std::uint8_t kind, float learning_rate, const std::array<float, kNumbers>& numbers,
        std::string_view program = {});
 

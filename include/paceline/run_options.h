@@ -34,11 +34,11 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-/// Makes an observer of the session that is planned so (paceline/observer.h); null: the session has
-/// none. Several sessions may be made at once.
+/// Makes an observer of a session that is planned (paceline/observer.h), or returns null for none.
+/// Several sessions may be made at once.
 using MakeObserver = std::function<std::unique_ptr<SessionObserver>(const PlannedSession&)>;
 
-/// The parts of a step that summaries show besides its numbers, on wish (docs/summaries.md).
+/// The parts of a step that summaries show besides its numbers, on request (docs/summaries.md).
 struct SummaryOf {
   bool gradients = false;    // the norm and a histogram of the gradient by each variable
   bool activations = false;  // a histogram of what each node before the loss computes
@@ -50,20 +50,21 @@ struct SummaryOf {
 /// The number by which a run finds its best checkpoint.
 struct KeepBest {
   std::string name;      // as Session::summarise has it: "loss/valid"
-  bool largest = false;  // the largest is the best; else the smallest
+  bool largest = false;  // true: the largest number is the best; false: the smallest
 };
 
 /// The options of a run, which are flags of every program.
 struct RunOptions {
   std::optional<std::int64_t> steps;  // the global step at which it ends
-  std::optional<double> seconds;      // its length, counted from when every worker is warm
-  std::string report;                 // the JSON file of its report; empty: none
-  Interval summary_every = 20;        // between two summaries for TensorBoard in `out`
-  SummaryOf summary_of;               // besides numbers, of the chief
+  /// The length of the run, counted from when every worker is warm.
+  std::optional<double> seconds;
+  std::string report;           // the JSON file of the run's report; empty: none
+  Interval summary_every = 20;  // between two summaries for TensorBoard in `out`
+  SummaryOf summary_of;         // besides numbers, of the chief
   /// The file of a timeline for Perfetto of some steps of each task (docs/timeline.md); empty:
   /// none.
   std::string timeline;
-  std::int64_t timeline_first = 10;  // the first of these steps, counted from 0
+  std::int64_t timeline_first = 10;  // the first step of the timeline, counted from 0
   std::int64_t timeline_end = 30;    // the step after the last of them
   bool quiet = false;                // only warnings and errors are printed
   /// The folder of checkpoints/, summaries/TASK/, timeline/ and report.json. If it is empty, none
@@ -76,8 +77,8 @@ struct RunOptions {
   std::string evaluates;
   Interval save_every = std::chrono::minutes(10);  // between two checkpoints in `out`
   int keep = 5;                                    // the number of checkpoints that are kept
-  /// The best checkpoint is kept beside those. Each evaluation then is of a checkpoint: it is saved
-  /// first. Nothing: none is kept as the best.
+  /// If it is set, the best checkpoint is kept beside the others, and each evaluation is of a
+  /// checkpoint, which is saved before. If not, no checkpoint is kept as the best.
   std::optional<KeepBest> keep_best;
   std::string init_from;  // a checkpoint whose values the variables begin with; empty: none
   /// Shell patterns that restrict `init_from` to the variables that one of them matches. If there
@@ -87,11 +88,12 @@ struct RunOptions {
   /// weight's gradient while the rest is computed, so that no memory holds the gradient as a whole.
   /// It changes no bit of the result.
   bool fused_update = true;
-  /// Nothing is trained, since a prediction is all that is asked for: the data need not be there.
+  /// True when the run is only to be predicted: nothing is trained, and the data need not be there.
   bool predicts = false;
   /// Makers of the observers of each session of the run, in the order in which they are called.
-  /// run_program adds its own: the live page, what is expected of the job and what held it back; of
-  /// a dry run or a prediction, what is printed in place of training.
+  /// run_program adds its own: for the live page, and for the lines about what is expected of the
+  /// job and what held it back. In a dry run or a prediction, its observers print something in
+  /// place of training.
   std::vector<MakeObserver> observers;
   std::uint64_t seed = 1;  // the seed of all random numbers
   /// Returns true once the program wants to end the run as SIGINT does. It is asked between steps

@@ -10,11 +10,11 @@ namespace paceline {
 /// The fate of a contribution that arrives after its round was closed.
 enum class LateContribution : std::uint8_t {
   kDrop,  // it is applied nowhere
-  kFold,  // it counts in the round that is open
+  kFold,  // the contribution counts in the round that is open
 };
 
-/// A strategy, by its name, and its options. An option counts for the strategies that its comment
-/// names, and for others it stays as it is here.
+/// A strategy, by its name, and its options. An option is for the strategies that its comment
+/// names; for others it keeps its default.
 struct Strategy {
   /// As --strategy takes it, such as "sync". Empty: "alone" in one process, "async" with parameter
   /// servers, "allreduce" with workers alone.
@@ -42,15 +42,17 @@ struct Strategy {
   bool operator==(const Strategy&) const = default;
 };
 
-/// The staleness of a worker's contributions: how many updates of other workers were made between
-/// the read of the values that one was computed from and its own update (Ho et al., NIPS 2013).
+/// The staleness of a worker's contributions. For one contribution, it is the number of updates
+/// that other workers made between the read of the values from which the contribution was computed,
+/// and the contribution's own update (Ho et al., NIPS 2013).
 struct Staleness {
   std::int64_t contributions = 0;  ///< for which it was counted
   std::int64_t updates = 0;        ///< the sum over them
-  std::int64_t p95 = 0;            ///< 95% of them had no more; above 127 it is exact to 1%
+  /// 95% of the contributions had no more; above 127 it is exact to 1%.
+  std::int64_t p95 = 0;
   /// The contributions that arrived after their round was closed, and were dropped (`--late drop`).
   std::int64_t dropped = 0;
-  /// The updates of a contribution on average; 0 when there is none.
+  /// The mean number of these updates for a contribution; 0 when there is none.
   double mean() const { return contributions == 0 ? 0 : double(updates) / double(contributions); }
 };
 

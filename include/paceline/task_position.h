@@ -13,7 +13,8 @@ namespace paceline {
 /// checkpoint, by name.
 struct TaskPosition {
   std::map<std::string, std::int64_t> numbers;  // "epoch", "batch"
-  std::map<std::string, double> sums;           // "cost"; every bit is kept, except of a NaN
+  /// Such as "cost". Every bit is kept, except of a NaN.
+  std::map<std::string, double> sums;
   /// True when there are no numbers.
   bool empty() const { return numbers.empty() && sums.empty(); }
   bool operator==(const TaskPosition&) const = default;
@@ -29,37 +30,39 @@ struct RecordRange {
   bool operator==(const RecordRange&) const = default;
 };
 
-/// The number in a task's position (Feed::position) that says how many of the records that a worker
-/// has taken its steps have read.
+/// The name of a number in a task's position (Feed::position): how many of its taken records the
+/// worker's steps have read.
 inline constexpr char kTakenRecords[] = "shared.taken";
 
-/// One worker's side of the sharing: the job gives it blocks of records as it uses them up, each
-/// record to one worker. Functions may be called on any thread.
+/// One worker's side of the sharing: the job gives the worker a new block of records whenever it
+/// has used one up, and gives each record to one worker. Functions may be called on any thread.
 class RecordBlocks {
  public:
   virtual ~RecordBlocks() = default;
   /// The records that a pipeline asks for.
   struct Wish {
     std::int64_t records = 0;  // of a block
-    std::int64_t blocks = 0;   // that are asked for ahead, and not taken yet
+    std::int64_t blocks = 0;   // the blocks that are asked for ahead, before they are taken
     std::int64_t limit = 0;    // places from here on do not exist
   };
   /// Begins to ask. `changed` is called, on any thread, whenever take() may have more to give, or
-  /// over() or revoked() has become true. Returns the number of records from which those that are
-  /// taken are counted (Pipeline::share_out). Throws kFailedPrecondition when another pipeline has
-  /// begun and not ended: a job shares out the records of one.
+  /// over() or revoked() has become true. Returns the number with which the count of taken records
+  /// begins (Pipeline::share_out). Throws kFailedPrecondition when another pipeline has begun and
+  /// not ended: a job shares out the records of one pipeline.
   virtual std::int64_t begin(const Wish& wish, std::function<void()> changed) = 0;
-  /// After it `changed` is called no more. What was taken and not used is given again.
+  /// Ends the asking: `changed` is called no more, and records that were taken and not used are
+  /// given to others.
   virtual void end() = 0;
   /// All of a block.
   static constexpr std::int64_t kWhole = std::numeric_limits<std::int64_t>::max();
-  /// Returns records that are this worker's, each once, at most so many; an empty range when none
-  /// are there yet. A block is asked for once those before it were taken, but for Wish::blocks.
+  /// Returns at most `most` records that are this worker's, each once; an empty range when none are
+  /// there yet. The next block is asked for once the earlier ones were taken, except for
+  /// Wish::blocks that are asked for ahead.
   virtual RecordRange take(std::int64_t most = kWhole) = 0;
   /// True when there will be no more.
   virtual bool over() const = 0;
-  /// True when what was taken belongs to others by now, since they went on without this worker: it
-  /// must end() and begin() again.
+  /// True when the taken records belong to others by now, since they went on without this worker,
+  /// which must then end() and begin() again.
   virtual bool revoked() const = 0;
   /// The reader calls it several times a second while it waits for records. An exception of it ends
   /// the wait.

@@ -107,8 +107,8 @@ class Shape {
   int rank_ = 0;
 };
 
-/// The number of bytes that values of a type and a shape take. Throws kInvalidArgument when it does
-/// not fit an address.
+/// The number of bytes that values of a type and a shape take. Throws kInvalidArgument when the
+/// number does not fit an address.
 std::size_t byte_count(DType dtype, const Shape& shape);
 
 /// Row-major values in memory that somebody else owns and that must outlive the view.
@@ -119,7 +119,7 @@ struct TensorView {
 
   /// The number of bytes that the values take.
   std::size_t bytes() const { return byte_count(dtype, shape); }
-  /// The first element. T is the element type, else it throws kInvalidArgument, naming both;
+  /// The first element. Throws kInvalidArgument, naming both types, when T is not the element type.
   /// std::byte reads values of any type as their bytes.
   template <typename T>
   T* as() const {

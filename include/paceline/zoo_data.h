@@ -19,7 +19,7 @@ Distortion resnet_distortion(bool training, std::uint64_t seed);
 /// Writes `count` training images to data_batch_1.bin … data_batch_5.bin and a fifth as many, at
 /// least 10, to test_batch.bin, in CIFAR-10's format. The ten classes are five shapes (disc,
 /// square, triangle, ring, cross), each with stripes or with checks; place, size, direction,
-/// colours and noise are random. The same bytes for the same seed. Throws kInvalidArgument when
+/// colours and noise are random. The same seed gives the same bytes. Throws kInvalidArgument when
 /// `count` is below 10, and kFailedPrecondition when one of the files is there already.
 void generate_images(const std::string& folder, std::int64_t count, std::uint64_t seed);
 /// The images that generate_images makes with that seed, in memory: `count` of them, from number
@@ -28,9 +28,9 @@ std::shared_ptr<const RecordSource> generated_images(std::int64_t count, std::ui
                                                      std::int64_t first = 0);
 
 /// Writes ptb.train.txt, ptb.valid.txt and ptb.test.txt, split as Penn Treebank is, into the
-/// folder: `words` words in all of exactly 10,000 types (with <eos> and <unk>, each in train), Zipf
-/// frequencies, a hidden-state grammar that a model can learn; the same bytes for the same seed.
-/// Throws kInvalidArgument when `words` is too small, naming the least.
+/// folder. They have `words` words in all, of exactly 10,000 types (with <eos> and <unk>, each in
+/// train), with Zipf frequencies and a hidden-state grammar that a model can learn. The same seed
+/// gives the same bytes. Throws kInvalidArgument when `words` is too small, naming the least.
 void generate_corpus(const std::string& folder, std::int64_t words, std::uint64_t seed);
 
 }  // namespace paceline
