@@ -21,7 +21,7 @@
 namespace paceline {
 namespace {
 
-// By storage: true if the plan reads what lies there.
+// Returns, by storage, whether the plan reads it.
 std::vector<bool> read_storages(const Plan& plan) {
   std::vector<bool> read(plan.storages.size());
   const auto note = [&](SlotIndex slot) {
@@ -241,7 +241,7 @@ class StagedSteps : public StoreSteps {
     Buffer memory;
     TensorView host;  // of a place: where the contribution goes
     bool by_rows = false;
-    std::span<const std::int32_t> rows;  // of a value: the rows that the batch reads
+    std::span<const std::int32_t> rows;  // the rows of a value that the batch reads
   };
 
   void make_room(std::vector<Staged>& all, const Storage& storage) const {
@@ -325,7 +325,8 @@ Activity activity_of(Instruction::Kind kind) {
   }
 }
 
-// Writes to the step's memory when it allocates it.
+// Returns the bytes of the arena. Checks first that a step's memory fits the machine, because its
+// allocation writes to it.
 std::size_t checked_arena(const Plan& plan) {
   check_fits_machine("[executor] a step of this batch needs",
                      double(plan.arena_bytes) + double(plan.input_bytes));
@@ -618,8 +619,8 @@ void Executor::begin(const StepRequest& request) {
                      {request.learning_rates, request.examples, request.identity.step});
 }
 
-// Returns the commands from `at` on that belong to a kernel which waits for input from outside;
-// without a node if there is no such kernel.
+// Returns the commands from `at` on that belong to a kernel which waits for input from outside. The
+// result has no node if there is no such kernel.
 Executor::Awaited::Part Executor::awaited_part(std::size_t at) const {
   const auto is = [&](std::size_t i, Instruction::Kind kind) {
     return i < commands_.size() && commands_[i].kind == kind;

@@ -36,8 +36,8 @@ class FedInputs {
   void keep(std::string_view input, const Tensor& tensor);
   /// Returns true if the input keeps the values of this very tensor; it then counts as filled.
   bool has_kept(std::string_view input, const Tensor& tensor);
-  /// For the same plan on another device: each input that was not filled for this step, and that
-  /// `other` keeps, takes its value from `other`. Calls copy(name) for each.
+  /// `other` belongs to the same plan on another device. Each input that was not filled for this
+  /// step, and that `other` keeps, takes its value from there: copy(name) is called for each.
   template <typename Copy>
   void take_kept(const FedInputs& other, Copy copy) {
     for (std::size_t i = 0; i < inputs_.size(); ++i) {
@@ -57,7 +57,7 @@ class FedInputs {
     bool read = false;  // the plan reads it
     bool fed = false, kept = false;
     bool filled = false;  // filled for this step, and not only kept
-    Tensor once;          // the value that it keeps, if that is a tensor of the program
+    Tensor once;          // the value that it keeps, if it is a tensor of the program
   };
   Input* find(std::string_view name);
 
@@ -68,7 +68,7 @@ class FedInputs {
 class HostCopies {
  public:
   /// Returns a view that the host can read: `view` itself if `device` computes in host memory, else
-  /// a copy, which has its values after a refresh. It is valid as long as this object lives.
+  /// a copy, which has its values after a refresh. The view is valid as long as this object lives.
   TensorView of(const TensorView& view, Device& device);
   /// Queues a copy of every view on the device that has them. Allocates nothing.
   void refresh(Device& device) const;
@@ -85,8 +85,8 @@ class HostCopies {
 class LocalMemory {
  public:
   /// Makes the locals of `graph` in memory of `device`, which must outlive it, and sets them to
-  /// zero; those with open dimensions are left out. Locals of the same type that `common` has lie
-  /// there; it must outlive this one.
+  /// zero; those with open dimensions are left out. A local that `common` has with the same type
+  /// lies in the memory of `common`, which must outlive this object.
   LocalMemory(const Graph& graph, Device& device, const LocalMemory* common = nullptr);
   /// Returns the local in the device's memory. Throws kNotFound.
   TensorView view(std::string_view name) const;
@@ -96,7 +96,7 @@ class LocalMemory {
   Tensor read(std::string_view name) const;
   /// Sets the local to `value`, which must have its type and shape. Throws kNotFound.
   void write(std::string_view name, const Tensor& value);
-  /// Sets all locals to zero, but those of another one.
+  /// Sets all locals to zero, except those that lie in another object's memory.
   void reset();
 
  private:
@@ -265,7 +265,7 @@ class Executor {
   HostCopies ids_, results_;
   std::shared_ptr<Buffer> arena_;
   Buffer inputs_;
-  std::vector<Buffer> constants_;  // by storage; empty if kernels read the graph's own
+  std::vector<Buffer> constants_;  // by storage; empty if kernels read the graph's own memory
   std::vector<Command> commands_;
   std::vector<Awaited> awaited_;
   struct StoreView {
@@ -274,9 +274,10 @@ class Executor {
   };
   std::vector<std::vector<StoreView>> store_views_;  // by storage
   OutputSink* sink_ = nullptr;                       // for the next streamed kernel
-  std::map<VariableId, const float*> lent_;  // contributions of this step; null: in its place
-  SumExchange* exchange_ = nullptr;          // for a train step
-  StepObserver* observer_ = nullptr;         // of the next step; null: none
+  /// Where contributions of this step lie; null: in their places.
+  std::map<VariableId, const float*> lent_;
+  SumExchange* exchange_ = nullptr;   // for a train step
+  StepObserver* observer_ = nullptr;  // of the next step; null: none
   /// The contributions of an observed step, by variable: where they lie, and copies of streamed
   /// ones.
   std::map<VariableId, TensorView> contributions_;

@@ -15,7 +15,7 @@
 namespace paceline {
 namespace {
 
-/// Returns the value of which `value` is a reshape of the whole memory.
+/// Follows reshapes back to the value whose whole memory `value` shows.
 Value without_reshapes(Value value) {
   while (is_reshaped(value.node())) value = value.node().input(0);
   return value;
@@ -68,7 +68,8 @@ ConcatPlacement::Place ConcatPlacement::place_of(const Value& value) const {
 
 namespace {
 
-// The destination of a node's value: none, one contribution at a distance, or anything else.
+// Where a node's value goes: nowhere, into one contribution that is some nodes away, or anywhere
+// else.
 struct End {
   static constexpr int kNone = -1, kMany = -2;
   int contribution = kNone;
@@ -87,7 +88,8 @@ struct End {
   }
 };
 
-// Goes backwards over the graph. It ignores the norm, which reads every contribution.
+// Finds, backwards over the graph, where each node's value goes. The norm, which reads every
+// contribution, does not count.
 std::vector<End> ends_of(const Graph& graph, const PlanRoots& roots) {
   std::vector<End> ends(graph.nodes().size());
   const auto join = [&](const Value& value, int contribution, int distance) {
@@ -199,8 +201,8 @@ NodeOrder order_nodes(const Graph& graph, const PlanRoots& roots,
   const std::vector<Updated> updated = updated_variables(graph, roots, reads);
   const std::vector<bool> aside = readers_aside(graph, updated);
 
-  // The smallest key runs first. Keys order by the prologue, then readers aside, for which
-  // contributions wait, then nodes nearest to their only contribution, then the oldest nodes.
+  // The smallest key runs first: nodes of the prologue, then readers aside, since contributions
+  // wait for these, then nodes nearest to their only contribution, then the oldest nodes.
   using Key = std::tuple<bool, int, int>;
   std::priority_queue<Key, std::vector<Key>, std::greater<>> runnable;
   const auto add = [&](std::size_t id) {

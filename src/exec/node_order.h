@@ -47,7 +47,7 @@ class ConcatPlacement {
 
 struct NodeOrder {
   std::vector<const Node*> nodes;  // the nodes with kernels; inputs come before their users
-  std::size_t prologue = 0;        // the number of the first nodes, which compute `early`
+  std::size_t prologue = 0;        // how many of the first nodes compute `early`
   ConcatPlacement parts;
 };
 

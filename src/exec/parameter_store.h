@@ -47,7 +47,7 @@ struct PlanBinding {
   struct Use {
     VariableId variable;
     bool updated = false;        // the plan contributes to it, and does not only read it
-    std::int64_t most_rows = 0;  // of a sparse variable: the most rows in a step
+    std::int64_t most_rows = 0;  // the most rows of a sparse variable in a step
     bool streamed = false;       // the contribution goes to sink(), range by range
     bool reread = false;         // several kernels of a step read it
   };
@@ -84,7 +84,7 @@ struct Contribution {
 struct VariableState {
   VariableId variable;
   Tensor value;
-  std::vector<Tensor> slots;  // in the order of slots_of; scalar ones have shape (1)
+  std::vector<Tensor> slots;  // the slots, in the order of slots_of; scalar ones have shape (1)
 };
 
 /// The global step that a contribution made; known once the shard that counts steps has answered.
@@ -97,9 +97,9 @@ class StepHandle {
 
 /// The party that computes the norm by which contributions are clipped.
 enum class NormBy : std::uint8_t {
-  kPlan,   // the plan computes the norm of its own contributions, and passes the scale to end_step
-  kStore,  // the store computes the norm of what it applies, such as a mean of several
-           // contributions
+  kPlan,  // the plan computes the norm of its own contributions, and passes the scale to end_step
+  /// The store computes the norm of what it applies, such as a mean of several contributions.
+  kStore,
 };
 
 /// The clip scale of a contribution that has NaN or infinity, and must not be applied.
@@ -119,7 +119,7 @@ struct AsyncView {
 };
 
 /// A plan's calls on the store. Each executor has its own object, and one thread calls it. need,
-/// place or end_step throw an error of a peer; it is always the earliest error.
+/// place and end_step throw the earliest error of a peer.
 class StoreSteps {
  public:
   virtual ~StoreSteps() = default;
@@ -139,9 +139,9 @@ class StoreSteps {
                           const StepScalars& scalars) = 0;
   /// Waits for the value that this step reads, which has the variable's full shape and includes
   /// this worker's last contribution. Of a sparse variable only the requested rows are valid. Other
-  /// workers' updates may change the memory meanwhile, element by element. It must not be written.
-  /// After a train step, and before the next step of its plan, it waits for the value that the
-  /// contribution has made.
+  /// workers' updates may change the memory meanwhile, element by element. The memory must not be
+  /// written. Between a train step and the next step of its plan, need() waits for the value that
+  /// the contribution has made.
   virtual AsyncView need(VariableId variable) = 0;
   /// Returns the place for the contribution, which has the variable's shape, or (most_rows, …) if
   /// it is sparse. Waits until the previous contribution was taken.

@@ -312,7 +312,8 @@ class PlanMaker {
     place.kind = Storage::Kind::kPlace;
     place.variable = root.variable;
     update.place = memory_->add(value.type(), place, -1);
-    // This copy comes before the other variable or contribution is handed over.
+    // Where the value lies in another variable or contribution, that one is handed over only after
+    // this copy.
     const Storage::Kind kind = memory_->storage(storage).kind;
     if (kind == Storage::Kind::kVariable || kind == Storage::Kind::kPlace) {
       memory_->read_at(storage, memory_->end());
@@ -320,7 +321,8 @@ class PlanMaker {
     return update;
   }
 
-  // Returns the slot of the variable's value; −1 when the graph does not have it.
+  // Returns the last position at which the variable's value is used; −1 when the graph does not
+  // read the variable.
   int last_use_of(VariableId variable) const {
     const auto read = reads_of_.find(variable);
     if (read == reads_of_.end()) return -1;

@@ -34,7 +34,7 @@ struct PlanRequest {
 };
 
 /// Memory that holds values during a step. Values that are views of one another share a storage;
-/// each is all of it or a part.
+/// each is all of the storage or a part.
 struct Storage {
   enum class Kind : std::uint8_t {
     kArena,     // memory of the executor, reused within a step
@@ -83,7 +83,7 @@ struct Instruction {
 struct RowReads {
   VariableId variable = -1;
   std::int64_t rows = 0;       // of the whole variable
-  bool all = false;            // another op than a look-up reads it, so all rows
+  bool all = false;            // an op other than a look-up reads it, so the batch reads all rows
   std::vector<SlotIndex> ids;  // int32 values of any shape
 };
 
@@ -109,7 +109,7 @@ struct Plan {
   std::vector<SlotIndex> fetches;
   SlotIndex loss = -1, global_norm = -1;  // −1 if there is none
   float clip_norm = 0;                    // 0 if nothing is clipped
-  bool skips_not_finite = false;          // end_step learns of a norm that is not finite
+  bool skips_not_finite = false;          // true: end_step learns of a norm that is not finite
   PlanBinding binding;
   std::vector<RowReads> row_reads;
 
@@ -117,8 +117,8 @@ struct Plan {
 };
 
 /// Rewrites the graph, schedules it, lays out memory and makes kernels. Throws kNotFound if `specs`
-/// lacks a variable of the graph. Throws kInvalidArgument if they disagree on one, or if the rows
-/// that a batch reads of a sparse variable depend on a variable.
+/// lacks a variable of the graph. Throws kInvalidArgument if `specs` and the graph disagree on a
+/// variable, or if the rows that a batch reads of a sparse variable depend on a variable.
 std::unique_ptr<Plan> make_plan(const PlanRequest& request, std::span<const VariableSpec> specs,
                                 Device& device);
 

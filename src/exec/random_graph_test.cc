@@ -23,7 +23,8 @@ class RandomGraph : public testing::TestWithParam<int> {
     for (float& x : tensor.data<float>()) x = to_unit_float(philox(9, draws_++, 0)[0]) - 0.5f;
     return tensor;
   }
-  static constexpr std::int64_t kSize = 8;  // with 2 rows, a part begins where kernels may read
+  // Two rows of this size are as long as the alignment of operands.
+  static constexpr std::int64_t kSize = 8;
   // Takes two rows as wide as a square, starting at any element.
   Value part(const Value& a, const Value& b) {
     const auto row = std::int64_t(pick(kSize - 1));

@@ -55,8 +55,10 @@ class OccupiedMemory {
  private:
   struct Node {
     explicit Node(std::pmr::memory_resource* memory) : somewhere(memory), everywhere(memory) {}
-    ByteRanges somewhere;   // bytes taken in some of the node's positions
-    ByteRanges everywhere;  // bytes taken in all of them, each range by one buffer
+    // Bytes taken in some of the node's positions.
+    ByteRanges somewhere;
+    // Bytes taken in all of the node's positions, each range by one buffer.
+    ByteRanges everywhere;
   };
   struct Place {
     std::size_t node = 0;

@@ -35,8 +35,8 @@ ArenaLayout lay_out_arena(std::span<const ArenaBuffer> buffers);
 class ValueMemory {
  public:
   struct Life {
-    // The positions of the first and the last node that write it, or parts of it; −1 if it exists
-    // before the step.
+    // The positions of the first and the last node that write the storage, or parts of it; −1 if it
+    // exists before the step.
     int first_write = -1, last_write = -1;
     int first_read = std::numeric_limits<int>::max();
     int last_read = -1;
@@ -88,7 +88,7 @@ class ValueMemory {
   std::vector<Slot> slots_;
   std::vector<Storage> storages_;
   std::vector<Life> lives_;
-  std::vector<int> taken_from_;  // by storage: the first storage whose memory it takes, or −1
+  std::vector<int> taken_from_;  // by storage: the first storage whose memory it takes; −1: none
 };
 
 }  // namespace paceline

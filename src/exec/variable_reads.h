@@ -13,7 +13,7 @@ struct VariableReads {
   VariableId variable = -1;
   const Node* node = nullptr;
   std::vector<Value> ids;   // the ids of the look-ups into it
-  bool as_a_whole = false;  // another node than a look-up reads it
+  bool as_a_whole = false;  // a node other than a look-up reads it
 };
 
 /// Returns the reads of all variables in the graph, in the order in which the variables were made.

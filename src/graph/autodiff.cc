@@ -38,7 +38,8 @@ class Differentiation {
 
   Graph& graph_;
   Value loss_;
-  std::vector<bool> active_;  // by node id: some wanted value reaches it through floats
+  // By node id: true when a wanted value reaches the node through floats.
+  std::vector<bool> active_;
   std::map<Key, Collected> collected_;
 };
 

@@ -1,9 +1,9 @@
 // Images (N,C,H,W) become (N,H,W,C) in the nodes that read and write them, and in those between
-// them that work by element, by pad, by slice or by reduction. Where another node reads one, or
-// makes one, a transpose stands between: a reorder.
+// them that work by element, by pad, by slice or by reduction. Between an image and any other node
+// that reads or makes it stands a transpose, a reorder.
 //
-// Memory stays row-major, so that nothing else knows of this pass. oneDNN 2.6 convolves such images
-// at 0.85 to 1.08 of the speed of its blocked layout (single passes over the convolutions of
+// Memory stays row-major, so that nothing outside this pass knows of it. oneDNN 2.6 convolves such
+// images at 0.85 to 1.08 of the speed of its blocked layout (single passes over the convolutions of
 // cifar10 and ResNet on one thread of a Zen 4; 0.97 over all of ResNet's), and reorders nothing.
 // --dry-run counts the transposes: 3 in a step of cifar10, 1 in one of resnet.
 #include <algorithm>
@@ -61,8 +61,8 @@ std::int64_t moved_axis(std::int64_t axis) {
   return kPlaces[std::size_t(axis < 0 ? axis + 4 : axis)];
 }
 
-/// The attributes of a node that need not be an image op, over an image whose channels are last;
-/// nothing when it does not go with that.
+/// Returns the attributes that a node, image op or not, has over an image whose channels are last.
+/// Returns nothing when the node cannot take such an image.
 std::optional<Attributes> moved_attributes(const Node& node) {
   const std::string& op = node.op().name;
   Attributes attributes = node.attributes();
@@ -131,8 +131,8 @@ class LayoutPass {
 
   bool lies_last_only(const Value& value) const { return bool(last_[value]) && !first_[value]; }
 
-  // An operand by element has the output's shape or one element. A reduction that keeps channels
-  // and rows would give them in another order.
+  // An operand of an element-wise node must have the output's shape or one element. A reduction
+  // that keeps channels and rows does not go, since it would give them in another order.
   bool goes_with_images(const Node& node) const {
     if (node.inputs().empty() || node.outputs().size() != 1) return false;
     if (node.op().name == "broadcast_to") return spreads_channels(node);

@@ -20,8 +20,8 @@ struct FusedActivation {
   const Node* grad = nullptr;  // batch_norm_grad, which reads the mask
 };
 
-/// Returns the slope below zero, 0 for a relu. Only where it is above or 0 does the sign of what
-/// follows tell that of x.
+/// Returns the slope below zero, 0 for a relu. Only with a slope of 0 or more does the output have
+/// the sign of x.
 double slope_of(const Node& activation) {
   return activation.op().name == "relu" ? 0 : activation.attributes().get<double>("slope");
 }
@@ -75,7 +75,7 @@ class FusedActivations {
     inner_.insert({activation, &mask});
   }
 
-  // The leaky relu of the same slope that reads the value beside its gradient.
+  // Returns the leaky relu of this value whose slope is that of `mask`; null when there is none.
   const Node* activation_of(const Value& value, const Node& mask) const {
     for (const Node* reader : readers_.of(value)) {
       const bool leaky = reader != nullptr && reader->op().name == "leaky_relu";

@@ -1,5 +1,5 @@
-// A loss's kernel and its gradient's each read all logits and take all exponentials. As one node
-// they do it once, a row at a time, and the gradient takes the logits' memory.
+// The kernels of a loss and of its gradient each read all logits and take all exponentials. As one
+// node they do it once, a row at a time, and the gradient takes the logits' memory.
 #include <algorithm>
 #include <map>
 

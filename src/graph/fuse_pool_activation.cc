@@ -1,6 +1,6 @@
 // The maximum of a window of relu(x) is the relu of the maximum of x, and a window has a gradient
-// where that is above zero: so a max pool takes up the relu before it, and neither relu(x) nor the
-// gradient of x before the mask is ever written, which are four times as large as the pool.
+// only where that maximum is above zero. So a max pool takes up the relu before it. Neither relu(x)
+// nor the gradient of x before the mask is ever written; each is four times as large as the pool.
 #include <set>
 #include <vector>
 

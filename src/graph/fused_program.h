@@ -6,7 +6,8 @@
 //
 // ik is input k of the node, tj the result of step j (counted from 0, only earlier steps), the last
 // word of some ops a number. The result of the last step is the output. An operand has the shape of
-// the output or exactly one element, which counts everywhere. All steps have the node's dtype.
+// the output, or exactly one element, which is used for every element of the output. All steps have
+// the node's dtype.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@
 
 namespace paceline {
 
-/// An op that may be a step: the same arithmetic as the op of that name.
+/// An op that may be a step of a fused program. It computes the same as the graph's op of that
+/// name.
 struct FusableOp {
   std::string_view name;
   int operands = 1;
@@ -49,13 +51,14 @@ struct FusedStep {
 
 /// "i3", "t0".
 std::string format_fused_operand(const FusedOperand& operand);
-/// The operand of a word of `line`, which `before` steps precede. Throws kInvalidArgument, with the
-/// line, on anything else.
+/// Returns the operand that `word`, a word of `line`, names; `before` steps precede the line.
+/// Throws kInvalidArgument, with the line, on anything else.
 FusedOperand parse_fused_operand(std::string_view line, std::string_view word, std::size_t before);
-/// One step as a line of a program, without its end. Numbers come back bit for bit.
+/// One step as a line of a program, without its end. parse_fused_step reads its numbers back bit
+/// for bit.
 std::string format_fused_step(const FusedStep& step);
-/// The step of a line that `before` others precede. Throws kInvalidArgument, with the line, on
-/// anything else.
+/// Returns the step that `line` describes; `before` steps precede it. Throws kInvalidArgument, with
+/// the line, on anything else.
 FusedStep parse_fused_step(std::string_view line, std::size_t before);
 
 /// Numbers come back bit for bit.

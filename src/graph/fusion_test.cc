@@ -123,7 +123,7 @@ TEST_F(FusionTest, ScalarsAreOperandsAndTheirOwnStepsStayOutside) {
 TEST_F(FusionTest, OtherBroadcastingIsNotFused) {
   OpRegistry ops = small_ops::all();
   Graph graph(ops);
-  // A row added to a matrix, as an op called "sub" here would infer it.
+  // The op "sub" of this test takes operands of two shapes: a matrix and a row.
   ops.add(small_ops::make("sub", small_ops::infer_wider, {}));
   const Value row = graph.input("row", {4}), x = graph.input("x", {2, 4});
   const Value root = graph.apply("relu", {graph.apply("sub", {x, row})});

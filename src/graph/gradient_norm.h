@@ -7,10 +7,10 @@
 
 namespace paceline {
 
-/// Adds it to the graph; returns no value where no rule takes a gradient.
+/// Adds the norm to the graph; returns no value where no rule takes a gradient.
 Value norm_of_gradients(std::span<const VariableUpdate> updates);
 
-/// Lets a session leave out contributions whose norm is not finite.
+/// Makes a session leave out contributions whose norm is not finite.
 void skip_not_finite(Training& training);
 
 }  // namespace paceline

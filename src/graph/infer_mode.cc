@@ -13,7 +13,7 @@ struct Moving {
   Value means, variances;
 };
 
-// Returns each batch_norm that contributes its statistics to variables without a change.
+// Returns each batch_norm that contributes its unchanged statistics to variables.
 std::map<const Node*, Moving> followed(const Graph& graph) {
   std::map<const Node*, Moving> found;
   for (const Graph::Contribution& each : graph.contributions()) {
@@ -27,7 +27,7 @@ std::map<const Node*, Moving> followed(const Graph& graph) {
   return found;
 }
 
-// The statistics need not be live in the source.
+// The variable may be dead in the source; then it is copied here.
 Value copy_of_variable(GraphCopy& copy, Value variable) {
   if (!copy.has(variable)) copy.copy(variable.node());
   return copy.copy_of(variable);

@@ -21,9 +21,10 @@ struct RewriteSource {
   std::span<const Value> roots;
   bool keep_assignments = true;
 
-  /// All values that must be there afterwards: roots, assigned locals and what they become.
+  /// All values that the new graph must have: the roots, the assigned locals, and the values
+  /// assigned to them.
   std::vector<Value> wanted() const;
-  /// By node id: whether a wanted value needs it.
+  /// Returns, by node id, whether a wanted value needs the node.
   std::vector<bool> live() const;
 };
 
@@ -33,7 +34,7 @@ class Readers {
   explicit Readers(const RewriteSource& source);
   /// The one node that reads the value, or null when there are none or several, or it is wanted.
   const Node* only_reader(Value value) const;
-  /// The nodes that read the value, and null if it is wanted.
+  /// The nodes that read the value, and also null if the value is wanted.
   std::set<const Node*> of(Value value) const;
 
  private:
@@ -44,7 +45,7 @@ class Readers {
 };
 
 /// A graph whose live part is being copied: every rewriting pass is a copy that treats some nodes
-/// otherwise. Nodes keep their names: random ops draw by them.
+/// differently. Nodes keep their names: random ops draw by them.
 class GraphCopy {
  public:
   explicit GraphCopy(const RewriteSource& source);
@@ -55,13 +56,13 @@ class GraphCopy {
   /// The copy of a value whose node was visited.
   Value copy_of(Value old) const;
   std::vector<Value> copies_of(std::span<const Value> old) const;
-  /// The node as it is, over copies of its inputs.
+  /// Copies the node as it is, over the copies of its inputs.
   void copy(const Node& node);
   /// Adds a node of the op `op` over `inputs`, with the name of `old` and outputs of its types,
   /// which readers of `old` read from then on.
   void copy_as(const Node& old, std::string_view op, std::span<const Value> inputs,
                Attributes attributes);
-  /// Readers of `old` are to read `value`, which has its type.
+  /// Makes the readers of `old` read `value`, which has the same type.
   void replace(Value old, Value value) { values_[old] = value; }
 
   /// Visits live nodes in order; `visit` copies, replaces or leaves out each.
@@ -88,21 +89,24 @@ bool has_modes(const Graph& graph);
 RewrittenGraph with_folded_constants(const RewriteSource& source, ConstantEvaluator& evaluator);
 /// Keeps one node of several that have the same op, inputs and attributes.
 RewrittenGraph with_merged_nodes(const RewriteSource& source);
-/// matmul, lstm, conv2d and their gradients in float32 read their operands rounded to bfloat16,
-/// those of matmul by one cast a value. `widened`: these are float32 again. Roots keep their values
-/// to that precision.
+/// In the new graph matmul, lstm, conv2d and their gradients in float32 read their operands rounded
+/// to bfloat16; those of matmul are cast once for each value. With `widened` the cast operands
+/// become float32 again. Roots keep their values to that precision.
 RewrittenGraph with_bfloat16_products(const RewriteSource& source, bool widened);
 /// softmax_cross_entropy and its gradient, a bias before and the sum of its gradient become
 /// softmax_cross_entropy_with_grad, where nothing else reads the logits and the gradient of the
-/// losses is a constant. To rounding: its kernel goes through a row by blocks.
+/// losses is a constant. Roots keep their values to rounding, since the kernel goes through a row
+/// by blocks.
 RewrittenGraph with_fused_loss(const RewriteSource& source);
 /// Returns true when the graph has anything that with_fused_loss looks for.
 bool has_loss_gradient(const Graph& graph);
-/// Images are computed on as (N,H,W,C): see channels_last.cc. To the rounding of kernels.
+/// Computes on images as (N,H,W,C): see channels_last.cc. Roots keep their values to the rounding
+/// of kernels.
 RewrittenGraph with_channels_last(const RewriteSource& source);
 /// Returns true when the graph has anything that with_channels_last moves.
 bool has_images(const Graph& graph);
-/// Joins conv2d and the batch_norm_inference behind it to a conv2d with other weights, to rounding.
+/// Joins conv2d and the batch_norm_inference behind it to a conv2d with other weights. Roots keep
+/// their values to rounding.
 RewrittenGraph with_folded_batch_norm(const RewriteSource& source);
 /// Joins relu and the max_pool2d that alone reads it to relu_max_pool2d, and their gradients, too.
 RewrittenGraph with_fused_pool_activation(const RewriteSource& source);

@@ -10,7 +10,7 @@
 
 namespace paceline {
 
-/// Computes a node whose inputs are all constants; how, the graph does not know.
+/// Computes a node whose inputs are all constants; the graph does not know how.
 class ConstantEvaluator {
  public:
   virtual ~ConstantEvaluator() = default;
@@ -32,18 +32,18 @@ struct RewriteOptions {
 
 struct RewrittenGraph {
   std::unique_ptr<Graph> graph;
-  std::vector<Value> roots;  // the same, in the same order, in the new graph
+  std::vector<Value> roots;  // the same roots in the new graph, in the same order
 };
 
-/// The transposes between images that lie (N,C,H,W) and (N,H,W,C) that a rewritten graph has: each
-/// step moves their bytes.
+/// Counts the transposes of a rewritten graph between images (N,C,H,W) and (N,H,W,C); each step
+/// moves the bytes of all of them.
 std::int64_t count_reorders(const Graph& graph);
 
 /// Copies what `roots` and the graph's assignments need (dead nodes are left out; all assignments
 /// are kept when `keep_assignments`) and applies the passes. Inputs, variables and locals keep
-/// their names. `evaluator` may be null: nothing is folded then. Without `inference` roots keep
-/// their values bit for bit but for the rounding of with_folded_constants and with_fused_loss, and
-/// to the precision that bfloat16_products asks for.
+/// their names. If `evaluator` is null, no constant is folded. Without `inference` roots keep their
+/// values bit for bit, except for the rounding of with_folded_constants and with_fused_loss and the
+/// precision that bfloat16_products asks for.
 RewrittenGraph rewrite(const Graph& graph, std::span<const Value> roots, bool keep_assignments,
                        const RewriteOptions& options, ConstantEvaluator* evaluator);
 

@@ -39,7 +39,7 @@ class RewriteTest : public testing::Test {
     for (const auto& node : result.graph->nodes()) names.push_back(node->op().name);
     return names;
   }
-  /// The roots have the values that they had.
+  /// Expects that the roots of the rewritten graph have the values of the original ones.
   void expect_same_values(const std::vector<Value>& roots, const RewrittenGraph& result) {
     ASSERT_EQ(result.roots.size(), roots.size());
     for (std::size_t i = 0; i < roots.size(); ++i) {

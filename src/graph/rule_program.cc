@@ -29,7 +29,7 @@ bool is_word(std::string_view name) {
   return !name.empty() && name.size() <= kMostNameLetters && std::ranges::all_of(name, fits);
 }
 
-// The names that a checkpoint has for rules of the library.
+// True for a name that checkpoints use for a rule of the library.
 bool is_taken(std::string_view name) {
   return std::ranges::find(kRuleNames, name) != kRuleNames.end();
 }
@@ -91,7 +91,8 @@ void check_results(const RuleProgram& program) {
   }
 }
 
-// The last element step that reads each step's result; the end of the program for a result.
+// Returns, for each element step, the last one that reads its result; for a result of the program,
+// the end of the program.
 std::vector<std::size_t> last_reads_of(const RuleProgram& program) {
   std::vector<std::size_t> last(program.element_steps.size(), 0);
   for (std::size_t j = 0; j < program.element_steps.size(); ++j) {

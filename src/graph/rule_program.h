@@ -23,7 +23,8 @@ namespace paceline {
 struct RuleProgram {
   /// Inputs of a scalar step.
   enum ScalarInput : std::uint8_t { kLearningRate, kCount, kScalarInputs };
-  /// Inputs of an element step: these, the slots, the inputs of scalar steps, and their results.
+  /// Inputs of an element step: the value, the gradient, the slots, the inputs of scalar steps, and
+  /// the results of scalar steps.
   enum ElementInput : std::uint8_t { kValue, kGradient, kFirstSlot };
 
   std::string name;
@@ -32,7 +33,7 @@ struct RuleProgram {
   bool by_code = false;
   std::function<void(const CodeRuleCall&)>
       code;                     // empty in all processes but the one that defines the rule
-  std::vector<SlotSpec> slots;  // those that are as large as the variable
+  std::vector<SlotSpec> slots;  // the slots that are as large as the variable
   std::vector<FusedStep> scalar_steps, element_steps;
   /// The new value, then the new slots: each the result of an element step, or the input that it
   /// replaces.
@@ -41,7 +42,8 @@ struct RuleProgram {
   // complete() makes these from the others.
   /// The place of each element step's op among fusable_ops().
   std::vector<std::uint8_t> element_ops;
-  /// The last step that reads each element step's result; the number of steps for a result.
+  /// For each element step, the last step that reads its result; the number of steps if the program
+  /// returns it.
   std::vector<std::size_t> last_reads;
 
   /// Rows and columns. One number is 1 by 1.

@@ -45,7 +45,7 @@ struct Note : Hook {
   Seen& seen;
 };
 
-// Trains until `steps` own steps are fed, or RunOptions ends it.
+// Trains until `feeds` own steps are fed, or RunOptions end the training.
 Seen train(const Cluster& cluster, const RunOptions& run, std::int64_t feeds) {
   Graph graph;
   const Value x = graph.input("x", {2, 3});
@@ -101,8 +101,8 @@ TEST(AccumulateSession, ResumesAtTheBeginningOfTheWindowThatWasUnderWay) {
   }
 }
 
-// Returns the saved steps by worker. A checkpoint has a task's own step, which the ps counts by
-// windows.
+// Returns the saved steps by worker. A checkpoint has the own steps of a task, of which the ps
+// counts the windows.
 std::map<std::string, std::int64_t> saved_steps_of(const std::string& folder) {
   const auto newest = Checkpoints(folder + "/checkpoints").newest_whole(WholeCheck::kSizes).whole;
   std::map<std::string, std::int64_t> steps;

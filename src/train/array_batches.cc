@@ -21,7 +21,7 @@ namespace {
 
 std::int64_t rows_of(const Shape& shape) { return shape.rank() > 0 ? shape[0] : 0; }
 
-// Returns the rows of a batch of this input, for which an open dimension asks the program.
+// Returns the rows of a batch of this input. If the input's dimension 0 is open, `asked` says them.
 std::int64_t batch_of(Value input, std::int64_t asked) {
   const std::int64_t rows = rows_of(input.shape());
   if (!is_open(rows)) {
@@ -49,7 +49,7 @@ ArrayBatches::ArrayBatches(std::vector<std::pair<Value, Tensor>> arrays,
   for (const auto& array : arrays_) check(array);
   check_options();
   const std::int64_t all = all_examples();
-  // Parts differ by no example, so that all workers make the same number of steps.
+  // All parts have the same number of examples, so that all workers make the same number of steps.
   examples_ = all / options_.parts;
   batches_ = examples_ / batch_;
   if (options_.last != LastBatch::kDrop && examples_ % batch_ != 0) ++batches_;

@@ -44,7 +44,7 @@ class ArrayBatchesTest : public ::testing::Test {
   std::unique_ptr<Session> make() {
     return std::make_unique<Session>(minimize(loss_, Sgd{1e-6f}), cluster_, run_, options_);
   }
-  /// The ids that the last step saw; −1: filled up.
+  /// The ids that the last step saw; −1 for a row that only fills up the batch.
   Ids seen(const Session& session) const {
     Ids ids;
     const auto id = session.value(ids_).data<std::int32_t>();
@@ -153,7 +153,7 @@ TEST_F(ArrayBatchesTest, GoOnAfterAsManyExamplesWithBatchesOfAnotherSize) {
   Session session(minimize(reduce_sum(square(w)), Sgd{1e-6f}), cluster_, run_, {.watch = {ids}});
   ArrayBatches data({{ids, all_ids_}}, {.shuffle = false, .last = LastBatch::kPad});
   ASSERT_TRUE(session.step(std::ref(data)));
-  // Two of the eight examples that were used are in the batch that reaches beyond them.
+  // Eight examples were used. Batches of 3 go on after six, so this batch repeats two of the eight.
   EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(6, 7, 8));
   ASSERT_TRUE(session.step(std::ref(data)));
   EXPECT_THAT(session.value(ids).data<std::int32_t>(), ElementsAre(9, 0, 0));

@@ -14,8 +14,8 @@ namespace paceline {
 /// A feed that holds one batch. Its memory serves the next batch again.
 class BatchFeed : public Feed {
  public:
-  /// If it `keeps`, the next batch has the inputs that this one keeps; else the feed has them that
-  /// this one is given to.
+  /// If `keeps` is true, the next batch has the inputs that this one keeps. Otherwise the feed to
+  /// which this batch is given keeps them.
   explicit BatchFeed(bool keeps = false) : keeps_(keeps) {}
   /// Empties the batch; the next inputs are for the task's own step `step`.
   void begin(std::int64_t step, const TaskPosition& position,

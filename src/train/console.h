@@ -10,10 +10,10 @@ namespace paceline {
 /// A progress line on a terminal is replaced by the line that follows it.
 class Console {
  public:
-  /// `quiet`: prints nothing. A log, which may be null, remembers what is printed.
+  /// With `quiet` it prints nothing. A log, which may be null, remembers what is printed.
   explicit Console(bool quiet, const Log* log = nullptr);
   void print(const std::string& line) const { write(line, "\n"); }
-  /// Prints a line whose place the next one takes on a terminal; elsewhere the same as print.
+  /// Prints a line that the next line replaces on a terminal. Elsewhere it does the same as print.
   void print_progress(const std::string& line) const { write(line, terminal_ ? "" : "\n"); }
 
  private:

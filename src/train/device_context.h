@@ -32,7 +32,7 @@ class DeviceContext {
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
     bool fused_update = true;      // RunOptions'
-    Timeline* timeline = nullptr;  // gets the train steps' calls of the store
+    Timeline* timeline = nullptr;  // records the calls of the store in train steps
     std::shared_ptr<const InputNormals> normals = {};
     std::uint64_t seed = 0;
     std::int64_t task = 0;

@@ -8,7 +8,8 @@
 
 namespace paceline {
 
-/// Returns that of the first input, which counts them unless the program says another.
+/// Returns dimension 0 of the graph's first input, which counts the examples of a batch unless the
+/// program says otherwise.
 inline std::int64_t first_dimension_of_inputs(const Graph& graph) {
   for (const auto& node : graph.nodes()) {
     if (node->op().name != "input") continue;

@@ -17,7 +17,7 @@ struct EvaluateBeside::State {
         threads(on_threads),
         with(what),
         on(workers) {}
-  // The thread uses the evaluator until it is done.
+  // The thread of an evaluation uses the evaluator, so the evaluation must end first.
   ~State() {
     if (!under_way.valid()) return;
     evaluator->cancel();
@@ -28,7 +28,8 @@ struct EvaluateBeside::State {
     return under_way.valid() &&
            under_way.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }
-  // Waits for the evaluation under way, throws what it threw, and asks what follows from it.
+  // Waits for the evaluation under way, throws what it threw, and calls `done`. Returns whether
+  // training goes on.
   bool finish(Session& session) {
     under_way.get();
     evaluator->report_now();
@@ -52,7 +53,7 @@ struct EvaluateBeside::State {
   const EvaluateOn on;
   std::optional<Evaluator> evaluator;
   StepResult at;
-  std::future<void> under_way;  // valid: one that `done` was not told of
+  std::future<void> under_way;  // valid: an evaluation that `done` has not seen yet
 };
 
 EvaluateBeside::EvaluateBeside(Interval every, Function evaluate, Done done, int threads,

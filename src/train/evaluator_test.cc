@@ -1,4 +1,5 @@
-// Evaluations beside training give the same results as alone, on the values that they copied.
+// Evaluations beside training compute on the values that they copied: the results are those of a
+// session that does nothing else.
 #include "paceline/evaluator.h"
 
 #include <gmock/gmock.h>

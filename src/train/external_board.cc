@@ -24,7 +24,7 @@ std::string type_in_words(const TensorView& view) {
   return ValueType{view.dtype, view.shape}.str();
 }
 
-// Elements of a row: of everything but dimension 0.
+// The elements of a row: the product of all dimensions but dimension 0.
 std::size_t elements_of_row(const Shape& shape) {
   std::size_t elements = 1;
   for (const std::int64_t dim : shape.dims().subspan(1)) elements *= std::size_t(dim);

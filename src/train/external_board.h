@@ -19,25 +19,27 @@
 
 namespace paceline {
 
-/// An attribute of nodes that other code computes: the cores that it keeps busy meanwhile (double,
-/// 0: not known). Code that waits for a GPU keeps hardly one busy.
+/// An attribute of nodes that other code computes: the cores that this code keeps busy (double, 0:
+/// not known). Code that waits for a GPU keeps hardly one busy.
 constexpr char kBusyCores[] = "busy_cores";
 
-/// When some steps needed each variable and had each gradient, in seconds since they began, and
-/// when they ended.
+/// For some steps, in seconds since each began: when it needed each variable, when it had each
+/// gradient, and when it ended.
 struct ExternalTimes {
   using OfSteps = std::vector<double>;
   std::vector<OfSteps> needed, handed_over;  // by variable
   OfSteps ended;
-  double busy_cores = 0;  // of the process from the first of the steps to the last; 0: not known
+  /// The cores that the process kept busy from the first of these steps to the last; 0: not known.
+  double busy_cores = 0;
 };
 
-/// The thread of the session shows values and takes gradients; any others need values and hand
-/// gradients over. Nobody holds the lock while memory is copied or released.
+/// The thread of the session shows values and takes gradients; any other threads wait for values
+/// and hand gradients over. Nobody holds the lock while memory is copied or released.
 class ExternalBoard {
  public:
-  /// `takes_at_end`: the session takes no gradient before the step ends. Nothing waits for them in
-  /// one process, where rules that are applied meanwhile take the cores of the code that computes.
+  /// With `takes_at_end` the session takes no gradient before the step ends. This is for one
+  /// process: nothing waits for gradients there, and rules that are applied earlier take cores from
+  /// the code that computes them.
   explicit ExternalBoard(std::vector<ExternalVariable> variables,
                          std::function<void()> check_wait = {}, bool takes_at_end = false);
 
@@ -46,22 +48,23 @@ class ExternalBoard {
   const ExternalVariable& variable(int index) const;
 
   // The thread of the session.
-  /// Opens a step in which the variables are read by so many rows of each (−1: as wholes).
+  /// Opens a step. `rows` says by variable how many rows of it the step reads (−1: the whole
+  /// variable).
   void open(std::vector<std::int64_t> rows);
-  /// False where a plan is tried, and nobody computes.
+  /// False while a plan is only tried, and no other code computes the model.
   bool is_open() const;
   void show(int variable, const TensorView& value);
-  /// Waits until the gradient of one of `count` variables was handed over, or there will be none,
-  /// and returns which one.
+  /// Waits until the gradient of one of `count` variables was handed over, or will not come any
+  /// more. Returns the place of this variable among them.
   std::size_t first_handed_over(std::size_t count,
                                 const std::function<int(std::size_t)>& variable_at);
-  /// Both wait until the gradient was handed over, and write or lend it; they return without one
-  /// when the step ends first, and throw when it is abandoned.
+  /// Both wait until the gradient was handed over, and write or lend it. They return without a
+  /// gradient when the step ends first, and throw when the step is abandoned.
   void take(int variable, const KernelCall& call);
   void take_rows(int variable, const KernelCall& call);
   /// Waits until the step ends, and returns its loss.
   double take_loss();
-  /// The step has ended, with this error where it failed.
+  /// Notes that the step has ended, with `error` if it failed.
   void close(std::exception_ptr error = {});
 
   // Other threads.
@@ -70,15 +73,16 @@ class ExternalBoard {
                  bool by_rows, std::shared_ptr<const void> owner);
   /// Throws kFailedPrecondition unless a step is open.
   void end(std::optional<double> loss);
-  /// Kernels that wait throw it from now on.
+  /// From now on kernels that wait throw an error that says `why`.
   void abandon(const std::string& why);
-  /// Waits, with check_wait, until `done` says so, which is asked under the lock.
+  /// Waits until `done`, which is called under the lock, returns true. Calls check_wait meanwhile.
   void wait(const std::function<bool()>& done);
   /// The same, without check_wait.
   void wait_quietly(const std::function<bool()>& done);
   /// Changes what `done` asks, under the lock.
   void change(const std::function<void()>& by);
-  /// The times of `kTimed` steps after the first `kUntimed`, for which memory is touched first.
+  /// Returns the times of `kTimed` steps. The first `kUntimed` steps are left out, since they touch
+  /// memory for the first time.
   ExternalTimes times() const;
   static constexpr int kUntimed = 2, kTimed = 8;
   /// Throws the earliest error of the session.
@@ -88,7 +92,7 @@ class ExternalBoard {
   struct Shown {
     TensorView value = {};
     bool there = false, asked = false;
-    std::int64_t rows = -1;  // of this step; −1: all of the variable
+    std::int64_t rows = -1;  // the rows that this step reads; −1: all of the variable
   };
   struct Handed {
     bool there = false, taken = false;
@@ -129,7 +133,7 @@ class ExternalBoard {
   int steps_ = 0;
   ExternalTimes times_;
   std::exception_ptr error_;
-  // Of the thread of the session alone, kept for their memory.
+  // Only the thread of the session uses these. They are kept for their memory.
   std::vector<std::int32_t> ids_;
   std::vector<float> rows_;
 };

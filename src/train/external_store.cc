@@ -1,7 +1,8 @@
-// If the run is to be predicted (RunOptions::predicts), the store first makes ten steps alone. It
-// learns when each variable was needed and each gradient was there, and plans a session whose nodes
-// take these times: the run's observers predict that session like any other. `paceline predict --
-// COMMAND` only starts the command, with its flags in $PACELINE_PREDICT (cli/flags/job_flags.h).
+// If the run is to be predicted (RunOptions::predicts), the store first makes ten steps alone. The
+// store learns when each variable was needed and each gradient was there, and plans a session whose
+// nodes take these times: the run's observers predict that session like any other. `paceline
+// predict -- COMMAND` only starts the command, with its flags in $PACELINE_PREDICT
+// (cli/flags/job_flags.h).
 #include "paceline/external_store.h"
 
 #include <fmt/format.h>
@@ -38,9 +39,9 @@ namespace paceline {
 /// predictions know nothing of it.
 class ExternalModel {
  public:
-  /// Throws kInvalidArgument, naming the variable, for one that cannot be trained so.
-  /// `busy_cores` kept the other code busy while it took the seconds that the variables tell; 0: it
-  /// was not measured.
+  /// Throws kInvalidArgument, naming the variable, for one that cannot be trained this way.
+  /// `busy_cores` is the number of cores that the other code kept busy in the seconds that the
+  /// variables tell; 0: it was not measured.
   ExternalModel(std::shared_ptr<ExternalBoard> board, const Rule& rule,
                 const MinimizeOptions& options, double busy_cores = 0);
   ExternalModel(const ExternalModel&) = delete;
@@ -57,7 +58,7 @@ class ExternalModel {
  private:
   struct Read {
     Value variable;
-    Value ids;    // those of the batch; of a variable that is read by rows
+    Value ids;    // the ids of the batch, if the variable is read by rows
     Value value;  // as the other code reads it
   };
 
@@ -69,7 +70,9 @@ class ExternalModel {
 
   const std::shared_ptr<ExternalBoard> board_;
   const std::shared_ptr<std::vector<std::atomic<double>>> factors_;  // of learning rates
-  const double busy_cores_;  // while it took the seconds that the variables tell; 0: not known
+  // The cores that the other code kept busy while the seconds of the variables were measured; 0:
+  // not known.
+  const double busy_cores_;
   const OpRegistry ops_;
   Graph graph_;
   std::vector<Read> reads_;
@@ -82,7 +85,7 @@ constexpr char kVariable[] = "variable";  // an index
 constexpr char kSeconds[] = "seconds";
 constexpr char kByRows[] = "by_rows";
 
-// Tokens order the kernels; nobody reads what they are.
+// Tokens only order the kernels: nobody reads their values.
 const ValueType kToken{DType::kUInt8, Shape{}};
 
 const ExternalVariable& checked(const ExternalVariable& variable, std::set<std::string>& names) {
@@ -123,16 +126,17 @@ double busy_cores_of(const Node& node) { return node.attributes().get<double>(kB
 
 void write_token(const KernelCall& call) { *call.outputs.back().as<std::uint8_t>() = 0; }
 
-// Where only the time of a step is tried, it passes: on fewer cores than the other code kept busy,
-// as much longer.
+// Lets the time of a node pass, where a step is only tried for its time. On fewer cores than the
+// other code kept busy, it takes longer in proportion.
 void pass_time(const Node& node, const KernelCall& call) {
   const int here = call.threads == nullptr ? 1 : call.threads->count();
   const double times = std::max(1.0, busy_cores_of(node) / double(here));
   std::this_thread::sleep_for(std::chrono::duration<double>(seconds_of(node) * times));
 }
 
-// Predictions divide the time of all kernels by these. Where nothing was measured, each element is
-// multiplied and added once for its use, and twice for its gradient.
+// Predictions divide the time of all kernels in proportion to these costs. Where nothing was
+// measured, each element counts one multiplication and addition for its use, and two for its
+// gradient.
 Cost cost_of(const Node& node, double flops_of_element) {
   const double seconds = seconds_of(node);
   if (seconds > 0) return {.flops = seconds * 1e9, .bytes = 0};
@@ -247,9 +251,9 @@ Value ExternalModel::needs_in_order() {
   return token;
 }
 
-// The last variables' gradients are expected first. What is read stays as it is until the gradient
-// is there, since the gradient reads it, too. What has none stays until the loss; so do rows, whose
-// memory another gradient could else take that comes earlier.
+// The last variables' gradients are expected first. A variable that is read keeps its value until
+// its gradient is there, since the gradient reads it, too. A variable without a gradient keeps its
+// value until the loss. So do rows: otherwise an earlier gradient could take their memory.
 std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<Value>& all) {
   std::vector<VariableUpdate> updates;
   for (std::size_t left = reads_.size(); left > 0; --left) {
@@ -282,7 +286,8 @@ std::vector<VariableUpdate> ExternalModel::gradients(Value forward, std::vector<
   return updates;
 }
 
-// A group of each variable: its own options, or those of the group that its name belongs to.
+// Returns the options with a group for each variable: its own options, or those of the group that
+// its name belongs to.
 MinimizeOptions ExternalModel::with_groups(MinimizeOptions options) const {
   std::vector<VariableGroup> groups;
   for (const VariableGroup& group : options.groups) {
@@ -308,7 +313,7 @@ MinimizeOptions ExternalModel::with_groups(MinimizeOptions options) const {
     });
     groups.push_back(std::move(group));
   }
-  // Behind them, so that a prefix that no variable has is refused.
+  // The program's groups follow, so that minimize() refuses a prefix that no variable has.
   groups.insert(groups.end(), options.groups.begin(), options.groups.end());
   options.groups = std::move(groups);
   return options;
@@ -342,7 +347,7 @@ void ExternalModel::feed(Feed& feed, const std::vector<BatchRows>& rows) const {
   }
   for (std::size_t v = 0; v < reads_.size(); ++v) {
     if (!reads_[v].ids) continue;
-    // A row that is read once more costs nothing.
+    // Places without an id repeat the first one: to read a row once more costs nothing.
     const std::span<std::int32_t> input = feed.data<std::int32_t>(reads_[v].ids);
     std::ranges::fill(input, ids[v]->empty() ? 0 : ids[v]->front());
     std::ranges::copy(*ids[v], input.begin());
@@ -357,7 +362,7 @@ void ExternalModel::set_learning_rate_factor(int variable, double factor) {
 
 namespace {
 
-// The program's own work is what a session's thread waits for.
+// Thrown to end a session as one that its thread leaves by an exception.
 struct Unfinished {};
 
 void check_cluster(const Cluster& cluster) {
@@ -376,7 +381,7 @@ void check_cluster(const Cluster& cluster) {
 constexpr int kStepsToLearn = ExternalBoard::kUntimed + ExternalBoard::kTimed;
 constexpr double kLeastKnown = 1e-9;  // seconds; 0 would say that nothing is known
 
-// The median, which one slow step does not change; 0 of what no step did.
+// Returns the median, which one slow step does not change; 0 when no step has a time.
 double usual(ExternalTimes::OfSteps times) {
   if (times.empty()) return 0;
   const auto middle = times.begin() + std::ptrdiff_t(times.size() / 2);
@@ -384,8 +389,8 @@ double usual(ExternalTimes::OfSteps times) {
   return *middle;
 }
 
-// The variables in the order in which these steps needed them, with what passed between the moments
-// at which they were needed and their gradients were there.
+// Returns the variables in the order in which these steps needed them. Each has the time since the
+// previous variable was needed, and the time since the next variable's gradient was there.
 std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& variables,
                                          const ExternalTimes& times) {
   std::vector<std::size_t> order(variables.size());
@@ -405,7 +410,8 @@ std::vector<ExternalVariable> with_times(const std::vector<ExternalVariable>& va
   for (std::size_t i = order.size(); i-- > 0;) {
     made[i].seconds_to_ready = until(times.handed_over[order[i]]);
   }
-  // What is left of the step is of no variable.
+  // The rest of the step, after the last gradient, counts for the variable whose gradient is ready
+  // last.
   const auto last = std::ranges::find(made, false, &ExternalVariable::frozen);
   last->seconds_to_ready += until(times.ended);
   return made;
@@ -470,8 +476,8 @@ class ExternalStore::Impl {
     if (thread.joinable()) end_thread();
   }
 
-  // Once there were enough steps, the observers of the run predict the session that is planned
-  // here, and let it not start.
+  // After enough steps, plans a session, which the observers of the run predict and do not let
+  // start.
   void learn() {
     if (!run.predicts || predicted || ++learned_of < kStepsToLearn) return;
     predicted = true;
@@ -483,8 +489,8 @@ class ExternalStore::Impl {
     });
   }
 
-  // Calls `task` on the session's thread, and throws what it throws. A wait that ends by an
-  // exception of the caller leaves the task to that thread.
+  // Calls `task` on the session's thread, and throws what it throws. If an exception of check_wait
+  // ends the wait, the task stays with that thread.
   void call(std::function<void()> task) {
     begin(std::move(task));
     wait_done();
@@ -534,7 +540,7 @@ class ExternalStore::Impl {
                             "{} steps from which a prediction learns",
                             learned_of, kStepsToLearn));
   }
-  // Between two steps a step that fails at once tells the session so.
+  // Between two steps, a step that fails at once tells the session that it is abandoned.
   void abandon(const std::string& why) {
     if (has_failed() || session == nullptr) return;
     if (board->is_open()) {
@@ -580,16 +586,17 @@ class ExternalStore::Impl {
   SessionOptions options;
   std::atomic<bool> end_asked{false};
   const int exceptions;  // under way when the store was made
-  int learned_of = 0;    // steps, where the run is to be predicted
+  int learned_of = 0;    // the steps from which a prediction has learned
   bool predicted = false;
-  std::vector<std::shared_ptr<const void>> owners;  // of memory in which the session keeps values
-  std::unique_ptr<Session> session;                 // of its thread alone
-  std::optional<StepResult> made;                   // by the last step
-  bool lost = false;                                // the program's own exception ends the store
-  bool busy = false;                                // with `todo`; under the board's lock
-  bool over = false;                                // the thread ends; the same
-  std::function<void()> todo;                       // the same
-  std::exception_ptr failure;                       // of the last task; the same
+  // The owners of memory in which the session keeps values.
+  std::vector<std::shared_ptr<const void>> owners;
+  std::unique_ptr<Session> session;  // of its thread alone
+  std::optional<StepResult> made;    // by the last step
+  bool lost = false;                 // the program's own exception ends the store
+  bool busy = false;                 // with `todo`; under the board's lock
+  bool over = false;                 // the thread ends; the same
+  std::function<void()> todo;        // the same
+  std::exception_ptr failure;        // of the last task; the same
   std::thread thread;
 
  private:
@@ -631,7 +638,8 @@ class ExternalStore::Impl {
     board->change([this] { over = true; });
     thread.join();
   }
-  // As a session that its own thread leaves by an exception: others see that this task was lost.
+  // If this task is lost, ends the session as if its thread had left it by an exception, so that
+  // others see the loss.
   void end_session(bool failed) {
     if (lost) {
       try {

@@ -564,7 +564,7 @@ TEST_F(ExternalStoreTest, AWaitAsksTheProgramWhetherToGoOn) {
 
 // The run's observers are asked once the times are known.
 TEST_F(ExternalStoreTest, APredictionLearnsFromTenStepsOfOneProcess) {
-  RunOptions run = quiet(3);  // the limit of the run is none of the prediction's
+  RunOptions run = quiet(3);  // the run's limit does not count for a prediction
   run.predicts = true;
   int planned = 0, workers = 0;
   std::map<std::string, double> flops;  // of each node

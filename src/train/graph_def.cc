@@ -19,7 +19,7 @@ enum ListField : int { kListShape = 7 };
 enum ShapeField : int { kDimension = 2 };
 enum DimensionField : int { kSize = 1 };
 
-// The version of the ops that the graph uses. TensorBoard accepts this one.
+// The version of the ops that the graph uses. TensorBoard accepts version 1.
 constexpr int kGraphVersion = 1;
 
 // Returns the number in the public enumeration DataType.

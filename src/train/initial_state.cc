@@ -32,16 +32,16 @@
 namespace paceline {
 namespace {
 
-// The slots of a checkpoint, for a job whose strategy may be another one than that which saved it.
+// The slots of a checkpoint, for a job whose strategy may differ from the one that saved it.
 
 /// Returns the variables of a store as its checkpoint would list them.
 std::vector<SavedVariable> variables_as_saved(const SavableStore& store);
 
 /// Takes the values of a checkpoint that has the variables of `store`, and the slots that mean the
-/// same here. Those of a step's rule (Adam's moments) are the variables' own, except where workers
-/// make local steps: then each worker has its own, as a part of its state (`beginning.tasks`), and
-/// the variables have those of the outer rule. Slots that the checkpoint lacks begin anew; `say`
-/// gets a line that tells it.
+/// same here. The slots of a step's rule (Adam's moments) belong to the variables. If workers make
+/// local steps, each worker has these slots as a part of its state (`beginning.tasks`) instead, and
+/// the variables have the slots of the outer rule. Slots that the checkpoint lacks begin anew, and
+/// `say` gets a line about them.
 void take_values_and_slots(InitialState& beginning, const SavableStore& store,
                            const CheckpointReader& reader,
                            const std::function<void(const std::string&)>& say);
@@ -75,7 +75,7 @@ Tensor first_slot(const VariableSpec& spec, const SlotSpec& slot, const Tensor& 
   return made;
 }
 
-// Empty, which has the store begin them all anew, when none is found.
+// Returns an empty list when no slot is found; the store then begins all of them anew.
 std::vector<Tensor> slots_found(const VariableSpec& spec, const Tensor& value,
                                 const FindSlot& find) {
   bool any = false;
@@ -197,7 +197,8 @@ void take_values_and_slots(InitialState& beginning, const SavableStore& store,
 
 using Say = std::function<void(const std::string&)>;
 
-// The worker that saved, the chief or its substitute, has told these records.
+// Adds the unused records to the chief's position. They stand in the position of the worker that
+// saved: the chief or its substitute.
 void add_unused_records(const CheckpointIndex& index, TaskState& chief) {
   for (const SavedTask& task : index.tasks) {
     const auto unused = unused_of({task.position, {}});
@@ -243,7 +244,7 @@ void check_patterns(std::span<const VariableSpec> specs, const RunOptions& run) 
   }
 }
 
-// A session without a training has the rules of no variable, and the values are all that it needs.
+// A session without a training knows no rules of variables, and needs only the values.
 void take_state(InitialState& beginning, const SavableStore& store, const CheckpointReader& reader,
                 const Say& say) {
   const std::span<const VariableSpec> specs = store.kept_variables();
@@ -254,7 +255,7 @@ void take_state(InitialState& beginning, const SavableStore& store, const Checkp
   if (trains) take_values_and_slots(beginning, store, reader, say);
 }
 
-// An evaluation is quiet, and must say it, too.
+// An evaluation prints no lines, but must give this warning.
 void check_data(const CheckpointReader& reader, const DataNames& data, const Log* log,
                 const Say& say) {
   const std::string difference = first_difference(reader.index().data, data);

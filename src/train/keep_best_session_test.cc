@@ -86,7 +86,7 @@ TEST_F(KeepBestSession, EarlyStoppingReturnsToIt) {
   EXPECT_EQ(value_in(*session), 20);
   session->begin_evaluation(run_.out + ":best");
   EXPECT_EQ(value_in(*session), 6);
-  session->summarise("distance", 0);  // of an older checkpoint, which it does not change
+  session->summarise("distance", 0);  // the number of an older checkpoint changes nothing
   EXPECT_EQ(checkpoints_.mark()->best->value, 1);
   session->begin_evaluation();
   EXPECT_EQ(value_in(*session), 20);

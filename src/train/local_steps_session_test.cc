@@ -1,4 +1,4 @@
-// Sessions that make local steps: as sync where that must be so, and how they save and go on.
+// Sessions that make local steps: where they must be the same as sync, and how they save and go on.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -38,7 +38,7 @@ struct Trained {
   std::int64_t global_step = 0;
 };
 
-/// A worker trains a small mlp on rows of its own. `feeds` is called before each step, with its
+/// Trains a small mlp on a worker's own rows. Calls `feeds` before each step, with the step's
 /// number, and `made` after the last one.
 Trained train_worker(const Cluster& cluster, const Rule& rule, const RunOptions& run,
                      const std::function<void(std::int64_t)>& feeds = {},
@@ -175,7 +175,7 @@ TEST(LocalStepsSession, WithoutRoundsAllStepsTogetherAreCounted) {
     });
     std::int64_t made = 0;
     for (const Trained& worker : trained) {
-      if (worker.losses.empty()) continue;  // it began when the other had made all
+      if (worker.losses.empty()) continue;  // joined after the others had made all steps
       EXPECT_GE(worker.global_step, 200);
       made += std::int64_t(worker.losses.size());
     }

@@ -10,7 +10,7 @@
 namespace paceline {
 namespace {
 
-// "layer1/weights[17] is nan"; empty: all of them are finite.
+// Returns text such as "layer1/weights[17] is nan"; empty: all values are finite.
 std::string first_not_finite(Session& session) {
   for (const std::string& name : session.variables().names()) {
     const Tensor value = session.variables().get(name);

@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// The quantiles of the normal distribution at 65,536 equally likely points, scaled to variance 1;
-/// 16 bits of Philox choose one. 256 KiB, made once.
+/// The quantiles of the normal distribution at 65,536 equally likely points, scaled to variance 1.
+/// A number of 16 bits from Philox chooses one. The table takes 256 KiB, and is made once.
 class NormalTable {
  public:
   NormalTable();

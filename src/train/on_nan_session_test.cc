@@ -24,7 +24,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr int kBadStep = 3;  // of the worker whose batch has NaN or infinity
+constexpr int kBadStep = 3;  // the step in which the batch of one worker has NaN or infinity
 constexpr int kSteps = 6;
 
 struct NanCase {
@@ -44,7 +44,7 @@ struct TrainedThroughNan {
   std::optional<std::int64_t> skipped;
 };
 
-/// True where --steps counts the steps of all workers, and none waits for another at the end.
+/// True where --steps counts the steps of all workers, and no worker waits for another at the end.
 bool counts_all(const NanCase& test) { return test.strategy == "async" || test.strategy == "ssp"; }
 
 /// Workers that do not wait for each other meet here, so that all see the bad batch.
@@ -53,7 +53,7 @@ struct BadBatch {
   std::shared_future<void> seen = fed.get_future().share();
 };
 
-/// A model with rows and a dense layer.
+/// Trains a model with rows and a dense layer.
 TrainedThroughNan train(const Cluster& cluster, const NanCase& test, RunOptions run, bool has_nan,
                         BadBatch& bad_batch) {
   const TemporaryFolder folder;

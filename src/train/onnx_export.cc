@@ -1,7 +1,7 @@
 // Each op that a graph for inference has, outside gradients and losses, becomes one or some nodes
 // of ONNX. The graph is the one that the caller has built: no pass has fused or turned anything in
-// it. Its shapes are static; it is built again for another size of each open dimension, and the
-// dimensions that differ then are open.
+// it. Its shapes are static. For each open dimension the graph is built again with another size;
+// the dimensions of shapes that then differ are open.
 #include "train/onnx_export.h"
 
 #include <fmt/format.h>
@@ -45,7 +45,7 @@ std::vector<Value> values_of(std::span<const NamedValue> inputs,
   return values;
 }
 
-// `made` has the same values, in another graph.
+// Replaces the values of inputs and outputs by the roots of `made`, which have the same values.
 InferenceGraph in_place_of(std::vector<NamedValue> inputs, std::vector<NamedValue> outputs,
                            RewrittenGraph made) {
   auto root = made.roots.begin();
@@ -61,7 +61,8 @@ InferenceGraph for_inference(InferenceGraph built) {
   return in_place_of(built.inputs, built.outputs, with_inference({*built.graph, roots, false}));
 }
 
-/// The graph for one size of each open dimension, and with another size of one after the other.
+/// The graph for one size of each open dimension, and, for each open dimension, the graph with
+/// another size of that one.
 class SizedGraphs {
  public:
   explicit SizedGraphs(const OnnxModel& model) : open_(model.open) {
@@ -301,7 +302,8 @@ void export_pad(NodeExport& e) {
   e.make("Pad", {e.input(0), e.numbers("pads", pads)});
 }
 
-// ONNX's OneHot takes no scalar, and onnxruntime's no int32: ids are compared with each column's.
+// ONNX's OneHot takes no scalar, and onnxruntime's no int32: so ids are compared with the number of
+// each column.
 void export_one_hot(NodeExport& e) {
   Tensor columns(DType::kInt32, {e.attribute<std::int64_t>("depth")});
   std::iota(columns.data<std::int32_t>().begin(), columns.data<std::int32_t>().end(), 0);
@@ -340,7 +342,8 @@ void export_layer_norm(NodeExport& e) {
          {{"axis", std::int64_t{-1}}, {"epsilon", e.attribute<double>("epsilon")}});
 }
 
-// The factor of a matrix product as it is multiplied.
+// Returns the name of factor `i` of a matrix product, transposed if the attribute `transposed` is
+// set.
 std::string factor(NodeExport& e, int i, const char* transposed, const char* suffix) {
   if (!e.attribute<bool>(transposed)) return e.input(i);
   Numbers permutation;
@@ -355,7 +358,8 @@ void export_matmul(NodeExport& e) {
   e.make("MatMul", {a, b});
 }
 
-// The way of windows; ONNX, too, has the pads top, left, bottom, right.
+// Returns the attributes of a window. ONNX has the pads in the same order: top, left, bottom,
+// right.
 std::vector<OnnxAttribute> windows(const Node& node, std::array<std::int64_t, 2> size) {
   const Window2d window = Window2d::of(node.attributes());
   const auto numbers = [](const auto& some) { return Numbers(some.begin(), some.end()); };
@@ -375,7 +379,7 @@ void export_max_pool2d(NodeExport& e) {
   e.make("MaxPool", e.inputs(), windows(e.node(), Window2d::of(e.node().attributes()).size));
 }
 
-// Margins do not count; dilations are of opset 19 there.
+// Margins do not count in the mean. ONNX's AveragePool takes dilations only from opset 19 on.
 void export_avg_pool2d(NodeExport& e) {
   std::vector<OnnxAttribute> with = windows(e.node(), Window2d::of(e.node().attributes()).size);
   with.pop_back();
@@ -402,7 +406,7 @@ void export_embedding_lookup(NodeExport& e) {
 
 constexpr std::int64_t kGates = 4;
 
-// Our gates i, j, f, o in ONNX's order i, o, f, c.
+// Puts our gates i, j, f, o into ONNX's order i, o, f, c.
 std::string reordered(NodeExport& e, const char* suffix, const std::string& gates,
                       std::int64_t axis) {
   return e.step(suffix, "Gather", {gates, e.numbers("gates", {0, 3, 2, 1})}, {{"axis", axis}});
@@ -713,7 +717,7 @@ const SizedGraphs& NodeExport::graphs() const { return graph_.graphs(); }
 
 std::string NodeExport::sizes(std::vector<OnnxDimension> dims, bool finds_one) {
   if (finds_one) {
-    // One that is no open dimension itself, if there is such.
+    // Prefers a size that is computed from open dimensions to an open dimension.
     auto found = std::ranges::find_if(
         dims, [](const OnnxDimension& dim) { return dim.open && dim.name.empty(); });
     if (found == dims.end()) found = std::ranges::find(dims, true, &OnnxDimension::open);
@@ -731,7 +735,7 @@ std::string NodeExport::sizes(std::vector<OnnxDimension> dims, bool finds_one) {
   return step("shape", "Concat", parts, {{"axis", std::int64_t{0}}});
 }
 
-// Throws unless the checkpoint holds this variable so.
+// Throws unless the checkpoint holds this variable with the same type and shape.
 void check_saved(const TensorInfo& variable, const CheckpointReader& reader) {
   const SavedVariable& saved = reader.index().variable(variable.name);
   if (saved.dtype == variable.dtype && saved.shape == variable.shape) return;
@@ -741,7 +745,7 @@ void check_saved(const TensorInfo& variable, const CheckpointReader& reader) {
                           name_of(variable.dtype), variable.shape.str()));
 }
 
-/// What is written of a graph. Its pointers are the caller's.
+/// Returns the model that is written of a graph. It points to the arguments, which must outlive it.
 OnnxModel model_of(const Graph& graph, const std::vector<NamedValue>& inputs,
                    const std::vector<NamedValue>& outputs) {
   for (const auto* const list : {&inputs, &outputs}) {

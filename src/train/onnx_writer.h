@@ -17,8 +17,8 @@
 
 namespace paceline {
 
-/// One dimension of an input or output: an open one has a name in place of a size, or, where it
-/// follows from others, neither.
+/// One dimension of an input or output: an open one has a name in place of a size, or neither,
+/// where the size follows from others.
 struct OnnxDimension {
   std::int64_t size = 0;
   bool open = false;
@@ -35,19 +35,19 @@ struct OnnxAttribute {
 std::int64_t onnx_type(DType dtype);
 
 /// Nodes stand in the file in the order of the calls, which must be that of their values. The
-/// names are the caller's care.
+/// caller takes care that the names are right.
 class OnnxWriter {
  public:
   /// Returns the values of an initializer that has none yet.
   using Values = std::function<Tensor(const TensorInfo&)>;
 
-  /// An input "" is one that an op can do without.
+  /// An input "" is an optional input that is left out.
   void node(std::string_view name, std::string_view type, std::span<const std::string> inputs,
             std::span<const std::string> outputs, std::span<const OnnxAttribute> attributes = {});
   void input(std::string_view name, DType dtype, std::span<const OnnxDimension> dims);
   void output(std::string_view name, DType dtype, std::span<const OnnxDimension> dims);
   void initializer(const std::string& name, const Tensor& values);
-  /// Its values are read when the file is written.
+  /// Adds an initializer whose values are read when the file is written.
   void initializer(const TensorInfo& info) { initializers_.push_back({info, {}}); }
   /// A text about the model, beside it.
   void metadata(std::string_view key, std::string_view text);

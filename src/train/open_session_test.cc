@@ -58,7 +58,8 @@ void fill_examples(Feed& feed, const Net& net, std::int64_t first, std::int64_t 
   }
 }
 
-/// Fills batch `feed.step()` of these sizes; stops behind the last.
+/// Returns a feed whose batch number n has `sizes[n]` examples, and which stops after the last
+/// size.
 std::function<void(Feed&)> batches(const Net& net, const Sizes& sizes) {
   return [net, sizes](Feed& feed) {
     const auto step = std::size_t(feed.step());
@@ -116,7 +117,8 @@ void expect_near(const Outcome& got, const Outcome& wanted, double relative = 1e
   }
 }
 
-// More sizes than plans are kept of, some of them twice, larger and smaller than the usual one.
+// There are more sizes than plans that are kept. Some occur twice; some are larger and some smaller
+// than the usual one.
 TEST(OpenSession, EachStepIsThatOfAGraphOfItsSizes) {
   Sizes sizes = {8, 3, 8, 1, 64};
   for (std::int64_t size = 2; size < 24; ++size) sizes.push_back(size);
@@ -313,7 +315,7 @@ TEST(OpenSession, EvaluatesBatchesOfAnySizeAndWatchesValues) {
       }
     }
   }
-  // A value that is added later, and a fetch from the store.
+  // Evaluates a value that is added later, and fetches from the store.
   const Value doubled = scale(net.losses, 2);
   const Tensor twice = session.evaluate(doubled, all(0, 3));
   EXPECT_FLOAT_EQ(twice.data<float>()[2], 2 * whole.data<float>()[2]);
@@ -416,7 +418,7 @@ TEST(OpenSession, InputsHaveTheUsualSizeUnlessTheFeedSaysAnother) {
   EXPECT_EQ(session.last_step().step, 4);
 }
 
-// What a step keeps, the next one has, in whatever plan.
+// An input that one step keeps has its values in the next step, whatever plan makes that step.
 TEST(OpenSession, KeepsInputsFromSizeToSize) {
   for (const int towers : {1, 2}) {
     Graph graph;
@@ -513,7 +515,8 @@ TEST(OpenSession, AValueThatIsNotDefinedForASizeIsRefusedForThatOne) {
               AllOf(HasSubstr("[slice]"), HasSubstr("batch = 3")));
 }
 
-// Those of fixed sizes go on; those with open dimensions begin at zero whenever these change.
+// Local variables of fixed sizes go on; those with open dimensions begin at zero whenever the sizes
+// change.
 TEST(OpenSession, LocalVariablesOfFixedSizesAreTheSameInEachSize) {
   Graph graph;
   const auto batch = graph.open("batch", 2);

@@ -34,7 +34,7 @@ void copy_to(Feed& feed, Value input, const Tensor& batch, std::int64_t rows) {
   copy_bytes(memory.data, batch.raw(), memory.bytes());
 }
 
-// The numbers of the pipeline in the position of a task, which may have others.
+// True when `position`, which may have other numbers too, has the numbers of `place`.
 bool is_at(const TaskPosition& position, const TaskPosition& place) {
   return std::ranges::all_of(place.numbers, [&](const auto& number) {
     const auto found = position.numbers.find(number.first);
@@ -113,10 +113,10 @@ class PipelineFeed::State {
   const Pipeline pipeline_;
   const Value values_, labels_, weights_;
   const std::string name_;
-  mutable std::mutex mutex_;  // of reader_, while another thread asks for a report
+  mutable std::mutex mutex_;  // guards reader_ against a thread that asks for a report
   std::optional<PipelineReader> reader_;
   TaskPosition place_;                // after the last batch
-  std::optional<std::int64_t> pass_;  // batches of the pass under way, of an evaluation
+  std::optional<std::int64_t> pass_;  // the batches of an evaluation's pass under way
 };
 
 PipelineFeed::PipelineFeed(const Pipeline& pipeline, Value values, Value labels, Value weights,

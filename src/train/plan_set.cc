@@ -22,8 +22,8 @@
 namespace paceline {
 namespace {
 
-constexpr std::int64_t kUnknown = -1;  // the number of rows is that of the ids
-// The store has room for batches that read so many times the rows of one of the usual size.
+constexpr std::int64_t kUnknown = -1;  // the number of rows is the number of ids
+// The store has room for batches that read this many times the rows of a batch of the usual size.
 constexpr std::int64_t kMostRowsOfUsual = 8;
 
 /// Steps that do what `steps` do and record an event for each call: "need w", "place w", "ready w",
@@ -92,8 +92,8 @@ class TracedSteps : public StoreSteps {
   std::vector<Calls> calls_;  // by variable
 };
 
-// A plan of values that fit no memory would itself take long to make: the executor, which knows all
-// that a step needs, comes too late then.
+// Refuses inputs that fit no memory before it makes the plan, which would take long. The executor,
+// which knows all that a step needs, would refuse them too late.
 std::unique_ptr<Plan> plan_that_fits(const PlanRequest& request, const PlanSet::Parts& parts) {
   double inputs = 0;
   for (const auto& node : request.graph->nodes()) {
@@ -182,8 +182,8 @@ TrainPlans::Sized& TrainPlans::add(const Graph& graph, const Training& training,
   return *plans_.back();
 }
 
-// Its memory serves the largest plan so far. The executor that was chosen may be making a step in
-// the one before.
+// All executors share the memory of the largest plan so far. The chosen executor may be making a
+// step in older memory, which it keeps.
 void TrainPlans::make_executor(Sized& sized) {
   const PlanSet::Parts& parts = set_.parts_;
   if (sized.executor != nullptr && sized.executor->arena() == arena_) return;

@@ -1,4 +1,4 @@
-// The plans of a session with their executors, one for each set of values that was asked of a
+// The plans of a session with their executors: one plan for each set of values that was asked of a
 // graph.
 #pragma once
 
@@ -39,7 +39,7 @@ struct BatchExamples {
 };
 
 /// The plans with which one device makes the train steps of a training: one, or one for each size
-/// of the open dimensions of its graph. They share the steps of the store, and the memory of a
+/// of the open dimensions of its graph. The plans share the steps of the store, and the memory of a
 /// step.
 class TrainPlans {
  public:
@@ -50,7 +50,7 @@ class TrainPlans {
 
   /// True if the graph has open dimensions.
   bool open() const { return open_; }
-  /// The plan that was chosen last; at first that of the usual sizes.
+  /// The plan that was chosen last; at first the plan of the usual sizes.
   const Plan& plan() const { return *chosen_->plan; }
   Executor& executor() const { return *chosen_->executor; }
   /// The examples of a batch of these sizes.
@@ -62,14 +62,15 @@ class TrainPlans {
   bool is_of(const Graph& graph) const { return &training_.graph() == &graph; }
   /// The graph, or the copy of it, whose plan was chosen.
   const Graph& chosen() const { return *chosen_->graph; }
-  /// Drops the plan of a copy of the graph that goes.
+  /// Drops the plan of a copy of the graph that is about to be destroyed.
   void drop(const Graph& copy);
 
  private:
   struct Sized {
     const Graph* graph;
     std::unique_ptr<Plan> plan;
-    std::unique_ptr<Executor> executor;  // null: dropped with its memory, which was too small
+    /// Null: the executor was dropped with its memory, which was too small.
+    std::unique_ptr<Executor> executor;
   };
   Sized& add(const Graph& graph, const Training& training, const std::vector<Value>& watch);
   void make_executor(Sized& sized);
@@ -101,7 +102,7 @@ class PlanSet {
     StepAccount& evaluation_account;  // of evaluations
     RewriteOptions rewrite = {};
     bool fused_update = true;      // RunOptions'
-    Timeline* timeline = nullptr;  // gets the train steps' calls of the store
+    Timeline* timeline = nullptr;  // records the calls of the store in train steps
   };
   explicit PlanSet(const Parts& parts) : parts_(parts) {}
 
@@ -117,10 +118,10 @@ class PlanSet {
                       bool keep_locals, const OpenSizes& sizes = {});
   /// True if the graph has open dimensions.
   bool is_open(const Graph& graph);
-  /// Returns the local variables of this graph on the set's device: with the sizes that a training
-  /// has chosen, or without those that have open dimensions.
+  /// Returns the local variables of this graph on the set's device. Those with open dimensions have
+  /// the sizes that a training has chosen; if none has, they are left out.
   LocalMemory& locals(const Graph& graph);
-  /// Returns the same when a plan of the graph has used them; else null.
+  /// Returns the local variables of the graph if one of its plans has used them; else null.
   const LocalMemory* used_locals(const Graph& graph) const;
   /// Sets all local variables of the graph to zero.
   void reset_locals(const Graph& graph);
@@ -130,17 +131,18 @@ class PlanSet {
   struct Entry {
     StepKind kind;
     Mode mode;
-    const Graph* graph;  // or its copy, of which the fetches are
+    const Graph* graph;  // the graph of the fetches: the one that was asked for, or its copy
     std::vector<Value> fetches;
     std::unique_ptr<ReadPlan> plan;
   };
   struct OpenGraph {
-    std::size_t nodes = 0;      // of the graph when it was looked at
-    std::vector<Value> inputs;  // those with open dimensions, and local variables; else none
+    std::size_t nodes = 0;  // the graph's nodes when it was last looked at
+    /// Inputs with open dimensions, and local variables; empty without open dimensions.
+    std::vector<Value> inputs;
     std::vector<std::unique_ptr<SizedCopy>> copies;  // those that were used last come last
   };
-  /// So many sizes of a graph are kept, and those that a training has chosen: what comes again
-  /// costs no plan.
+  /// The copies of a graph that are kept for its last sizes, beside those that a training has
+  /// chosen: sizes that come again cost no plan.
   static constexpr std::size_t kMostCopies = 16;
 
   ReadPlan& read_plan_of(StepKind kind, const Graph& graph, std::span<const Value> fetches,

@@ -11,7 +11,7 @@ namespace {
 struct Showing {
   explicit Showing(std::function<bool(const PlannedSession&)> to_show) : show(std::move(to_show)) {}
   const std::function<bool(const PlannedSession&)> show;
-  std::mutex mutex;  // of what follows: sessions may be made at once
+  std::mutex mutex;  // guards the next members: sessions may be made at once
   bool shown = false;
 };
 

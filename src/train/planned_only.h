@@ -7,8 +7,8 @@
 
 namespace paceline {
 
-/// Makes observers that let no session start. `show` is called with each one that is planned until
-/// it returns true, for having shown what there is to show.
+/// Makes observers that let no session start. They call `show` with each session that is planned,
+/// until it returns true because it has shown what there is to show.
 MakeObserver planned_only(std::function<bool(const PlannedSession&)> show);
 
 }  // namespace paceline

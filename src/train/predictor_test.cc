@@ -333,7 +333,7 @@ TEST_F(PredictorTest, EachOpenDimensionHasASizeOfItsOwn) {
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_NEAR(computed.data<float>()[i], expected.data<float>()[i], 1e-5f) << i;
   }
-  // Some more sizes than are kept; the mean over the same value is that value.
+  // The loop has some more sizes than plans are kept for; the mean over equal values is that value.
   for (std::int64_t time = 1; time < 25; ++time) {
     const Tensor same(DType::kFloat32, {1, time, 3});
     const Tensor once(DType::kFloat32, {1, 1, 3});

@@ -96,7 +96,7 @@ TEST_F(PrefetchTest, AnErrorSurfacesInTheStepThatWouldHaveUsedTheBatch) {
   EXPECT_EQ(session.last_step().step, 2);
 }
 
-// A step finds an input that is not fed as it would without a thread, and a kept one, too.
+// A step treats inputs that are not fed, and inputs that are kept, as it does without a thread.
 TEST_F(PrefetchTest, WhatIsKeptAndWhatIsMissingIsAsWithout) {
   const Tensor zeros(DType::kFloat32, {16, 1});
   {
@@ -132,7 +132,7 @@ TEST_F(PrefetchTest, ABatchThatDependsOnItsStepIsNotUsedInAnother) {
   EXPECT_THROW(session.step(by_step), Error);
 }
 
-// Batches that were read ahead when training ended are read again when it goes on.
+// Batches that were read ahead when training ended are read again when training goes on.
 TEST_F(PrefetchTest, ACheckpointHasThePositionOfWhatWasUsed) {
   const TemporaryFolder folder;
   run_.out = folder.path();

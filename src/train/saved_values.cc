@@ -35,7 +35,7 @@ class TorchValues {
     for (const VariableSpec& spec : specs) variables.push_back({spec.name, spec.dtype, spec.shape});
     tensors_ = torch_tensors(variables, modules);
   }
-  /// The file has the value: a batch norm without gains needs no weight in it.
+  /// True when the file has the value. A batch norm without gains needs no weight in the file.
   bool has(const VariableSpec& spec) const {
     return std::ranges::all_of(tensors_, [&](const TorchTensor& tensor) {
       return tensor.variable != spec.name || tensor.form == TorchTensor::Form::kOnes ||

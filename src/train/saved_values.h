@@ -12,18 +12,19 @@
 
 namespace paceline {
 
-/// True when one of these shell patterns matches the name, or there are none.
+/// True when one of these shell patterns matches the name, or when there are no patterns.
 bool is_wanted(const std::string& name, const std::vector<std::string>& patterns);
 
 /// What is taken of a checkpoint.
 struct TakenValues {
-  std::vector<std::string> patterns = {};        // only variables that match
-  ModuleNames modules = {};                      // of a file with tensors of PyTorch modules
+  std::vector<std::string> patterns = {};  // only variables that match
+  /// The names of modules in a file with tensors of PyTorch modules.
+  ModuleNames modules = {};
   EvaluateWith with = EvaluateWith::kVariables;  // averages: of those that the checkpoint has
 };
 /// Takes values into `values`, by variable. Returns a line for each variable that the checkpoint
-/// does not have, or has in another shape or type, with both sides; those stay as they are. Numbers
-/// that are not whole are converted.
+/// does not have, or has in another shape or type, with both sides; the values of those variables
+/// stay as they are. Floating-point numbers are converted.
 std::vector<std::string> take_values(std::vector<VariableState>& values,
                                      std::span<const VariableSpec> specs,
                                      const CheckpointReader& reader, const TakenValues& taken);

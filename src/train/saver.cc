@@ -87,7 +87,7 @@ bool Saver::marked_none() {
   return keeper_ && !keeper_->mark().best;
 }
 
-// A report that cannot be taken is tried again with the next look; training goes on.
+// A report that cannot be taken is tried again with the next look, and training goes on.
 void Saver::take_reports() {
   const std::lock_guard lock(marking_);
   if (!keeper_) return;
@@ -98,7 +98,7 @@ void Saver::take_reports() {
   }
 }
 
-// A mark that cannot be written leaves the one before, whose checkpoint is kept on.
+// If a mark cannot be written, the mark before it stays, and so does the checkpoint of that mark.
 void Saver::mark_if_best(std::int64_t step, double value) {
   if (!keeper_) return;
   try {

@@ -54,8 +54,9 @@ class Saver {
     double seconds = 0, bytes = 0;  // of all of them
   };
   Written written() const;
-  /// Begins to save the present values, of about that step: a round that is under way may not count
-  /// yet. After a failure, the user is told and training goes on. Not to be called while busy.
+  /// Begins to save the present values, which are of about step `global_step`: a round that is
+  /// under way may not count yet. After a failure, the user is told and training goes on. Not to be
+  /// called while busy.
   void start(TaskState own, std::int64_t global_step);
   /// Waits for the save that was started last. Throws the error that it failed with.
   void wait();
@@ -65,8 +66,8 @@ class Saver {
   /// from; −1 when there is none.
   std::int64_t saved_step();
 
-  /// Returns the checkpoint that start() has begun last; before the first one, that which training
-  /// has just been resumed from.
+  /// Returns the checkpoint that start() has begun last; before the first one, the checkpoint from
+  /// which training has just been resumed.
   std::shared_ptr<EvaluatedCheckpoint> last_begun() const { return last_begun_; }
   /// Takes the number of an evaluated checkpoint, by which checkpoints are compared. The saver
   /// marks the checkpoint if it is the best, once it is written.
@@ -91,8 +92,9 @@ class Saver {
   Written written_;               // under counting_
   std::int64_t saved_step_ = -1;  // written by the thread of last_
 
-  std::mutex marking_;                // held while checkpoints are marked or deleted
-  std::optional<BestKeeper> keeper_;  // under marking_; nothing: none is kept as the best
+  std::mutex marking_;  // held while checkpoints are marked or deleted
+  /// Guarded by marking_. Empty: no checkpoint is kept as the best.
+  std::optional<BestKeeper> keeper_;
   std::vector<std::weak_ptr<EvaluatedCheckpoint>> begun_;  // under marking_, what they are, too
   std::shared_ptr<EvaluatedCheckpoint> last_begun_;        // changes while no save is under way
 };

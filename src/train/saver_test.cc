@@ -7,7 +7,7 @@
 namespace paceline {
 namespace {
 
-/// A store whose values are of one step.
+/// A store whose values are all of the same step.
 class StoreOfStep : public StoreSaving {
  public:
   explicit StoreOfStep(std::int64_t step) : step_(step) {}

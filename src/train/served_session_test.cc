@@ -32,7 +32,7 @@ class WordsSession {
     session_->add(Forward(*this));
   }
 
-  /// Runs an epoch of `batches` that goes on where the last one has stopped.
+  /// Runs an epoch of `batches` batches, which goes on where the last run has stopped.
   bool run(int batches) {
     session_->reset_locals(graph_);
     int left = batches;

@@ -132,7 +132,7 @@ bool SkippedSteps::after_step(Session& /*session*/, const StepResult& result) {
   const bool finite = std::isfinite(result.loss);
   const std::int64_t left_out = skipped_();
   if (!finite || left_out > left_out_) {
-    last_ = result.step - 1;  // as a worker that stops numbers its steps: from 0
+    last_ = result.step - 1;  // steps count from 0, as in the message of a worker that stops
     if (first_ < 0) first_ = last_;
   }
   ++steps_;
@@ -155,7 +155,7 @@ std::vector<Training> prepared(std::vector<Training> trainings, OnNan on_nan) {
   return trainings;
 }
 
-// A program without a guard goes on with NaN.
+// A program without NanGuard goes on with NaN.
 Cluster prepared(Cluster cluster, const SessionOptions& options) {
   if (!options.nan_guard && cluster.train.on_nan == OnNan::kStop)
     cluster.train.on_nan = OnNan::kApply;
@@ -210,7 +210,7 @@ Session::Impl::~Impl() { finish(); }
 
 void Session::Impl::finish() {
   if (!started() || std::exchange(finished_, true)) return;
-  // The program's own exception ends the session here; the code that catches it knows what it says.
+  // An exception of the program ends the session here; whoever catches it reports it.
   if (unwinding() && job != nullptr) job->fail();
   if (!unwinding() && report.error.empty()) end_well();
   write_report();
@@ -535,7 +535,7 @@ bool Session::Impl::step_of_loop(std::size_t training, const std::function<void(
 
 bool Session::Impl::make_step(Session& session, std::size_t training,
                               const std::function<void(Feed&)>& feed, bool look_ahead) {
-  running = false;  // A run goes no further than what throws here.
+  running = false;  // An exception that is thrown here ends the run.
   const bool more = limit->go_on(loop->last().global_step);
   if (more) check_interrupt();
   if (!more || !step_of_loop(training, feed, look_ahead)) {
@@ -747,7 +747,7 @@ void Session::Impl::change_variables(std::span<const VariableId> ids,
   by(states);
   if (!started()) return;
   job->store().write(std::move(states), job->store().global_step());
-  snapshot_step = -1;  // of no step: the next evaluation reads the new values
+  snapshot_step = -1;  // the snapshot is of no step: the next evaluation reads the new values
   evaluated = {};
   saving->values_were_set();
 }
@@ -1083,7 +1083,7 @@ void Session::Impl::end_well() {
   if (const std::string nans = skipped_end(report); !nans.empty()) console.print(nans);
 }
 
-// An evaluator of its own may still be at work.
+// A task that evaluates checkpoints may still be at work.
 std::string Session::Impl::no_best_end() const {
   const std::optional<KeepBest>& by = run_options.keep_best;
   if (cluster.launch.evaluator || !saving->marked_none() || summarised.contains(by->name))

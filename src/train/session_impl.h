@@ -32,14 +32,14 @@ namespace paceline {
 
 class Session::Impl {
  public:
-  /// The graphs of the trainings, or one without any.
+  /// `graphs` are the graphs of the trainings, or one graph without a training.
   Impl(std::vector<Training> trainings, std::vector<const Graph*> graphs, const Cluster& cluster,
        const RunOptions& run, const SessionOptions& options, std::unique_ptr<UsualSizes> usual,
        SessionObservers observers);
   ~Impl();
 
-  /// False when an observer wanted no more than the plan. Then only the values exist of the parts
-  /// below, and training has ended.
+  /// False when an observer wanted no more than the plan. Training has then ended, and of the parts
+  /// below only the values exist.
   bool started() const { return observers.let_start(); }
   /// Returns the variables of the job, or those of the graphs when the session was not started.
   std::vector<VariableSpec> variables() const;
@@ -66,16 +66,17 @@ class Session::Impl {
   void end_run(Session& session, bool for_good);
   /// Ends a run that the program made step by step, when it makes no more. Throws nothing.
   void close(Session& session) noexcept;
-  /// Measures and writes what is left of the session at its end; the second call does nothing.
+  /// Measures and writes what is left of the session at its end; a second call does nothing.
   void finish();
-  /// Leaves the job, of which only memory is left.
+  /// Leaves the job, after which only its memory is left.
   void leave();
   /// Throws kFailedPrecondition unless there is one training.
   void check_one_training() const;
 
   // Evaluations.
   void refresh_snapshot(EvaluateWith with);
-  /// Brings the newest values into a snapshot. Returns the checkpoint that has them; null: none.
+  /// Brings the newest values into a snapshot. Returns the checkpoint that has these values; null:
+  /// no checkpoint has them.
   std::shared_ptr<EvaluatedCheckpoint> take_newest(VariableSnapshot& snapshot, EvaluateWith with);
   /// Brings the values of a checkpoint into a snapshot (RunOptions::init_from lists its possible
   /// names).
@@ -92,17 +93,17 @@ class Session::Impl {
   auto excluded(F&& part);
   std::int64_t own_steps() const { return loop != nullptr ? loop->last().step : 0; }
 
-  /// Returns those of all towers in their order, or the device's alone.
+  /// Returns the contexts of all towers in their order, or the context of the only device.
   std::vector<DeviceContext*> contexts() const;
 
-  /// Saves, leaves, and throws kCancelled when the user has interrupted the job.
+  /// If the user has interrupted the job, saves, leaves the job, and throws kCancelled.
   void check_interrupt();
 
   // Reports.
   void fail(const std::string& message);
   /// The report as if the run ended now.
   Report report_so_far() const;
-  /// Reports this task's progress once a second to tasks that watch; at once when `anyway`.
+  /// Reports this task's progress to tasks that watch, once a second; with `anyway`, at once.
   void tell_progress(bool anyway = false);
 
   /// Begins to measure the use of the machine, with the task's first step.
@@ -119,12 +120,13 @@ class Session::Impl {
   const Console console;
   const std::thread::id thread = std::this_thread::get_id();  // the session's
   RealClock clock;
-  std::map<std::string, double> summarised;  // by tag, the last that the program gave
+  std::map<std::string, double> summarised;  // by tag, the last number that the program gave
   Report report;
   std::unique_ptr<Timeline> timeline;  // null: none was asked for
   KernelMeter kernel_meter{clock};
-  std::unique_ptr<Device> device;         // of tower 0, where there are several
-  std::unique_ptr<ThreadPool> all_cores;  // for what all towers share; null: the device's threads
+  std::unique_ptr<Device> device;  // of tower 0, where there are several
+  /// The threads for what all towers share; null: the device's threads.
+  std::unique_ptr<ThreadPool> all_cores;
   StepAccount account{clock}, evaluation_account{clock};
   ProgressBoard progress;
   std::unique_ptr<SessionJob> job;
@@ -134,17 +136,19 @@ class Session::Impl {
   BatchExamples examples;                  // of one tower
   std::unique_ptr<SessionTowers> towers;   // null: one device trains
   std::unique_ptr<DeviceContext> context;  // the device's, which trains
-  std::int64_t snapshot_step = 0;          // own train steps made when its snapshot was read
+  std::int64_t snapshot_step = 0;          // the own train steps made when the snapshot was read
   struct Evaluated {
     std::shared_ptr<EvaluatedCheckpoint> checkpoint;
-    std::optional<std::int64_t> until = {};  // this own step; nothing: until the next evaluation
+    /// Valid until this own step; empty: until the next evaluation.
+    std::optional<std::int64_t> until = {};
   };
-  Evaluated evaluated;  // what the numbers of the program are of
+  Evaluated evaluated;  // the checkpoint to which the program's numbers belong
   /// Makes the steps of a training.
   struct Trained {
     std::vector<TrainPlans*> plans;  // by tower
     LearningRates rates;
-    std::vector<std::size_t> watched;  // in SessionOptions::watch, in the order of the fetches
+    /// Indices in SessionOptions::watch, in the order of the fetches.
+    std::vector<std::size_t> watched;
   };
   std::vector<Trained> trained;
   std::vector<Tensor> watched;  // SessionOptions::watch after the last step
@@ -158,7 +162,8 @@ class Session::Impl {
   UnstartedValues unstarted;
 
   bool ran = false;
-  bool running = false;               // hooks have seen a run begin, which the next step goes on
+  /// True: hooks have seen a run begin, to which the next step belongs.
+  bool running = false;
   bool ended = false;                 // for good, with the last run
   std::optional<TimePoint> left_run;  // since when no run is under way
 
@@ -192,7 +197,7 @@ class Session::Impl {
   std::optional<double> network_bytes_per_s() const;
   void add_links(TaskReport& task, double seconds) const;
   void add_results();
-  /// Adds the loop's losses and its global step, of a loop that has made a step.
+  /// Adds the loop's losses and its global step, if the loop has made a step.
   void add_losses(Report& to) const;
   void write_report();
   void failed_end(const std::string& message) const;

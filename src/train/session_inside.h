@@ -38,11 +38,11 @@ class SessionInside {
   /// The records that the job shares out among its workers; null where it shares out none.
   std::shared_ptr<RecordBlocks> record_blocks() const;
   /// Moves the value of a variable to memory of its type and shape, where each step then changes
-  /// it, and which must outlive the session. Returns false where it stays with the job: only one
-  /// process without accumulation keeps values so. Between two steps.
+  /// it. The memory must outlive the session. Returns false where the value stays with the job:
+  /// only one process without accumulation keeps values in such memory. Call it between two steps.
   bool move_value(std::string_view name, const TensorView& to);
-  /// The position that was saved with the checkpoint from which this task resumes; empty when it
-  /// begins anew, or was restarted in a job that went on.
+  /// The position that was saved with the checkpoint from which this task resumes; empty when the
+  /// task begins anew, or was restarted in a job that went on.
   const TaskPosition& restored() const;
   /// Begins to save the state between two steps, on another thread, in RunOptions::out. Returns
   /// false when nothing is begun: the last save is still under way, or this is not the chief, or

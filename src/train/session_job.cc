@@ -67,8 +67,9 @@ SessionJob::SessionJob(const Options& options, const std::vector<VariableSpec>& 
   joined_ = join(how, variables, options.run);
 }
 
-// A task that has joined knows itself when the training is over. One that comes back when the
-// others have ended would wait for them in vain: a launcher tells it, or the last checkpoint.
+// A task that has joined knows itself when the training is over. A task that comes back after the
+// others have ended would wait for them in vain; a launcher or the last checkpoint tells it that
+// the training is over.
 JoinedStrategy SessionJob::join(JoinOptions how, const std::vector<VariableSpec>& variables,
                                 const RunOptions& run) const {
   struct LeftAlone {};
@@ -164,7 +165,7 @@ bool SessionJob::wait_all_done(Deadline deadline) {
   return control().wait_all_done(deadline);
 }
 
-// It is also called while the job is being joined, when there is no control yet.
+// It is also called while the task joins the job, when there is no control yet.
 bool SessionJob::interrupted() const {
   return (interrupt_ != nullptr && interrupt_->interrupted()) || (end_asked_ && end_asked_()) ||
          (joined_.control != nullptr && joined_.control->stop_asked());

@@ -1,5 +1,5 @@
-// The job as a session sees it: the store that it trains with, and the control, by the strategy of
-// its cluster.
+// The job as a session sees it: the store that it trains with, and the job's control. The strategy
+// of the cluster decides which these are.
 #pragma once
 
 #include <atomic>
@@ -35,14 +35,14 @@ class SessionJob {
     const Cluster& cluster;
     const RunOptions& run;
     AgreedData data = {};
-    ThreadPool* pool = nullptr;  // applies the rules in one process; copies what is mapped
+    ThreadPool* pool = nullptr;  // applies the rules in one process, and copies mapped memory
     StepAccount* account = nullptr;
     Timeline* timeline = nullptr;
     ProgressBoard* progress = nullptr;
   };
-  /// Joins. Throws what join_strategy throws; JobIsOver when a launcher tells that the others
-  /// have ended, or nobody comes and the checkpoint that it resumes has the last step; kUsage when
-  /// the task is a ps.
+  /// Joins. Throws what join_strategy throws; JobIsOver when a launcher tells that the others have
+  /// ended, or when no other task answers and the checkpoint to resume has the last step; kUsage
+  /// when the task is a ps.
   SessionJob(const Options& options, const std::vector<VariableSpec>& variables);
   /// Says goodbye, unless fail was called.
   ~SessionJob();
@@ -59,9 +59,10 @@ class SessionJob {
   /// Tells the job that this worker trains no more, and waits until every worker is done or gone.
   /// Returns false at the deadline.
   bool wait_all_done(Deadline deadline);
-  /// Ends the session without a goodbye, so that the others see that this task was lost.
+  /// Makes the session leave the job without a last message, so that the other tasks see that this
+  /// one was lost.
   void fail() { failed_ = true; }
-  /// Leaves in good order; nothing can be asked of the store any more.
+  /// Leaves in good order; after that nothing can be asked of the store.
   void leave();
 
   SavableStore& store() { return *joined_.store; }

@@ -11,19 +11,20 @@ namespace paceline {
 
 class SessionObservers {
  public:
-  /// Makes those that the run options name, and asks each whether the session may start, until one
-  /// says no.
+  /// Makes the observers that the run options name, and asks each whether the session may start,
+  /// until one says no.
   explicit SessionObservers(const PlannedSession& session);
 
-  /// False when one of them wants no more than the plan.
+  /// False when one of the observers wants no more than the plan.
   bool let_start() const { return let_start_; }
-  /// True when one of them wants to see progress.
+  /// True when one of the observers wants to see progress.
   bool want_progress() const;
 
   /// Destroys all of them.
   void clear() { all_.clear(); }
 
-  /// Lets each see the session, which is about to start, through what `make` returns.
+  /// Lets each observer see the session, which is about to start, through the object that `make`
+  /// returns.
   void see(const std::function<std::unique_ptr<RunningSession>()>& make);
 
   using Moment = void (SessionObserver::*)(RunningSession&);

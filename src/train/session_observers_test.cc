@@ -102,7 +102,7 @@ TEST_F(SessionObserversTest, SeeASessionFromItsPlanToItsEnd) {
   EXPECT_EQ(read_report(run_.report).value("mine", "steps"), 3);
 }
 
-// The ps answers with nothing to say, and is heard all the same.
+// The ps has nothing to tell, and yet its answer is heard.
 TEST_F(SessionObserversTest, EachHearsOfTheOtherTasks) {
   struct Hears : SessionObserver {
     explicit Hears(int& how_often) : heard(how_often) {}

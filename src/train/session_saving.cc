@@ -165,8 +165,8 @@ void SessionSaving::tend() {
   }
 }
 
-// In rounds of all workers the values cannot change without this one, and a read waits for the last
-// round.
+// In rounds of all workers the values cannot change without this worker, and a read waits for the
+// last round.
 bool SessionSaving::values_stand_still() const {
   const StrategyKind& kind = strategy_kind(parts_.cluster);
   const Strategy& strategy = parts_.cluster.strategy;
@@ -178,7 +178,8 @@ SessionSaving::ToEvaluate SessionSaving::save_to_evaluate() {
   if (set_at_ == parts_.loop->last().step) return {};
   if (saver_ == nullptr) make_saver(0);
   const bool still = values_stand_still();
-  // A save may take until the other workers have made a step, for which they wait for this one.
+  // A save may last until the other workers have made a step, and for that step they wait for this
+  // worker.
   if (still && begun_at_ == parts_.loop->last().step) return {saver_->last_begun(), ""};
   const std::int64_t step = parts_.job.store().global_step();
   if (saver_->saved_step() != step) {
@@ -268,7 +269,7 @@ void SessionSaving::save_last(Deadline deadline) {
   waited_ += parts_.clock.now() - began;
 }
 
-// Waits for the last steps of the others, and until it is known who saves what these made.
+// Waits for the last steps of the others, and until it is known which task saves these steps.
 bool SessionSaving::saves_end(Deadline deadline) {
   JobControl& control = parts_.job.control();
   const bool any = control.any_worker_saves();

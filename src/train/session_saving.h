@@ -1,4 +1,5 @@
-// The checkpoints of a session: their content, their times, and going on from one.
+// The checkpoints of a session: what they hold, when they are written, and how training goes on
+// from one.
 #pragma once
 
 #include <cstddef>
@@ -38,11 +39,11 @@ class SessionSaving {
     std::function<void(const std::string&)> say = {};  // lines for the user, from any thread
   };
   /// Goes on from what the job has restored: the local variables of graphs that are trained. Throws
-  /// kFailedPrecondition when one of them is not the checkpoint's, and what Saver's constructor
+  /// kFailedPrecondition when one of them does not fit the checkpoint, and what Saver's constructor
   /// throws.
   explicit SessionSaving(Parts parts);
 
-  /// Adds to the position that a checkpoint has of this task.
+  /// Lets `tell` add to the position that a checkpoint has of this task.
   void on_save(std::function<void(TaskPosition&)> tell) { tell_position_ = std::move(tell); }
   /// Restores the saved local variables of a graph; of an untrained graph only those that are still
   /// in the model.
@@ -50,40 +51,41 @@ class SessionSaving {
   /// Do the work of Session::begin_save and Session::save.
   bool begin();
   void save();
-  /// The values or the checkpoint that an evaluation of the present values reads.
+  /// Where an evaluation of the present values reads them: in the store, or in a checkpoint.
   struct ToEvaluate {
     std::shared_ptr<EvaluatedCheckpoint> checkpoint = {};  // null: no best one is kept
-    std::string path = {};  // the checkpoint's; empty: the store has the same values
+    std::string path = {};  // the path of the checkpoint; empty: the store has the same values
   };
   /// True when the values that the store has do not change before this task's next step, so that
   /// what is read and what is then saved are the same.
   bool values_stand_still() const;
-  /// Where the best checkpoint is kept, an evaluation is of a checkpoint: saves the present values,
-  /// unless that is done. Where they do not stand still it waits for the end of the save, and the
-  /// checkpoint has to be read. If the save fails the user is told, and the evaluation is of no
-  /// checkpoint.
+  /// Saves the present values for an evaluation, unless they are saved already: where the best
+  /// checkpoint is kept, an evaluation is of a checkpoint. If the values do not stand still, waits
+  /// for the end of the save, and the evaluation has to read the checkpoint. If the save fails, the
+  /// user is told, and the evaluation is of no checkpoint.
   ToEvaluate save_to_evaluate();
   /// True when the best checkpoint is kept, and none was marked.
   bool marked_none() const;
   /// Takes the number of an evaluated checkpoint, by which checkpoints are compared.
   void note_number(EvaluatedCheckpoint& checkpoint, double value);
-  /// The program has set variables: no checkpoint of this step has the present values.
+  /// Notes that the program has set variables: no checkpoint of this step has the present values.
   void values_were_set() { set_at_ = parts_.loop != nullptr ? parts_.loop->last().step : 0; }
   /// Begins a checkpoint when it is time, takes what evaluations beside the run have reported, and
-  /// answers others that ask for this task's state. To be called after each step.
+  /// answers tasks that ask for this task's state. To be called after each step.
   void tend();
   /// Saves, on the chief, once every worker has made its last step. To be called after training.
   void save_at_end();
   /// Saves for a task that was told to stop, without waiting for the others.
   void save_interrupted();
-  /// Adds how long checkpoints took, and how long they were waited for, once one was written.
+  /// Once a checkpoint was written, adds how long checkpoints took, and how long the session waited
+  /// for them.
   void add_to(Report& report) const;
 
  private:
   void restore_locals(std::size_t graph, std::size_t tower);
   void say_other_towers() const;
   void add_locals(TaskState& state, std::size_t tower) const;
-  /// True when this task begins checkpoints now: it is the chief, or has taken over from it.
+  /// True when this task begins checkpoints now: it is the chief, or has taken over from the chief.
   bool saves() const;
   void make_saver(std::int64_t global_step);
   void save_last(Deadline deadline);
@@ -96,12 +98,14 @@ class SessionSaving {
   const Parts parts_;
   IntervalTimer due_, reports_due_;
   std::unique_ptr<Saver> saver_;  // null: this task begins no checkpoint
-  std::int64_t begun_at_ = -1;    // the own step of the last save; before the first, none
-  std::int64_t set_at_ = -1;      // the own step after which the program has set variables; or none
+  std::int64_t begun_at_ = -1;    // the own step of the last save; −1: there was none
+  /// The own step after which the program set variables; −1: there is none.
+  std::int64_t set_at_ = -1;
   std::function<void(TaskPosition&)> tell_position_;
-  std::optional<TimePoint> late_since_;  // a checkpoint was due while the last one was written
-  Duration late_{0}, waited_{0};         // in all
-  bool left_out_ = false;  // local variables are too large to be saved, and it was said
+  /// Since when a checkpoint is due that had to wait for the one under way.
+  std::optional<TimePoint> late_since_;
+  Duration late_{0}, waited_{0};  // in all
+  bool left_out_ = false;  // true: a line has said that local variables are too large to be saved
 };
 
 }  // namespace paceline

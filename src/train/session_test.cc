@@ -102,7 +102,7 @@ TEST_F(SessionTest, EvaluatesAnyValueWithTheNewestVariables) {
     EXPECT_NE(before, after);
     EXPECT_EQ(session.evaluate(doubled, at_one).item<float>(), 2 * (after + bias));
   }
-  // The weight moves as far as the gradient that the session gives says.
+  // The weight moves by the gradient that the session returns.
   const auto same_batch = [&](Feed& f) {
     std::ranges::fill(f.data<float>(x_), 0.5f);
     std::ranges::fill(f.data<float>(y_), -1.0f);
@@ -284,7 +284,7 @@ TEST_F(SessionTest, EvaluatesWithMovingAverages) {
     EXPECT_NEAR(weight(EvaluateWith::kAverages), average, 1e-6) << step;
   }
   EXPECT_NE(weight(EvaluateWith::kVariables), average);
-  // A look at the variables meanwhile changes nothing of an evaluation.
+  // A program that looks at the variables meanwhile does not change the values of an evaluation.
   session.begin_evaluation(EvaluateWith::kAverages);
   float seen = average;
   SessionInside(session).see_variables([&](const std::string& name, const Tensor& value) {

@@ -2,9 +2,9 @@
 // 0 alone calls the store below; between two steps the session's thread does.
 //
 // Tower 0 computes a mean in one pass over the contributions and writes it straight into the place
-// of the store below. It never waits for a device while it has kernels to queue: so it hands over
-// the means of an accelerator's first gradients while the device computes the last ones. If a tower
-// fails, the waits of all others end with its error.
+// of the store below. Tower 0 never waits for a device while it has kernels to queue. So it hands
+// over the means of an accelerator's first gradients while the device computes the last ones. If a
+// tower fails, the waits of all others end with its error.
 //
 // Meanwhile the session's thread fills the next batches of all towers by turns (TowerBatches), and
 // each tower copies its own when the next step begins. Random numbers and Feed::step follow the

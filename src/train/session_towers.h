@@ -12,12 +12,11 @@
 
 namespace paceline {
 
-/// Tower 0 is the session's own device. This has what the others need. Between two steps all towers
-/// rest, and the store below and every context are the session's thread's again.
+/// Tower 0 is the session's own device; this class has what the other towers need. Between two
+/// steps all towers rest, and the session's thread alone uses the store below and every context.
 class SessionTowers {
  public:
-  /// `pool`, on which means are computed, and all others must outlive the towers. The timeline may
-  /// be null.
+  /// `pool` computes means. All of these must outlive the towers. The timeline may be null.
   struct Parts {
     ParameterStore& store;
     const Cluster& cluster;
@@ -34,7 +33,8 @@ class SessionTowers {
   void make_contexts(const DeviceContext::Parts& first);
   /// Returns the context of a tower from 1 on.
   DeviceContext& context(int tower) { return others_.at(std::size_t(tower - 1))->context; }
-  /// Calls work(tower) for each at once, and `meanwhile` on this thread; see TowerThreads::run.
+  /// Calls work(tower) for all towers at once, and `meanwhile` on this thread; see
+  /// TowerThreads::run.
   void run(TileFunction work, const std::function<void()>& meanwhile) {
     threads_.run(work, meanwhile);
   }

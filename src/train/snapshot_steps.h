@@ -10,16 +10,17 @@
 
 namespace paceline {
 
-/// Values by VariableId, renewed by refresh and load; what it last read stays valid until the next.
+/// Values by VariableId, which refresh and load renew. Values that were read stay valid until the
+/// next renewal.
 class VariableSnapshot {
  public:
   explicit VariableSnapshot(ParameterStore& store) : store_(store) {}
   /// Reads the variables, or the moving averages of those that have one.
   void refresh(EvaluateWith with);
-  /// Reads the same from a checkpoint; `modules` are those of a file of PyTorch modules. Averages
-  /// that it does not have (those of local steps) are read from the store. Throws
-  /// kFailedPrecondition that lists the variables which the checkpoint does not have, or has in
-  /// another shape or type.
+  /// Reads the variables, or their averages, from a checkpoint. `modules` belongs to a file of
+  /// PyTorch modules. Averages that the checkpoint does not have (those of local steps) are read
+  /// from the store. Throws kFailedPrecondition that lists the variables which the checkpoint does
+  /// not have, or has in another shape or type.
   void load(const CheckpointReader& checkpoint, EvaluateWith with, const ModuleNames& modules = {});
   /// Takes the values of another snapshot of the same variables; both then share their memory.
   void share(const VariableSnapshot& other);

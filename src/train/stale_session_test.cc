@@ -22,7 +22,7 @@ constexpr int kStaleSteps = 20;
 
 class StaleSession : public SessionTest {
  protected:
-  /// Over TCP, so that a step reads what the answers to the last one have brought.
+  /// Over TCP, so that a step reads what the answers to the previous step have brought.
   static Cluster worker(const Served& served, int index) {
     Cluster cluster = served.cluster(index);
     cluster.links.kind = "tcp";
@@ -35,8 +35,8 @@ class StaleSession : public SessionTest {
       std::ranges::fill(feed.data<float>(y_), rising ? 10 + float(feed.step()) : 10.0f);
     };
   }
-  /// The chief makes kStaleSteps steps, the other worker `between` before each. Returns what was
-  /// printed.
+  /// The chief makes kStaleSteps steps, and before each of them the other worker makes `between`.
+  /// Returns what was printed.
   std::string train(bool rising, int between) {
     const Served served(2);
     RunOptions run = run_;

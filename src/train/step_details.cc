@@ -26,7 +26,7 @@ std::span<const float> floats(const TensorView& value) {
   return {value.as<float>(), std::size_t(value.shape.elements())};
 }
 
-// Not a number, when one of the values is not finite.
+// Returns the sum of squares; NaN when one of the values is not finite.
 double sum_of_squares(const Histogram& histogram, const TensorView& value) {
   return std::int64_t(histogram.count) == value.shape.elements()
              ? histogram.sum_squares

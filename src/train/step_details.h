@@ -17,7 +17,7 @@ namespace paceline {
 bool has_image_input(const Graph& graph);
 
 /// Summaries ask for the details of the next step, the train loop shows that step, and summaries
-/// take them. The session's thread, and within a step the one that computes it.
+/// take them. The session's thread calls it, and within a step the thread that computes the step.
 class StepDetails : public StepObserver {
  public:
   /// `variables` are the names by VariableId.
@@ -26,7 +26,8 @@ class StepDetails : public StepObserver {
 
   void ask() { asked_ = true; }
   bool asked() const { return asked_; }
-  /// Returns those of the step that was shown since the last call; nothing: no step was.
+  /// Returns the details of the step that was shown since the last call; nothing: no step was
+  /// shown.
   std::optional<std::vector<SummaryValue>> take();
 
   void begin_step() override;

@@ -11,8 +11,8 @@ namespace paceline {
 
 class StepFeed : public Feed {
  public:
-  /// All must outlive the feed, which is made for one step: for the task's batch `step`. With
-  /// `anew`, inputs that the executor keeps are not part of it unless they are given again.
+  /// Makes a feed for one step, whose batch has the number `step` in the task. All arguments must
+  /// outlive the feed. With `anew`, an input that the executor keeps must be given again.
   StepFeed(Executor& executor, const std::shared_ptr<const InputNormals>& normals,
            std::int64_t step, TaskPosition& position,
            std::shared_ptr<RecordBlocks> blocks = nullptr, bool anew = false);
@@ -29,9 +29,11 @@ class StepFeed : public Feed {
   std::shared_ptr<RecordBlocks> record_blocks() const override { return blocks_; }
   std::shared_ptr<const InputNormals> normals() const override { return normals_; }
   bool stopped() const { return stopped_; }
-  /// Inputs that were not filled are those that `other` keeps, an executor of the same plan.
+  /// Takes the inputs that were not filled from `other`, an executor of the same plan that keeps
+  /// them.
   void take_kept(Executor& other);
-  /// Throws kFailedPrecondition unless every input that the plan reads was filled, or it stopped.
+  /// Throws kFailedPrecondition unless every input that the plan reads was filled, or the feed
+  /// stopped.
   void check_fed() const;
 
  private:

@@ -14,8 +14,8 @@
 
 namespace paceline {
 
-/// Every moment between start() and stop() is a timed step's, unless exclude() took it out. So what
-/// hooks and prints cost is counted (as other), and what an evaluation costs is not.
+/// Every moment between start() and stop() is a timed step's, unless exclude() took it out. So the
+/// time of hooks and prints counts (as other), and the time of an evaluation does not.
 class StepMeter {
  public:
   /// `account` must outlive the meter and be the one that the steps use.
@@ -34,8 +34,8 @@ class StepMeter {
   void exclude(Duration duration) { excluded_ += duration; }
   /// Returns the time that was taken out since start().
   Duration excluded() const { return excluded_; }
-  /// Adds a step that has ended. `transfer`: the time that the links were busy since the last one.
-  /// It had `examples`, by default as many as each step.
+  /// Adds a step that has ended, of `examples` examples; by default, of as many as each step has.
+  /// `transfer` is the time that the links were busy since the last step.
   void add_step(Duration step, Duration transfer, std::optional<std::int64_t> examples = {});
 
   std::int64_t steps() const { return steps_; }

@@ -56,7 +56,7 @@ struct Summaries::State {
   Spent spent = {};
   Staleness stale = {};
   std::vector<StepResult> made = {};  // the last step of each training
-  std::int64_t histograms_at = -1;    // the own step when they were last written
+  std::int64_t histograms_at = -1;    // the own step at which histograms were last written
 
   void open(Session& session);
   bool due(const StepResult& result) const;
@@ -110,15 +110,16 @@ bool Summaries::State::due(const StepResult& result) const {
   return every.steps > 0 ? result.global_step >= next_step : SummaryClock::now() >= next_time;
 }
 
-// Each of several workers sees only some of the global steps.
+// Each of several workers sees only some of the global steps, so summaries are due from a step on.
 void Summaries::State::plan_next(std::int64_t global_step) {
   if (every.steps > 0) next_step = (global_step / every.steps + 1) * every.steps;
   next_time = time_after(every);
 }
 
-// Adds what was seen of this step, and asks for the next one where that is due: details are made
-// while a step is computed. How many global steps it will count is taken from the last one. Of
-// several trainings as many steps in a row are shown, so that one by turns shows all.
+// Adds the details of this step, and asks for those of the next step if they are due, since details
+// are made while a step is computed. The last step says how many global steps the next one is
+// expected to count. With several trainings, as many steps in a row are shown, so that trainings
+// which take turns are all shown.
 void Summaries::State::add_details(const StepResult& result) {
   if (!details) return;
   const std::int64_t stride = result.global_step - std::exchange(seen_step, result.global_step);

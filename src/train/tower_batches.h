@@ -1,4 +1,4 @@
-// Fills the batches of towers while these make the previous step.
+// Fills the batches of towers while the towers make the previous step.
 #pragma once
 
 #include <array>
@@ -16,15 +16,15 @@ namespace paceline {
 /// set that was filled before. The sizes of a batch choose the plan that computes it.
 class TowerBatches {
  public:
-  /// `open`: the sizes of batches may differ. Then a batch has the inputs that the one before it
-  /// keeps; else the executor has them. `some_may_lack`: a feed that stops before the last tower's
-  /// batch leaves a set in which the others have one.
+  /// With `open`, the sizes of batches may differ: a batch then has the inputs that the batch
+  /// before it keeps; otherwise the executor has them. With `some_may_lack`, a feed that stops
+  /// before the last tower's batch leaves a set in which only the towers before have a batch.
   TowerBatches(std::size_t towers, bool open, bool some_may_lack)
       : sets_{Set(towers), Set(towers)}, open_(open), some_may_lack_(some_may_lack) {}
 
-  /// Calls `feed` for each tower in turn, from batch number `first` on. `position` becomes that
-  /// after the last batch. Returns false when the feed has stopped: in this call, or in the last
-  /// one, after some batches.
+  /// Calls `feed` for each tower in turn, from batch number `first` on. `position` becomes the
+  /// position after the last batch. Returns false when there is no set because the feed has
+  /// stopped: in this call, or in the previous one, whose set lacked some batches.
   bool fill(const std::function<void(Feed&)>& feed, std::int64_t first, TaskPosition& position,
             const std::shared_ptr<const InputNormals>& normals,
             const std::shared_ptr<RecordBlocks>& blocks);
@@ -36,8 +36,8 @@ class TowerBatches {
   /// Chooses a tower's plan for its batch, fills the inputs, and returns the executor. Throws
   /// kFailedPrecondition, naming an input that was not filled. All towers may call it at once.
   Executor& give(std::size_t tower, TrainPlans& plans) const;
-  /// True if a tower has a batch in the set that is given out. One without computes tower 0's, as
-  /// a batch of no examples.
+  /// True if a tower has a batch in the set that is given out. A tower without a batch computes
+  /// tower 0's, which then counts as no examples.
   bool has(std::size_t tower) const { return !sets_[1 - filling_][tower].lacks; }
 
  private:
@@ -45,7 +45,7 @@ class TowerBatches {
     BatchFeed feed;
     std::int64_t number = 0;
     bool lacks = false;
-    mutable TaskPosition given;  // of no use: position() was told when the batch was filled
+    mutable TaskPosition given;  // not used: position() was told when the batch was filled
   };
   using Set = std::vector<Batch>;
 

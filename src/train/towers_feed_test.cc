@@ -1,4 +1,4 @@
-// Batches of a session with towers: who gets which, and when.
+// Batches of a session with towers: which tower gets which batch, and when.
 #include <gmock/gmock.h>
 
 #include <vector>

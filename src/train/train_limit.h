@@ -22,11 +22,12 @@ class TrainLimit {
 
   /// Returns true when another step is to be made. `global_step` is the last one known to this
   /// task. One worker makes exactly --steps; each of n workers may have one more step under way.
-  /// The call also begins and ends the timing: it begins after kUntimedSteps own steps; with
+  /// The call also begins and ends the timing. Timing begins after kUntimedSteps own steps; with
   /// --seconds, when every worker has made them. A worker whose time is over goes on untimed until
-  /// the time of every worker is. One that was started again, or late, ends with the first.
+  /// the time of every worker is over. A worker that was started again, or late, ends with the
+  /// first worker that ends.
   bool go_on(std::int64_t global_step);
-  /// Begins the timing if it is time. It is for steps that train nothing.
+  /// Begins the timing if it is time to. For steps that train nothing.
   void start_when_warm();
   /// Returns how many seconds have been counted towards --seconds.
   double seconds_counted() const;
@@ -36,7 +37,7 @@ class TrainLimit {
 
   std::optional<std::int64_t> steps_;
   std::optional<double> seconds_;
-  bool is_late_;  // the job had begun when this worker joined
+  bool is_late_;  // true: the job had begun when this worker joined
   StepMeter& meter_;
   JobControl& control_;
 };

@@ -92,7 +92,7 @@ TEST_F(TrainLimitTest, GoesOnUntimedUntilAllAreDone) {
   EXPECT_EQ(steps(limit, 100), 0);
 }
 
-// A run that begins again counts on without the untimed steps.
+// A run that begins again goes on with this count, without the untimed steps.
 TEST_F(TrainLimitTest, TellsHowManySecondsItHasCounted) {
   run.seconds = 2;
   TrainLimit limit(run, meter, alone);

@@ -14,13 +14,14 @@ TrainLoop::TrainLoop(const Parts& parts)
       fed_position_(parts.position),
       fill_next_([this] {
         inputs_ = fill(last_.step + 1);
-        // Another executor makes a step of other sizes.
+        // A step of other sizes has another executor.
         return inputs_ == Inputs::kFilled && &towers()[0]->executor() == executors_[0];
       }),
       fill_ahead_([this] { fill_ahead(); }) {
   for (const Trained& each : parts.trainings) {
     const bool open = each.towers[0]->open(), ahead = parts.towers != nullptr;
-    // Statistics of the whole batch would count a batch twice that another tower computes, too.
+    // With statistics of the whole batch no tower may lack a batch: the batch that it computes
+    // instead would count twice.
     const bool some_may_lack = open && ahead && !parts.towers->syncs_batch_norm();
     batches_.push_back(open || ahead
                            ? std::make_unique<TowerBatches>(each.towers.size(), open, some_may_lack)
@@ -199,7 +200,8 @@ void TrainLoop::begin_run() {
   }
 }
 
-// All examples count alike; equal batches are added as they are, to no rounding.
+// Each example has the same weight. Losses and gradients of equal batches are added without weights,
+// which would round them.
 double TrainLoop::weight(std::size_t tower) const {
   const std::int64_t all = examples(), own = examples_[tower] * std::int64_t(towers().size());
   return all == 0 || own == all ? 1 : double(own) / double(all);

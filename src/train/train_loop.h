@@ -23,7 +23,7 @@
 
 namespace paceline {
 
-/// Everything must outlive the loop. One thread. A step allocates nothing.
+/// All parts must outlive the loop. Only one thread may call it. A step allocates nothing.
 class TrainLoop {
  public:
   struct Trained {
@@ -41,12 +41,12 @@ class TrainLoop {
     std::int64_t first_step = 0;   // the number of the task's next step
     TaskPosition position = {};    // where it begins in its data
     Timeline* timeline = nullptr;  // gets the steps, and their inputs
-    /// Times the kernels of one step in kTimedEvery, after the first ones; null: nobody does. Of
-    /// towers those of the first one.
+    /// Times the kernels of one step in kTimedEvery, after the first ones; with towers, the kernels
+    /// of tower 0. Null: nobody times kernels.
     KernelMeter* kernels = nullptr;
-    /// Sees the steps that are asked for, of towers the first one's part; null: nobody looks.
+    /// Sees the steps that are asked for; with towers, tower 0's part of them. Null: nobody looks.
     StepDetails* details = nullptr;
-    SessionTowers* towers = nullptr;  // runs the steps of several; null: there is one device
+    SessionTowers* towers = nullptr;  // runs the steps of several towers; null: there is one device
     /// The records that the job shares out among its workers; null: it shares out none.
     std::shared_ptr<SharedRecordBlocks> records = nullptr;
   };
@@ -55,12 +55,13 @@ class TrainLoop {
   TrainLoop(const TrainLoop&) = delete;
   TrainLoop& operator=(const TrainLoop&) = delete;
 
-  /// Makes one step of a training: the feed's time counts as input, the step's as the executor
-  /// says, and the wait for the global step that it made as pull. Returns false when the feed
-  /// stopped: no step was made, and batches that other towers were given are dropped.
-  /// When the executor wants the next inputs, or there are towers, and it may `look_ahead`, since
-  /// the next step is of the same training, the feed is called for it before this one ends; the
-  /// next call of step then begins with them, or throws what the feed has thrown.
+  /// Makes one step of a training. The feed's time counts as input, the step's time as the executor
+  /// says, and the wait for the step's global number as pull. Returns false when the feed stopped:
+  /// then no step was made, and batches that other towers were given are dropped.
+  /// The feed is called for the next step before this one ends if the executor wants the next
+  /// inputs or there are towers, and if it may `look_ahead`, which means that the next step is of
+  /// the same training. The next call of step then begins with these inputs, or throws what the
+  /// feed has thrown.
   bool step(const std::function<void(Feed&)>& feed, std::size_t training = 0,
             bool look_ahead = true);
   /// Begins a run, before its first step.
@@ -75,10 +76,11 @@ class TrainLoop {
   const StepResult& last() const { return last_; }
   /// Returns the position of the last step made, as feeds have told it.
   const TaskPosition& position() const { return position_; }
-  /// Return the loss of the first training in this loop's first and last step of it.
+  /// Return the loss of the first training in the first and in the last step that this loop made of
+  /// it.
   double first_loss() const { return first_loss_; }
   double last_loss() const { return last_loss_; }
-  /// The losses of its first and last steps.
+  /// The losses of the first training's first and last steps.
   const LossWindows& losses() const { return losses_; }
   /// Returns the time at which the last step was made, before hooks saw it.
   TimePoint last_made_at() const { return last_made_at_; }
@@ -113,7 +115,8 @@ class TrainLoop {
   std::size_t training_ = 0;                          // of the step
   Inputs inputs_ = Inputs::kUnknown;                  // of the next step
   TaskPosition position_;                             // of the last step made
-  TaskPosition step_position_, fed_position_;         // of this step; of the inputs as they are
+  /// The position of this step, and the position of the inputs as they are.
+  TaskPosition step_position_, fed_position_;
   const std::function<bool()> fill_next_;
   const std::function<void()> fill_ahead_, fill_nothing_ = {};
   /// By training; null where a feed fills the inputs of the executor.

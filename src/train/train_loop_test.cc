@@ -234,7 +234,7 @@ TEST_F(TrainLoopTest, AllAtOnceAddUp) {
 TEST_F(TrainLoopTest, TheScheduleFollowsTheGlobalStepAndTheFactor) {
   run(1);
   EXPECT_FLOAT_EQ(store_->learning_rate, 0.5f);
-  run(2);  // global step 2 when the last one begins
+  run(2);  // the global step is 2 when the last step begins
   EXPECT_FLOAT_EQ(store_->learning_rate, 0.05f);
   rates_->set_factor(0.5);
   run(1);

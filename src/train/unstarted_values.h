@@ -1,5 +1,5 @@
-// The values of a session that was not started: zeros, where open dimensions have their usual size,
-// or 1.
+// The values of a session that was not started: zeros. Open dimensions have their usual size, or 1
+// if they have none.
 #pragma once
 
 #include <map>

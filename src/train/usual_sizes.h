@@ -14,7 +14,7 @@
 namespace paceline {
 
 /// The trainings and graphs of a session as observers see them. A graph without open dimensions
-/// stands for itself, as does one that is not trained and has no usual sizes.
+/// stands for itself, and so does an untrained graph without usual sizes.
 class UsualSizes {
  public:
   /// Throws kFailedPrecondition when an open dimension of a trained graph has no usual size.

@@ -6,10 +6,11 @@
 
 namespace paceline {
 
-/// Returns the options of the device, from --device and --threads: that of this process, alone or
-/// as a worker, or of each worker that it starts. With all its threads, as if it had one device.
+/// Returns the options of a device, from --device and --threads: of the device of this process
+/// (alone or as a worker), or of each worker that it starts. The device has all threads of the
+/// task, as if it were the only one.
 DeviceOptions worker_device(const Cluster& cluster);
-/// Returns those of one of its towers, from 0, with its share of the threads.
+/// Returns the options of one of the task's towers, from 0, with the tower's share of the threads.
 DeviceOptions tower_device(const Cluster& cluster, int tower);
 
 }  // namespace paceline

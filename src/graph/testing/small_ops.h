@@ -1,4 +1,4 @@
-// For tests of this room: a handful of float32 ops with plain kernels, and what runs them.
+// For tests of src/graph: a handful of float32 ops with plain kernels, and functions that run them.
 #pragma once
 
 #include <algorithm>
@@ -236,7 +236,7 @@ inline void add_rows(OpRegistry& ops) {
 }
 
 inline void add_others(OpRegistry& ops) {
-  // The gradient goes to every element: `x` times zero, plus it.
+  // The gradient dy goes to every element: `x` times zero, plus dy.
   ops.add(make("reduce_sum", infer_scalar, run_sum, [](const Node& n, auto dy) {
     Graph& graph = n.graph();
     const Value zeros = graph.apply("scale", {n.input(0)}, {{"factor", 0.0}});

@@ -115,7 +115,7 @@ class ExternalTrainee {
       store.ready(variable, gradient.view(), owner);
     }
   }
-  /// Makes a step; nothing where there is none.
+  /// Makes a step and returns its result; nothing when training has ended.
   std::optional<StepResult> make_step(ExternalStore& store, std::int64_t number) {
     if (!store.begin_step(step(number))) return std::nullopt;
     const Computed made = compute(store, number);

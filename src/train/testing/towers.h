@@ -10,7 +10,8 @@
 
 namespace paceline {
 
-// Towers of a thread each; `naive` devices may be more than the machine has cores.
+// Returns a cluster with towers of one thread each. There may be more `naive` devices than the
+// machine has cores.
 inline Cluster with_towers(int towers, Cluster cluster = {}) {
   cluster.device.kind = "naive";
   cluster.threads = towers;
