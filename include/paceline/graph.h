@@ -204,11 +204,11 @@ class Graph {
   ///
   /// The returned number stands for the size in shapes, alone or in products, as in reshape(x,
   /// {batch * 8, 8}); printed shapes show the name instead. Beside shapes,
-  /// only factors of scale may be made of the number, such as 1.0 / batch. A name means the same dimension in all
-  /// graphs of a process, which may have at most 16 names. The shape of a variable must have no
-  /// open dimension. Sessions train and evaluate such a graph with the sizes that each feed gives
-  /// (Feed::view), a Predictor serves it, and write_onnx writes it. `usual` is the size that
-  /// predictions, dry runs and sessions plan with before a feed has given one; a session that
+  /// only factors of scale may be made of the number, such as 1.0 / batch. A name means the same
+  /// dimension in all graphs of a process, which may have at most 16 names. The shape of a variable
+  /// must have no open dimension. Sessions train and evaluate such a graph with the sizes that each
+  /// feed gives (Feed::view), a Predictor serves it, and write_onnx writes it. `usual` is the size
+  /// that predictions, dry runs and sessions plan with before a feed has given one; a session that
   /// trains needs it. 0: not told. Throws kInvalidArgument when `usual` is below 0 or differs from
   /// an earlier one, when the name is empty, and for a 17th name.
   std::int64_t open(const std::string& name, std::int64_t usual = 0);

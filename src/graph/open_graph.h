@@ -57,8 +57,8 @@ class SizedCopy {
 
   const OpenSizes& sizes() const { return sizes_; }
   Graph& graph() const { return *copy_; }
-  /// Returns the value in the copy; no value for no value. Throws kInvalidArgument, with the sizes, as
-  /// Graph::add does for sizes that do not fit.
+  /// Returns the value in the copy; no value for no value. Throws kInvalidArgument, with the sizes,
+  /// as Graph::add does for sizes that do not fit.
   Value of(const Value& value) const;
   std::vector<Value> of(std::span<const Value> values) const;
   Training of(const Training& training) const;

@@ -200,8 +200,8 @@ void TrainLoop::begin_run() {
   }
 }
 
-// Each example has the same weight. Losses and gradients of equal batches are added without weights,
-// which would round them.
+// Each example has the same weight. Losses and gradients of equal batches are added without
+// weights, which would round them.
 double TrainLoop::weight(std::size_t tower) const {
   const std::int64_t all = examples(), own = examples_[tower] * std::int64_t(towers().size());
   return all == 0 || own == all ? 1 : double(own) / double(all);
