@@ -19,8 +19,9 @@ struct KernelCase {
 /// Returns a case for each of the main ops, in the shapes of mlp and of the small ptb.
 std::vector<KernelCase> kernel_cases();
 
-/// The case `kernels`: ms of each kernel on all cores, beside the longer of its FLOPs and its bytes
-/// at the roof (bytes count if no cache holds them).
+/// The case `kernels`: the time of each kernel on all cores in ms, beside its bound. The bound is
+/// the time of its FLOPs or of its memory traffic at this machine's measured peak rates (the roof),
+/// whichever is longer. Memory traffic counts only if no cache holds the kernel's arrays.
 void measure_kernels(Recorder& recorder);
 
 }  // namespace paceline::bench

@@ -39,7 +39,7 @@ TEST(ImageViews, CountAsTheirWeights) {
                                 Tensor::of<float>({12, 1}, {8, 0, 0, 8, 0, 0, 0, 0, 0, 0, 8, 80}));
   ASSERT_EQ(mean.shape(), (Shape{2, 1}));
   EXPECT_EQ(mean.data<float>()[0], 3);   // 8·¼ of the first view, 8·⅛ of the last one
-  EXPECT_EQ(mean.data<float>()[1], 11);  // 8·⅛ of the second one, 80·⅛ of the last one
+  EXPECT_EQ(mean.data<float>()[1], 11);  // 8·⅛ of the second view, 80·⅛ of the last
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ class Model {
   /// Throws kUsage, naming --data, when there is nothing to read, kDataLoss when it is not what it
   /// claims to be, kFailedPrecondition when the checkpoint is of another model.
   virtual void infer(const InferenceRequest&, const Settings&) const {}
-  /// The graphs whose steps `run` times. Throws kUsage.
+  /// The graphs whose steps are timed when the model trains (Model::run). Throws kUsage.
   virtual std::vector<StepGraph> step_graphs(const Settings& settings) const = 0;
 
  protected:

@@ -168,7 +168,9 @@ void BatchFeed::give(Feed& feed) const {
       copy_bytes(feed.view(filled.input, filled.memory.shape()).data, filled.memory.raw(),
                  filled.memory.bytes());
     }
-    if (filled.kept) feed.keep(filled.input);
+    // What end() has left out is kept for a batch of its sizes.
+    const bool is_left_out = keeps_ && !filled.fed && filled.memory.defined();
+    if (filled.kept && !is_left_out) feed.keep(filled.input);
   }
 }
 

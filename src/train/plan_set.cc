@@ -199,8 +199,8 @@ void TrainPlans::bind(const Plan& plan) {
   const PlanSet::Parts& parts = set_.parts_;
   bound_ = plan.binding;
   for (PlanBinding::Use& use : bound_.uses) {
-    const bool whole = use.most_rows == parts.store.variables()[std::size_t(use.variable)].shape[0];
-    use.most_rows *= open_ && !whole ? kMostRowsOfUsual : 1;
+    const VariableSpec& spec = parts.store.variables()[std::size_t(use.variable)];
+    if (open_ && spec.sparse && use.most_rows != spec.shape[0]) use.most_rows *= kMostRowsOfUsual;
   }
   std::unique_ptr<StoreSteps> steps = parts.store.bind(bound_, plan.clip_norm);
   if (parts.timeline != nullptr) {

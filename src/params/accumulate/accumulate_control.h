@@ -1,4 +1,5 @@
-// The control of a job in which several own steps make one step.
+// JobControl for gradient accumulation: several steps of the program (own steps) make one step of
+// the job below.
 #pragma once
 
 #include <memory>

@@ -589,7 +589,8 @@ constexpr Duration kBetweenTries = std::chrono::milliseconds(300);
 // A peer that calls must say within this time who it is.
 constexpr Duration kHelloWithin = std::chrono::seconds(5);
 constexpr std::size_t kMostUnidentified = 64;
-// A connection that has ended is forgotten after this time, when no thread can be inside it.
+// The record of a connection that has ended is kept for this time, after which no thread is still
+// in one of its calls.
 constexpr Duration kForgottenAfter = std::chrono::seconds(5);
 constexpr Duration kClosingPatience = std::chrono::seconds(2);
 

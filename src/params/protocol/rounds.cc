@@ -102,8 +102,8 @@ void RoundCoordinator::stop_waiting(Decisions& out) {
 // incarnation count: when a shard names another incarnation, the shards are told to forget that
 // contribution.
 //
-// A contribution to a round that is not open yet was made from values from before a ps was lost.
-// Its worker has not heard of the loss yet.
+// A contribution may name a round that is not open yet: its values were read before a ps was lost,
+// and the worker that sent it has not heard of the loss. Such a contribution is forgotten, too.
 bool RoundCoordinator::whole(int shard, const RoundContribution& contribution, Decisions& out,
                              bool skipped) {
   Worker& worker = workers_[std::size_t(contribution.worker)];

@@ -100,7 +100,8 @@ class RoundCoordinator {
     std::uint64_t counted = 0;    // the incarnation whose contribution counted last
     Part part = Part::kAwaited;   // its part when it was last counted
   };
-  /// Counts the worker's part anew. Call it when the worker's contribution or standing has changed.
+  /// Finds out anew whether the round has, awaits or lacks the worker's contribution (Part), and
+  /// counts it so. Call it when the worker's contribution or standing has changed.
   void count(Worker& worker);
   /// Takes the worker's contribution out, since it is decided.
   static RoundContribution taken(Worker& worker);

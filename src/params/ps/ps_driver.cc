@@ -26,8 +26,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// If contributions to a piece still overlap after this time, the saver keeps the piece region by
-// region.
+// A save waits so long for a moment at which no contribution to a piece is being applied. After
+// that it copies the piece region by region, so regions may be of different moments.
 constexpr Duration kWaitForNoneUnderWay = std::chrono::milliseconds(500);
 
 bool holds(const FindFile& file) {

@@ -42,7 +42,8 @@ struct Proposal {
 
 struct Agreement {
   std::uint64_t epoch = 0;  // of the proposal
-  /// The highest epoch that it has agreed to; if it is above `epoch`, it does not agree.
+  /// The highest epoch that the sender has agreed to. If this is above `epoch`, the sender refuses
+  /// the proposal.
   std::uint64_t highest = 0;
   std::int64_t step = -1;     // as in GroupStatus
   std::int64_t counted = -1;  // as in GroupStatus

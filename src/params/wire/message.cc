@@ -207,8 +207,8 @@ std::size_t most_shared_bytes(std::span<const VariableSpec> variables) {
   return kPlans * bytes + kLeast;
 }
 
-// Written by hand: the pieces are checked against the variables, which a list of fields could not
-// do.
+// Written by hand, not as a list of fields: read_pieces checks the pieces against the variables
+// that decode_declare has read before.
 std::vector<std::byte> encode(const Declare& declare) {
   std::vector<std::byte> bytes;
   WireWriter writer(bytes);

@@ -114,7 +114,7 @@ enum class MessageType : std::uint16_t {
   // Between the workers of an all-reduce (collective_messages.h).
   kGroupStatus = 53,      // my standing, whenever it changes
   kPropose = 54,          // the coordinator: these are to be the members of the next epoch
-  kAgree = 55,            // member → coordinator: I reduce no more in the last epoch
+  kAgree = 55,            // member → coordinator: I agree, and reduce no more in the old epoch
   kForm = 56,             // the coordinator: the next epoch begins
   kCollectiveBegin = 57,  // member → all: my step begins
   kSumsWhole = 58,        // member → coordinator: I have all sums of the step
