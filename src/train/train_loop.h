@@ -23,7 +23,8 @@
 
 namespace paceline {
 
-/// All parts must outlive the loop. Only one thread may call it. A step allocates nothing.
+/// All parts must outlive the loop. Only one thread may call it. A step of fixed sizes
+/// allocates nothing.
 class TrainLoop {
  public:
   struct Trained {
